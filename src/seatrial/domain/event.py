@@ -1,0 +1,33 @@
+"""Facts about jobs and trials, appended in order and never changed. The page, the CLI and SSE clients tail them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from seatrial.domain.frozen import Frozen
+
+
+class EventKind(StrEnum):
+    JOB_CREATED = "job.created"
+    JOB_CANCELLED = "job.cancelled"
+    JOB_ENDED = "job.ended"
+    TRIAL_CLAIMED = "trial.claimed"
+    TRIAL_PHASE = "trial.phase"
+    TRIAL_STEP = "trial.step"
+    TRIAL_RETRY = "trial.retry"
+    TRIAL_ENDED = "trial.ended"
+
+
+class NewEvent(Frozen):
+    kind: EventKind
+    job_id: int
+    trial_id: int | None = None
+    attempt: int | None = None
+    data: dict[str, Any] = {}
+
+
+class Event(NewEvent):
+    seq: int
+    at: datetime

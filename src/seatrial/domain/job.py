@@ -1,0 +1,124 @@
+"""Jobs: tasks × agents × models × attempts, as somebody asked for them. Numbers of a job are derived, never kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.task import TaskRef
+from seatrial.domain.trial import Cause, NewTrial
+
+
+class AgentSpec(Frozen):
+    """One agent with one model: a column of the job's matrix. Holds no secret."""
+
+    name: str
+    """A registered name (``oracle``, ``terminus-2``, …) or an import path ``pkg.mod:Class``."""
+    model: str | None = None
+    options: dict[str, Any] = {}
+    """Keyword arguments of the agent: temperature, max_turns, api_base, …"""
+    env: dict[str, str] = {}
+    """Environment of the agent's commands in the sandbox. Values that are secrets stay out of here."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} / {self.model}" if self.model else self.name
+
+
+class RetryPolicy(Frozen):
+    """Which faults are worth another attempt. An agent's failure is a result and never is."""
+
+    max_attempts: int = Field(default=2, ge=1)
+    """Attempts of one trial altogether, lost workers included."""
+    causes: tuple[Cause, ...] = (Cause.LLM, Cause.SANDBOX, Cause.IMAGE, Cause.WORKER_LOST)
+    backoff_sec: float = Field(default=5.0, ge=0)
+
+    def allows(self, cause: Cause | None, attempts_made: int) -> bool:
+        return cause in self.causes and attempts_made < self.max_attempts
+
+    def delay(self, attempts_made: int) -> float:
+        return float(self.backoff_sec * 2 ** max(attempts_made - 1, 0))
+
+
+class JobSpec(Frozen):
+    """Everything that decides what a job runs; the same spec can be submitted again."""
+
+    name: str = ""
+    tasks: tuple[TaskRef, ...]
+    agents: tuple[AgentSpec, ...]
+    attempts: int = Field(default=1, ge=1, le=1000)
+    dataset: str | None = None
+    sandbox: str = "auto"
+    concurrency: int | None = Field(default=None, ge=1)
+    """Trials of this job in flight at once, over all workers; ``None`` leaves it to the workers."""
+    timeout_multiplier: float = Field(default=1.0, gt=0)
+    trial_limit_sec: float | None = Field(default=None, gt=0)
+    """Limit of a whole trial, over the task's own limits."""
+    force_build: bool = False
+    retry: RetryPolicy = RetryPolicy()
+    instruction: str | None = None
+    """Replaces the task's own instruction."""
+
+
+class Job(Frozen):
+    id: int
+    spec: JobSpec
+    created_at: datetime
+    cancelled_at: datetime | None = None
+
+    @property
+    def title(self) -> str:
+        return self.spec.name or f"job-{self.id}"
+
+
+class JobStatus(StrEnum):
+    """Derived from the trials of a job."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+
+
+class JobCounts(Frozen):
+    """How a job's trials stand, counted from the trials themselves."""
+
+    queued: int = 0
+    running: int = 0
+    passed: int = 0
+    failed: int = 0
+    error: int = 0
+    cancelled: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.queued + self.running + self.ended
+
+    @property
+    def ended(self) -> int:
+        return self.passed + self.failed + self.error + self.cancelled
+
+    @property
+    def status(self) -> JobStatus:
+        if self.queued + self.running == 0:
+            return (
+                JobStatus.CANCELLED
+                if self.cancelled and self.cancelled == self.total
+                else JobStatus.COMPLETED
+            )
+        return JobStatus.PENDING if self.running + self.ended == 0 else JobStatus.RUNNING
+
+
+def plan(spec: JobSpec) -> Iterator[NewTrial]:
+    """Every trial of a job. Attempt by attempt, so that each task has a first answer before any has its second."""
+    for repeat in range(1, spec.attempts + 1):
+        for task in spec.tasks:
+            for index, agent in enumerate(spec.agents):
+                yield NewTrial(
+                    task=task, agent_index=index, agent=agent.name, model=agent.model, repeat=repeat
+                )

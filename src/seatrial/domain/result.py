@@ -1,0 +1,140 @@
+"""What an attempt produced: rewards, tests, timings, usage, and the lock to run it again the same way."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.trial import Cause, Mark, Outcome, Phase
+
+
+class TestStatus(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    ERROR = "error"
+
+
+class TestResult(Frozen):
+    """One test of the verifier, from CTRF or else parsed from its output."""
+
+    __test__ = False  # not a pytest class
+
+    name: str
+    status: TestStatus
+    seconds: float | None = None
+    message: str = ""
+
+
+class PhaseTiming(Frozen):
+    phase: Phase
+    started_at: datetime
+    seconds: float
+    step: str | None = None
+
+
+class Usage(Frozen):
+    """What the model was asked for. ``None`` means the agent did not tell."""
+
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    model_calls: int | None = None
+    turns: int | None = None
+
+
+class Failure(Frozen):
+    """The exception behind an error or a mark."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+
+class StoredFile(Frozen):
+    """One kept file of an attempt; its content is in the blobs."""
+
+    path: str
+    size: int
+    media_type: str = "application/octet-stream"
+
+
+class Lock(Frozen):
+    """Everything that decided how the attempt ran."""
+
+    seatrial: str
+    harbor: str
+    task_digest: str
+    sandbox: str
+    image: str | None = None
+    image_digest: str | None = None
+    image_source: str | None = None
+    """``local``, ``pulled``, ``built``, ``bootstrapped`` or ``forced build``."""
+    agent: str = ""
+    agent_version: str = ""
+    model: str | None = None
+    options: dict[str, Any] = {}
+    timeout_multiplier: float = 1.0
+    limits: dict[str, Any] = {}
+    network: str = ""
+    protections: tuple[str, ...] = ()
+    """What was really applied: capabilities, seccomp, cgroup limits, network, grading isolation, …"""
+    not_applied: tuple[str, ...] = ()
+    """What could not be applied here, and why."""
+    host: dict[str, str] = {}
+
+
+class Result(Frozen):
+    """How one attempt ended."""
+
+    outcome: Outcome
+    rewards: dict[str, float] = {}
+    cause: Cause | None = None
+    marks: tuple[Mark, ...] = ()
+    message: str = ""
+    """One sentence for people."""
+    failure: Failure | None = None
+    tests: tuple[TestResult, ...] = ()
+    steps: dict[str, dict[str, float]] = {}
+    """Rewards by step of a multi-step task."""
+    timings: tuple[PhaseTiming, ...] = ()
+    usage: Usage = Usage()
+    lock: Lock | None = None
+    files: tuple[StoredFile, ...] = ()
+    seconds: float = Field(default=0.0, ge=0)
+
+    @property
+    def reward(self) -> float | None:
+        """The deciding value: ``reward`` if present, else the smallest of all, ``None`` without any."""
+        return deciding_reward(self.rewards)
+
+
+def deciding_reward(rewards: dict[str, float]) -> float | None:
+    if not rewards:
+        return None
+    return rewards["reward"] if "reward" in rewards else min(rewards.values())
+
+
+def grade(rewards: dict[str, float]) -> Outcome:
+    """*Passed* means that the deciding value, or every value where none is named ``reward``, is at least 1."""
+    value = deciding_reward(rewards)
+    if value is None or not all(math.isfinite(reward) for reward in rewards.values()):
+        raise ValueError("a grade needs at least one reward, and all of them finite")
+    return Outcome.PASSED if value >= 1 else Outcome.FAILED
+
+
+class Attempt(Frozen):
+    """One claim of a trial, kept for ever."""
+
+    trial_id: int
+    number: int
+    worker: str | None
+    started_at: datetime
+    ended_at: datetime | None = None
+    result: Result | None = None

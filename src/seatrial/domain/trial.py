@@ -1,0 +1,244 @@
+"""One attempt at one task, its life, and the single function that may change its state.
+
+A trial is *queued*, *running* or *ended*. ``attempt`` counts the claims: each time a worker takes the trial it gets
+the next number, and every later write carries it, so that a worker that was presumed dead cannot overwrite its
+successor.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Literal
+
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.task import TaskRef
+from seatrial.errors import Conflict, StaleAttempt
+
+
+class TrialState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+class Outcome(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    """No valid reward. Never scored as a failed attempt; the cause says whose fault it was."""
+    CANCELLED = "cancelled"
+
+    @property
+    def graded(self) -> bool:
+        return self in (Outcome.PASSED, Outcome.FAILED)
+
+
+class Cause(StrEnum):
+    """Why a trial ended in an error."""
+
+    VERIFIER = "verifier"
+    LLM = "llm"
+    SANDBOX = "sandbox"
+    IMAGE = "image"
+    WORKER_LOST = "worker_lost"
+    AGENT = "agent"
+
+
+class Mark(StrEnum):
+    """Stands beside a reward and changes nothing about it."""
+
+    AGENT_TIMEOUT = "agent_timeout"
+    AGENT_ERROR = "agent_error"
+    OVER_BUDGET = "over_budget"
+    MEMORY_KILL = "memory_kill"
+    LIMITS_NOT_ENFORCED = "limits_not_enforced"
+    PRIVILEGED = "privileged"
+    SUSPECT_PATH = "suspect_path"
+    """Integrity: programs on the verifier's PATH were changed by the agent."""
+    SUSPECT_PYTHON = "suspect_python"
+    """Integrity: Python start-up files were changed by the agent."""
+    SUSPECT_SHELL = "suspect_shell"
+    """Integrity: shell start-up files were changed by the agent."""
+
+
+class Phase(StrEnum):
+    """Where a running trial is."""
+
+    PREPARING = "preparing"
+    BUILD = "build"
+    START = "start"
+    AGENT_SETUP = "agent_setup"
+    AGENT = "agent"
+    VERIFY = "verify"
+    SAVING = "saving"
+
+
+class NewTrial(Frozen):
+    """A planned trial that has no id yet."""
+
+    task: TaskRef
+    agent_index: int
+    """Which of the job's agents; the full description stays in the job's spec."""
+    agent: str
+    model: str | None
+    repeat: int
+    """1 … attempts of the job."""
+
+
+class Trial(Frozen):
+    id: int
+    job_id: int
+    task: TaskRef
+    agent_index: int
+    agent: str
+    model: str | None
+    repeat: int
+    state: TrialState = TrialState.QUEUED
+    outcome: Outcome | None = None
+    cause: Cause | None = None
+    attempt: int = 0
+    """Claims so far; also the number that every write of the current claim carries."""
+    attempts_base: int = 0
+    """Attempts made before the last ``retry``: a retried trial has its full allowance again."""
+    worker: str | None = None
+    lease_until: datetime | None = None
+    not_before: datetime | None = None
+    phase: Phase | None = None
+    cancel_requested: bool = False
+    created_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def attempts_made(self) -> int:
+        return self.attempt - self.attempts_base
+
+
+class Claimed(Frozen):
+    kind: Literal["claimed"] = "claimed"
+    worker: str
+    lease: timedelta
+
+
+class LeaseRenewed(Frozen):
+    kind: Literal["renewed"] = "renewed"
+    attempt: int
+    lease: timedelta
+    phase: Phase | None = None
+
+
+class Ended(Frozen):
+    kind: Literal["ended"] = "ended"
+    attempt: int
+    outcome: Outcome
+    cause: Cause | None = None
+
+
+class TryAgain(Frozen):
+    """The attempt ended in a fault that is worth another one (or its lease ran out)."""
+
+    kind: Literal["try_again"] = "try_again"
+    attempt: int
+    delay: timedelta = timedelta(0)
+
+
+class CancelAsked(Frozen):
+    kind: Literal["cancel_asked"] = "cancel_asked"
+
+
+class Retried(Frozen):
+    """Somebody asked to run an ended trial anew; its earlier attempts are kept."""
+
+    kind: Literal["retried"] = "retried"
+
+
+TrialEvent = Claimed | LeaseRenewed | Ended | TryAgain | CancelAsked | Retried
+
+
+def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
+    """The only way a trial changes. Raises ``StaleAttempt`` or ``Conflict``; never returns a half-valid trial."""
+    match event:
+        case Claimed():
+            _require(trial, TrialState.QUEUED, event)
+            return trial.model_copy(
+                update={
+                    "state": TrialState.RUNNING,
+                    "attempt": trial.attempt + 1,
+                    "worker": event.worker,
+                    "lease_until": now + event.lease,
+                    "not_before": None,
+                    "phase": Phase.PREPARING,
+                    "started_at": now,
+                }
+            )
+        case LeaseRenewed():
+            _require_current(trial, event.attempt, event)
+            update = {"lease_until": now + event.lease, "phase": event.phase or trial.phase}
+            return trial.model_copy(update=update)
+        case Ended():
+            _require_current(trial, event.attempt, event)
+            return _end(trial, event.outcome, event.cause, now)
+        case TryAgain():
+            _require_current(trial, event.attempt, event)
+            if trial.cancel_requested:
+                return _end(trial, Outcome.CANCELLED, None, now)
+            return _requeue(trial, now + event.delay if event.delay else None)
+        case CancelAsked():
+            if trial.state is TrialState.QUEUED:
+                return _end(trial, Outcome.CANCELLED, None, now)
+            if trial.state is TrialState.RUNNING:
+                return trial.model_copy(update={"cancel_requested": True})
+            return trial
+        case Retried():
+            _require(trial, TrialState.ENDED, event)
+            fresh = _requeue(trial, None)
+            return fresh.model_copy(
+                update={
+                    "outcome": None,
+                    "cause": None,
+                    "ended_at": None,
+                    "started_at": None,
+                    "cancel_requested": False,
+                    "attempts_base": trial.attempt,
+                }
+            )
+
+
+def _end(trial: Trial, outcome: Outcome, cause: Cause | None, now: datetime) -> Trial:
+    return trial.model_copy(
+        update={
+            "state": TrialState.ENDED,
+            "outcome": outcome,
+            "cause": cause,
+            "lease_until": None,
+            "not_before": None,
+            "phase": None,
+            "ended_at": now,
+        }
+    )
+
+
+def _requeue(trial: Trial, not_before: datetime | None) -> Trial:
+    return trial.model_copy(
+        update={
+            "state": TrialState.QUEUED,
+            "worker": None,
+            "lease_until": None,
+            "phase": None,
+            "not_before": not_before,
+        }
+    )
+
+
+def _require(trial: Trial, state: TrialState, event: TrialEvent) -> None:
+    if trial.state is not state:
+        raise Conflict(f"Trial {trial.id} is {trial.state}, so it cannot be {event.kind}.")
+
+
+def _require_current(trial: Trial, attempt: int, event: TrialEvent) -> None:
+    if trial.state is not TrialState.RUNNING or trial.attempt != attempt:
+        raise StaleAttempt(
+            f"Trial {trial.id} is at attempt {trial.attempt} ({trial.state}); "
+            f"attempt {attempt} can no longer be {event.kind}."
+        )

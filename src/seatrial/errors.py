@@ -1,0 +1,133 @@
+"""One error tree. A message says what is wrong and, where there is one, how to fix it.
+
+::
+
+    SeatrialError
+    ├── InvalidInput              the caller can fix it; exit status 2, HTTP 4xx
+    │   ├── InvalidTask           carries every problem found, with file, line and fix
+    │   ├── InvalidArchive        names the member and the rule it broke
+    │   ├── MissingKey            a model needs a provider key and none was given
+    │   └── Unsupported           the task needs something this installation cannot give (GPU, Windows ...)
+    ├── NotFound                  no such job, trial, task, dataset or file
+    ├── Conflict                  the thing is in a state that does not allow this
+    │   └── StaleAttempt          a write carried an attempt number that is no longer the current one
+    ├── SetupProblem              this machine lacks something; the message has the one command that fixes it
+    ├── StoreUnavailable          the store did not answer; retrying later is safe
+    └── TrialFault                why a trial could not be graded; classified once, at the boundary it crossed
+        ├── ImageFault            the image could not be had or built
+        ├── SandboxFault          the sandbox did not start, broke or vanished
+        ├── ModelFault            the model's service failed: rate limit, auth, outage
+        ├── VerifierFault         grading gave no valid reward
+        └── AgentFault            the agent crashed and nothing could be graded
+
+A failed attempt is a result, never an exception. A ``TrialFault`` is turned into a result with the outcome
+``error`` by the runner; it never scores as a failed attempt.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from seatrial.domain.task import TaskProblem
+    from seatrial.domain.trial import Cause
+
+
+class SeatrialError(Exception):
+    """Something went wrong in Seatrial."""
+
+    def __init__(self, message: str = "", *, fix: str = "") -> None:
+        self.message = message or (self.__doc__ or "").strip()
+        self.fix = fix
+        super().__init__(f"{self.message} {fix}".strip())
+
+
+class InvalidInput(SeatrialError):
+    """The input is not valid."""
+
+    def __init__(self, message: str = "", *, field: str = "", fix: str = "") -> None:
+        self.field = field
+        super().__init__(message, fix=fix)
+
+
+class InvalidTask(InvalidInput):
+    """The task is not valid."""
+
+    def __init__(self, name: str, problems: tuple[TaskProblem, ...]) -> None:
+        self.name = name
+        self.problems = problems
+        lines = "\n".join(f"  {problem}" for problem in problems)
+        super().__init__(f"Task {name!r} has {len(problems)} problem(s):\n{lines}")
+
+
+class InvalidArchive(InvalidInput):
+    """The archive is hostile or broken."""
+
+    def __init__(self, member: str, rule: str, *, fix: str = "") -> None:
+        self.member = member
+        self.rule = rule
+        super().__init__(f"Archive member {member!r} refused: {rule}.", fix=fix)
+
+
+class MissingKey(InvalidInput):
+    """The model needs a provider key and none was given."""
+
+
+class Unsupported(InvalidInput):
+    """This installation cannot run that."""
+
+
+class NotFound(SeatrialError):
+    """There is no such thing."""
+
+
+class Conflict(SeatrialError):
+    """The current state does not allow that."""
+
+
+class StaleAttempt(Conflict):
+    """The trial has been claimed again since; this result is refused."""
+
+
+class SetupProblem(SeatrialError):
+    """This machine lacks something that is needed."""
+
+
+class StoreUnavailable(SeatrialError):
+    """The store did not answer."""
+
+
+class TrialFault(SeatrialError):
+    """The trial could not be graded."""
+
+    cause: ClassVar[Cause | str] = "sandbox"
+
+
+class ImageFault(TrialFault):
+    """The image could not be had or built."""
+
+    cause = "image"
+
+
+class SandboxFault(TrialFault):
+    """The sandbox did not start, broke or vanished."""
+
+    cause = "sandbox"
+
+
+class ModelFault(TrialFault):
+    """The model's service failed."""
+
+    cause = "llm"
+
+
+class VerifierFault(TrialFault):
+    """Grading gave no valid reward."""
+
+    cause = "verifier"
+
+
+class AgentFault(TrialFault):
+    """The agent crashed and nothing could be graded."""
+
+    cause = "agent"

@@ -1,0 +1,47 @@
+"""Runs one attempt from start to graded end. The only way the engine reaches a sandbox or a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from seatrial.domain.job import AgentSpec, JobSpec
+from seatrial.domain.result import Result
+from seatrial.domain.task import Task
+from seatrial.domain.trial import Phase, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Everything a runner needs for one attempt."""
+
+    trial: Trial
+    task: Task
+    task_dir: Path
+    """The task's files as they were submitted; read only."""
+    job: JobSpec
+    agent: AgentSpec
+    work_dir: Path
+    """An empty directory of this attempt alone; what is left in it is kept."""
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Provider keys by environment name. Never logged, stored or handed to a sandbox by the runner itself."""
+
+
+class Progress(Protocol):
+    """How a runner tells what happens. Calls are quick and never raise."""
+
+    async def phase(self, phase: Phase, step: str | None = None) -> None: ...
+
+    async def output(self, source: str, text: str) -> None:
+        """A piece of live output: ``build``, ``agent``, ``verifier`` or ``terminal``."""
+        ...
+
+
+class Runner(Protocol):
+    async def run(self, order: Order, progress: Progress) -> Result:
+        """The result, whatever happened: faults come back as the outcome ``error`` with a cause.
+
+        Cancelling the task stops the attempt and cleans up before ``CancelledError`` is re-raised."""
+        ...

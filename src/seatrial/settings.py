@@ -1,0 +1,160 @@
+"""The only reader of environment variables, ``.env`` and ``seatrial.toml``.
+
+``SEATRIAL_*`` names win over the compatibility names of the systems that Seatrial replaces. Precedence: environment,
+``.env``, ``seatrial.toml``, default. Every field has a docstring and a line in ``docs/reference/settings.md``; a test
+compares them.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import AliasChoices, Field
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+
+def _names(field: str, *others: str) -> Any:
+    """``SEATRIAL_<FIELD>`` first, then the compatibility names; the plain name serves ``seatrial.toml`` and tests."""
+    return AliasChoices(f"SEATRIAL_{field.upper()}", field, *others)
+
+
+class Settings(BaseSettings):
+    """How this installation runs."""
+
+    model_config = SettingsConfigDict(
+        env_file=".env",
+        toml_file="seatrial.toml",
+        extra="ignore",
+        frozen=True,
+        use_attribute_docstrings=True,
+        populate_by_name=True,
+        env_ignore_empty=True,
+    )
+
+    home: Path = Field(default=Path.home() / ".seatrial", validation_alias=_names("home"))
+    """Where this installation keeps its state: database, task files, results."""
+    cache: Path = Field(default=Path.home() / ".cache" / "seatrial", validation_alias=_names("cache"))
+    """Where images live; shared between homes, so that two homes never build twice."""
+    database_url: str = Field(default="", validation_alias=_names("database_url", "DATABASE_URL"))
+    """``postgresql://user:password@host/name``, or empty for SQLite in ``home``."""
+    blobs_url: str = Field(default="", validation_alias=_names("blobs_url"))
+    """``s3://bucket/prefix`` or another object store; empty for files in ``home``."""
+    log_level: str = Field(default="INFO", validation_alias=_names("log_level", "LOG_LEVEL"))
+    """How much is logged: DEBUG, INFO, WARNING or ERROR."""
+
+    sandbox: str = Field(default="auto", validation_alias=_names("sandbox"))
+    """Where trials run: ``auto``, ``oci``, ``docker``, ``harbor:<environment>`` or ``pkg.mod:Class``."""
+    concurrency: int = Field(default=0, ge=0, validation_alias=_names("concurrency"))
+    """Trials one worker process holds at once; 0 means four for each core."""
+    lease_sec: float = Field(default=60.0, gt=0, validation_alias=_names("lease_sec"))
+    """How long a worker may stay silent before its trials are given to another."""
+    heartbeat_sec: float = Field(default=15.0, gt=0, validation_alias=_names("heartbeat_sec"))
+    """How often a worker renews its leases."""
+    reap_sec: float = Field(default=15.0, gt=0, validation_alias=_names("reap_sec"))
+    """How often lost trials and sandbox leftovers are looked for."""
+    trial_limit_sec: float = Field(default=86400.0, gt=0, validation_alias=_names("trial_limit_sec"))
+    """Limit of a whole trial, over the task's own limits; a job may set a shorter one."""
+    default_cpus: float = Field(default=1.0, gt=0, validation_alias=_names("default_cpus"))
+    """CPUs of a sandbox whose task says nothing."""
+    default_memory_mb: int = Field(default=2048, gt=0, validation_alias=_names("default_memory_mb"))
+    """Memory of a sandbox whose task says nothing."""
+    default_pids: int = Field(default=2048, gt=0, validation_alias=_names("default_pids"))
+    """Processes and threads that one sandbox may have at once."""
+    network_mode: str = Field(
+        default="bridge", validation_alias=_names("network_mode", "CONTAINER_NETWORK_MODE")
+    )
+    """Network of tasks that say nothing: ``bridge`` (public), ``none``, or ``host`` where it is allowed."""
+    allow_host_network: bool = Field(default=False, validation_alias=_names("allow_host_network"))
+    """Lets ``network_mode=host`` take effect. Sandboxes then share the machine's network."""
+    allow_privileged: bool = Field(default=False, validation_alias=_names("allow_privileged"))
+    """Lets tasks have the elevated privileges they ask for; each such trial is marked ``privileged``."""
+    allow_private_network: bool = Field(default=False, validation_alias=_names("allow_private_network"))
+    """Lets sandboxes reach private addresses besides public ones."""
+    docker_registry: str = Field(default="", validation_alias=_names("docker_registry", "DOCKER_REGISTRY"))
+    """Private repository that ``docker_image`` entries are mapped to first: ``<this>:<task>-<version>``."""
+    default_registry: str = Field(default="", validation_alias=_names("default_registry"))
+    """Repository asked for tasks without ``docker_image``: ``<this>:<task>``."""
+    pull_if_not_exists: bool = Field(
+        default=True, validation_alias=_names("pull_if_not_exists", "PULL_IF_NOT_EXISTS")
+    )
+    """Whether an image that is not here may be pulled."""
+    bootstrap_bases: bool = Field(default=True, validation_alias=_names("bootstrap_bases"))
+    """Whether ``debian:*`` bases may be made from the package mirror where no registry answers."""
+    debian_mirror: str = Field(default="", validation_alias=_names("debian_mirror"))
+    """Package mirror for bootstrapped bases; empty for the one this machine uses."""
+    extra_ca_file: Path | None = Field(default=None, validation_alias=_names("extra_ca_file"))
+    """A CA bundle that image builds and sandboxes trust besides their own (for networks with an inspecting proxy)."""
+    image_low_water_gb: float = Field(default=5.0, ge=0, validation_alias=_names("image_low_water_gb"))
+    """Free disk below which the least recently used images are pruned."""
+    docker_host: str = Field(default="", validation_alias=_names("docker_host", "DOCKER_HOST"))
+    """Address of the container engine for the ``docker`` sandbox; empty for the usual socket."""
+
+    openrouter_api_key: str = Field(
+        default="", repr=False, validation_alias=_names("openrouter_api_key", "OPENROUTER_API_KEY")
+    )
+    """Key for ``openrouter/…`` models."""
+    tb2_dir: Path | None = Field(default=None, validation_alias=_names("tb2_dir", "TB2_DIR"))
+    """A folder of tasks served by name."""
+    registry: str = Field(default="", validation_alias=_names("registry"))
+    """Harbor registry file (a path or URL) that ``-d name@version`` is looked up in after the local datasets."""
+    archive_limit_mb: int = Field(default=512, gt=0, validation_alias=_names("archive_limit_mb"))
+    """Unpacked size above which an uploaded archive is refused."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, dotenv_settings, TomlConfigSettingsSource(settings_cls)
+
+    @property
+    def worker_concurrency(self) -> int:
+        return self.concurrency or 4 * (os.cpu_count() or 1)
+
+    @property
+    def store_url(self) -> str:
+        """SQLAlchemy's address of the store."""
+        if not self.database_url:
+            return f"sqlite+aiosqlite:///{self.home / 'seatrial.db'}"
+        scheme, _, rest = self.database_url.partition("://")
+        return f"postgresql+asyncpg://{rest}" if scheme in ("postgres", "postgresql") else self.database_url
+
+    @property
+    def tasks_dir(self) -> Path:
+        return self.home / "tasks"
+
+    @property
+    def blobs_dir(self) -> Path:
+        return self.home / "blobs"
+
+    @property
+    def work_dir(self) -> Path:
+        """Directories of attempts that run at the moment."""
+        return self.home / "work"
+
+    @property
+    def images_dir(self) -> Path:
+        return self.cache / "images"
+
+    @cached_property
+    def provider_environment(self) -> dict[str, str]:
+        """Provider keys and addresses found in the environment, by their usual names. Handed to model calls only."""
+        return {
+            name: value
+            for name, value in os.environ.items()
+            if value
+            and name.endswith(("_API_KEY", "_API_BASE", "_BASE_URL"))
+            and not name.startswith("SEATRIAL_")
+        }
