@@ -21,15 +21,16 @@ from pydantic_settings import (
 )
 
 
-def _names(field: str, *others: str) -> Any:
-    """``SEATRIAL_<FIELD>`` first, then the compatibility names; the plain name serves ``seatrial.toml`` and tests."""
-    return AliasChoices(f"SEATRIAL_{field.upper()}", field, *others)
+def _names(field: str, compatibility_name: str) -> Any:
+    """``SEATRIAL_<FIELD>`` first, then the name that another system's users already have in their ``.env``."""
+    return AliasChoices(f"SEATRIAL_{field.upper()}", compatibility_name)
 
 
 class Settings(BaseSettings):
     """How this installation runs."""
 
     model_config = SettingsConfigDict(
+        env_prefix="SEATRIAL_",
         env_file=".env",
         toml_file="seatrial.toml",
         extra="ignore",
@@ -39,60 +40,56 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
     )
 
-    home: Path = Field(default=Path.home() / ".seatrial", validation_alias=_names("home"))
+    home: Path = Path.home() / ".seatrial"
     """Where this installation keeps its state: database, task files, results."""
-    cache: Path = Field(default=Path.home() / ".cache" / "seatrial", validation_alias=_names("cache"))
+    cache: Path = Path.home() / ".cache" / "seatrial"
     """Where images live; shared between homes, so that two homes never build twice."""
     database_url: str = Field(default="", validation_alias=_names("database_url", "DATABASE_URL"))
     """``postgresql://user:password@host/name``, or empty for SQLite in ``home``."""
-    blobs_url: str = Field(default="", validation_alias=_names("blobs_url"))
+    blobs_url: str = ""
     """``s3://bucket/prefix`` or another object store; empty for files in ``home``."""
     log_level: str = Field(default="INFO", validation_alias=_names("log_level", "LOG_LEVEL"))
     """How much is logged: DEBUG, INFO, WARNING or ERROR."""
 
-    sandbox: str = Field(default="auto", validation_alias=_names("sandbox"))
+    sandbox: str = "auto"
     """Where trials run: ``auto``, ``oci``, ``docker``, ``harbor:<environment>`` or ``pkg.mod:Class``."""
-    concurrency: int = Field(default=0, ge=0, validation_alias=_names("concurrency"))
+    concurrency: int = Field(default=0, ge=0)
     """Trials one worker process holds at once; 0 means four for each core."""
-    lease_sec: float = Field(default=60.0, gt=0, validation_alias=_names("lease_sec"))
+    lease_sec: float = Field(default=60.0, gt=0)
     """How long a worker may stay silent before its trials are given to another."""
-    heartbeat_sec: float = Field(default=15.0, gt=0, validation_alias=_names("heartbeat_sec"))
+    heartbeat_sec: float = Field(default=15.0, gt=0)
     """How often a worker renews its leases."""
-    reap_sec: float = Field(default=15.0, gt=0, validation_alias=_names("reap_sec"))
+    reap_sec: float = Field(default=15.0, gt=0)
     """How often lost trials and sandbox leftovers are looked for."""
-    trial_limit_sec: float = Field(default=86400.0, gt=0, validation_alias=_names("trial_limit_sec"))
+    trial_limit_sec: float = Field(default=86400.0, gt=0)
     """Limit of a whole trial, over the task's own limits; a job may set a shorter one."""
-    default_cpus: float = Field(default=1.0, gt=0, validation_alias=_names("default_cpus"))
+    default_cpus: float = Field(default=1.0, gt=0)
     """CPUs of a sandbox whose task says nothing."""
-    default_memory_mb: int = Field(default=2048, gt=0, validation_alias=_names("default_memory_mb"))
+    default_memory_mb: int = Field(default=2048, gt=0)
     """Memory of a sandbox whose task says nothing."""
-    default_pids: int = Field(default=2048, gt=0, validation_alias=_names("default_pids"))
+    default_pids: int = Field(default=2048, gt=0)
     """Processes and threads that one sandbox may have at once."""
-    network_mode: str = Field(
-        default="bridge", validation_alias=_names("network_mode", "CONTAINER_NETWORK_MODE")
-    )
+    network_mode: str = Field(default="bridge", validation_alias=_names("network_mode", "CONTAINER_NETWORK_MODE"))
     """Network of tasks that say nothing: ``bridge`` (public), ``none``, or ``host`` where it is allowed."""
-    allow_host_network: bool = Field(default=False, validation_alias=_names("allow_host_network"))
+    allow_host_network: bool = False
     """Lets ``network_mode=host`` take effect. Sandboxes then share the machine's network."""
-    allow_privileged: bool = Field(default=False, validation_alias=_names("allow_privileged"))
+    allow_privileged: bool = False
     """Lets tasks have the elevated privileges they ask for; each such trial is marked ``privileged``."""
-    allow_private_network: bool = Field(default=False, validation_alias=_names("allow_private_network"))
+    allow_private_network: bool = False
     """Lets sandboxes reach private addresses besides public ones."""
     docker_registry: str = Field(default="", validation_alias=_names("docker_registry", "DOCKER_REGISTRY"))
     """Private repository that ``docker_image`` entries are mapped to first: ``<this>:<task>-<version>``."""
-    default_registry: str = Field(default="", validation_alias=_names("default_registry"))
+    default_registry: str = ""
     """Repository asked for tasks without ``docker_image``: ``<this>:<task>``."""
-    pull_if_not_exists: bool = Field(
-        default=True, validation_alias=_names("pull_if_not_exists", "PULL_IF_NOT_EXISTS")
-    )
+    pull_if_not_exists: bool = Field(default=True, validation_alias=_names("pull_if_not_exists", "PULL_IF_NOT_EXISTS"))
     """Whether an image that is not here may be pulled."""
-    bootstrap_bases: bool = Field(default=True, validation_alias=_names("bootstrap_bases"))
+    bootstrap_bases: bool = True
     """Whether ``debian:*`` bases may be made from the package mirror where no registry answers."""
-    debian_mirror: str = Field(default="", validation_alias=_names("debian_mirror"))
+    debian_mirror: str = ""
     """Package mirror for bootstrapped bases; empty for the one this machine uses."""
-    extra_ca_file: Path | None = Field(default=None, validation_alias=_names("extra_ca_file"))
+    extra_ca_file: Path | None = None
     """A CA bundle that image builds and sandboxes trust besides their own (for networks with an inspecting proxy)."""
-    image_low_water_gb: float = Field(default=5.0, ge=0, validation_alias=_names("image_low_water_gb"))
+    image_low_water_gb: float = Field(default=5.0, ge=0)
     """Free disk below which the least recently used images are pruned."""
     docker_host: str = Field(default="", validation_alias=_names("docker_host", "DOCKER_HOST"))
     """Address of the container engine for the ``docker`` sandbox; empty for the usual socket."""
@@ -103,9 +100,9 @@ class Settings(BaseSettings):
     """Key for ``openrouter/…`` models."""
     tb2_dir: Path | None = Field(default=None, validation_alias=_names("tb2_dir", "TB2_DIR"))
     """A folder of tasks served by name."""
-    registry: str = Field(default="", validation_alias=_names("registry"))
+    registry: str = ""
     """Harbor registry file (a path or URL) that ``-d name@version`` is looked up in after the local datasets."""
-    archive_limit_mb: int = Field(default=512, gt=0, validation_alias=_names("archive_limit_mb"))
+    archive_limit_mb: int = Field(default=512, gt=0)
     """Unpacked size above which an uploaded archive is refused."""
 
     @classmethod
@@ -154,7 +151,5 @@ class Settings(BaseSettings):
         return {
             name: value
             for name, value in os.environ.items()
-            if value
-            and name.endswith(("_API_KEY", "_API_BASE", "_BASE_URL"))
-            and not name.startswith("SEATRIAL_")
+            if value and name.endswith(("_API_KEY", "_API_BASE", "_BASE_URL")) and not name.startswith("SEATRIAL_")
         }

@@ -106,11 +106,7 @@ class JobCounts(Frozen):
     @property
     def status(self) -> JobStatus:
         if self.queued + self.running == 0:
-            return (
-                JobStatus.CANCELLED
-                if self.cancelled and self.cancelled == self.total
-                else JobStatus.COMPLETED
-            )
+            return JobStatus.CANCELLED if self.cancelled and self.cancelled == self.total else JobStatus.COMPLETED
         return JobStatus.PENDING if self.running + self.ended == 0 else JobStatus.RUNNING
 
 
@@ -119,6 +115,4 @@ def plan(spec: JobSpec) -> Iterator[NewTrial]:
     for repeat in range(1, spec.attempts + 1):
         for task in spec.tasks:
             for index, agent in enumerate(spec.agents):
-                yield NewTrial(
-                    task=task, agent_index=index, agent=agent.name, model=agent.model, repeat=repeat
-                )
+                yield NewTrial(task=task, agent_index=index, agent=agent.name, model=agent.model, repeat=repeat)

@@ -111,9 +111,7 @@ class TaskSelection(Frozen):
 
     def apply(self, tasks: Iterable[Task]) -> tuple[Task, ...]:
         """The chosen tasks, by name; the same seed always takes the same sample."""
-        chosen = sorted(
-            (task for task in tasks if self._admits(task)), key=lambda task: (task.name, task.digest)
-        )
+        chosen = sorted((task for task in tasks if self._admits(task)), key=lambda task: (task.name, task.digest))
         if self.sample is not None and self.sample < len(chosen):
             picked = random.Random(self.seed).sample(range(len(chosen)), self.sample)  # noqa: S311
             chosen = [chosen[index] for index in sorted(picked)]

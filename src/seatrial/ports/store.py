@@ -113,9 +113,7 @@ class TrialStore(Protocol):
         Each has the state ``running`` and the next attempt number. Appends ``trial.claimed``."""
         ...
 
-    async def renew(
-        self, worker: str, held: dict[int, int], lease: timedelta, now: datetime
-    ) -> RenewalReport:
+    async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
         """Extends the leases of ``{trial id: attempt}``; tells which were lost and which should be cancelled."""
         ...
 
@@ -125,9 +123,7 @@ class TrialStore(Protocol):
         """Records the result of the current attempt and ends the trial. Exactly once, else ``StaleAttempt``."""
         ...
 
-    async def try_again(
-        self, trial_id: int, attempt: int, result: Result, delay: timedelta, now: datetime
-    ) -> Trial:
+    async def try_again(self, trial_id: int, attempt: int, result: Result, delay: timedelta, now: datetime) -> Trial:
         """Records the result of the current attempt and queues the trial anew (or ends it, if it was cancelled)."""
         ...
 

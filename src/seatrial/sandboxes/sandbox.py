@@ -1,0 +1,119 @@
+"""What the sandboxes of Seatrial have in common: options, owner, phases, facts for the lock, and when grading begins.
+
+``oci.OciEnvironment`` and ``docker.DockerEnvironment`` implement the rest. Both are Harbor environments: the runner
+uses them through ``Trial``, and so can the stock ``harbor`` CLI. Nothing in this room knows jobs, the store or settings
+files.
+
+Grading. Harbor uploads the tests to ``/tests`` when the agent is done, runs them through ``exec`` and reads
+``/logs/verifier``. That upload is the signal: from then on commands run in the verifier's own mount namespace, where
+alone ``/tests`` and a fresh ``/logs/verifier`` exist. Emptying ``/tests`` (Harbor does it between the steps of a
+multi-step task) ends it again. So the isolation holds under the stock CLI too, where no hook of ours is installed.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, override
+
+from harbor.environments.base import BaseEnvironment, EnvironmentPath, ExecResult
+from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
+
+from seatrial.domain.frozen import Frozen
+from seatrial.sandboxes.options import Owner, SandboxOptions
+from seatrial.settings import Settings
+
+TESTS_DIR = PurePosixPath("/tests")
+VERIFIER_DIR = PurePosixPath("/logs/verifier")
+
+SandboxPhase = Literal["build", "start"]
+PhaseListener = Callable[[SandboxPhase], Awaitable[None]]
+
+
+class SandboxFacts(Frozen):
+    """What was really done for one sandbox; goes into the trial's lock. Never claims what was not applied."""
+
+    image: str | None = None
+    image_digest: str | None = None
+    image_source: str | None = None
+    limits: dict[str, Any] = {}
+    network: str = ""
+    protections: tuple[str, ...] = ()
+    not_applied: tuple[str, ...] = ()
+    memory_killed: bool = False
+    """A process of the sandbox was killed because the memory limit was reached."""
+    suspicions: tuple[str, ...] = ()
+    """Integrity findings (``suspect_path``, ``suspect_python``, ``suspect_shell``) seen when grading began."""
+
+
+class Sandbox(BaseEnvironment):
+    """A Harbor environment with an owner, facts and isolated grading."""
+
+    def __init__(
+        self,
+        *args: Any,
+        options: dict[str, Any] | None = None,
+        owner: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.options = SandboxOptions(**options) if options else SandboxOptions.of(Settings())
+        self.owner = Owner(**(owner or {}))
+        self.on_phase: PhaseListener | None = None
+        """Set by the runner to hear when the build and the start begin."""
+        self.grading = False
+        super().__init__(*args, **kwargs)
+
+    @property
+    @override
+    def capabilities(self) -> EnvironmentCapabilities:
+        return EnvironmentCapabilities(
+            disable_internet=True,
+            network_allowlist=True,
+            network_allowlist_hostnames=True,
+            network_allowlist_wildcard_hostnames=True,
+            network_allowlist_ipv4_addresses=True,
+            network_allowlist_ipv4_cidrs=True,
+            dynamic_network_policy=True,
+            mounted=False,
+        )
+
+    @classmethod
+    @override
+    def resource_capabilities(cls) -> EnvironmentResourceCapabilities:
+        return EnvironmentResourceCapabilities(cpu_limit=True, memory_limit=True)
+
+    @property
+    @abstractmethod
+    def facts(self) -> SandboxFacts:
+        """What has been applied so far; asked for once the trial is over, or when it failed to start."""
+
+    @abstractmethod
+    async def begin_grading(self) -> None:
+        """From here on ``exec`` and transfers happen where ``/tests`` and a fresh ``/logs/verifier`` exist."""
+
+    @abstractmethod
+    async def end_grading(self) -> None:
+        """Back to the agent's view; what grading had mounted is gone from it."""
+
+    @abstractmethod
+    async def put_dir(self, source_dir: Path, target_dir: str) -> None:
+        """Copies a directory's content into the sandbox, in the view that is current."""
+
+    @override
+    async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None:
+        if not self.grading and PurePosixPath(target_dir) == TESTS_DIR:
+            await self.begin_grading()
+            self.grading = True
+        await self.put_dir(Path(source_dir), target_dir)
+
+    @override
+    async def empty_dirs(self, dirs: Sequence[EnvironmentPath], *, chmod: bool = True) -> ExecResult | None:
+        if self.grading and any(PurePosixPath(str(path)) == TESTS_DIR for path in dirs):
+            await self.end_grading()
+            self.grading = False
+        return await super().empty_dirs(dirs, chmod=chmod)
+
+    async def _enter(self, phase: SandboxPhase) -> None:
+        if self.on_phase is not None:
+            await self.on_phase(phase)
