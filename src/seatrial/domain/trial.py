@@ -100,7 +100,7 @@ class Trial(Frozen):
     attempt: int = 0
     """Claims so far; also the number that every write of the current claim carries."""
     attempts_base: int = 0
-    """Attempts made before the last ``retry``: a retried trial has its full allowance again."""
+    """Attempts that do not count: those before the last ``retry``, and those given back by a leaving worker."""
     worker: str | None = None
     lease_until: datetime | None = None
     not_before: datetime | None = None
@@ -143,6 +143,13 @@ class TryAgain(Frozen):
     delay: timedelta = timedelta(0)
 
 
+class GivenBack(Frozen):
+    """The worker is leaving; the trial waits for another one and the attempt does not count."""
+
+    kind: Literal["given_back"] = "given_back"
+    attempt: int
+
+
 class CancelAsked(Frozen):
     kind: Literal["cancel_asked"] = "cancel_asked"
 
@@ -153,7 +160,7 @@ class Retried(Frozen):
     kind: Literal["retried"] = "retried"
 
 
-TrialEvent = Claimed | LeaseRenewed | Ended | TryAgain | CancelAsked | Retried
+TrialEvent = Claimed | LeaseRenewed | Ended | TryAgain | GivenBack | CancelAsked | Retried
 
 
 def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
@@ -184,6 +191,11 @@ def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
             if trial.cancel_requested:
                 return _end(trial, Outcome.CANCELLED, None, now)
             return _requeue(trial, now + event.delay if event.delay else None)
+        case GivenBack():
+            _require_current(trial, event.attempt, event)
+            if trial.cancel_requested:
+                return _end(trial, Outcome.CANCELLED, None, now)
+            return _requeue(trial, None).model_copy(update={"attempts_base": trial.attempts_base + 1})
         case CancelAsked():
             if trial.state is TrialState.QUEUED:
                 return _end(trial, Outcome.CANCELLED, None, now)

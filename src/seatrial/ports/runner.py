@@ -34,10 +34,6 @@ class Progress(Protocol):
 
     async def phase(self, phase: Phase, step: str | None = None) -> None: ...
 
-    async def output(self, source: str, text: str) -> None:
-        """A piece of live output: ``build``, ``agent``, ``verifier`` or ``terminal``."""
-        ...
-
 
 class Runner(Protocol):
     async def run(self, order: Order, progress: Progress) -> Result:

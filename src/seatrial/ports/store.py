@@ -107,17 +107,24 @@ class JobStore(Protocol):
 
 
 class TrialStore(Protocol):
-    async def claim(self, worker: str, lease: timedelta, limit: int, now: datetime) -> list[Trial]:
+    async def claim(
+        self, worker: str, lease: timedelta, limit: int, now: datetime, job_id: int | None = None
+    ) -> list[Trial]:
         """Takes up to ``limit`` queued trials whose time has come, fairly over jobs and within each job's concurrency.
 
-        Each has the state ``running`` and the next attempt number. Appends ``trial.claimed``."""
+        Each has the state ``running`` and the next attempt number. Appends ``trial.claimed``. With ``job_id`` only
+        trials of that job are taken (``seatrial run`` works on its own job alone)."""
         ...
 
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
         """Extends the leases of ``{trial id: attempt}``; tells which were lost and which should be cancelled."""
         ...
 
-    async def enter_phase(self, trial_id: int, attempt: int, phase: Phase, now: datetime) -> None: ...
+    async def enter_phases(self, entries: Sequence[PhaseEntry]) -> None:
+        """Notes the phases that trials entered, and appends ``trial.phase`` for each; stale entries are dropped.
+
+        Takes many at once, because a worker with hundreds of trials collects them and writes a few times a second."""
+        ...
 
     async def finish(self, trial_id: int, attempt: int, result: Result, now: datetime) -> Trial:
         """Records the result of the current attempt and ends the trial. Exactly once, else ``StaleAttempt``."""
@@ -125,6 +132,10 @@ class TrialStore(Protocol):
 
     async def try_again(self, trial_id: int, attempt: int, result: Result, delay: timedelta, now: datetime) -> Trial:
         """Records the result of the current attempt and queues the trial anew (or ends it, if it was cancelled)."""
+        ...
+
+    async def give_back(self, trial_id: int, attempt: int, now: datetime) -> Trial:
+        """Queues a claimed trial anew because its worker is leaving; the attempt does not count."""
         ...
 
     async def expired(self, now: datetime, limit: int = 100) -> list[Trial]:
@@ -138,6 +149,15 @@ class TrialStore(Protocol):
         ...
 
     async def attempts(self, trial_id: int) -> list[Attempt]: ...
+
+
+class PhaseEntry(Frozen):
+    trial_id: int
+    job_id: int
+    attempt: int
+    phase: Phase
+    at: datetime
+    step: str | None = None
 
 
 class RenewalReport(Frozen):

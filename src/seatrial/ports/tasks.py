@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -34,3 +35,17 @@ class TaskReader(Protocol):
 
         Deterministic: the same content gives the same files."""
         ...
+
+
+class TaskFiles(Protocol):
+    """Task directories and archives on disk. Archives are hostile until proven otherwise (``InvalidArchive``)."""
+
+    def open(self, path: Path) -> AbstractContextManager[list[Path]]:
+        """The task directories at ``path``: itself, those below it, or those in an archive (unpacked meanwhile)."""
+        ...
+
+    def pack(self, root: Path, target: Path) -> None:
+        """One archive of one task, byte for byte the same for the same content."""
+        ...
+
+    def unpack(self, archive: Path, into: Path) -> None: ...

@@ -1,0 +1,135 @@
+"""The task library: takes tasks in, keeps them by content, and hands out directories to run them from.
+
+A task is kept as one archive in the blobs, so that any worker on any machine can have it and a job never changes under
+its feet when somebody edits the folder it came from. Unpacked copies are a cache in ``SEATRIAL_HOME/tasks``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from seatrial.domain.task import Severity, Task, TaskProblem
+from seatrial.engine.clock import Clock
+from seatrial.errors import InvalidInput, InvalidTask
+from seatrial.ports.blobs import Blobs
+from seatrial.ports.store import TaskStore
+from seatrial.ports.tasks import Inspection, TaskFiles, TaskReader
+
+
+class TaskLibrary:
+    """Tasks in, directories out. Safe to call from many trials at once."""
+
+    def __init__(
+        self,
+        store: TaskStore,
+        blobs: Blobs,
+        readers: Sequence[TaskReader],
+        files: TaskFiles,
+        tasks_dir: Path,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._readers = readers
+        self._files = files
+        self._tasks_dir = tasks_dir
+        self._clock = clock
+        self._unpacking: dict[str, asyncio.Lock] = {}
+        self._known: set[str] = set()
+
+    async def inspect(self, path: Path) -> list[Inspection]:
+        """Every task at ``path`` (a directory, a folder of tasks, an archive) with all of its problems."""
+        with self._files.open(path) as roots:
+            return [await asyncio.to_thread(self._look_at, root) for root in roots]
+
+    async def add(self, path: Path) -> list[Task]:
+        """Takes in every task at ``path``; all of them or, when one is invalid, none."""
+        with self._files.open(path) as roots:
+            inspections = [await asyncio.to_thread(self._look_at, root) for root in roots]
+            refuse_invalid(inspections)
+            tasks = [inspection.task for inspection in inspections if inspection.task is not None]
+            for task, root in zip(tasks, roots, strict=True):
+                await self._keep(task, root)
+        return tasks
+
+    async def directory(self, task: Task) -> Path:
+        """A Harbor task directory that runs this task; unpacked and prepared once, then shared and never written."""
+        home = self._tasks_dir / task.digest.removeprefix("sha256:")
+        ready = home / "ready"
+        if task.digest not in self._known:
+            async with self._unpacking.setdefault(task.digest, asyncio.Lock()):
+                if not ready.exists():
+                    await self._unpack(task, home)
+            self._unpacking.pop(task.digest, None)
+            self._known.add(task.digest)
+        return home / ready.read_text()
+
+    async def _keep(self, task: Task, root: Path) -> None:
+        key = _archive_key(task.digest)
+        with tempfile.TemporaryDirectory() as scratch:
+            archive = Path(scratch) / "task.zip"
+            await asyncio.to_thread(self._files.pack, root, archive)
+            await self._blobs.put_file(key, archive)
+        await self._store.save_task(task, self._clock())
+
+    async def _unpack(self, task: Task, home: Path) -> None:
+        """Into a scratch directory first, then renamed: another process may do the same at the same moment."""
+        self._tasks_dir.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=".unpack-", dir=self._tasks_dir))
+        try:
+            archive = scratch / "task.zip"
+            with archive.open("wb") as sink:
+                async for piece in self._blobs.stream(_archive_key(task.digest)):
+                    sink.write(piece)
+            await asyncio.to_thread(self._prepare, task, archive, scratch)
+            archive.unlink()
+            scratch.chmod(0o755)
+            try:
+                scratch.rename(home)
+            except OSError:
+                if not (home / "ready").exists():
+                    raise
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _prepare(self, task: Task, archive: Path, scratch: Path) -> None:
+        source = scratch / "source" / _directory_name(task.name)
+        self._files.unpack(archive, source)
+        reader = next(reader for reader in self._readers if reader.format is task.format)
+        runnable = reader.prepare(source, scratch / "harbor" / source.name)
+        (scratch / "ready").write_text(runnable.relative_to(scratch).as_posix())
+
+    def _look_at(self, root: Path) -> Inspection:
+        for reader in self._readers:
+            if reader.recognises(root):
+                return reader.inspect(root)
+        problem = TaskProblem(
+            file=root.name,
+            message="This is not a task: it has neither task.toml nor task.yaml.",
+            fix="Point at a task directory, a folder of tasks, or an archive of one.",
+        )
+        return Inspection(name=root.name, task=None, problems=(problem,))
+
+
+def refuse_invalid(inspections: Sequence[Inspection]) -> None:
+    """Raises for the tasks that cannot run: one ``InvalidTask``, or one error that names them all."""
+    invalid = [inspection for inspection in inspections if inspection.task is None]
+    if not invalid:
+        return
+    faults = [InvalidTask(bad.name, tuple(p for p in bad.problems if p.severity is Severity.ERROR)) for bad in invalid]
+    if len(faults) == 1:
+        raise faults[0]
+    raise InvalidInput("\n".join(fault.message for fault in faults), field="tasks")
+
+
+def _archive_key(digest: str) -> str:
+    return f"tasks/{digest.removeprefix('sha256:')}.zip"
+
+
+def _directory_name(task_name: str) -> str:
+    """Harbor names a task after its directory when its configuration has no name of its own."""
+    return task_name.replace("/", "__")
