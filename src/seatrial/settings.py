@@ -55,11 +55,11 @@ class Settings(BaseSettings):
     """Where trials run: ``auto``, ``oci``, ``docker``, ``harbor:<environment>`` or ``pkg.mod:Class``."""
     concurrency: int = Field(default=0, ge=0)
     """Trials one worker process holds at once; 0 means four for each core."""
-    lease_sec: float = Field(default=60.0, gt=0)
+    lease_sec: float = Field(default=30.0, gt=0)
     """How long a worker may stay silent before its trials are given to another."""
-    heartbeat_sec: float = Field(default=15.0, gt=0)
+    heartbeat_sec: float = Field(default=5.0, gt=0)
     """How often a worker renews its leases."""
-    reap_sec: float = Field(default=15.0, gt=0)
+    reap_sec: float = Field(default=10.0, gt=0)
     """How often lost trials and sandbox leftovers are looked for."""
     trial_limit_sec: float = Field(default=86400.0, gt=0)
     """Limit of a whole trial, over the task's own limits; a job may set a shorter one."""
@@ -77,6 +77,8 @@ class Settings(BaseSettings):
     """Lets tasks have the elevated privileges they ask for; each such trial is marked ``privileged``."""
     allow_private_network: bool = False
     """Lets sandboxes reach private addresses besides public ones."""
+    private_destinations: str = ""
+    """Private addresses and ranges that sandboxes may reach nevertheless (a package mirror): ``10.1.2.3, 10.4.0.0/16``."""
     docker_registry: str = Field(default="", validation_alias=_names("docker_registry", "DOCKER_REGISTRY"))
     """Private repository that ``docker_image`` entries are mapped to first: ``<this>:<task>-<version>``."""
     default_registry: str = ""

@@ -56,6 +56,15 @@ class TaskLibrary:
                 await self._keep(task, root)
         return tasks
 
+    def pack(self, path: Path, into: Path) -> list[Path]:
+        """One archive for each task at ``path``, named after its directory."""
+        archives = []
+        with self._files.open(path) as roots:
+            for root in roots:
+                self._files.pack(root, into / f"{root.name}.zip")
+                archives.append(into / f"{root.name}.zip")
+        return archives
+
     async def directory(self, task: Task) -> Path:
         """A Harbor task directory that runs this task; unpacked and prepared once, then shared and never written."""
         home = self._tasks_dir / task.digest.removeprefix("sha256:")

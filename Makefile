@@ -1,0 +1,39 @@
+# Everything a developer can run. `make run` and `make test` are all a newcomer needs.
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-test run check test bench lock format
+
+SEATRIAL := .venv/bin/seatrial
+PYTEST := .venv/bin/python -m pytest
+
+help:  ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
+
+setup:  ## Make .venv with the `seatrial` command in it (1 min the first time)
+	@sh scripts/setup.sh run
+
+setup-test:
+	@sh scripts/setup.sh test
+
+run: setup  ## Set up, run the samples in the sandbox, show a first result (under 3 min the first time, seconds after)
+	@sh scripts/first-run.sh
+
+check: setup  ## The fast half of `test`: style, types, import contracts, unit tests (seconds)
+	@.venv/bin/ruff format --check --quiet . || (echo "Run 'make format'."; exit 1)
+	@.venv/bin/ruff check --quiet .
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports --no-cache >/dev/null || .venv/bin/lint-imports --no-cache
+	@$(PYTEST) -q -n 2 tests/unit
+
+test: setup-test check  ## Every test, with real sandboxes, a container engine and PostgreSQL (under 20 min)
+	@$(PYTEST) -q tests --ignore=tests/unit
+
+bench: setup-test  ## The numbers of the README, as ratios from one run
+	@.venv/bin/python -m benchmarks
+
+lock:  ## Resolve dependencies anew into requirements.lock
+	@.venv/bin/uv pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-emit-index-url \
+	  --no-header --group dev -o requirements.lock pyproject.toml
+
+format:  ## Format the code
+	@.venv/bin/ruff format --quiet .
+	@.venv/bin/ruff check --fix --quiet .

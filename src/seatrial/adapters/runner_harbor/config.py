@@ -1,0 +1,53 @@
+"""An order as Harbor's configuration. Secrets stay out: Harbor writes its configuration into the trial's directory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig
+
+from seatrial.errors import InvalidInput
+from seatrial.ports.runner import Order
+from seatrial.sandboxes.options import Owner, SandboxOptions
+
+OUR_SANDBOXES = {
+    "oci": "seatrial.sandboxes.oci:OciEnvironment",
+    "docker": "seatrial.sandboxes.docker:DockerEnvironment",
+}
+
+
+def trial_config(order: Order, sandbox: str, agent: AgentConfig, owner: Owner, options: SandboxOptions) -> TrialConfig:
+    return TrialConfig(
+        task=TaskConfig(path=order.task_dir),
+        trials_dir=order.work_dir.parent,
+        trial_name=order.work_dir.name,
+        timeout_multiplier=order.job.timeout_multiplier,
+        agent=agent,
+        environment=environment_config(sandbox, order.job.force_build, owner, options),
+    )
+
+
+def environment_config(sandbox: str, force_build: bool, owner: Owner, options: SandboxOptions) -> EnvironmentConfig:
+    """``oci`` and ``docker`` are ours, ``harbor:<type>`` is Harbor's own, ``pkg.mod:Class`` is yours."""
+    if sandbox in OUR_SANDBOXES:
+        ours: dict[str, Any] = {"owner": owner.model_dump(mode="json"), "options": options.model_dump(mode="json")}
+        return EnvironmentConfig(import_path=OUR_SANDBOXES[sandbox], force_build=force_build, kwargs=ours)
+    kind, _, rest = sandbox.partition(":")
+    if kind == "harbor" and rest:
+        try:
+            return EnvironmentConfig(type=rest, force_build=force_build)
+        except ValueError as error:
+            raise InvalidInput(f"Harbor has no environment {rest!r}.", field="sandbox") from error
+    if rest:
+        return EnvironmentConfig(import_path=sandbox, force_build=force_build)
+    raise InvalidInput(
+        f"There is no sandbox {sandbox!r}.",
+        field="sandbox",
+        fix="Use auto, oci, docker, harbor:<environment> or pkg.mod:Class.",
+    )
+
+
+def agent_config(order: Order, model: str | None, options: dict[str, Any], env: dict[str, str]) -> AgentConfig:
+    spec = order.agent
+    name, path = (None, spec.name) if ":" in spec.name else (spec.name, None)
+    return AgentConfig(name=name, import_path=path, model_name=model, kwargs=options, env=env)

@@ -1,0 +1,129 @@
+"""One attempt through Harbor's ``Trial``, in this process: configure → equip → run → read the result.
+
+Called by ``engine.execute`` through the runner port. Knows Harbor and the sandboxes; knows neither store nor blobs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from importlib.metadata import version
+
+from harbor.trial.trial import Trial
+
+from seatrial import __version__
+from seatrial.adapters.causes import meaning_of
+from seatrial.adapters.runner_harbor.config import trial_config
+from seatrial.adapters.runner_harbor.equip import Equipment, ModelAccess
+from seatrial.adapters.runner_harbor.outcome import result_of
+from seatrial.adapters.runner_harbor.watch import Watch
+from seatrial.domain.result import Failure, Lock, Result
+from seatrial.domain.trial import Cause, Mark, Outcome
+from seatrial.errors import InvalidInput, TrialFault
+from seatrial.ports.runner import Order, Progress
+from seatrial.sandboxes.options import Owner, SandboxOptions
+from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
+from seatrial.sandboxes.selection import SandboxSelection
+
+_SUSPICIONS = (Mark.SUSPECT_PATH, Mark.SUSPECT_PYTHON, Mark.SUSPECT_SHELL)
+
+
+class HarborRunner:
+    """Implements ``ports.runner.Runner``. One instance serves all trials of a worker."""
+
+    def __init__(
+        self, options: SandboxOptions, install: str, sandboxes: SandboxSelection, models: ModelAccess
+    ) -> None:
+        self._options = options
+        self._install = install
+        self._sandboxes = sandboxes
+        self._models = models
+
+    async def run(self, order: Order, progress: Progress) -> Result:
+        watch = Watch(progress)
+        trial: Trial | None = None
+        sandbox = order.job.sandbox
+        try:
+            sandbox = await self._sandboxes.choose(order.job.sandbox, order.task)
+            equipment = await self._models.equip(order)
+            trial = await self._create(order, sandbox, equipment)
+            watch.attach(trial)
+            await trial.run()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            # Harbor catches what happens inside ``run``; what arrives here kept the trial from starting.
+            return _never_started(error).model_copy(update={"lock": self._lock(order, sandbox, trial)})
+        result = result_of(trial.result, order.work_dir, meaning_of)
+        facts = _facts(trial)
+        return result.model_copy(
+            update={
+                "marks": _with_facts(result.marks, facts),
+                "timings": watch.refine(result.timings),
+                "lock": self._lock(order, sandbox, trial),
+            }
+        )
+
+    async def _create(self, order: Order, sandbox: str, equipment: Equipment) -> Trial:
+        owner = Owner(install=self._install, trial=order.trial.id, attempt=order.trial.attempt)
+        trial = await Trial.create(trial_config(order, sandbox, equipment.agent, owner, self._options))
+        if order.job.instruction is not None:
+            trial.task.instruction = order.job.instruction
+        equipment.hand_to(trial.agent)
+        for event, listener in equipment.hooks.items():
+            trial.add_hook(event, listener)
+        return trial
+
+    def _lock(self, order: Order, sandbox: str, trial: Trial | None) -> Lock:
+        facts = _facts(trial)
+        return Lock(
+            seatrial=__version__,
+            harbor=version("harbor"),
+            task_digest=order.task.digest,
+            sandbox=sandbox,
+            image=facts.image,
+            image_digest=facts.image_digest,
+            image_source=facts.image_source,
+            agent=order.agent.name,
+            agent_version=_agent_version(trial),
+            model=order.agent.model,
+            options=order.agent.options,
+            timeout_multiplier=order.job.timeout_multiplier,
+            limits=facts.limits,
+            network=facts.network,
+            protections=facts.protections,
+            not_applied=facts.not_applied,
+            host={"kernel": platform.release(), "machine": platform.machine(), "python": platform.python_version()},
+        )
+
+
+def _never_started(error: Exception) -> Result:
+    meaning = Cause(error.cause) if isinstance(error, TrialFault) else meaning_of(type(error).__name__, str(error))
+    cause = meaning if isinstance(meaning, Cause) else Cause.SANDBOX
+    if isinstance(error, InvalidInput):
+        cause = Cause.AGENT
+    failure = Failure(type=type(error).__name__, message=str(error))
+    return Result(outcome=Outcome.ERROR, cause=cause, message=str(error).splitlines()[0], failure=failure)
+
+
+def _facts(trial: Trial | None) -> SandboxFacts:
+    environment = getattr(trial, "agent_environment", None)
+    return environment.facts if isinstance(environment, Sandbox) else SandboxFacts()
+
+
+def _agent_version(trial: Trial | None) -> str:
+    return str((trial.agent.version() if trial is not None else "") or "")
+
+
+def _with_facts(marks: tuple[Mark, ...], facts: SandboxFacts) -> tuple[Mark, ...]:
+    """The sandbox's own observations stand beside the reward."""
+    seen = list(marks)
+    if facts.memory_killed:
+        seen.append(Mark.MEMORY_KILL)
+    if any(entry.startswith("limits not enforced") for entry in facts.not_applied):
+        seen.append(Mark.LIMITS_NOT_ENFORCED)
+    if any(entry.startswith("privileged") for entry in facts.protections + facts.not_applied):
+        seen.append(Mark.PRIVILEGED)
+    seen.extend(mark for mark in _SUSPICIONS if mark.value in facts.suspicions)
+    return tuple(dict.fromkeys(seen))
+

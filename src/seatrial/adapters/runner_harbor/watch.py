@@ -1,0 +1,54 @@
+"""Watches a Harbor trial: tells the phases as they begin, and remembers when, so that a build is timed by itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from harbor.trial.hooks import TrialEvent, TrialHookEvent
+from harbor.trial.trial import Trial
+
+from seatrial.domain.result import PhaseTiming
+from seatrial.domain.trial import Phase
+from seatrial.ports.runner import Progress
+from seatrial.sandboxes.sandbox import Sandbox, SandboxPhase
+
+_PHASES = {
+    TrialEvent.ENVIRONMENT_START: Phase.START,
+    TrialEvent.AGENT_START: Phase.AGENT,
+    TrialEvent.VERIFICATION_START: Phase.VERIFY,
+}
+
+
+class Watch:
+    """One per attempt."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._began: dict[SandboxPhase, datetime] = {}
+
+    def attach(self, trial: Trial) -> None:
+        for event in _PHASES:
+            trial.add_hook(event, self._hear)
+        if isinstance(trial.agent_environment, Sandbox):
+            trial.agent_environment.on_phase = self._hear_sandbox
+
+    def refine(self, timings: tuple[PhaseTiming, ...]) -> tuple[PhaseTiming, ...]:
+        """Harbor times the environment as one; here it is split into the build and the start."""
+        return tuple(part for timing in timings for part in self._split(timing))
+
+    async def _hear(self, event: TrialHookEvent) -> None:
+        await self._progress.phase(_PHASES[event.event])
+
+    async def _hear_sandbox(self, phase: SandboxPhase) -> None:
+        self._began[phase] = datetime.now(UTC)
+        await self._progress.phase(Phase(phase))
+
+    def _split(self, timing: PhaseTiming) -> tuple[PhaseTiming, ...]:
+        started = self._began.get("start")
+        if timing.phase is not Phase.START or started is None or "build" not in self._began:
+            return (timing,)
+        build = (started - timing.started_at).total_seconds()
+        return (
+            timing.model_copy(update={"phase": Phase.BUILD, "seconds": max(build, 0.0)}),
+            timing.model_copy(update={"started_at": started, "seconds": max(timing.seconds - build, 0.0)}),
+        )

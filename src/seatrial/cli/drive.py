@@ -1,0 +1,140 @@
+"""Sees a job through in this process: its own worker, live progress, the result. For ``run``, ``resume`` and ``retry``.
+
+An interrupt stops the worker, gives back what was in flight and says how to go on; nothing that ended is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import typer
+
+from seatrial.cli.progress import show_progress
+from seatrial.cli.session import print_json
+from seatrial.domain.job import Job
+from seatrial.domain.result import Result, TestStatus
+from seatrial.domain.trial import Outcome
+from seatrial.ports.store import TrialFilter, TrialRow
+from seatrial.wiring import make_worker
+
+if TYPE_CHECKING:
+    from seatrial.wiring import Installation
+    from seatrial.worker import Worker
+
+_LOOK_EVERY_SEC = 0.2
+INTERRUPTED = 130
+
+
+async def see_job_through(session: Installation, job: Job, as_json: bool) -> int:
+    """Until the job has ended or somebody interrupts; returns the exit status."""
+    started = time.monotonic()
+    capacity = job.spec.concurrency or session.settings.worker_concurrency
+    worker = make_worker(session, capacity, job_id=job.id)
+    interrupted = await _drive(session, worker, job, quiet=as_json)
+    rows = [row async for row in session.store.trials(TrialFilter(job_id=job.id))]
+    wall = time.monotonic() - started
+    if as_json:
+        print_json(summary(job, rows, wall))
+    else:
+        _print_tables(job, rows, wall)
+    if interrupted:
+        typer.echo(f"Interrupted. Go on with: seatrial job resume {job.id}", err=True)
+        return INTERRUPTED
+    return exit_status(rows)
+
+
+async def _drive(session: Installation, worker: Worker, job: Job, quiet: bool) -> bool:
+    """Runs the worker until no trial of the job is left; says whether it was interrupted."""
+    working = asyncio.create_task(worker.run(), name="worker")
+    watching = asyncio.create_task(_until_ended(session, job, quiet), name="watch")
+    interrupt = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupt.set)
+    interrupting = asyncio.create_task(interrupt.wait())
+    try:
+        await asyncio.wait({working, watching, interrupting}, return_when=asyncio.FIRST_COMPLETED)
+        if interrupt.is_set():
+            working.cancel()
+        else:
+            worker.leave()
+        with contextlib.suppress(asyncio.CancelledError):
+            await working
+    finally:
+        for task in (watching, interrupting, working):
+            task.cancel()
+        await asyncio.gather(watching, interrupting, working, return_exceptions=True)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+    return interrupt.is_set()
+
+
+async def _until_ended(session: Installation, job: Job, quiet: bool) -> None:
+    with show_progress(job, quiet) as show:
+        while True:
+            counts = (await session.store.counts([job.id]))[job.id]
+            show(counts)
+            if counts.queued + counts.running == 0:
+                return
+            await asyncio.sleep(_LOOK_EVERY_SEC)
+
+
+def exit_status(rows: list[TrialRow]) -> int:
+    """0 when every trial got a valid reward, else 3."""
+    return 0 if all(row.trial.outcome is not None and row.trial.outcome.graded for row in rows) else 3
+
+
+def summary(job: Job, rows: list[TrialRow], wall_seconds: float) -> dict[str, object]:
+    """The one object of ``--json``."""
+    outcomes = [row.trial.outcome for row in rows]
+    return {
+        "job": job.id,
+        "trials": len(rows),
+        "passed": outcomes.count(Outcome.PASSED),
+        "failed": outcomes.count(Outcome.FAILED),
+        "errors": outcomes.count(Outcome.ERROR),
+        "cancelled": outcomes.count(Outcome.CANCELLED),
+        "wall_seconds": round(wall_seconds, 3),
+        "results": [trial_summary(row) for row in rows],
+    }
+
+
+def trial_summary(row: TrialRow) -> dict[str, object]:
+    trial, result = row.trial, row.result
+    return {
+        "trial": trial.id,
+        "task": trial.task.name,
+        "agent": trial.agent,
+        "model": trial.model,
+        "attempt": trial.repeat,
+        "outcome": trial.outcome,
+        "reward": result.reward if result else None,
+        "rewards": result.rewards if result else {},
+        "marks": result.marks if result else (),
+        "cause": trial.cause,
+        "message": result.message if result else "",
+        "seconds": round(result.seconds, 3) if result else None,
+        "tries": trial.attempt,
+        "tests": _test_counts(result),
+        "input_tokens": result.usage.input_tokens if result else None,
+        "output_tokens": result.usage.output_tokens if result else None,
+        "cost_usd": result.usage.cost_usd if result else None,
+    }
+
+
+def _test_counts(result: Result | None) -> dict[str, int] | None:
+    if result is None or not result.tests:
+        return None
+    return {"passed": sum(test.status is TestStatus.PASSED for test in result.tests), "total": len(result.tests)}
+
+
+def _print_tables(job: Job, rows: list[TrialRow], wall: float) -> None:
+    from rich.console import Console
+
+    from seatrial.cli.tables import print_run
+
+    print_run(Console(), job, rows, wall)

@@ -1,0 +1,64 @@
+"""The command line: an index of everything a person can ask for. Thin: parse → engine → print.
+
+Imports of anything heavy (the engine, the store, Harbor) happen inside the commands, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from seatrial import __version__
+from seatrial.cli import catalogue, dataset, doctor, images, job, maintenance, report, run, task, trial, worker
+from seatrial.errors import InvalidInput, SeatrialError
+
+app = typer.Typer(
+    name="seatrial",
+    help="Run Terminal-Bench tasks: every attempt in its own sandbox, graded by the task's own tests, kept in full.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"seatrial {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _seatrial(
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+app.command("run")(run.run)
+app.command("report")(report.report)
+app.command("compare")(report.compare)
+app.add_typer(task.app, name="task")
+app.add_typer(dataset.app, name="dataset")
+app.add_typer(job.app, name="job")
+app.add_typer(trial.app, name="trial")
+app.add_typer(images.app, name="images")
+app.command("agents")(catalogue.agents)
+app.command("models")(catalogue.models)
+app.command("doctor")(doctor.doctor)
+app.command("worker")(worker.worker)
+app.command("gc")(maintenance.gc)
+app.add_typer(maintenance.db, name="db")
+
+
+def main() -> None:
+    """Entry point: our errors become one clear sentence and an exit status, never a traceback."""
+    try:
+        app()
+    except InvalidInput as error:
+        typer.echo(f"seatrial: {error}", err=True)
+        sys.exit(2)
+    except SeatrialError as error:
+        typer.echo(f"seatrial: {error}", err=True)
+        sys.exit(1)

@@ -1,0 +1,150 @@
+"""What ``seatrial run`` was asked for, from flags and a job file together. Flags win over the file.
+
+The file is YAML. Its own names are ours; Harbor's (``n_attempts``, ``n_concurrent_trials``, ``model_name``, ``kwargs``,
+``datasets``) are understood too, so that a Harbor job file can be tried as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import AliasChoices, ConfigDict, Field, ValidationError, field_validator
+
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.job import AgentSpec, RetryPolicy
+from seatrial.domain.task import TaskSelection
+from seatrial.errors import InvalidInput
+
+
+class AgentEntry(Frozen):
+    """One agent of a job file: a name, or a mapping with its model, options and environment."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    name: str = Field(validation_alias=AliasChoices("name", "import_path"))
+    model: str | None = Field(default=None, validation_alias=AliasChoices("model", "model_name"))
+    options: dict[str, Any] = Field(default={}, validation_alias=AliasChoices("options", "kwargs"))
+    env: dict[str, str] = {}
+
+
+class RunRequest(Frozen):
+    """One run, before tasks are looked up."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    name: str = Field(default="", validation_alias=AliasChoices("name", "job_name"))
+    paths: tuple[Path, ...] = Field(default=(), validation_alias=AliasChoices("paths", "tasks"))
+    dataset: str | None = None
+    agents: tuple[AgentEntry, ...] = ()
+    models: tuple[str, ...] = ()
+    attempts: int = Field(default=1, ge=1, validation_alias=AliasChoices("attempts", "n_attempts"))
+    concurrency: int | None = Field(
+        default=None, ge=1, validation_alias=AliasChoices("concurrency", "n_concurrent_trials", "n_concurrent")
+    )
+    sandbox: str = Field(default="auto", validation_alias=AliasChoices("sandbox", "environment"))
+    options: dict[str, Any] = {}
+    env: dict[str, str] = {}
+    selection: TaskSelection = TaskSelection()
+    timeout_multiplier: float = Field(default=1.0, gt=0)
+    trial_limit_sec: float | None = Field(default=None, gt=0)
+    force_build: bool = False
+    retry: RetryPolicy = RetryPolicy()
+
+    @field_validator("agents", mode="before")
+    @classmethod
+    def _names_are_agents(cls, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [{"name": entry} if isinstance(entry, str) else entry for entry in value]
+        return value
+
+    @field_validator("sandbox", mode="before")
+    @classmethod
+    def _harbor_environment(cls, value: Any) -> Any:
+        """Harbor's job files say ``environment: {type: docker}``."""
+        if isinstance(value, dict):
+            kind = value.get("import_path") or value.get("type")
+            return kind if kind is None or ":" in kind else f"harbor:{kind}"
+        return value
+
+    def matrix(self, needs_model: Callable[[str], bool]) -> tuple[AgentSpec, ...]:
+        """Agents × models. An agent with a model of its own keeps it; one that takes none stands once."""
+        specs: list[AgentSpec] = []
+        for entry in self.agents or (AgentEntry(name="oracle"),):
+            own = [entry.model] if entry.model else []
+            takes_model = needs_model(entry.name) or ":" in entry.name
+            models: Sequence[str | None] = own or (list(self.models) if takes_model else []) or [None]
+            for model in models:
+                options = {**self.options, **entry.options} if model or entry.options else dict(entry.options)
+                specs.append(AgentSpec(name=entry.name, model=model, options=options, env={**self.env, **entry.env}))
+        return _distinct(specs)
+
+
+def _distinct(specs: Sequence[AgentSpec]) -> tuple[AgentSpec, ...]:
+    seen: dict[str, AgentSpec] = {}
+    for spec in specs:
+        seen.setdefault(spec.model_dump_json(), spec)
+    return tuple(seen.values())
+
+
+def read_request(flags: dict[str, Any], file: Path | None) -> RunRequest:
+    """Flags that were given (not ``None``, not empty) over the file's content, checked as one."""
+    content = _read_file(file) if file is not None else {}
+    given = {name: value for name, value in flags.items() if value not in (None, (), [], {}, False)}
+    try:
+        return RunRequest.model_validate({**content, **given})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        where = f" in {file}" if file is not None else ""
+        raise InvalidInput(f"{place}{where}: {first['msg']}.", field=place) from error
+
+
+def _read_file(file: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(file.read_text())
+    except OSError as error:
+        raise InvalidInput(f"The job file {file} cannot be read: {error.strerror}.", field="config") from error
+    except yaml.YAMLError as error:
+        raise InvalidInput(f"The job file {file} is not valid YAML: {error}", field="config") from error
+    if not isinstance(content, dict):
+        raise InvalidInput(f"The job file {file} must hold a mapping.", field="config")
+    for harbor_only in ("jobs_dir", "orchestrator", "metrics", "quiet", "debug"):
+        content.pop(harbor_only, None)
+    datasets = content.pop("datasets", None)
+    for entry in datasets or []:
+        if "path" in entry:
+            content["paths"] = [*content.get("paths", []), entry["path"]]
+        elif "name" in entry:
+            content["dataset"] = entry["name"] + (f"@{entry['version']}" if entry.get("version") else "")
+    content["paths"] = [
+        entry["path"] if isinstance(entry, dict) else entry for entry in content.pop("tasks", content.get("paths", []))
+    ]
+    return {str(name): value for name, value in content.items()}
+
+
+def parse_pairs(pairs: Sequence[str], flag: str) -> dict[str, str]:
+    """``KEY=VALUE`` flags."""
+    found = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key:
+            raise InvalidInput(f"{flag} {pair!r} is not KEY=VALUE.", field=flag)
+        found[key.strip()] = value
+    return found
+
+
+def parse_options(pairs: Sequence[str], flag: str) -> dict[str, Any]:
+    """``KEY=VALUE`` flags whose values are JSON where they can be: ``temperature=0.2`` is a number."""
+    import json
+
+    options: dict[str, Any] = {}
+    for key, value in parse_pairs(pairs, flag).items():
+        try:
+            options[key] = json.loads(value)
+        except ValueError:
+            options[key] = value
+    return options

@@ -1,0 +1,159 @@
+"""One claimed trial from its files to its recorded result: prepare → run → keep → record.
+
+Called by the worker with a trial that it just claimed. The store is the truth: whatever happens here, a result counts
+only if the store still knows this attempt as the current one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import timedelta
+from enum import Enum
+from pathlib import Path
+
+from seatrial.domain.job import Job
+from seatrial.domain.result import Failure, Result, StoredFile
+from seatrial.domain.trial import Cause, Outcome, Trial
+from seatrial.engine.clock import Clock
+from seatrial.engine.keep import keep_files
+from seatrial.engine.library import TaskLibrary
+from seatrial.engine.phases import PhaseLog
+from seatrial.errors import SeatrialError, StaleAttempt, StoreUnavailable, TrialFault
+from seatrial.ports.blobs import Blobs
+from seatrial.ports.runner import Order, Runner
+from seatrial.ports.store import Store
+
+_STORE_PATIENCE_SEC = 1.0
+
+
+class Stop(Enum):
+    """Why a running attempt is being cancelled."""
+
+    CANCELLED = "somebody cancelled it"
+    LOST = "its lease was lost; another worker may have it"
+    LEAVING = "the worker is leaving"
+
+
+class Executor:
+    """Runs claimed trials. One instance per worker; ``execute`` is called for many trials at once."""
+
+    def __init__(
+        self,
+        store: Store,
+        blobs: Blobs,
+        runner: Runner,
+        library: TaskLibrary,
+        phases: PhaseLog,
+        clock: Clock,
+        work_dir: Path,
+        limit_sec: float,
+        secrets: Callable[[Job], Mapping[str, str]],
+    ) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._runner = runner
+        self._library = library
+        self._phases = phases
+        self._clock = clock
+        self._work_dir = work_dir
+        self._limit_sec = limit_sec
+        self._secrets = secrets
+        self._jobs: dict[int, Job] = {}
+
+    async def execute(self, trial: Trial, why_stopped: Callable[[], Stop | None]) -> None:
+        """Never raises for what happens inside a trial. ``why_stopped`` explains a cancellation of this task."""
+        job = await self._job(trial.job_id)
+        secrets = self._secrets(job)
+        async with self._directory(trial) as directory:
+            try:
+                result = await self._attempt(trial, job, directory, secrets)
+            except asyncio.CancelledError:
+                await self._stopped(trial, directory, secrets, why_stopped() or Stop.LEAVING)
+                raise
+            result = await self._keep(trial, result, directory, secrets)
+            await self._record(trial, job, result)
+
+    async def _attempt(self, trial: Trial, job: Job, directory: Path, secrets: Mapping[str, str]) -> Result:
+        limit = job.spec.trial_limit_sec or self._limit_sec
+        started = self._clock()
+        try:
+            async with asyncio.timeout(limit):
+                task = await self._store.task(trial.task.digest)
+                order = Order(
+                    trial=trial,
+                    task=task,
+                    task_dir=await self._library.directory(task),
+                    job=job.spec,
+                    agent=job.spec.agents[trial.agent_index],
+                    work_dir=directory,
+                    secrets=secrets,
+                )
+                return await self._runner.run(order, self._phases.of(trial))
+        except TimeoutError:
+            elapsed = (self._clock() - started).total_seconds()
+            message = f"The whole trial took longer than its limit of {limit:g} s."
+            return Result(outcome=Outcome.ERROR, cause=Cause.SANDBOX, message=message, seconds=elapsed)
+        except TrialFault as fault:
+            return _faulty(fault, Cause(fault.cause))
+        except SeatrialError as fault:
+            return _faulty(fault, Cause.SANDBOX)
+
+    async def _keep(self, trial: Trial, result: Result, directory: Path, secrets: Mapping[str, str]) -> Result:
+        prefix = files_prefix(trial)
+        files: tuple[StoredFile, ...] = await keep_files(self._blobs, prefix, directory, tuple(secrets.values()))
+        return result.model_copy(update={"files": files})
+
+    async def _record(self, trial: Trial, job: Job, result: Result) -> None:
+        """Until the store took it or refuses it: a finished trial is too dear to lose to a store that restarts."""
+        while True:
+            try:
+                with contextlib.suppress(StaleAttempt):
+                    await self._write(trial, job, result)
+                return
+            except StoreUnavailable:
+                await asyncio.sleep(_STORE_PATIENCE_SEC)
+
+    async def _write(self, trial: Trial, job: Job, result: Result) -> None:
+        if result.outcome is Outcome.ERROR and job.spec.retry.allows(result.cause, trial.attempts_made):
+            delay = timedelta(seconds=job.spec.retry.delay(trial.attempts_made))
+            await self._store.try_again(trial.id, trial.attempt, result, delay, self._clock())
+        else:
+            await self._store.finish(trial.id, trial.attempt, result, self._clock())
+
+    async def _stopped(self, trial: Trial, directory: Path, secrets: Mapping[str, str], why: Stop) -> None:
+        """Shielded from a second cancellation: what was done so far is kept, and the store learns how it ended."""
+        with contextlib.suppress(StaleAttempt):
+            if why is Stop.LEAVING:
+                await asyncio.shield(self._store.give_back(trial.id, trial.attempt, self._clock()))
+            elif why is Stop.CANCELLED:
+                result = Result(outcome=Outcome.CANCELLED, message="The trial was cancelled while it ran.")
+                result = await asyncio.shield(self._keep(trial, result, directory, secrets))
+                await asyncio.shield(self._store.finish(trial.id, trial.attempt, result, self._clock()))
+
+    async def _job(self, job_id: int) -> Job:
+        if job_id not in self._jobs:
+            self._jobs[job_id] = await self._store.job(job_id)
+        return self._jobs[job_id]
+
+    @contextlib.asynccontextmanager
+    async def _directory(self, trial: Trial) -> AsyncIterator[Path]:
+        directory = self._work_dir / f"{trial.id}-{trial.attempt}"
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        try:
+            yield directory
+        finally:
+            await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+
+
+def files_prefix(trial: Trial) -> str:
+    """Where the files of the current attempt are kept."""
+    return f"trials/{trial.id}/{trial.attempt}"
+
+
+def _faulty(fault: SeatrialError, cause: Cause) -> Result:
+    failure = Failure(type=type(fault).__name__, message=str(fault))
+    return Result(outcome=Outcome.ERROR, cause=cause, message=str(fault), failure=failure)

@@ -1,0 +1,97 @@
+"""Keeps an attempt's files: redacts known secrets, then streams every regular file into the blobs.
+
+Files come from a sandbox, so nothing about them is trusted: links and special files are left behind, names are checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from seatrial.domain.result import StoredFile
+from seatrial.ports.blobs import Blobs
+
+_CHUNK = 1 << 20
+_REDACTED = b"[REDACTED]"
+_SHORTEST_SECRET = 6
+"""Shorter values would blot out ordinary text; no provider's key is that short."""
+
+_MEDIA_TYPES = {
+    ".json": "application/json",
+    ".jsonl": "application/x-ndjson",
+    ".txt": "text/plain",
+    ".log": "text/plain",
+    ".cast": "application/x-asciicast",
+    ".md": "text/markdown",
+    ".toml": "application/toml",
+    ".png": "image/png",
+}
+
+
+async def keep_files(blobs: Blobs, prefix: str, root: Path, secrets: tuple[str, ...]) -> tuple[StoredFile, ...]:
+    """Every regular file below ``root``, under ``prefix/`` in the blobs. Memory stays flat whatever their size."""
+    needles = [secret.encode() for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+    if needles:
+        await asyncio.to_thread(redact_tree, root, needles)
+    kept = []
+    for path in regular_files(root):
+        name = path.relative_to(root).as_posix()
+        size = await blobs.put_file(f"{prefix}/{name}", path)
+        kept.append(StoredFile(path=name, size=size, media_type=media_type(name)))
+    return tuple(kept)
+
+
+def regular_files(root: Path) -> Iterator[Path]:
+    """Regular files only, in order of name; never through a link."""
+    for directory, subdirectories, names in os.walk(root, followlinks=False):
+        subdirectories.sort()
+        for name in sorted(names):
+            path = Path(directory, name)
+            if stat.S_ISREG(path.lstat().st_mode) and _is_storable(path.relative_to(root).as_posix()):
+                yield path
+
+
+def media_type(name: str) -> str:
+    return _MEDIA_TYPES.get(Path(name).suffix.lower(), "application/octet-stream")
+
+
+def redact_tree(root: Path, secrets: list[bytes]) -> None:
+    """Replaces each secret by ``[REDACTED]`` in every file that holds one, text or not."""
+    pattern = re.compile(b"|".join(re.escape(secret) for secret in sorted(secrets, key=len, reverse=True)))
+    overlap = max(map(len, secrets)) - 1
+    for path in list(regular_files(root)):
+        if _mentions(path, pattern, overlap):
+            _rewrite(path, pattern, overlap)
+
+
+def _mentions(path: Path, pattern: re.Pattern[bytes], overlap: int) -> bool:
+    tail = b""
+    with path.open("rb") as source:
+        while piece := source.read(_CHUNK):
+            if pattern.search(tail + piece):
+                return True
+            tail = piece[-overlap:] if overlap else b""
+    return False
+
+
+def _rewrite(path: Path, pattern: re.Pattern[bytes], overlap: int) -> None:
+    """A secret may lie across two pieces, so the last ``overlap`` bytes of each wait for the next one."""
+    clean = path.with_name(path.name + ".redacted")
+    with path.open("rb") as source, clean.open("wb") as sink:
+        held = b""
+        while piece := source.read(_CHUNK):
+            text = pattern.sub(_REDACTED, held + piece)
+            cut = max(len(text) - overlap, 0)
+            sink.write(text[:cut])
+            held = text[cut:]
+        sink.write(pattern.sub(_REDACTED, held))
+    clean.chmod(stat.S_IMODE(path.lstat().st_mode))
+    clean.replace(path)
+
+
+def _is_storable(name: str) -> bool:
+    return name.isprintable() and "\\" not in name

@@ -1,0 +1,71 @@
+"""Collects the phases that trials enter and writes them together, a few times a second.
+
+Hundreds of trials change phase at the same moment; one write each would make the store the bottleneck.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from types import TracebackType
+from typing import Self
+
+from seatrial.domain.trial import Phase, Trial
+from seatrial.engine.clock import Clock
+from seatrial.errors import StoreUnavailable
+from seatrial.ports.runner import Progress
+from seatrial.ports.store import PhaseEntry, TrialStore
+
+
+class PhaseLog:
+    """``async with`` it around a worker; ``of(trial)`` is what a runner reports to."""
+
+    def __init__(self, store: TrialStore, clock: Clock, every_sec: float = 0.25) -> None:
+        self._store = store
+        self._clock = clock
+        self._every_sec = every_sec
+        self._entries: list[PhaseEntry] = []
+        self._writer: asyncio.Task[None] | None = None
+
+    def of(self, trial: Trial) -> Progress:
+        return _TrialProgress(self, trial)
+
+    def note(self, trial: Trial, phase: Phase, step: str | None) -> None:
+        entry = PhaseEntry(
+            trial_id=trial.id, job_id=trial.job_id, attempt=trial.attempt, phase=phase, at=self._clock(), step=step
+        )
+        self._entries.append(entry)
+
+    async def flush(self) -> None:
+        entries, self._entries = self._entries, []
+        if entries:
+            await self._store.enter_phases(entries)
+
+    async def _write(self) -> None:
+        while True:
+            await asyncio.sleep(self._every_sec)
+            with contextlib.suppress(StoreUnavailable):  # phases are for watching; a result never depends on them
+                await self.flush()
+
+    async def __aenter__(self) -> Self:
+        self._writer = asyncio.create_task(self._write(), name="phase-log")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._writer is not None:
+            self._writer.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._writer
+        with contextlib.suppress(StoreUnavailable):
+            await self.flush()
+
+
+class _TrialProgress:
+    def __init__(self, log: PhaseLog, trial: Trial) -> None:
+        self._log = log
+        self._trial = trial
+
+    async def phase(self, phase: Phase, step: str | None = None) -> None:
+        self._log.note(self._trial, phase, step)

@@ -1,0 +1,57 @@
+"""Processes named so that a reused process id is never taken for the one that died."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessName:
+    """A process of some machine, for as long as that machine is up."""
+
+    host: str
+    pid: int
+    started: int
+    """The kernel's start time of the process, in ticks since boot."""
+
+    @classmethod
+    def mine(cls) -> Self:
+        return cls(socket.gethostname(), os.getpid(), start_time(os.getpid()) or 0)
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        host, _, rest = text.rpartition(":")
+        host, _, pid = host.rpartition(":")
+        return cls(host, int(pid), int(rest)) if host and pid.isdigit() and rest.isdigit() else None
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.pid}:{self.started}"
+
+    @property
+    def folder(self) -> str:
+        return f"{self.pid}-{self.started}"
+
+    @property
+    def is_dead(self) -> bool:
+        """Surely gone. A process of another machine is never called dead from here."""
+        return self.host == socket.gethostname() and start_time(self.pid) != self.started
+
+
+def start_time(pid: int) -> int | None:
+    """When a process started, in ticks since boot; ``None`` when there is none, or it is a zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] == "Z" else int(fields[19])
+
+
+def is_dead(name: str) -> bool:
+    """Whether the process of this name is surely gone; names of another form are left to their lease."""
+    process = ProcessName.parse(name)
+    return process is not None and process.is_dead

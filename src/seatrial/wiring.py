@@ -1,0 +1,155 @@
+"""The only place that knows which adapter serves which port.
+
+``open_installation`` is what the entry points use; it imports no Harbor. ``make_worker`` adds what runs trials.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.metadata import version
+
+from seatrial.adapters.archives import ArchiveFiles
+from seatrial.adapters.blobs_objects import ObjectBlobs
+from seatrial.adapters.queue_local import LocalQueue
+from seatrial.adapters.store_sql.store import SqlStore
+from seatrial.adapters.tasks_harbor import HarborTasks
+from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
+from seatrial.domain.catalogue import agent_names, keys_for, needs_model
+from seatrial.domain.job import Job
+from seatrial.engine.clock import Clock, system_clock
+from seatrial.engine.execute import Executor
+from seatrial.engine.library import TaskLibrary
+from seatrial.engine.phases import PhaseLog
+from seatrial.engine.recover import Recovery
+from seatrial.engine.submit import Submission
+from seatrial.ports.blobs import Blobs
+from seatrial.ports.queue import Queue
+from seatrial.ports.runner import Runner
+from seatrial.ports.store import Heartbeat, Store
+from seatrial.processes import ProcessName, is_dead
+from seatrial.settings import Settings
+from seatrial.worker import Worker
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Everything an entry point needs to submit, list and read."""
+
+    settings: Settings
+    store: Store
+    blobs: Blobs
+    queue: Queue
+    library: TaskLibrary
+    submission: Submission
+    clock: Clock
+    id: str
+
+
+@asynccontextmanager
+async def open_installation(settings: Settings, clock: Clock = system_clock) -> AsyncIterator[Installation]:
+    """The installation in ``settings.home``, made on first use."""
+    settings.home.mkdir(parents=True, exist_ok=True)
+    async with SqlStore(settings.store_url) as store:
+        blobs = ObjectBlobs(settings.blobs_url or settings.blobs_dir)
+        queue = LocalQueue(settings.home)
+        files = ArchiveFiles(limit_bytes=settings.archive_limit_mb << 20)
+        library = TaskLibrary(store, blobs, (HarborTasks(), TerminalBench1Tasks()), files, settings.tasks_dir, clock)
+        submission = Submission(
+            store,
+            queue,
+            clock,
+            agent_names=agent_names,
+            needs_model=needs_model,
+            keys_for=keys_for,
+            key_is_set=lambda name: name in provider_keys(settings),
+            can_run_services=lambda sandbox: _engine_answers(settings),
+        )
+        yield Installation(settings, store, blobs, queue, library, submission, clock, await store.install_id())
+
+
+def make_worker(installation: Installation, capacity: int, job_id: int | None = None) -> Worker:
+    """A worker of this process. Imports Harbor, and scrubs this process's environment of what tasks may not read."""
+    runner = _harbor_runner(installation)
+    return assemble_worker(installation, runner, capacity, job_id)
+
+
+def assemble_worker(installation: Installation, runner: Runner, capacity: int, job_id: int | None = None) -> Worker:
+    """The same around any runner; tests and benchmarks hand in a fake one."""
+    settings, store, clock = installation.settings, installation.store, installation.clock
+    name = ProcessName.mine()
+    phases = PhaseLog(store, clock)
+    executor = Executor(
+        store,
+        installation.blobs,
+        runner,
+        installation.library,
+        phases,
+        clock,
+        work_dir=settings.work_dir / name.folder,
+        limit_sec=settings.trial_limit_sec,
+        secrets=lambda job: _secrets(job, settings),
+    )
+    about = Heartbeat(
+        worker=str(name),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        capacity=capacity,
+        started_at=clock(),
+        agents=agent_names(),
+        versions={"seatrial": version("seatrial"), "harbor": version("harbor")},
+    )
+    return Worker(
+        store,
+        installation.queue,
+        executor,
+        phases,
+        Recovery(store, installation.queue, clock, worker_is_dead=is_dead),
+        clock,
+        about,
+        lease=timedelta(seconds=settings.lease_sec),
+        heartbeat_sec=settings.heartbeat_sec,
+        reap_sec=settings.reap_sec,
+        job_id=job_id,
+    )
+
+
+def provider_keys(settings: Settings) -> Mapping[str, str]:
+    """Provider keys and addresses by environment name, from the environment and the settings."""
+    keys = dict(settings.provider_environment)
+    if settings.openrouter_api_key:
+        keys["OPENROUTER_API_KEY"] = settings.openrouter_api_key
+    return keys
+
+
+def _secrets(job: Job, settings: Settings) -> Mapping[str, str]:
+    """Only what the job's models need."""
+    keys = provider_keys(settings)
+    wanted = {name for agent in job.spec.agents if agent.model for name in keys_for(agent.model)}
+    return {name: keys[name] for name in wanted if name in keys}
+
+
+def _harbor_runner(installation: Installation) -> Runner:
+    from seatrial.adapters.runner_harbor.process import scrub_environment
+
+    settings = installation.settings
+    _ = provider_keys(settings)  # read before the environment is scrubbed; the settings keep it
+    scrub_environment(settings.sandbox)
+
+    from seatrial.adapters.runner_harbor.equip import ModelAccess
+    from seatrial.adapters.runner_harbor.runner import HarborRunner
+    from seatrial.sandboxes.options import SandboxOptions
+    from seatrial.sandboxes.selection import SandboxSelection
+
+    options = SandboxOptions.of(settings)
+    return HarborRunner(options, installation.id, SandboxSelection(options), ModelAccess())
+
+
+def _engine_answers(settings: Settings) -> bool:
+    from seatrial.sandboxes.selection import engine_answers
+
+    return engine_answers(settings.docker_host)

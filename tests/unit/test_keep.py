@@ -1,0 +1,54 @@
+"""Files of an attempt are kept without secrets, without links, and with flat memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.engine import keep
+from seatrial.engine.keep import redact_tree, regular_files
+
+SECRET = b"sk-canary-0123456789"
+
+
+def test_links_and_special_files_are_left_behind(tmp_path: Path) -> None:
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / "log.txt").write_text("kept")
+    (tmp_path / "agent" / "passwd").symlink_to("/etc/passwd")
+    (tmp_path / "outside").symlink_to("/etc")
+    os.mkfifo(tmp_path / "pipe")
+    assert [path.relative_to(tmp_path).as_posix() for path in regular_files(tmp_path)] == ["agent/log.txt"]
+
+
+def test_names_that_are_not_printable_are_left_behind(tmp_path: Path) -> None:
+    (tmp_path / "fine.txt").touch()
+    (tmp_path / "bad\nname").touch()
+    (tmp_path / "back\\slash").touch()
+    assert [path.name for path in regular_files(tmp_path)] == ["fine.txt"]
+
+
+def test_a_secret_is_redacted_in_text_and_in_binary(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"key: " + SECRET + b"!")
+    (tmp_path / "b.bin").write_bytes(b"\0\xff" + SECRET + b"\0")
+    (tmp_path / "c.txt").write_bytes(b"nothing here")
+    redact_tree(tmp_path, [SECRET])
+    assert (tmp_path / "a.txt").read_bytes() == b"key: [REDACTED]!"
+    assert (tmp_path / "b.bin").read_bytes() == b"\0\xff[REDACTED]\0"
+    assert (tmp_path / "c.txt").read_bytes() == b"nothing here"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.bin", "c.txt"]
+
+
+@given(before=st.integers(0, 64), after=st.integers(0, 64), chunk=st.integers(1, 40))
+def test_a_secret_across_pieces_is_found(tmp_path_factory: object, before: int, after: int, chunk: int) -> None:
+    root: Path = tmp_path_factory.mktemp("redact")  # type: ignore[attr-defined]
+    whole = keep._CHUNK
+    keep._CHUNK = chunk
+    try:
+        (root / "x").write_bytes(b"a" * before + SECRET + b"b" * after)
+        redact_tree(root, [SECRET])
+        assert (root / "x").read_bytes() == b"a" * before + b"[REDACTED]" + b"b" * after
+    finally:
+        keep._CHUNK = whole

@@ -1,0 +1,71 @@
+"""Flags and job files become one request; what is wrong is said with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seatrial.cli.request import parse_options, parse_pairs, read_request
+from seatrial.errors import InvalidInput
+
+
+def needs_model(name: str) -> bool:
+    return name not in ("oracle", "nop")
+
+
+def test_agents_times_models_and_the_oracle_once() -> None:
+    request = read_request({"agents": ("oracle", "terminus-2"), "models": ("openai/a", "openai/b")}, None)
+    assert [spec.label for spec in request.matrix(needs_model)] == [
+        "oracle",
+        "terminus-2 / openai/a",
+        "terminus-2 / openai/b",
+    ]
+
+
+def test_without_an_agent_it_is_the_oracle() -> None:
+    assert [spec.name for spec in read_request({}, None).matrix(needs_model)] == ["oracle"]
+
+
+def test_flags_win_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("attempts: 3\nsandbox: oci\nagents:\n  - name: terminus-2\n    model: openai/a\n")
+    request = read_request({"attempts": 5}, file)
+    assert (request.attempts, request.sandbox) == (5, "oci")
+    assert request.matrix(needs_model)[0].model == "openai/a"
+
+
+def test_a_harbor_job_file_is_understood(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(
+        "jobs_dir: jobs\nn_attempts: 2\nn_concurrent_trials: 7\nenvironment:\n  type: docker\n"
+        "agents:\n  - name: terminus-2\n    model_name: openai/a\n    kwargs:\n      temperature: 0.5\n"
+        "datasets:\n  - path: my/tasks\n"
+    )
+    request = read_request({}, file)
+    assert (request.attempts, request.concurrency, request.sandbox) == (2, 7, "harbor:docker")
+    assert request.paths == (Path("my/tasks"),)
+    assert request.matrix(needs_model)[0].options == {"temperature": 0.5}
+
+
+def test_an_unknown_field_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("atempts: 3\n")
+    with pytest.raises(InvalidInput, match="atempts"):
+        read_request({}, file)
+
+
+def test_a_broken_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("a: [")
+    with pytest.raises(InvalidInput, match="not valid YAML"):
+        read_request({}, file)
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        read_request({}, tmp_path / "missing.yaml")
+
+
+def test_options_are_json_where_they_can_be() -> None:
+    parsed = parse_options(["temperature=0.2", "parser_name=xml", "flag=true"], "--ak")
+    assert parsed == {"temperature": 0.2, "parser_name": "xml", "flag": True}
+    with pytest.raises(InvalidInput, match="KEY=VALUE"):
+        parse_pairs(["novalue"], "--ae")
