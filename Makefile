@@ -1,6 +1,6 @@
 # Everything a developer can run. `make run` and `make test` are all a newcomer needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test run check test bench lock format
+.PHONY: help setup setup-test run check test bench lock reference format
 
 SEATRIAL := .venv/bin/seatrial
 PYTEST := .venv/bin/python -m pytest
@@ -22,6 +22,7 @@ check: setup  ## The fast half of `test`: style, types, import contracts, unit t
 	@.venv/bin/ruff check --quiet .
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-cache >/dev/null || .venv/bin/lint-imports --no-cache
+	@.venv/bin/python scripts/reference.py --check
 	@$(PYTEST) -q -n 2 tests/unit
 
 test: setup-test check  ## Every test, with real sandboxes, a container engine and PostgreSQL (under 20 min)
@@ -33,6 +34,9 @@ bench: setup-test  ## The numbers of the README, as ratios from one run
 lock:  ## Resolve dependencies anew into requirements.lock
 	@.venv/bin/uv pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-emit-index-url \
 	  --no-header --group dev -o requirements.lock pyproject.toml
+
+reference:  ## Write docs/reference from the code
+	@.venv/bin/python scripts/reference.py
 
 format:  ## Format the code
 	@.venv/bin/ruff format --quiet .

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.engine import keep
 from seatrial.engine.keep import redact_tree, regular_files
 
 SECRET = b"sk-canary-0123456789"
@@ -42,13 +42,9 @@ def test_a_secret_is_redacted_in_text_and_in_binary(tmp_path: Path) -> None:
 
 
 @given(before=st.integers(0, 64), after=st.integers(0, 64), chunk=st.integers(1, 40))
-def test_a_secret_across_pieces_is_found(tmp_path_factory: object, before: int, after: int, chunk: int) -> None:
-    root: Path = tmp_path_factory.mktemp("redact")  # type: ignore[attr-defined]
-    whole = keep._CHUNK
-    keep._CHUNK = chunk
-    try:
-        (root / "x").write_bytes(b"a" * before + SECRET + b"b" * after)
-        redact_tree(root, [SECRET])
-        assert (root / "x").read_bytes() == b"a" * before + b"[REDACTED]" + b"b" * after
-    finally:
-        keep._CHUNK = whole
+def test_a_secret_across_pieces_is_found(before: int, after: int, chunk: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "x")
+        file.write_bytes(b"a" * before + SECRET + b"b" * after)
+        redact_tree(Path(folder), [SECRET], chunk)
+        assert file.read_bytes() == b"a" * before + b"[REDACTED]" + b"b" * after

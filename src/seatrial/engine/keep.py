@@ -59,31 +59,32 @@ def media_type(name: str) -> str:
     return _MEDIA_TYPES.get(Path(name).suffix.lower(), "application/octet-stream")
 
 
-def redact_tree(root: Path, secrets: list[bytes]) -> None:
+def redact_tree(root: Path, secrets: list[bytes], chunk: int = _CHUNK) -> None:
     """Replaces each secret by ``[REDACTED]`` in every file that holds one, text or not."""
     pattern = re.compile(b"|".join(re.escape(secret) for secret in sorted(secrets, key=len, reverse=True)))
     overlap = max(map(len, secrets)) - 1
     for path in list(regular_files(root)):
-        if _mentions(path, pattern, overlap):
-            _rewrite(path, pattern, overlap)
+        if _mentions(path, pattern, overlap, chunk):
+            _rewrite(path, pattern, overlap, chunk)
 
 
-def _mentions(path: Path, pattern: re.Pattern[bytes], overlap: int) -> bool:
+def _mentions(path: Path, pattern: re.Pattern[bytes], overlap: int, chunk: int) -> bool:
     tail = b""
     with path.open("rb") as source:
-        while piece := source.read(_CHUNK):
-            if pattern.search(tail + piece):
+        while piece := source.read(chunk):
+            window = tail + piece
+            if pattern.search(window):
                 return True
-            tail = piece[-overlap:] if overlap else b""
+            tail = window[-overlap:]
     return False
 
 
-def _rewrite(path: Path, pattern: re.Pattern[bytes], overlap: int) -> None:
+def _rewrite(path: Path, pattern: re.Pattern[bytes], overlap: int, chunk: int) -> None:
     """A secret may lie across two pieces, so the last ``overlap`` bytes of each wait for the next one."""
     clean = path.with_name(path.name + ".redacted")
     with path.open("rb") as source, clean.open("wb") as sink:
         held = b""
-        while piece := source.read(_CHUNK):
+        while piece := source.read(chunk):
             text = pattern.sub(_REDACTED, held + piece)
             cut = max(len(text) - overlap, 0)
             sink.write(text[:cut])

@@ -143,4 +143,3 @@ def _usage(trial: TrialResult) -> Usage:
         turns=sum(turns) if turns else None,
         model_calls=sum(calls) if calls else None,
     )
-

@@ -31,9 +31,7 @@ _SUSPICIONS = (Mark.SUSPECT_PATH, Mark.SUSPECT_PYTHON, Mark.SUSPECT_SHELL)
 class HarborRunner:
     """Implements ``ports.runner.Runner``. One instance serves all trials of a worker."""
 
-    def __init__(
-        self, options: SandboxOptions, install: str, sandboxes: SandboxSelection, models: ModelAccess
-    ) -> None:
+    def __init__(self, options: SandboxOptions, install: str, sandboxes: SandboxSelection, models: ModelAccess) -> None:
         self._options = options
         self._install = install
         self._sandboxes = sandboxes
@@ -126,4 +124,3 @@ def _with_facts(marks: tuple[Mark, ...], facts: SandboxFacts) -> tuple[Mark, ...
         seen.append(Mark.PRIVILEGED)
     seen.extend(mark for mark in _SUSPICIONS if mark.value in facts.suspicions)
     return tuple(dict.fromkeys(seen))
-

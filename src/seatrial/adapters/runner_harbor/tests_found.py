@@ -70,7 +70,9 @@ def from_pytest_output(text: str) -> tuple[TestResult, ...]:
     for line in text.splitlines():
         if summary := _SUMMARY_LINE.match(line):
             status, name, message = summary.groups()
-            found[name] = TestResult(name=name, status=_PYTEST_STATUS[status], message=(message or "")[:_LONGEST_MESSAGE])
+            found[name] = TestResult(
+                name=name, status=_PYTEST_STATUS[status], message=(message or "")[:_LONGEST_MESSAGE]
+            )
         elif verbose := _VERBOSE_LINE.match(line):
             name, status = verbose.groups()
             found.setdefault(name, TestResult(name=name, status=_PYTEST_STATUS[status]))

@@ -1,0 +1,98 @@
+"""Which sandbox a trial gets: ``auto`` takes ``oci`` where all of it works, else ``docker``, else explains.
+
+Asked by the runner for each trial and by ``seatrial doctor``. Examinations are made once per process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.task import Task
+from seatrial.errors import SetupProblem, Unsupported
+from seatrial.sandboxes.check import Finding
+from seatrial.sandboxes.options import SandboxOptions
+from seatrial.settings import Settings
+
+_USUAL_SOCKET = "/var/run/docker.sock"
+
+
+class Room(Frozen):
+    """One kind of sandbox on this machine."""
+
+    name: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def works(self) -> bool:
+        return all(finding.ok or not finding.needed for finding in self.findings)
+
+
+class Health(Frozen):
+    rooms: tuple[Room, ...]
+    automatic: str | None
+    """What ``--sandbox auto`` means here."""
+
+
+class SandboxSelection:
+    """Resolves the name a job asked for into one that runs here."""
+
+    def __init__(self, options: SandboxOptions) -> None:
+        self._options = options
+        self._automatic: asyncio.Task[str] | None = None
+
+    async def choose(self, wanted: str, task: Task) -> str:
+        if task.services and wanted in ("auto", "oci", "docker"):
+            if not engine_answers(self._options.docker_host):
+                raise Unsupported(
+                    f"Task {task.name} has several services ({', '.join(task.services)}) and needs a container engine.",
+                    fix="Start Docker or Podman.",
+                )
+            return "harbor:docker"
+        if wanted != "auto":
+            return wanted
+        if self._automatic is None:
+            self._automatic = asyncio.create_task(self._find())
+        return await asyncio.shield(self._automatic)
+
+    async def _find(self) -> str:
+        health = await examine_rooms(self._options)
+        if health.automatic is None:
+            findings = [finding for room in health.rooms for finding in room.findings]
+            fixes = [finding.fix for finding in findings if finding.fix and not finding.ok]
+            raise SetupProblem("No sandbox works on this machine.", fix=" ".join(fixes) or "Run `seatrial doctor`.")
+        return health.automatic
+
+
+async def examine(settings: Settings) -> Health:
+    return await examine_rooms(SandboxOptions.of(settings))
+
+
+async def examine_rooms(options: SandboxOptions) -> Health:
+    from seatrial.sandboxes import docker, oci
+
+    rooms = (
+        Room(name="oci", findings=tuple(await oci.probe(options))),
+        Room(name="docker", findings=tuple(await docker.probe(options))),
+    )
+    return Health(rooms=rooms, automatic=next((room.name for room in rooms if room.works), None))
+
+
+def engine_answers(docker_host: str) -> bool:
+    """Whether something listens where the container engine should."""
+    address = urlsplit(docker_host or f"unix://{_USUAL_SOCKET}")
+    try:
+        if address.scheme == "unix":
+            if not Path(address.path).is_socket():
+                return False
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(1)
+                probe.connect(address.path)
+        else:
+            socket.create_connection((address.hostname or "localhost", address.port or 2375), timeout=1).close()
+    except OSError:
+        return False
+    return True
