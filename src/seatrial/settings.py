@@ -155,3 +155,21 @@ class Settings(BaseSettings):
             for name, value in os.environ.items()
             if value and name.endswith(("_API_KEY", "_API_BASE", "_BASE_URL")) and not name.startswith("SEATRIAL_")
         }
+
+
+_TOOL_NAMES = (
+    "PATH",
+    "LANG",
+    "REGISTRY_AUTH_FILE",
+    "DOCKER_CONFIG",
+    "XDG_RUNTIME_DIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+)
+_PROXY_NAMES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+
+
+def tool_environment() -> dict[str, str]:
+    """What tools such as buildah and debootstrap may see of our environment; no key of any provider is in it."""
+    kept = {name: os.environ[name] for name in (*_TOOL_NAMES, *_PROXY_NAMES) if os.environ.get(name)}
+    return {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": str(Path.home()), **kept}

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
@@ -16,11 +16,14 @@ from importlib.metadata import version
 from seatrial.adapters.archives import ArchiveFiles
 from seatrial.adapters.blobs_objects import ObjectBlobs
 from seatrial.adapters.queue_local import LocalQueue
+from seatrial.adapters.registry_harbor import FoundDataset, open_dataset
+from seatrial.adapters.store_sql.migrate import upgrade
 from seatrial.adapters.store_sql.store import SqlStore
 from seatrial.adapters.tasks_harbor import HarborTasks
 from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
 from seatrial.domain.catalogue import agent_names, keys_for, needs_model
 from seatrial.domain.job import Job
+from seatrial.domain.trial import TrialState
 from seatrial.engine.clock import Clock, system_clock
 from seatrial.engine.execute import Executor
 from seatrial.engine.library import TaskLibrary
@@ -30,7 +33,7 @@ from seatrial.engine.submit import Submission
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.queue import Queue
 from seatrial.ports.runner import Runner
-from seatrial.ports.store import Heartbeat, Store
+from seatrial.ports.store import Heartbeat, Store, TrialFilter
 from seatrial.processes import ProcessName, is_dead
 from seatrial.settings import Settings
 from seatrial.worker import Worker
@@ -54,8 +57,11 @@ class Installation:
 async def open_installation(settings: Settings, clock: Clock = system_clock) -> AsyncIterator[Installation]:
     """The installation in ``settings.home``, made on first use."""
     settings.home.mkdir(parents=True, exist_ok=True)
-    async with SqlStore(settings.store_url) as store:
-        blobs = ObjectBlobs(settings.blobs_url or settings.blobs_dir)
+    await upgrade(settings.store_url)
+    async with SqlStore.at(settings.store_url) as store:
+        blobs = (
+            ObjectBlobs.at(settings.blobs_url) if settings.blobs_url else ObjectBlobs.in_directory(settings.blobs_dir)
+        )
         queue = LocalQueue(settings.home)
         files = ArchiveFiles(limit_bytes=settings.archive_limit_mb << 20)
         library = TaskLibrary(store, blobs, (HarborTasks(), TerminalBench1Tasks()), files, settings.tasks_dir, clock)
@@ -75,10 +81,16 @@ async def open_installation(settings: Settings, clock: Clock = system_clock) -> 
 def make_worker(installation: Installation, capacity: int, job_id: int | None = None) -> Worker:
     """A worker of this process. Imports Harbor, and scrubs this process's environment of what tasks may not read."""
     runner = _harbor_runner(installation)
-    return assemble_worker(installation, runner, capacity, job_id)
+    return assemble_worker(installation, runner, capacity, job_id, lambda: clean_leftovers(installation))
 
 
-def assemble_worker(installation: Installation, runner: Runner, capacity: int, job_id: int | None = None) -> Worker:
+def assemble_worker(
+    installation: Installation,
+    runner: Runner,
+    capacity: int,
+    job_id: int | None = None,
+    clean: Callable[[], Awaitable[int]] | None = None,
+) -> Worker:
     """The same around any runner; tests and benchmarks hand in a fake one."""
     settings, store, clock = installation.settings, installation.store, installation.clock
     name = ProcessName.mine()
@@ -114,8 +126,31 @@ def assemble_worker(installation: Installation, runner: Runner, capacity: int, j
         lease=timedelta(seconds=settings.lease_sec),
         heartbeat_sec=settings.heartbeat_sec,
         reap_sec=settings.reap_sec,
+        clean_leftovers=clean,
         job_id=job_id,
     )
+
+
+def registry_dataset(registry: str, name: str, version: str | None) -> AbstractAsyncContextManager[FoundDataset]:
+    """A dataset of a Harbor registry file, with its tasks on this machine."""
+    return open_dataset(registry, name, version)
+
+
+async def clean_leftovers(installation: Installation) -> int:
+    """Removes sandboxes that nobody holds a lease on any more."""
+    from seatrial.sandboxes.options import SandboxOptions
+    from seatrial.sandboxes.sweep import sweep
+
+    async def leased() -> set[tuple[int, int]]:
+        now = installation.clock()
+        rows = installation.store.trials(TrialFilter(states=(TrialState.RUNNING,)))
+        return {
+            (row.trial.id, row.trial.attempt)
+            async for row in rows
+            if row.trial.lease_until is not None and row.trial.lease_until > now
+        }
+
+    return await sweep(SandboxOptions.of(installation.settings), installation.id, leased)
 
 
 def provider_keys(settings: Settings) -> Mapping[str, str]:

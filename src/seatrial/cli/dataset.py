@@ -102,13 +102,13 @@ def split_name(name: str) -> tuple[str, str | None]:
 
 async def _import(session: Installation, name: str, registry: str) -> Dataset:
     from seatrial.errors import InvalidInput
-    from seatrial.wiring import registry_tasks
+    from seatrial.wiring import registry_dataset
 
     if not registry:
         raise InvalidInput(
             f"No registry is configured to look {name} up in.", field="registry", fix="Give --registry FILE."
         )
-    async with registry_tasks(session.settings, registry, *split_name(name)) as found:
+    async with registry_dataset(registry, *split_name(name)) as found:
         tasks = [task for path in found.paths for task in await session.library.add(path)]
         return await _save(session, f"{found.name}@{found.version}", tasks, found.description)
 

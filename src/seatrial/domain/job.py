@@ -70,6 +70,8 @@ class Job(Frozen):
     spec: JobSpec
     created_at: datetime
     cancelled_at: datetime | None = None
+    ended_at: datetime | None = None
+    """When its last trial ended; ``None`` again once one is retried."""
 
     @property
     def title(self) -> str:

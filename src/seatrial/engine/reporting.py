@@ -6,15 +6,19 @@ Called by the CLI and the API. Decides how configurations and tasks are called w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import replace
 
 from seatrial.domain.comparison import Side, side
 from seatrial.domain.fact import TrialFact, by_configuration
 from seatrial.domain.job import AgentSpec, Job, JobSpec
 from seatrial.domain.report import JobReport, report
+from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
-from seatrial.domain.trial import TrialState
-from seatrial.ports.store import TrialFilter, TrialRow, TrialStore
+from seatrial.domain.trial import Trial, TrialState
+from seatrial.ports.store import Page, TrialFilter, TrialRow, TrialStore
+
+_PAGE = 1000
 
 
 async def report_job(trials: TrialStore, job: Job, *, with_tests: bool = False) -> JobReport:
@@ -29,16 +33,22 @@ def report_rows(rows: Iterable[TrialRow], job: Job, *, with_tests: bool = False)
 
 async def sides_of_job(trials: TrialStore, job: Job) -> tuple[Side, ...]:
     """One side for each configuration of the job, in the job's order."""
-    facts = facts_of([row async for row in trials.trials(TrialFilter(job_id=job.id))], job.spec)
+    names = _Names(job.spec)
+    facts = [names.fact(trial) async for trial in _every_trial(trials, job.id)]
     found = by_configuration(facts, configuration_labels(job.spec.agents))
     return tuple(side(label, of_label) for label, of_label in found.items())
 
 
 def facts_of(rows: Iterable[TrialRow], spec: JobSpec, *, with_tests: bool = False) -> list[TrialFact]:
     """``with_tests``: keep per-test results too, which take far more memory than all the rest."""
-    labels = configuration_labels(spec.agents)
-    names = task_names(spec.tasks)
-    return [_fact(row, labels, names, with_tests) for row in rows]
+    names = _Names(spec)
+    return [
+        # Until a trial ended, its result is that of an earlier attempt, which no longer counts.
+        _with_result(names.fact(row.trial), row.result, with_tests)
+        if row.result is not None and row.trial.state is TrialState.ENDED
+        else names.fact(row.trial)
+        for row in rows
+    ]
 
 
 def configuration_labels(agents: Sequence[AgentSpec]) -> tuple[str, ...]:
@@ -72,27 +82,27 @@ def _own_options(agent: AgentSpec, agents: Sequence[AgentSpec]) -> str:
     return f"({', '.join(own)})" if own else ""
 
 
-def _fact(row: TrialRow, labels: Sequence[str], names: dict[str, str], with_tests: bool) -> TrialFact:
-    trial = row.trial
-    # Until a trial ended, its result is that of an earlier attempt, which no longer counts.
-    result = row.result if trial.state is TrialState.ENDED else None
-    task, label = names.get(trial.task.digest, trial.task.name), labels[trial.agent_index]
-    if result is None:
+class _Names:
+    """What a job's trials are called, worked out once."""
+
+    def __init__(self, spec: JobSpec) -> None:
+        self._labels = configuration_labels(spec.agents)
+        self._tasks = task_names(spec.tasks)
+
+    def fact(self, trial: Trial) -> TrialFact:
         return TrialFact(
-            task=task,
-            configuration=label,
+            task=self._tasks.get(trial.task.digest, trial.task.name),
+            configuration=self._labels[trial.agent_index],
             repeat=trial.repeat,
             digest=trial.task.digest,
             outcome=trial.outcome,
             cause=trial.cause,
         )
-    return TrialFact(
-        task=task,
-        configuration=label,
-        repeat=trial.repeat,
-        digest=trial.task.digest,
-        outcome=trial.outcome,
-        cause=trial.cause,
+
+
+def _with_result(fact: TrialFact, result: Result, with_tests: bool) -> TrialFact:
+    return replace(
+        fact,
         marks=result.marks,
         reward=result.reward,
         seconds=result.seconds,
@@ -102,3 +112,12 @@ def _fact(row: TrialRow, labels: Sequence[str], names: dict[str, str], with_test
         cost_usd=result.usage.cost_usd,
         tests=result.tests if with_tests else (),
     )
+
+
+async def _every_trial(trials: TrialStore, job_id: int) -> AsyncIterator[Trial]:
+    """Read as summaries: a comparison needs outcomes only, and results may hold megabytes."""
+    before: int | None = None
+    while page := await trials.summaries(TrialFilter(job_id=job_id), Page(limit=_PAGE, before=before)):
+        for summary in page:
+            yield summary.trial
+        before = page[-1].trial.id

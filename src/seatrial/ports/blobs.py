@@ -1,7 +1,9 @@
 """Where files are kept. Keys are ``/``-separated, relative, without ``..``; whoever writes, writes then references.
 
 Guarantees: a key is visible with its whole content or not at all; ``put`` over an existing key replaces it whole.
-Every implementation passes ``tests/contracts/blobs``. Unknown keys raise ``NotFound``.
+Every implementation passes ``tests/contracts/blobs``. Unknown keys raise ``NotFound``, impossible ones
+``InvalidInput``, and a place that does not answer ``StoreUnavailable``. A key never lies under another key: ``a`` and
+``a/b`` exclude each other, as file and folder do.
 """
 
 from __future__ import annotations
@@ -11,11 +13,29 @@ from pathlib import Path
 from typing import Protocol
 
 from seatrial.domain.frozen import Frozen
+from seatrial.errors import InvalidInput
+
+_LONGEST_NAME = 200
+"""In bytes; file systems allow 255, and a name may grow when it is escaped or written beside its final place."""
+_LONGEST_KEY = 900
+"""In bytes; object stores allow 1024."""
 
 
 class BlobInfo(Frozen):
     key: str
     size: int
+
+
+def checked_key(key: str) -> str:
+    """The key, if every implementation can hold it. Names come from sandboxes, so this is a border."""
+    names = key.split("/")
+    if any(name in ("", ".", "..") for name in names):
+        raise InvalidInput(f"{key!r} is not a key: it must be relative, without empty, '.' or '..' parts.", field="key")
+    if not key.isprintable() or "\\" in key:
+        raise InvalidInput(f"{key!r} is not a key: it has control characters or backslashes.", field="key")
+    if len(key.encode()) > _LONGEST_KEY or any(len(name.encode()) > _LONGEST_NAME for name in names):
+        raise InvalidInput(f"{key[:80]!r}… is not a key: it is too long.", field="key")
+    return key
 
 
 class Blobs(Protocol):
@@ -33,7 +53,9 @@ class Blobs(Protocol):
 
     async def info(self, key: str) -> BlobInfo: ...
 
-    def list(self, prefix: str) -> AsyncIterator[BlobInfo]: ...
+    def list(self, prefix: str) -> AsyncIterator[BlobInfo]:
+        """Everything under ``prefix/`` (or all, if it is empty), in no particular order."""
+        ...
 
     async def delete(self, prefix: str) -> int:
         """Everything under ``prefix/`` and the key itself; says how many."""

@@ -21,7 +21,7 @@ from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job, JobCounts, JobSpec
 from seatrial.domain.result import Attempt, Result
 from seatrial.domain.task import Dataset, Task
-from seatrial.domain.trial import NewTrial, Outcome, Phase, Trial, TrialState
+from seatrial.domain.trial import Mark, NewTrial, Outcome, Phase, Trial, TrialState
 
 
 class Page(Frozen):
@@ -44,6 +44,18 @@ class TrialRow(Frozen):
 
     trial: Trial
     result: Result | None = None
+
+
+class TrialSummary(Frozen):
+    """A trial with the numbers of its last result, for listings: cheap to read, whatever the result holds."""
+
+    trial: Trial
+    reward: float | None = None
+    marks: tuple[Mark, ...] = ()
+    seconds: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
 
 
 class Heartbeat(Frozen):
@@ -95,14 +107,24 @@ class JobStore(Protocol):
 
     async def jobs(self, page: Page) -> list[Job]: ...
 
-    async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]: ...
+    async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
+        """Every id has an entry; all zero where there is no such job."""
+        ...
 
     async def cancel_job(self, job_id: int, now: datetime) -> int:
         """Ends what is queued and asks what runs to stop; says how many trials that were."""
         ...
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
-        """Queues ended trials anew with their earlier attempts kept; others are left alone."""
+        """Queues ended trials anew with their earlier attempts kept; others are left alone. Says how many.
+
+        Their jobs are open again, and no longer cancelled."""
+        ...
+
+    async def delete_job(self, job_id: int) -> None:
+        """Forgets an ended job with its trials, attempts and events; ``Conflict`` while any of it is left to do.
+
+        Files in the blobs are the caller's to delete, after this."""
         ...
 
 
@@ -117,7 +139,9 @@ class TrialStore(Protocol):
         ...
 
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
-        """Extends the leases of ``{trial id: attempt}``; tells which were lost and which should be cancelled."""
+        """Extends the leases of ``{trial id: attempt}``; tells which were lost and which should be cancelled.
+
+        Unknown ids count as lost."""
         ...
 
     async def enter_phases(self, entries: Sequence[PhaseEntry]) -> None:
@@ -148,7 +172,13 @@ class TrialStore(Protocol):
         """In order of id, fetched in chunks so that memory stays flat."""
         ...
 
-    async def attempts(self, trial_id: int) -> list[Attempt]: ...
+    async def summaries(self, chosen: TrialFilter, page: Page) -> list[TrialSummary]:
+        """One page, newest first."""
+        ...
+
+    async def attempts(self, trial_id: int) -> list[Attempt]:
+        """Every claim of the trial, first to last."""
+        ...
 
 
 class PhaseEntry(Frozen):
@@ -170,7 +200,10 @@ class EventStore(Protocol):
 
     async def events(
         self, after: int = 0, job_id: int | None = None, trial_id: int | None = None, limit: int = 500
-    ) -> list[Event]: ...
+    ) -> list[Event]:
+        """In order of ``seq``. Whoever goes on from the last one it saw misses none: a lower number never appears
+        after a higher one could be read."""
+        ...
 
 
 class WorkerStore(Protocol):
@@ -183,6 +216,10 @@ class WorkerStore(Protocol):
 
 class Store(TaskStore, JobStore, TrialStore, EventStore, WorkerStore, Protocol):
     """All of it; what ``wiring`` hands out. Used as ``async with``."""
+
+    async def install_id(self) -> str:
+        """Random, made with the store: tells this installation's sandboxes and files from another's."""
+        ...
 
     async def __aenter__(self) -> Store: ...
 

@@ -32,6 +32,7 @@ class SandboxOptions(Frozen):
     allow_host_network: bool = False
     allow_privileged: bool = False
     allow_private_network: bool = False
+    private_destinations: str = ""
     docker_registry: str = ""
     default_registry: str = ""
     pull_if_not_exists: bool = True

@@ -12,6 +12,7 @@ multi-step task) ends it again. So the isolation holds under the stock CLI too, 
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path, PurePosixPath
@@ -26,6 +27,8 @@ from seatrial.settings import Settings
 
 TESTS_DIR = PurePosixPath("/tests")
 VERIFIER_DIR = PurePosixPath("/logs/verifier")
+
+_TEMPLATE = re.compile(r"\$\{[^}:]+(?::-(?P<default>.*))?\}")
 
 SandboxPhase = Literal["build", "start"]
 PhaseListener = Callable[[SandboxPhase], Awaitable[None]]
@@ -114,6 +117,29 @@ class Sandbox(BaseEnvironment):
             self.grading = False
         return await super().empty_dirs(dirs, chmod=chmod)
 
+    @override
+    def _maybe_resolve_task_env(self) -> None:
+        """Harbor fills ``${NAME}`` in a task's environment from the worker's own, secrets included. A task gets the
+        default that it names, and is refused where it names none."""
+        self._persistent_env = {**_own_values(self.task_env_config.env), **self._persistent_env}
+
+    @override
+    def _startup_env(self) -> dict[str, str]:
+        return dict(self._persistent_env)
+
     async def _enter(self, phase: SandboxPhase) -> None:
         if self.on_phase is not None:
             await self.on_phase(phase)
+
+
+def _own_values(env: dict[str, str]) -> dict[str, str]:
+    values = {}
+    for name, value in env.items():
+        template = _TEMPLATE.fullmatch(value)
+        if template is None:
+            values[name] = value
+        elif template["default"] is not None:
+            values[name] = template["default"]
+        else:
+            raise ValueError(f"The task's {name} asks for {value} of the worker's environment, which no task gets.")
+    return values

@@ -1,5 +1,5 @@
 """Harbor behind our runner port, in-process: the only room besides the sandboxes that imports Harbor.
 
-``runner.py`` is the recipe; ``config.py`` turns an order into Harbor's configuration, ``outcome.py`` Harbor's result into
-ours, ``tests_found.py`` reads per-test results, ``process.py`` prepares a worker's process for untrusted tasks.
+``runner.py`` is the recipe; ``config.py`` turns an order into Harbor's configuration, ``outcome.py`` Harbor's result
+into ours, ``tests_found.py`` reads per-test results, ``process.py`` prepares a worker's process for untrusted tasks.
 """

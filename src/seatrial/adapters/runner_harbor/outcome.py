@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from harbor.models.trial.result import ExceptionInfo, TimingInfo, TrialResult
 
+from seatrial.adapters.causes import cause_of, mark_of, voids_failure
 from seatrial.adapters.runner_harbor.tests_found import tests_in
 from seatrial.domain.result import Failure, PhaseTiming, Result, TestResult, Usage, grade
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 
-Judge = Callable[[str, str], "Cause | Mark | None"]
-"""What an exception (type name, message) means: a cause, a mark beside a grade, or nothing known."""
-
 _LONGEST_TRACEBACK = 20_000
 
 
-def result_of(trial: TrialResult, directory: Path, judge: Judge) -> Result:
-    """The domain's result of a finished Harbor trial whose files are in ``directory``."""
-    exceptions = list(_exceptions(trial))
-    rewards = _rewards(trial)
-    marks, cause, decisive = _judge_all(exceptions, judge)
-    outcome, cause = _outcome(rewards, cause)
-    graded = outcome is not Outcome.ERROR
-    blame = decisive or (exceptions[0] if exceptions else None)
+def result_of(trial: TrialResult, directory: Path, excuse: str | None = None) -> Result:
+    """The domain's result of a finished Harbor trial whose files are in ``directory``.
+
+    ``excuse`` says why an agent that ran out of time must not be blamed: its model's service had failed it."""
+    verdict = _verdict(trial, excuse)
     return Result(
-        outcome=outcome,
-        rewards=rewards,
-        cause=cause,
-        marks=marks,
-        message=_message(blame, graded),
-        failure=_failure(blame),
+        outcome=verdict.outcome,
+        rewards=_finite(trial.verifier_result),
+        cause=verdict.cause,
+        marks=verdict.marks,
+        message=verdict.message,
+        failure=_failure(verdict.blamed),
         tests=_tests(trial, directory),
         steps={step.step_name: _finite(step.verifier_result) for step in trial.step_results or []},
         timings=tuple(_timings(trial)),
@@ -41,16 +37,54 @@ def result_of(trial: TrialResult, directory: Path, judge: Judge) -> Result:
     )
 
 
-def _exceptions(trial: TrialResult) -> Iterable[ExceptionInfo]:
+@dataclass(frozen=True)
+class _Verdict:
+    outcome: Outcome
+    marks: tuple[Mark, ...] = ()
+    cause: Cause | None = None
+    message: str = ""
+    blamed: ExceptionInfo | None = None
+
+
+def _verdict(trial: TrialResult, excuse: str | None) -> _Verdict:
+    """Harbor's grade stands, with marks beside it, unless it failed because of a fault that was not the agent's."""
+    exceptions = list(_exceptions(trial))
+    marks = tuple(dict.fromkeys(mark for info, _ in exceptions if (mark := mark_of(info.exception_type))))
+    blamed = next((info for info, _ in exceptions), None)
+    rewards = _finite(trial.verifier_result)
+    if not rewards:
+        cause = cause_of(blamed.exception_type, blamed.exception_message, _phase(trial)) if blamed else Cause.VERIFIER
+        return _Verdict(Outcome.ERROR, marks, cause, _message(blamed) or "The verifier gave no valid reward.", blamed)
+    outcome = grade(rewards)
+    if outcome is Outcome.FAILED:
+        if excuse and Mark.AGENT_TIMEOUT in marks:
+            return _Verdict(Outcome.ERROR, marks, Cause.LLM, f"The agent ran out of time, but {excuse}.", blamed)
+        for info, in_step in exceptions:
+            cause = cause_of(info.exception_type, info.exception_message, Phase.AGENT)
+            if voids_failure(info.exception_type) or (in_step and cause is not Cause.AGENT):
+                return _Verdict(Outcome.ERROR, marks, cause, _message(info), info)
+    return _Verdict(outcome, marks, None, _message(blamed), blamed)
+
+
+def _exceptions(trial: TrialResult) -> Iterable[tuple[ExceptionInfo, bool]]:
+    """What was raised, and whether inside a step: there Harbor goes on to grade whatever it was."""
     if trial.exception_info is not None:
-        yield trial.exception_info
+        yield trial.exception_info, False
     for step in trial.step_results or []:
         if step.exception_info is not None:
-            yield step.exception_info
+            yield step.exception_info, True
 
 
-def _rewards(trial: TrialResult) -> dict[str, float]:
-    return _finite(trial.verifier_result)
+def _phase(trial: TrialResult) -> Phase:
+    """The phase that an exception without a grade ended."""
+    for timing, phase in (
+        (trial.verifier, Phase.VERIFY),
+        (trial.agent_execution, Phase.AGENT),
+        (trial.agent_setup, Phase.AGENT_SETUP),
+    ):
+        if timing is not None:
+            return phase
+    return Phase.AGENT if trial.step_results else Phase.START
 
 
 def _finite(verified: object) -> dict[str, float]:
@@ -63,29 +97,9 @@ def _finite(verified: object) -> dict[str, float]:
     return {name: float(value) for name, value in values.items()} if numbers else {}
 
 
-def _judge_all(
-    exceptions: list[ExceptionInfo], judge: Judge
-) -> tuple[tuple[Mark, ...], Cause | None, ExceptionInfo | None]:
-    marks: list[Mark] = []
-    for info in exceptions:
-        meaning = judge(info.exception_type, info.exception_message)
-        if isinstance(meaning, Mark):
-            marks.append(meaning)
-        else:
-            return tuple(dict.fromkeys(marks)), meaning or Cause.AGENT, info
-    return tuple(dict.fromkeys(marks)), None, None
-
-
-def _outcome(rewards: dict[str, float], cause: Cause | None) -> tuple[Outcome, Cause | None]:
-    """A fault makes a reward beside it worthless, except that a crashed agent's work was still graded."""
-    if rewards and cause in (None, Cause.AGENT):
-        return grade(rewards), None
-    return Outcome.ERROR, cause or Cause.VERIFIER
-
-
-def _message(info: ExceptionInfo | None, graded: bool) -> str:
+def _message(info: ExceptionInfo | None) -> str:
     if info is None:
-        return "" if graded else "The verifier gave no valid reward."
+        return ""
     first_line = (info.exception_message or "").strip().splitlines()[:1]
     return f"{info.exception_type}: {first_line[0]}" if first_line else info.exception_type
 

@@ -30,7 +30,7 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
 def scrub_environment(sandbox: str = "") -> None:
     """Removes from this process's environment everything a task has no business with; settings are read before.
 
-    One of Harbor's own environments (``harbor:daytona``) needs its provider's variables, so those with that prefix stay.
+    One of Harbor's own environments (``harbor:daytona``) needs its provider's variables, so those stay.
     """
     provider = sandbox.partition(":")[2].upper().replace("-", "_") + "_" if sandbox.startswith("harbor:") else ""
     for name, value in list(os.environ.items()):

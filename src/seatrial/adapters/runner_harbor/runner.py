@@ -12,13 +12,13 @@ from importlib.metadata import version
 from harbor.trial.trial import Trial
 
 from seatrial import __version__
-from seatrial.adapters.causes import meaning_of
+from seatrial.adapters.causes import cause_of
 from seatrial.adapters.runner_harbor.config import trial_config
 from seatrial.adapters.runner_harbor.equip import Equipment, ModelAccess
 from seatrial.adapters.runner_harbor.outcome import result_of
 from seatrial.adapters.runner_harbor.watch import Watch
 from seatrial.domain.result import Failure, Lock, Result
-from seatrial.domain.trial import Cause, Mark, Outcome
+from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 from seatrial.errors import InvalidInput, TrialFault
 from seatrial.ports.runner import Order, Progress
 from seatrial.sandboxes.options import Owner, SandboxOptions
@@ -46,13 +46,14 @@ class HarborRunner:
             equipment = await self._models.equip(order)
             trial = await self._create(order, sandbox, equipment)
             watch.attach(trial)
+            health = equipment.hand_to(trial.agent)
             await trial.run()
         except asyncio.CancelledError:
             raise
         except Exception as error:
             # Harbor catches what happens inside ``run``; what arrives here kept the trial from starting.
             return _never_started(error).model_copy(update={"lock": self._lock(order, sandbox, trial)})
-        result = result_of(trial.result, order.work_dir, meaning_of)
+        result = result_of(trial.result, order.work_dir, health.spoils_timeout(_agent_seconds(trial)))
         facts = _facts(trial)
         return result.model_copy(
             update={
@@ -67,9 +68,6 @@ class HarborRunner:
         trial = await Trial.create(trial_config(order, sandbox, equipment.agent, owner, self._options))
         if order.job.instruction is not None:
             trial.task.instruction = order.job.instruction
-        equipment.hand_to(trial.agent)
-        for event, listener in equipment.hooks.items():
-            trial.add_hook(event, listener)
         return trial
 
     def _lock(self, order: Order, sandbox: str, trial: Trial | None) -> Lock:
@@ -96,12 +94,15 @@ class HarborRunner:
 
 
 def _never_started(error: Exception) -> Result:
-    meaning = Cause(error.cause) if isinstance(error, TrialFault) else meaning_of(type(error).__name__, str(error))
-    cause = meaning if isinstance(meaning, Cause) else Cause.SANDBOX
-    if isinstance(error, InvalidInput):
-        cause = Cause.AGENT
-    failure = Failure(type=type(error).__name__, message=str(error))
-    return Result(outcome=Outcome.ERROR, cause=cause, message=str(error).splitlines()[0], failure=failure)
+    kind, message = type(error).__name__, str(error)
+    if isinstance(error, TrialFault):
+        cause = Cause(error.cause)
+    elif isinstance(error, InvalidInput | ValueError):
+        cause = Cause.AGENT  # the agent or its options are not what the trial needs; another try would not help
+    else:
+        cause = cause_of(kind, message, Phase.START)
+    failure = Failure(type=kind, message=message)
+    return Result(outcome=Outcome.ERROR, cause=cause, message=message.partition("\n")[0] or kind, failure=failure)
 
 
 def _facts(trial: Trial | None) -> SandboxFacts:
@@ -111,6 +112,13 @@ def _facts(trial: Trial | None) -> SandboxFacts:
 
 def _agent_version(trial: Trial | None) -> str:
     return str((trial.agent.version() if trial is not None else "") or "")
+
+
+def _agent_seconds(trial: Trial) -> float:
+    timing = trial.result.agent_execution
+    if timing is None or timing.started_at is None or timing.finished_at is None:
+        return 0.0
+    return float((timing.finished_at - timing.started_at).total_seconds())
 
 
 def _with_facts(marks: tuple[Mark, ...], facts: SandboxFacts) -> tuple[Mark, ...]:

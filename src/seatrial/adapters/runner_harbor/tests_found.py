@@ -1,4 +1,4 @@
-"""Per-test results of a verifier: from CTRF where it wrote one, else from what pytest printed. Untrusted, so bounded."""
+"""Per-test results of a verifier: from CTRF where it wrote one, else from pytest's output. Untrusted, so bounded."""
 
 from __future__ import annotations
 

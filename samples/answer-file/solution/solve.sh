@@ -1,0 +1,3 @@
+#!/bin/sh
+set -eu
+echo $((6 * 7)) > /app/answer.txt

@@ -1,0 +1,83 @@
+"""The folder an archive is unpacked into before anybody may see it.
+
+Everything is written below a hidden sibling of the target, which is renamed when the whole archive was in order and
+removed when it was not: a refused archive leaves nothing behind, a crash leaves a name that starts with a dot.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from seatrial.adapters.archives.rules import Rule, printable
+from seatrial.errors import Conflict, InvalidArchive
+
+
+class Staging:
+    """Writes admitted members below its root. Paths have passed the ledger, so no parent is ever a link."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._links: list[tuple[PurePosixPath, str]] = []
+
+    def folder(self, path: PurePosixPath) -> None:
+        (self.root / path).mkdir(parents=True, exist_ok=True)
+
+    def file(self, path: PurePosixPath, pieces: Iterable[bytes], executable: bool) -> None:
+        """Creates the file anew; ``O_EXCL`` and ``O_NOFOLLOW`` hold even if a rule above had a hole."""
+        self.folder(path.parent)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        descriptor = os.open(self.root / path, flags, 0o644)
+        with open(descriptor, "wb", buffering=0) as target:  # noqa: PTH123 - a descriptor, not a path
+            for piece in pieces:
+                target.write(piece)
+            os.fchmod(descriptor, 0o755 if executable else 0o644)
+
+    def copy(self, source: PurePosixPath, path: PurePosixPath) -> None:
+        """A hard link becomes a file of its own, so that changing one never changes the other."""
+        self.folder(path.parent)
+        shutil.copy2(self.root / source, self.root / path, follow_symlinks=False)
+
+    def link(self, path: PurePosixPath, target: str) -> None:
+        """Remembered, and made last: while files are written there is no link that could be followed."""
+        self._links.append((path, target))
+
+    def finish(self) -> None:
+        """Makes the links, then looks where each of them really leads, through all the others."""
+        for path, target in self._links:
+            self.folder(path.parent)
+            (self.root / path).symlink_to(target)
+        for path, _ in self._links:
+            self._check_link(path)
+
+    def _check_link(self, path: PurePosixPath) -> None:
+        link = self.root / path
+        try:
+            link.stat()
+        except FileNotFoundError:
+            pass  # leads to nothing, which harms nobody if that nothing is inside
+        except OSError as loop:
+            raise InvalidArchive(printable(str(path)), Rule.LINK_LOOP) from loop
+        if not link.resolve().is_relative_to(self.root.resolve()):
+            raise InvalidArchive(printable(str(path)), Rule.ESCAPING_LINK)
+
+
+@contextmanager
+def staged(into: Path) -> Iterator[Staging]:
+    """A staging area that becomes ``into`` when the block ends well. ``into`` must not exist, or be empty."""
+    if into.exists() and (not into.is_dir() or any(into.iterdir())):
+        raise Conflict(f"{into} already exists.", fix="Give a folder that does not exist yet.")
+    into.parent.mkdir(parents=True, exist_ok=True)
+    root = Path(tempfile.mkdtemp(prefix=f".{into.name}.", dir=into.parent))
+    try:
+        staging = Staging(root)
+        yield staging
+        staging.finish()
+        root.chmod(0o755)
+        root.replace(into)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)

@@ -1,0 +1,123 @@
+"""Blobs through obstore: one client for local files, S3, Google Cloud Storage and Azure. Opened by ``wiring``.
+
+Local files are written beside their final place and renamed, so that a crash leaves no half of one; what it may leave
+is an unfinished ``name#1`` that no listing shows. They are not flushed to disk one by one: after a power cut a trial's
+newest files may be missing, and reading them says so.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import LocalStore, from_url
+
+from seatrial.errors import InvalidInput, NotFound, StoreUnavailable
+from seatrial.ports.blobs import BlobInfo, checked_key
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+_PART = 5 << 20
+"""Files above this size travel in parts of it; object stores take no smaller ones."""
+_PARTS_AT_ONCE = 2
+_CHUNK = 1 << 20
+
+
+class ObjectBlobs:
+    """Safe to use from many trials at once. Holds no connection that needs closing."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    @classmethod
+    def in_directory(cls, directory: Path) -> Self:
+        directory.mkdir(parents=True, exist_ok=True)
+        return cls(LocalStore(directory, automatic_cleanup=True))
+
+    @classmethod
+    def at(cls, url: str, **options: Any) -> Self:
+        """``s3://bucket/prefix``, ``gs://…``, ``az://…``; credentials from where that cloud's tools look for them."""
+        if url.startswith("file://"):
+            return cls.in_directory(Path(url.removeprefix("file://")))
+        try:
+            return cls(from_url(url, **options))
+        except (BaseError, ValueError) as fault:
+            raise InvalidInput(f"Files cannot be kept at {url}: {_first_line(fault)}", field="blobs_url") from fault
+
+    async def put_file(self, key: str, source: Path) -> int:
+        with _boundary(key):
+            await obstore.put_async(self._store, _path(key), source, chunk_size=_PART, max_concurrency=_PARTS_AT_ONCE)
+        return (await self.info(key)).size
+
+    async def put_bytes(self, key: str, data: bytes) -> None:
+        with _boundary(key):
+            await obstore.put_async(self._store, _path(key), data)
+
+    async def read(self, key: str, start: int = 0, length: int | None = None) -> bytes:
+        size = (await self.info(key)).size
+        end = size if length is None else min(start + length, size)
+        if start >= end:
+            return b""
+        with _boundary(key):
+            return bytes(await obstore.get_range_async(self._store, _path(key), start=start, end=end))
+
+    async def stream(self, key: str) -> AsyncIterator[bytes]:
+        with _boundary(key):
+            found = await obstore.get_async(self._store, _path(key))
+            async for piece in found.stream(min_chunk_size=_CHUNK):
+                yield bytes(piece)
+
+    async def info(self, key: str) -> BlobInfo:
+        with _boundary(key):
+            found = await obstore.head_async(self._store, _path(key))
+        return BlobInfo(key=key, size=found["size"])
+
+    async def list(self, prefix: str) -> AsyncIterator[BlobInfo]:
+        with _boundary(prefix):
+            async for batch in obstore.list(self._store, _path(prefix) if prefix else None):
+                for found in batch:
+                    yield BlobInfo(key=_key(found["path"]), size=found["size"])
+
+    async def delete(self, prefix: str) -> int:
+        if not prefix:
+            raise InvalidInput("Everything at once is never deleted.", field="prefix")
+        doomed = [_path(found.key) async for found in self.list(prefix)]
+        try:
+            await self.info(prefix)
+            doomed.append(_path(prefix))
+        except NotFound:
+            pass
+        with _boundary(prefix):
+            await obstore.delete_async(self._store, doomed)
+        return len(doomed)
+
+
+def _path(key: str) -> str:
+    """obstore keeps names that end in ``#1`` for files it has not finished, so that sign is escaped."""
+    return checked_key(key).replace("%", "%25").replace("#", "%23")
+
+
+def _key(path: str) -> str:
+    return path.replace("%23", "#").replace("%25", "%")
+
+
+@contextmanager
+def _boundary(key: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as fault:
+        raise NotFound(f"There is no file {key}.") from fault
+    except (BaseError, OSError) as fault:
+        if f"(os error {errno.ENOTDIR})" in str(fault):  # the key lies under another key
+            raise NotFound(f"There is no file {key}.") from fault
+        raise StoreUnavailable(f"The files could not be reached at {key}: {_first_line(fault)}") from fault
+
+
+def _first_line(fault: Exception) -> str:
+    return str(fault).splitlines()[0] if str(fault) else type(fault).__name__

@@ -1,0 +1,35 @@
+"""The content digest by which a task is known, here and on every other machine.
+
+It covers what can change how a task runs: each file's path, whether it is executable, and its bytes; each link's path
+and words. It does not cover dates, owners, other mode bits, empty folders, and what ``tree`` leaves out (``.git``,
+``__pycache__``, ``.DS_Store``). A task that was packed and unpacked again keeps its digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from seatrial.adapters.tree import Entry, walk
+
+
+def content_digest(root: Path) -> str:
+    """``sha256:`` and 64 hex digits. Reads every file once, in pieces; blocks, so call it in a thread."""
+    whole = hashlib.sha256(b"seatrial task 1\n")
+    for entry in walk(root):
+        kind, digest = _fingerprint(entry)
+        # Lengths first: no choice of names and contents can imitate another tree.
+        path = os.fsencode(entry.path)
+        whole.update(b"%s %d " % (kind, len(path)) + path + digest)
+    return f"sha256:{whole.hexdigest()}"
+
+
+def _fingerprint(entry: Entry) -> tuple[bytes, bytes]:
+    if entry.is_link:
+        return b"link", hashlib.sha256(os.fsencode(os.readlink(entry.source))).digest()  # noqa: PTH115
+    if not entry.is_file:
+        return b"other", b""
+    with entry.source.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").digest()
+    return (b"program" if entry.is_executable else b"file"), digest

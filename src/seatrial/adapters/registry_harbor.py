@@ -1,0 +1,224 @@
+"""Datasets from a registry file in Harbor's format: a list of ``{name, version, description, tasks}``.
+
+Called through ``wiring`` when ``-d name@version`` is not a dataset of this installation. Each task has a ``name`` and a
+``path``; with a ``git_url`` the path is inside that repository at ``git_commit_id``, without one it is a folder beside
+the registry file. A registry is somebody else's data: paths must stay where they belong, and of Git's ways to reach a
+repository only the plain ones are used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import TypeAdapter, ValidationError
+
+from seatrial.adapters.task_folder import is_task
+from seatrial.domain.frozen import Frozen
+from seatrial.errors import InvalidInput, NotFound, SetupProblem
+
+_TIMEOUT_SEC = 30.0
+_GIT_TIMEOUT_SEC = 600.0
+_SIZE_LIMIT = 64 * 1024 * 1024
+_GIT_SCHEMES = ("https", "http", "ssh", "git", "file")
+
+
+class RegistryTask(Frozen):
+    """Where one task of a dataset is to be had."""
+
+    name: str
+    path: str
+    git_url: str | None = None
+    git_commit_id: str | None = None
+
+
+class RegistryDataset(Frozen):
+    name: str
+    version: str
+    description: str = ""
+    tasks: tuple[RegistryTask, ...]
+
+    @property
+    def id(self) -> str:
+        return f"{self.name}@{self.version}"
+
+
+class Registry(Frozen):
+    """What one registry file lists."""
+
+    source: str
+    """The path or URL it was read from."""
+    datasets: tuple[RegistryDataset, ...]
+
+    def find(self, name: str, version: str | None = None) -> RegistryDataset:
+        """The dataset; without a version its ``head``, else the highest. ``NotFound`` names what there is."""
+        versions = {dataset.version: dataset for dataset in self.datasets if dataset.name == name}
+        if not versions:
+            known = ", ".join(sorted({dataset.name for dataset in self.datasets})) or "none"
+            raise NotFound(f"The registry {self.source} has no dataset {name!r}.", fix=f"It has: {known}.")
+        if version is None:
+            return versions.get("head") or versions[max(versions, key=_version_order)]
+        if version not in versions:
+            known = ", ".join(sorted(versions, key=_version_order))
+            raise NotFound(f"The dataset {name!r} has no version {version!r}.", fix=f"It has: {known}.")
+        return versions[version]
+
+
+class FoundDataset(Frozen):
+    """A dataset whose tasks are on this machine now."""
+
+    name: str
+    version: str
+    description: str
+    paths: tuple[Path, ...]
+
+
+@asynccontextmanager
+async def open_dataset(source: str, name: str, version: str | None = None) -> AsyncIterator[FoundDataset]:
+    """The dataset with the folders of its tasks; fetched ones are gone when the block ends."""
+    registry = await load_registry(source)
+    dataset = registry.find(name, version)
+    with tempfile.TemporaryDirectory(prefix="seatrial-dataset-") as scratch:
+        folders = await fetch_tasks(registry, dataset.tasks, Path(scratch))
+        paths = tuple(folders[task.name] for task in dataset.tasks)
+        yield FoundDataset(name=dataset.name, version=dataset.version, description=dataset.description, paths=paths)
+
+
+class _Row(RegistryTask):
+    model_config = {**RegistryTask.model_config, "extra": "ignore"}
+
+
+_ROWS = TypeAdapter(list[dict[str, Any]])
+
+
+async def load_registry(source: str) -> Registry:
+    """Reads the file at a path or an ``http(s)`` URL; ``InvalidInput`` or ``NotFound`` say what is wrong with it."""
+    text = await asyncio.to_thread(_read, source)
+    try:
+        rows = _ROWS.validate_json(text)
+        return Registry(source=source, datasets=tuple(_dataset(row) for row in rows))
+    except (ValidationError, TypeError, KeyError) as bad:
+        reason = bad.errors(include_url=False)[0] if isinstance(bad, ValidationError) else {"msg": str(bad), "loc": ()}
+        place = ".".join(str(part) for part in reason["loc"])
+        raise InvalidInput(f"{source} is not a registry file: {place} {reason['msg']}".strip()) from bad
+
+
+async def fetch_tasks(registry: Registry, tasks: Sequence[RegistryTask], into: Path) -> dict[str, Path]:
+    """The folder of every task, by name. Local ones stay where they are; others are fetched below ``into``."""
+    found: dict[str, Path] = {}
+    repositories: dict[tuple[str, str], list[RegistryTask]] = {}
+    for task in tasks:
+        if task.git_url is None:
+            found[task.name] = _local(registry, task)
+        else:
+            repositories.setdefault((task.git_url, task.git_commit_id or "HEAD"), []).append(task)
+    for number, ((url, commit), members) in enumerate(sorted(repositories.items()), 1):
+        checkout = into / f"repository-{number}"
+        await _checkout(url, commit, [_relative(task) for task in members], checkout)
+        for task in members:
+            found[task.name] = _checked(task, checkout / _relative(task), checkout)
+    return found
+
+
+def _dataset(row: dict[str, Any]) -> RegistryDataset:
+    tasks = tuple(
+        RegistryTask(**_Row.model_validate(task).model_dump())
+        for task in TypeAdapter(list[Any]).validate_python(row["tasks"])
+    )
+    return RegistryDataset(
+        name=row["name"], version=str(row.get("version", "head")), description=row.get("description") or "", tasks=tasks
+    )
+
+
+def _read(source: str) -> bytes:
+    if urlsplit(source).scheme in ("http", "https"):
+        try:
+            with urllib.request.urlopen(source, timeout=_TIMEOUT_SEC) as answer:  # noqa: S310 - the scheme is checked
+                text: bytes = answer.read(_SIZE_LIMIT + 1)
+        except (urllib.error.URLError, TimeoutError, OSError) as failed:
+            raise NotFound(f"The registry {source} could not be read: {failed}.") from failed
+    else:
+        path = Path(source)
+        if not path.is_file():
+            raise NotFound(f"There is no registry file {source}.")
+        text = path.read_bytes()
+    if len(text) > _SIZE_LIMIT:
+        raise InvalidInput(f"The registry {source} is larger than 64 MB.")
+    return text
+
+
+def _local(registry: Registry, task: RegistryTask) -> Path:
+    if urlsplit(registry.source).scheme in ("http", "https"):
+        raise InvalidInput(f"Task {task.name!r} has no git_url, and {registry.source} is not a local file.")
+    root = Path(registry.source).resolve().parent
+    # A local registry is the user's own file, so it may point anywhere on this machine.
+    return _checked(task, root / task.path, None)
+
+
+def _checked(task: RegistryTask, folder: Path, inside: Path | None) -> Path:
+    if inside is not None and not folder.resolve().is_relative_to(inside.resolve()):
+        raise InvalidInput(f"Task {task.name!r} of the registry points outside its repository: {task.path}.")
+    if not is_task(folder):
+        raise NotFound(f"There is no task {task.name!r} at {folder}.")
+    return folder
+
+
+def _relative(task: RegistryTask) -> str:
+    path = PurePosixPath(task.path)
+    if path.is_absolute() or ".." in path.parts or str(path).startswith("-"):
+        raise InvalidInput(f"Task {task.name!r} of the registry points outside its repository: {task.path}.")
+    return str(path)
+
+
+async def _checkout(url: str, commit: str, paths: Sequence[str], into: Path) -> None:
+    """Fetches one commit, and of its files only those below the paths."""
+    if urlsplit(url).scheme not in _GIT_SCHEMES:
+        raise InvalidInput(f"The registry names a repository that cannot be fetched: {url}.", fix="Use an https URL.")
+    if commit.startswith("-"):
+        raise InvalidInput(f"The registry names a commit that is none: {commit}.")
+    if shutil.which("git") is None:
+        raise SetupProblem(f"Git is needed to fetch {url}.", fix="Run: apt-get install git")
+    into.mkdir(parents=True, exist_ok=True)
+    await _git(url, into, "init", "--quiet")
+    await _git(url, into, "sparse-checkout", "set", "--no-cone", *(f"/{path}/" for path in paths))
+    await _git(url, into, "fetch", "--quiet", "--depth=1", "--filter=blob:none", url, commit)
+    await _git(url, into, "checkout", "--quiet", "FETCH_HEAD")
+
+
+async def _git(url: str, cwd: Path, *arguments: str) -> None:
+    """One Git command that asks nobody and speaks only the protocols named above."""
+    options = ["protocol.allow=never", *(f"protocol.{scheme}.allow=always" for scheme in _GIT_SCHEMES)]
+    options += ["core.hooksPath=/dev/null", "core.askPass=/bin/false"]
+    process = await asyncio.create_subprocess_exec(
+        "git",
+        *(word for option in options for word in ("-c", option)),
+        *arguments,
+        cwd=cwd,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,  # no terminal, so no question for a password
+    )
+    try:
+        _, complaint = await asyncio.wait_for(process.communicate(), _GIT_TIMEOUT_SEC)
+    except TimeoutError as late:
+        process.kill()
+        await process.wait()
+        raise NotFound(f"{url} did not answer within {_GIT_TIMEOUT_SEC:.0f} seconds.") from late
+    if process.returncode:
+        last = complaint.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
+        raise NotFound(f"{url} could not be fetched: {last[0]}")
+
+
+def _version_order(version: str) -> tuple[tuple[int, int, str], ...]:
+    """``1.10`` after ``1.9``; numbers before words."""
+    parts = version.replace("-", ".").split(".")
+    return tuple((0, int(part), "") if part.isdigit() else (-1, 0, part) for part in parts)

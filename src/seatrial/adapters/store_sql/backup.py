@@ -1,0 +1,94 @@
+"""Backup and restore of the embedded store, while it is in use. ``seatrial db backup|restore`` call it.
+
+PostgreSQL has better tools of its own (``pg_dump``, ``pg_restore``, continuous archiving), which an operator schedules
+with the rest of the server; Seatrial says so and keeps its hands off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy.engine import make_url
+
+from seatrial.adapters.store_sql.migrate import HEAD, upgrade
+from seatrial.errors import Conflict, InvalidInput, NotFound, Unsupported
+
+_BUSY_SEC = 60.0
+
+
+async def backup(url: str, target: Path) -> None:
+    """A checked copy of the store at one moment; workers go on meanwhile. Never overwrites, never leaves half of one."""
+    await asyncio.to_thread(_backup, _sqlite_file(url, f"pg_dump --format=custom --file={target} DATABASE_URL"), target)
+
+
+async def restore(url: str, source: Path) -> None:
+    """Puts a backup in the place of what the store holds, in one step, and brings its tables up to date.
+
+    Trials that run at that moment belong to the replaced store: their results are refused. Files are not touched."""
+    path = _sqlite_file(url, f"pg_restore --clean --if-exists --dbname=DATABASE_URL {source}")
+    await asyncio.to_thread(_restore, path, source)
+    await upgrade(url)
+
+
+def problems_of(path: Path) -> list[str]:
+    """What is wrong with a store's file; empty if nothing is."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
+            found = [row[0] for row in file.execute("PRAGMA integrity_check") if row[0] != "ok"]
+            found += [
+                f"{row[0]} refers to a missing row of {row[2]}" for row in file.execute("PRAGMA foreign_key_check")
+            ]
+            return found or _revision_problems(file)
+    except sqlite3.DatabaseError as fault:
+        return [str(fault)]
+
+
+def _revision_problems(file: sqlite3.Connection) -> list[str]:
+    if not file.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone():
+        return ["it is not a Seatrial store"]
+    [revision] = file.execute("SELECT version_num FROM alembic_version").fetchone()
+    return [f"a newer version of Seatrial made it (revision {revision})"] if revision > HEAD else []
+
+
+def _backup(path: Path, target: Path) -> None:
+    if not path.exists():
+        raise NotFound(f"There is no store at {path}.")
+    if target.exists():
+        raise Conflict(f"{target} exists.", fix="Choose another name, or remove it first.")
+    unfinished = target.with_name(target.name + ".unfinished")
+    unfinished.unlink(missing_ok=True)
+    try:
+        with closing(sqlite3.connect(path, timeout=_BUSY_SEC)) as store:
+            store.execute("VACUUM INTO ?", (str(unfinished),))
+        _refuse_damaged(unfinished, "The backup")
+        unfinished.rename(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _restore(path: Path, source: Path) -> None:
+    if not source.exists():
+        raise NotFound(f"There is no backup at {source}.")
+    _refuse_damaged(source, "The backup")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        closing(sqlite3.connect(source)) as copy,
+        closing(sqlite3.connect(path, timeout=_BUSY_SEC)) as store,
+    ):
+        copy.backup(store)
+    _refuse_damaged(path, "The restored store")
+
+
+def _refuse_damaged(path: Path, what: str) -> None:
+    if problems := problems_of(path):
+        raise InvalidInput(f"{what} {path} cannot be used: {'; '.join(problems[:5])}.")
+
+
+def _sqlite_file(url: str, instead: str) -> Path:
+    address = make_url(url)
+    if address.get_backend_name() != "sqlite" or not address.database:
+        raise Unsupported("A store in PostgreSQL is backed up with PostgreSQL's own tools.", fix=f"Run: {instead}")
+    return Path(address.database)

@@ -1,0 +1,101 @@
+"""Changing trials: load, let the domain's ``transition`` decide, write back if nobody came between.
+
+Used by the operations that end, queue or cancel trials. Claims, renewals and phases are set-based and live in their
+own modules; their WHERE clauses say what ``transition`` demands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from seatrial.adapters.store_sql.rows import changing_values, summary_values, trial_of
+from seatrial.adapters.store_sql.tables import IS_QUEUED, IS_RUNNING, attempts, jobs, trials
+from seatrial.domain import chronicle
+from seatrial.domain.event import NewEvent
+from seatrial.domain.result import Result
+from seatrial.domain.trial import Trial, TrialEvent, TrialState, transition
+from seatrial.errors import NotFound
+
+_job: sa.BindParameter[int] = sa.bindparam("job")
+
+# Locks the job's row: two trials that end at the same moment must not both see the other one still running.
+_load = (
+    sa.select(trials)
+    .join(jobs, jobs.c.id == trials.c.job_id)
+    .where(trials.c.id == sa.bindparam("trial"))
+    .with_for_update(of=jobs, key_share=True)
+)
+_write_back = sa.update(trials).where(
+    trials.c.id == sa.bindparam("was_id"),
+    trials.c.state == sa.bindparam("was_state"),
+    trials.c.attempt == sa.bindparam("was_attempt"),
+    trials.c.cancel_requested == sa.bindparam("was_cancel_requested"),
+)
+_close_attempt = sa.update(attempts).where(
+    attempts.c.trial_id == sa.bindparam("trial"), attempts.c.number == sa.bindparam("current")
+)
+_still_open = sa.select(
+    sa.or_(
+        sa.exists().where(trials.c.job_id == _job, IS_QUEUED),
+        sa.exists().where(trials.c.job_id == _job, IS_RUNNING),
+    )
+)
+_end_job = sa.update(jobs).where(jobs.c.id == _job, jobs.c.ended_at.is_(None))
+
+
+def close_attempt(
+    connection: Connection, trial_id: int, event: TrialEvent, now: datetime, result: Result | None
+) -> tuple[Trial, list[NewEvent]]:
+    """The current attempt is over. Says how the trial stands now, and the facts to append."""
+    after = _compare_and_set(connection, trial_id, event, now, result)
+    closed = {"trial": trial_id, "current": after.attempt, "ended_at": now}
+    if result is not None:
+        closed["result"] = result.model_dump_json()
+    connection.execute(_close_attempt, closed)
+    facts = [chronicle.attempt_closed(after, result)]
+    if after.state is TrialState.ENDED:
+        facts += end_job_if_done(connection, after.job_id, now)
+    return after, facts
+
+
+def change_all(connection: Connection, before: Iterable[Trial], event: TrialEvent, now: datetime) -> list[Trial]:
+    """One event for many trials whose rows the caller holds locked."""
+    pairs = [(trial, transition(trial, event, now)) for trial in before]
+    if pairs:
+        connection.execute(_write_back, [_guard(was) | changing_values(after) for was, after in pairs])
+    return [after for _, after in pairs]
+
+
+def end_job_if_done(connection: Connection, job_id: int, now: datetime) -> list[NewEvent]:
+    """``job.ended``, once, when no trial of the job is left to do."""
+    if connection.execute(_still_open, {"job": job_id}).scalar():
+        return []
+    ended = connection.execute(_end_job, {"job": job_id, "ended_at": now}).rowcount
+    return [chronicle.job_ended(job_id)] if ended else []
+
+
+def _compare_and_set(
+    connection: Connection, trial_id: int, event: TrialEvent, now: datetime, result: Result | None
+) -> Trial:
+    while True:
+        row = connection.execute(_load, {"trial": trial_id}).mappings().first()
+        if row is None:
+            raise NotFound(f"There is no trial {trial_id}.")
+        was = trial_of(row)
+        after = transition(was, event, now)
+        values = changing_values(after) | (summary_values(was.attempt, result) if result is not None else {})
+        if connection.execute(_write_back, _guard(was) | values).rowcount:
+            return after
+
+
+def _guard(trial: Trial) -> dict[str, object]:
+    return {
+        "was_id": trial.id,
+        "was_state": trial.state,
+        "was_attempt": trial.attempt,
+        "was_cancel_requested": trial.cancel_requested,
+    }

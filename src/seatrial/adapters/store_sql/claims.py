@@ -1,0 +1,143 @@
+"""Who gets which trial. One transaction whose cost does not depend on how many trials have ended.
+
+Jobs take turns: each claim goes on after the job that was served last, one trial per job and round, within each job's
+own concurrency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import zip_longest
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from seatrial.adapters.store_sql.rows import trial_of
+from seatrial.adapters.store_sql.tables import IS_QUEUED, IS_RUNNING, attempts, jobs, trials
+from seatrial.domain.trial import Phase, Trial, TrialState
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a worker asks for."""
+
+    worker: str
+    lease: timedelta
+    limit: int
+    now: datetime
+    job_id: int | None = None
+    after_job: int = 0
+    """The job that was served last; the one after it comes first."""
+
+
+@dataclass(slots=True)
+class _Share:
+    """A job that can be served, and what it gets."""
+
+    job_id: int
+    room: int
+    taken: list[int] = field(default_factory=list)
+
+
+_now = sa.bindparam("now", type_=trials.c.not_before.type)
+_is_ready = sa.or_(trials.c.not_before.is_(None), trials.c.not_before <= _now)
+_is_wanted = sa.or_(sa.bindparam("only", type_=sa.BigInteger).is_(None), jobs.c.id == sa.bindparam("only"))
+_running = sa.select(sa.func.count()).where(trials.c.job_id == jobs.c.id, IS_RUNNING).correlate(jobs).scalar_subquery()
+_is_open = jobs.c.ended_at.is_(None)
+
+# Two claims must not count the same free place: they take turns on jobs that have a limit.
+_lock_limited = (
+    sa.select(jobs.c.id)
+    .where(_is_open, jobs.c.concurrency.is_not(None), _is_wanted)
+    .order_by(jobs.c.id)
+    .with_for_update(key_share=True)
+)
+_servable = (
+    sa.select(jobs.c.id, sa.case((jobs.c.concurrency.is_not(None), jobs.c.concurrency - _running)).label("room"))
+    .where(
+        _is_open,
+        _is_wanted,
+        sa.or_(jobs.c.concurrency.is_(None), jobs.c.concurrency > _running),
+        sa.exists().where(trials.c.job_id == jobs.c.id, IS_QUEUED, _is_ready),
+    )
+    .order_by(jobs.c.id <= sa.bindparam("after_job"), jobs.c.id)
+    .limit(sa.bindparam("limit"))
+)
+_first_in_line = (
+    sa.select(trials.c.id)
+    .where(trials.c.job_id == sa.bindparam("job"), IS_QUEUED, _is_ready, trials.c.id > sa.bindparam("after"))
+    .order_by(trials.c.id)
+    .limit(sa.bindparam("limit"))
+    .with_for_update(skip_locked=True)
+)
+_take = (
+    sa.update(trials)
+    .where(trials.c.id.in_(sa.bindparam("ids", expanding=True)), IS_QUEUED)
+    .values(attempt=trials.c.attempt + 1)
+    .returning(trials)
+)
+_start_attempts = sa.insert(attempts)
+
+
+def claim_trials(connection: Connection, wish: Wish) -> list[Trial]:
+    """The trials, in the order in which they were dealt out; what ``transition`` calls *claimed*."""
+    shares = _servable_jobs(connection, wish)
+    _deal(connection, shares, wish)
+    order = _by_turns(shares)
+    if not order:
+        return []
+    values = {
+        "ids": order,
+        "state": TrialState.RUNNING,
+        "worker": wish.worker,
+        "lease_until": wish.now + wish.lease,
+        "not_before": None,
+        "phase": Phase.PREPARING,
+        "started_at": wish.now,
+    }
+    taken = {row["id"]: trial_of(row) for row in connection.execute(_take, values).mappings()}
+    claimed = [taken[trial_id] for trial_id in order if trial_id in taken]
+    connection.execute(
+        _start_attempts,
+        [
+            {"trial_id": trial.id, "number": trial.attempt, "worker": wish.worker, "started_at": wish.now}
+            for trial in claimed
+        ],
+    )
+    return claimed
+
+
+def _servable_jobs(connection: Connection, wish: Wish) -> list[_Share]:
+    connection.execute(_lock_limited, {"only": wish.job_id}).all()
+    query = {"only": wish.job_id, "now": wish.now, "after_job": wish.after_job, "limit": wish.limit}
+    rows = connection.execute(_servable, query)
+    return [_Share(row.id, wish.limit if row.room is None else min(row.room, wish.limit)) for row in rows]
+
+
+def _deal(connection: Connection, shares: Sequence[_Share], wish: Wish) -> None:
+    """Even parts for all; what a job cannot use goes to the others in the next round."""
+    wanted = wish.limit
+    hungry = list(shares)
+    while wanted and hungry:
+        part, rest = divmod(wanted, len(hungry))
+        still_hungry = []
+        for turn, share in enumerate(hungry):
+            size = min(part + (turn < rest), share.room - len(share.taken))
+            got = _next_in_line(connection, share, size, wish.now) if size else []
+            share.taken += got
+            wanted -= len(got)
+            if len(got) == size and share.room > len(share.taken):
+                still_hungry.append(share)
+        hungry = sorted(still_hungry, key=lambda share: len(share.taken))
+
+
+def _next_in_line(connection: Connection, share: _Share, size: int, now: datetime) -> list[int]:
+    query = {"job": share.job_id, "now": now, "after": share.taken[-1] if share.taken else 0, "limit": size}
+    return list(connection.execute(_first_in_line, query).scalars())
+
+
+def _by_turns(shares: Sequence[_Share]) -> list[int]:
+    rounds = zip_longest(*(share.taken for share in shares))
+    return [trial_id for turn in rounds for trial_id in turn if trial_id is not None]

@@ -1,0 +1,47 @@
+"""What the port modules see of a database: operations on one connection, each a transaction of its own.
+
+An operation is a plain function that must be safe to run twice: PostgreSQL may ask for that after a deadlock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from sqlalchemy.engine import Connection, make_url
+
+from seatrial.adapters.store_sql.postgres import PostgresDatabase
+from seatrial.adapters.store_sql.sqlite import SqliteDatabase
+from seatrial.errors import InvalidInput
+
+
+class Database(Protocol):
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def read[T](self, operation: Callable[[Connection], T]) -> T:
+        """Runs it outside a transaction: each statement sees what was committed when it began."""
+        ...
+
+    async def write[T](self, operation: Callable[[Connection], T], *, durable: bool = True) -> T:
+        """Runs it in one transaction and returns once that is committed.
+
+        ``durable`` survives a power cut. Without it only a crash of this program is survived: enough for what a
+        worker tells many times a minute, and far cheaper."""
+        ...
+
+
+def database_at(url: str) -> Database:
+    """The database of a SQLAlchemy URL; not opened yet."""
+    address = make_url(url)
+    match address.get_backend_name():
+        case "sqlite" if address.database and address.database != ":memory:":
+            return SqliteDatabase(address.database)
+        case "postgresql":
+            return PostgresDatabase(address.set(drivername="postgresql+asyncpg"))
+    raise InvalidInput(
+        f"The store cannot be kept in {address.render_as_string(hide_password=True)}.",
+        field="database_url",
+        fix="Use postgresql://user:password@host/name, or leave it empty for SQLite.",
+    )

@@ -1,0 +1,84 @@
+"""The event log: facts in the order in which they were committed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from seatrial.adapters.store_sql.database import Database
+from seatrial.adapters.store_sql.tables import events
+from seatrial.domain.event import Event, EventKind, NewEvent
+from seatrial.errors import NotFound
+
+_APPENDING = 0x5EA7_0001
+"""PostgreSQL's advisory lock for the tail of the log."""
+
+_lock_tail = sa.select(sa.func.pg_advisory_xact_lock(_APPENDING))
+_insert = sa.insert(events)
+
+
+def append_events(connection: Connection, facts: Sequence[NewEvent], at: datetime | Sequence[datetime]) -> None:
+    """Called last in a transaction, by every operation that tells something.
+
+    Numbers are given before a transaction commits, so two that overlap could show 5 before 4 and a reader that went
+    on from 5 would never see 4. SQLite has one writer anyway. On PostgreSQL the tail of the log is locked from
+    here to the commit; it is the last lock taken, so nobody who holds it waits for another one."""
+    if not facts:
+        return
+    if connection.dialect.name == "postgresql":
+        connection.execute(_lock_tail)
+    moments = [at] * len(facts) if isinstance(at, datetime) else at
+    connection.execute(
+        _insert,
+        [
+            {
+                "kind": fact.kind.value,
+                "job_id": fact.job_id,
+                "trial_id": fact.trial_id,
+                "attempt": fact.attempt,
+                "at": moment,
+                "data": json.dumps(fact.data),
+            }
+            for fact, moment in zip(facts, moments, strict=True)
+        ],
+    )
+
+
+class SqlEvents:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def append(self, events: Sequence[NewEvent], now: datetime) -> None:
+        def operation(connection: Connection) -> None:
+            try:
+                append_events(connection, events, now)
+            except sa.exc.IntegrityError as fault:
+                raise NotFound("An event tells of a job that does not exist.") from fault
+
+        await self._database.write(operation, durable=False)
+
+    async def events(
+        self, after: int = 0, job_id: int | None = None, trial_id: int | None = None, limit: int = 500
+    ) -> list[Event]:
+        query = sa.select(events).where(events.c.seq > after).order_by(events.c.seq).limit(limit)
+        if job_id is not None:
+            query = query.where(events.c.job_id == job_id)
+        if trial_id is not None:
+            query = query.where(events.c.trial_id == trial_id)
+        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        return [
+            Event(
+                seq=row.seq,
+                kind=EventKind(row.kind),
+                job_id=row.job_id,
+                trial_id=row.trial_id,
+                attempt=row.attempt,
+                at=row.at,
+                data=json.loads(row.data),
+            )
+            for row in rows
+        ]

@@ -1,0 +1,66 @@
+"""Bringing a store's tables up to date. ``wiring`` and ``seatrial db upgrade`` call it; Alembic loads if needed."""
+
+from __future__ import annotations
+
+import secrets
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from seatrial.adapters.store_sql.database import Database, database_at
+from seatrial.adapters.store_sql.tables import meta
+from seatrial.errors import SetupProblem
+
+HEAD = "0001"
+"""The newest revision in ``migrations/versions``; a test compares."""
+
+_MIGRATING = 0x5EA7_0002
+"""PostgreSQL's advisory lock: two processes that start at the same moment migrate one after the other."""
+_INSTALL_ID = "install_id"
+
+
+async def upgrade(url: str) -> None:
+    """All missing migrations in one transaction; quick if there are none. Makes SQLite's file where it is missing."""
+    database = database_at(url)
+    try:
+        await database.open()
+        if await database.read(_revision) != HEAD:
+            await database.write(_migrate)
+    finally:
+        await database.close()
+
+
+async def require_current(database: Database) -> None:
+    """Refuses to work on tables that another version of Seatrial made."""
+    found = await database.read(_revision)
+    if found != HEAD:
+        raise SetupProblem(
+            f"The store's tables are at revision {found or 'none'}; this version needs {HEAD}.",
+            fix="Run: seatrial db upgrade" if found is None or found < HEAD else "Update Seatrial.",
+        )
+
+
+async def read_install_id(database: Database) -> str:
+    query = sa.select(meta.c.value).where(meta.c.key == _INSTALL_ID)
+    return str(await database.read(lambda connection: connection.execute(query).scalar_one()))
+
+
+def _revision(connection: Connection) -> str | None:
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    return found
+
+
+def _migrate(connection: Connection) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATING)))
+    config = Config()
+    config.set_main_option("script_location", "seatrial.adapters.store_sql:migrations")
+    config.attributes["connection"] = connection
+    command.upgrade(config, HEAD)
+    if not connection.execute(sa.select(meta.c.key).where(meta.c.key == _INSTALL_ID)).first():
+        connection.execute(sa.insert(meta).values(key=_INSTALL_ID, value=secrets.token_hex(8)))

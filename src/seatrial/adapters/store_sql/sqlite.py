@@ -1,0 +1,208 @@
+"""SQLite: one writer thread that commits in groups, and a few readers beside it.
+
+A whole operation runs on the writer's thread, so it costs one hop instead of one per statement. Whatever was asked
+for while the last commit was under way shares the next one: hundreds of trials that end at the same moment need one
+flush to disk between them, which is what makes ``synchronous=FULL`` affordable.
+
+Between processes a lock file decides who writes. SQLite's own way is to sleep and look again, which starves writers
+once a few processes are busy; the kernel wakes a waiter at once and forgets the lock of a killed process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from seatrial.errors import SeatrialError, StoreUnavailable
+
+_READERS = 2
+_LARGEST_GROUP = 64
+_BUSY_SEC = 30.0
+"""How long to wait for a writer that does not know the lock file, such as a backup tool."""
+
+
+@dataclass(slots=True)
+class _Write:
+    operation: Callable[[Connection], Any]
+    durable: bool
+    asked_by: asyncio.AbstractEventLoop
+    done: asyncio.Future[Any]
+    result: Any = field(default=None)
+    error: BaseException | None = field(default=None)
+
+    def settle(self) -> None:
+        if self.done.cancelled():
+            return
+        if self.error is not None:
+            self.done.set_exception(self.error)
+        else:
+            self.done.set_result(self.result)
+
+
+class SqliteDatabase:
+    """Opened once per process. Calls may come from any event loop."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        self._writes: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
+        self._engine: Engine | None = None
+        self._readers: ThreadPoolExecutor | None = None
+        self._writer: threading.Thread | None = None
+
+    async def open(self) -> None:
+        await asyncio.to_thread(self._open)
+
+    async def close(self) -> None:
+        """Finishes the writes that were asked for, then lets go of the file."""
+        if self._writer is not None:
+            self._writes.put(None)
+            await asyncio.to_thread(self._writer.join)
+        if self._readers is not None:
+            await asyncio.to_thread(self._readers.shutdown)
+        if self._engine is not None:
+            self._engine.dispose()
+        self._writer = self._readers = self._engine = None
+
+    async def read[T](self, operation: Callable[[Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, operation)
+
+    async def write[T](self, operation: Callable[[Connection], T], *, durable: bool = True) -> T:
+        if self._writer is None:
+            raise StoreUnavailable("The store is closed.")
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        self._writes.put(_Write(operation, durable, loop, done))
+        return await done
+
+    def _open(self) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._engine = _engine(self._path)
+            connection = self._engine.connect()
+        except (OSError, SQLAlchemyError) as fault:
+            raise _unavailable(self._path, fault) from fault
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
+        self._writer = threading.Thread(target=self._serve, args=(connection,), name="store-write", daemon=True)
+        self._writer.start()
+
+    def _read[T](self, operation: Callable[[Connection], T]) -> T:
+        if self._engine is None:
+            raise StoreUnavailable("The store is closed.")
+        try:
+            with self._engine.connect() as connection:
+                return operation(connection)
+        except sa.exc.OperationalError as fault:
+            raise _unavailable(self._path, fault) from fault
+
+    def _serve(self, connection: Connection) -> None:
+        """The writer's thread, until the queue says that it is over."""
+        with connection, _lock_file(self._path) as lock:
+            while group := self._next_group():
+                self._commit(connection, lock, group)
+                for loop in {write.asked_by for write in group}:
+                    mine = [write for write in group if write.asked_by is loop]
+                    with suppress(RuntimeError):  # that loop has ended, and with it whoever asked
+                        loop.call_soon_threadsafe(_settle, mine)
+
+    def _next_group(self) -> list[_Write]:
+        group: list[_Write] = []
+        write = self._writes.get()
+        while write is not None:
+            group.append(write)
+            if len(group) == _LARGEST_GROUP or self._writes.empty():
+                return group
+            write = self._writes.get()
+        if group:
+            self._writes.put(None)
+        return group
+
+    def _commit(self, connection: Connection, lock: BinaryIO, group: list[_Write]) -> None:
+        try:
+            with _locked(lock):
+                safety = "FULL" if any(write.durable for write in group) else "NORMAL"
+                connection.exec_driver_sql(f"PRAGMA synchronous={safety}")
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                for write in group:
+                    _run(connection, write)
+                connection.exec_driver_sql("COMMIT")
+        except Exception as fault:
+            _roll_back(connection)
+            for write in group:
+                write.error = _unavailable(self._path, fault)
+
+
+def _run(connection: Connection, write: _Write) -> None:
+    """One operation of a group. If it refuses, only what it did itself is undone; the others go on."""
+    connection.exec_driver_sql("SAVEPOINT operation")
+    try:
+        write.result = write.operation(connection)
+    except sa.exc.OperationalError:  # the disk is full or broken, and SQLite may have undone the whole group already
+        raise
+    except Exception as refusal:
+        write.error = refusal
+        connection.exec_driver_sql("ROLLBACK TO operation")
+    connection.exec_driver_sql("RELEASE operation")
+
+
+def _settle(group: list[_Write]) -> None:
+    for write in group:
+        write.settle()
+
+
+def _roll_back(connection: Connection) -> None:
+    driver = connection.connection.driver_connection
+    if isinstance(driver, sqlite3.Connection) and driver.in_transaction:
+        driver.rollback()
+
+
+def _engine(path: Path) -> Engine:
+    """Transactions are begun and ended by hand: the driver would begin them late and without the write lock."""
+    engine = sa.create_engine(
+        sa.URL.create("sqlite", database=str(path)),
+        isolation_level="AUTOCOMMIT",
+        connect_args={"timeout": _BUSY_SEC},
+        pool_size=_READERS + 1,
+        max_overflow=0,
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def _prepare(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("PRAGMA temp_store=MEMORY")
+
+    return engine
+
+
+@contextmanager
+def _lock_file(path: Path) -> Iterator[BinaryIO]:
+    with path.with_name(path.name + "-writer").open("wb") as lock:
+        yield lock
+
+
+@contextmanager
+def _locked(lock: BinaryIO) -> Iterator[None]:
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+def _unavailable(path: Path, fault: Exception) -> SeatrialError:
+    reason = getattr(fault, "orig", None) or fault
+    return StoreUnavailable(f"The store {path} did not answer: {reason}.")

@@ -1,0 +1,39 @@
+"""The whole store: every port on one database. Opened by ``wiring`` after ``migrate.upgrade``."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from seatrial.adapters.store_sql.database import Database, database_at
+from seatrial.adapters.store_sql.events import SqlEvents
+from seatrial.adapters.store_sql.jobs import SqlJobs
+from seatrial.adapters.store_sql.migrate import read_install_id, require_current
+from seatrial.adapters.store_sql.tasks import SqlTasks
+from seatrial.adapters.store_sql.trials import SqlTrials
+from seatrial.adapters.store_sql.workers import SqlWorkers
+
+
+class SqlStore(SqlTasks, SqlJobs, SqlTrials, SqlEvents, SqlWorkers):
+    """``async with SqlStore.at(url) as store``. One per process: SQLite's writers meet in it."""
+
+    def __init__(self, database: Database) -> None:
+        SqlTrials.__init__(self, database)
+
+    @classmethod
+    def at(cls, url: str) -> Self:
+        return cls(database_at(url))
+
+    async def install_id(self) -> str:
+        return await read_install_id(self._database)
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._database.open()
+            await require_current(self._database)
+        except BaseException:
+            await self._database.close()
+            raise
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._database.close()

@@ -1,0 +1,180 @@
+"""The tables, and the only names for their columns. Read by the port modules here and by the migrations' test.
+
+Documents (specs, results, …) are JSON in text columns: they are validated by the domain, never searched by the
+database, and may hold ``\\u0000``, which PostgreSQL's own JSON type refuses. What is searched or counted has a column.
+
+Everything that runs once per trial goes through a *partial* index on the state, so that a hundred thousand ended
+trials cost a claim nothing. Such an index is only used when the state stands in the SQL as a literal: see
+``IS_QUEUED`` and ``IS_RUNNING``.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator
+
+
+class Moment(TypeDecorator[datetime]):
+    """An aware time, kept in UTC; SQLite has no zones, so there they are taken off and put back."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("the store takes aware times only")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
+
+
+# SQLite counts rows only in a column that is exactly INTEGER.
+_Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _partial(name: str, *columns: str, where: str) -> sa.Index:
+    condition = sa.text(where)
+    return sa.Index(name, *columns, sqlite_where=condition, postgresql_where=condition)
+
+
+def _counted(name: str) -> sa.Column[Any]:
+    """An id that is never given twice, not even after its row was deleted: blob keys are made of them."""
+    return sa.Column(name, _Id, sa.Identity(), primary_key=True)
+
+
+meta = sa.Table(
+    "meta",
+    metadata,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+
+tasks = sa.Table(
+    "tasks",
+    metadata,
+    sa.Column("digest", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, index=True),
+    sa.Column("document", sa.Text, nullable=False),
+    sa.Column("saved_at", Moment, nullable=False),
+    sa.Column("used_at", Moment, nullable=False),
+)
+
+datasets = sa.Table(
+    "datasets",
+    metadata,
+    _counted("id"),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("version", sa.Text, nullable=False),
+    sa.Column("document", sa.Text, nullable=False),
+    sa.UniqueConstraint("name", "version"),
+    sqlite_autoincrement=True,
+)
+
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    _counted("id"),
+    sa.Column("spec", sa.Text, nullable=False),
+    sa.Column("concurrency", sa.Integer),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("cancelled_at", Moment),
+    sa.Column("ended_at", Moment),
+    _partial("ix_jobs_open", "id", where="ended_at IS NULL"),
+    sqlite_autoincrement=True,
+)
+
+trials = sa.Table(
+    "trials",
+    metadata,
+    _counted("id"),
+    sa.Column("job_id", _Id, sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("task_name", sa.Text, nullable=False),
+    sa.Column("task_digest", sa.Text, nullable=False),
+    sa.Column("agent_index", sa.Integer, nullable=False),
+    sa.Column("agent", sa.Text, nullable=False),
+    sa.Column("model", sa.Text),
+    sa.Column("repeat", sa.Integer, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("outcome", sa.Text),
+    sa.Column("cause", sa.Text),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("attempts_base", sa.Integer, nullable=False),
+    sa.Column("worker", sa.Text),
+    sa.Column("lease_until", Moment),
+    sa.Column("not_before", Moment),
+    sa.Column("phase", sa.Text),
+    sa.Column("cancel_requested", sa.Boolean, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("started_at", Moment),
+    sa.Column("ended_at", Moment),
+    # What the last attempt that has a result gave, so that listings read no document.
+    sa.Column("result_attempt", sa.Integer),
+    sa.Column("reward", sa.Double),
+    sa.Column("marks", sa.Text),
+    sa.Column("seconds", sa.Double),
+    sa.Column("input_tokens", sa.BigInteger),
+    sa.Column("output_tokens", sa.BigInteger),
+    sa.Column("cost_usd", sa.Double),
+    sa.Index("ix_trials_job", "job_id", "id"),
+    sa.Index("ix_trials_job_state", "job_id", "state", "outcome"),
+    sa.Index("ix_trials_task", "task_name", "id"),
+    _partial("ix_trials_queued", "job_id", "id", "not_before", where="state = 'queued'"),
+    # Not over lease_until: a renewal that touches no index is the cheapest one, and few trials run at once.
+    _partial("ix_trials_running", "job_id", "id", where="state = 'running'"),
+    _partial("ix_trials_outcome", "outcome", "id", where="state = 'ended'"),
+    sqlite_autoincrement=True,
+)
+
+attempts = sa.Table(
+    "attempts",
+    metadata,
+    sa.Column("trial_id", _Id, sa.ForeignKey("trials.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("worker", sa.Text),
+    sa.Column("started_at", Moment, nullable=False),
+    sa.Column("ended_at", Moment),
+    sa.Column("result", sa.Text),
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    _counted("seq"),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("job_id", _Id, sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("trial_id", _Id),
+    sa.Column("attempt", sa.Integer),
+    sa.Column("at", Moment, nullable=False),
+    sa.Column("data", sa.Text, nullable=False),
+    sa.Index("ix_events_job", "job_id", "seq"),
+    _partial("ix_events_trial", "trial_id", "seq", where="trial_id IS NOT NULL"),
+    sqlite_autoincrement=True,
+)
+
+workers = sa.Table(
+    "workers",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("document", sa.Text, nullable=False),
+    sa.Column("seen_at", Moment, nullable=False),
+)
+
+IS_QUEUED = trials.c.state == sa.literal_column("'queued'")
+IS_RUNNING = trials.c.state == sa.literal_column("'running'")
+IS_ENDED = trials.c.state == sa.literal_column("'ended'")

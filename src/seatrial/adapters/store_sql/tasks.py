@@ -1,0 +1,88 @@
+"""Tasks and datasets."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from seatrial.adapters.store_sql.database import Database
+from seatrial.adapters.store_sql.tables import datasets, tasks
+from seatrial.domain.task import Dataset, Task
+from seatrial.errors import Conflict, NotFound
+
+
+class SqlTasks:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def save_task(self, task: Task, now: datetime) -> None:
+        values = {
+            "digest": task.digest,
+            "name": task.name,
+            "document": task.model_dump_json(),
+            "saved_at": now,
+            "used_at": now,
+        }
+
+        def operation(connection: Connection) -> None:
+            connection.execute(
+                _insert(connection, tasks)
+                .values(values)
+                .on_conflict_do_update(index_elements=[tasks.c.digest], set_={"used_at": now})
+            )
+
+        await self._database.write(operation)
+
+    async def task(self, digest: str) -> Task:
+        query = sa.select(tasks.c.document).where(tasks.c.digest == digest)
+        document = await self._database.read(lambda connection: connection.execute(query).scalar())
+        if document is None:
+            raise NotFound(f"There is no task {digest}.")
+        return Task.model_validate_json(document)
+
+    async def find_tasks(self, name: str | None = None, limit: int = 1000) -> list[Task]:
+        query = sa.select(tasks.c.document).order_by(tasks.c.used_at.desc(), tasks.c.name, tasks.c.digest).limit(limit)
+        if name is not None:
+            query = query.where(tasks.c.name == name)
+        documents = await self._database.read(lambda connection: connection.execute(query).scalars().all())
+        return [Task.model_validate_json(document) for document in documents]
+
+    async def save_dataset(self, dataset: Dataset, now: datetime) -> Dataset:
+        kept = dataset.model_copy(update={"created_at": dataset.created_at or now})
+        values = {"name": kept.name, "version": kept.version, "document": kept.model_dump_json()}
+
+        def operation(connection: Connection) -> Dataset:
+            connection.execute(_insert(connection, datasets).values(values).on_conflict_do_nothing())
+            there = Dataset.model_validate_json(connection.execute(_dataset(kept.name, kept.version)).scalar_one())
+            if there.model_copy(update={"created_at": kept.created_at}) != kept:
+                raise Conflict(
+                    f"Dataset {dataset.id} exists with other content.", fix="Give the new content a new version."
+                )
+            return there
+
+        return await self._database.write(operation)
+
+    async def dataset(self, name: str, version: str | None = None) -> Dataset:
+        document = await self._database.read(lambda connection: connection.execute(_dataset(name, version)).scalar())
+        if document is None:
+            raise NotFound(f"There is no dataset {name if version is None else f'{name}@{version}'}.")
+        return Dataset.model_validate_json(document)
+
+    async def datasets(self) -> list[Dataset]:
+        query = sa.select(datasets.c.document).order_by(datasets.c.id.desc())
+        documents = await self._database.read(lambda connection: connection.execute(query).scalars().all())
+        return [Dataset.model_validate_json(document) for document in documents]
+
+
+def _dataset(name: str, version: str | None) -> sa.Select[str]:
+    query = sa.select(datasets.c.document).where(datasets.c.name == name).order_by(datasets.c.id.desc()).limit(1)
+    return query if version is None else query.where(datasets.c.version == version)
+
+
+def _insert(connection: Connection, table: sa.Table) -> Any:
+    """Both databases know ON CONFLICT, in the same words; SQLAlchemy has it per dialect only."""
+    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)

@@ -1,0 +1,159 @@
+"""Trials: claimed, kept alive, ended, looked at."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from seatrial.adapters.store_sql.change import close_attempt
+from seatrial.adapters.store_sql.claims import Wish, claim_trials
+from seatrial.adapters.store_sql.database import Database
+from seatrial.adapters.store_sql.events import append_events
+from seatrial.adapters.store_sql.rows import result_of, summary_of, trial_of, trial_row_of
+from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, attempts, trials
+from seatrial.domain import chronicle
+from seatrial.domain.result import Attempt, Result
+from seatrial.domain.trial import Ended, GivenBack, Trial, TrialEvent, TryAgain
+from seatrial.errors import NotFound
+from seatrial.ports.store import Page, PhaseEntry, RenewalReport, TrialFilter, TrialRow, TrialSummary
+
+_CHUNK = 200
+
+_held = (
+    sa.select(trials.c.id, trials.c.attempt, trials.c.worker, trials.c.cancel_requested)
+    .where(trials.c.id.in_(sa.bindparam("ids", expanding=True)), IS_RUNNING)
+    .order_by(trials.c.id)
+    .with_for_update(key_share=True)
+)
+_renew = sa.update(trials).where(trials.c.id.in_(sa.bindparam("ids", expanding=True)))
+_enter = sa.update(trials).where(trials.c.id == sa.bindparam("trial"))
+_with_result = sa.select(trials, attempts.c.result).outerjoin(
+    attempts, sa.and_(attempts.c.trial_id == trials.c.id, attempts.c.number == trials.c.result_attempt)
+)
+
+
+class SqlTrials:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._served_last = 0
+
+    async def claim(
+        self, worker: str, lease: timedelta, limit: int, now: datetime, job_id: int | None = None
+    ) -> list[Trial]:
+        wish = Wish(worker, lease, limit, now, job_id, self._served_last)
+
+        def operation(connection: Connection) -> list[Trial]:
+            claimed = claim_trials(connection, wish)
+            append_events(connection, [chronicle.trial_claimed(trial) for trial in claimed], now)
+            return claimed
+
+        claimed = await self._database.write(operation)
+        if claimed and job_id is None:
+            self._served_last = claimed[-1].job_id
+        return claimed
+
+    async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
+        def operation(connection: Connection) -> RenewalReport:
+            rows = connection.execute(_held, {"ids": sorted(held)}).all()
+            kept = [row for row in rows if row.attempt == held[row.id] and row.worker == worker]
+            ids = [row.id for row in kept]
+            if ids:
+                connection.execute(_renew, {"ids": ids, "lease_until": now + lease})
+            cancel = frozenset(row.id for row in kept if row.cancel_requested)
+            return RenewalReport(lost=frozenset(held) - frozenset(ids), cancel=cancel)
+
+        return await self._database.write(operation, durable=False)
+
+    async def enter_phases(self, entries: Sequence[PhaseEntry]) -> None:
+        if entries:
+            await self._database.write(lambda connection: _enter_phases(connection, entries), durable=False)
+
+    async def finish(self, trial_id: int, attempt: int, result: Result, now: datetime) -> Trial:
+        event = Ended(attempt=attempt, outcome=result.outcome, cause=result.cause)
+        return await self._close(trial_id, event, now, result)
+
+    async def try_again(self, trial_id: int, attempt: int, result: Result, delay: timedelta, now: datetime) -> Trial:
+        return await self._close(trial_id, TryAgain(attempt=attempt, delay=delay), now, result)
+
+    async def give_back(self, trial_id: int, attempt: int, now: datetime) -> Trial:
+        return await self._close(trial_id, GivenBack(attempt=attempt), now, None)
+
+    async def expired(self, now: datetime, limit: int = 100) -> list[Trial]:
+        query = (
+            sa.select(trials)
+            .where(IS_RUNNING, trials.c.lease_until < now)
+            .order_by(trials.c.lease_until, trials.c.id)
+            .limit(limit)
+        )
+        return [trial_of(row) for row in await self._rows(query)]
+
+    async def trial(self, trial_id: int) -> TrialRow:
+        rows = await self._rows(_with_result.where(trials.c.id == trial_id))
+        if not rows:
+            raise _unknown(trial_id)
+        return trial_row_of(rows[0])
+
+    async def trials(self, chosen: TrialFilter) -> AsyncIterator[TrialRow]:
+        query = _narrow(_with_result, chosen).order_by(trials.c.id).limit(_CHUNK)
+        last = 0
+        while rows := await self._rows(query.where(trials.c.id > last)):
+            for row in rows:
+                yield trial_row_of(row)
+            if len(rows) < _CHUNK:
+                return
+            last = rows[-1]["id"]
+
+    async def summaries(self, chosen: TrialFilter, page: Page) -> list[TrialSummary]:
+        query = _narrow(sa.select(trials), chosen).order_by(trials.c.id.desc()).limit(page.limit)
+        if page.before is not None:
+            query = query.where(trials.c.id < page.before)
+        return [summary_of(row) for row in await self._rows(query)]
+
+    async def attempts(self, trial_id: int) -> list[Attempt]:
+        rows = await self._rows(sa.select(attempts).where(attempts.c.trial_id == trial_id).order_by(attempts.c.number))
+        if not rows:
+            await self.trial(trial_id)  # a trial that nobody claimed yet has none; an unknown one is an error
+        return [Attempt(**{**row, "result": result_of(row["result"])}) for row in rows]
+
+    async def _close(self, trial_id: int, event: TrialEvent, now: datetime, result: Result | None) -> Trial:
+        def operation(connection: Connection) -> Trial:
+            trial, facts = close_attempt(connection, trial_id, event, now, result)
+            append_events(connection, facts, now)
+            return trial
+
+        return await self._database.write(operation)
+
+    async def _rows(self, query: sa.Select[Any]) -> Sequence[sa.RowMapping]:
+        return await self._database.read(lambda connection: connection.execute(query).mappings().all())
+
+
+def _enter_phases(connection: Connection, entries: Sequence[PhaseEntry]) -> None:
+    rows = connection.execute(_held, {"ids": sorted({entry.trial_id for entry in entries})})
+    current = {row.id: row.attempt for row in rows}
+    fresh = [entry for entry in entries if current.get(entry.trial_id) == entry.attempt]
+    if not fresh:
+        return
+    latest = {entry.trial_id: entry.phase.value for entry in fresh}
+    connection.execute(_enter, [{"trial": trial_id, "phase": phase} for trial_id, phase in latest.items()])
+    facts = [chronicle.phase_entered(e.job_id, e.trial_id, e.attempt, e.phase, e.step) for e in fresh]
+    append_events(connection, facts, [entry.at for entry in fresh])
+
+
+def _narrow(query: sa.Select[Any], chosen: TrialFilter) -> sa.Select[Any]:
+    if chosen.job_id is not None:
+        query = query.where(trials.c.job_id == chosen.job_id)
+    if chosen.states:
+        query = query.where(trials.c.state.in_(chosen.states))
+    if chosen.outcomes:
+        query = query.where(IS_ENDED, trials.c.outcome.in_(chosen.outcomes))
+    if chosen.task is not None:
+        query = query.where(trials.c.task_name == chosen.task)
+    return query
+
+
+def _unknown(trial_id: int) -> NotFound:
+    return NotFound(f"There is no trial {trial_id}.")

@@ -1,0 +1,56 @@
+"""Finding tasks: a task directory, a folder of tasks, or an archive of either.
+
+Called by the CLI and the upload routes, through ``wiring``. Knows the two file names by which formats are told apart,
+and nothing else about formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from seatrial.errors import InvalidInput, NotFound
+
+_MARKERS = ("task.toml", "task.yaml")
+_SUFFIXES = (".zip", ".tar.gz", ".tgz", ".tar")
+_DEPTH = 4
+_HOW_TASKS_LOOK = "A task has a task.toml (Harbor, Terminal-Bench 2) or a task.yaml (Terminal-Bench 1) at its top."
+
+
+def is_task(path: Path) -> bool:
+    return any((path / marker).is_file() for marker in _MARKERS)
+
+
+def find_tasks(path: Path, unpack: Callable[[Path, str], Path]) -> list[Path]:
+    """The task directories that ``path`` stands for, sorted by name.
+
+    A file is an archive: ``unpack(file, name)`` has to give the folder with its content, called ``name``, since a task
+    at the very top of an archive is named after it. ``NotFound`` where there is nothing, ``InvalidInput`` where there
+    is no task."""
+    if not path.exists():
+        raise NotFound(f"There is no file or folder {path}.")
+    return tasks_below(path if path.is_dir() else unpack(path, _stem(path.name)))
+
+
+def tasks_below(folder: Path) -> list[Path]:
+    """The folder itself if it is a task, else the tasks in it, a few folders deep. Links are not followed."""
+    found = sorted(_search(folder, _DEPTH), key=lambda task: (task.name, str(task)))
+    if not found:
+        raise InvalidInput(f"There is no task in {folder}.", fix=_HOW_TASKS_LOOK)
+    return found
+
+
+def _search(folder: Path, depth: int) -> Iterator[Path]:
+    if is_task(folder):
+        yield folder
+    elif depth:
+        for child in folder.iterdir():
+            if child.is_dir() and not child.is_symlink() and not child.name.startswith((".", "__")):
+                yield from _search(child, depth - 1)
+
+
+def _stem(name: str) -> str:
+    for suffix in _SUFFIXES:
+        if name.lower().endswith(suffix) and len(name) > len(suffix):
+            return name[: -len(suffix)]
+    return name

@@ -1,0 +1,165 @@
+"""What can be wrong with a task of any format: unreadable files, links that lead out, scripts that cannot run.
+
+The two readers collect into one ``Problems``, so that a user sees everything at once, with file, line and fix.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from seatrial.adapters.positions import Positions, line_of
+from seatrial.adapters.tree import Entry, walk
+from seatrial.domain.task import Severity, TaskProblem
+
+_TEXT_LIMIT = 2 * 1024 * 1024
+_YAML_NODES = 100_000
+_FIXES = {
+    "int": "Give a whole number without quotes.",
+    "float": "Give a number without quotes.",
+    "string": "Put the value in quotes.",
+    "bool": "Write true or false without quotes.",
+    "list": "Give a list in square brackets.",
+    "dict": "Give a table.",
+    "missing": "Add it.",
+    "enum": "Use one of the values named.",
+    "literal": "Use one of the values named.",
+}
+
+
+class Problems:
+    """Everything found wrong so far."""
+
+    def __init__(self) -> None:
+        self._found: list[TaskProblem] = []
+
+    def error(self, file: str, message: str, *, line: int | None = None, fix: str = "") -> None:
+        self._found.append(TaskProblem(file=file, message=message, line=line, fix=fix))
+
+    def warn(self, file: str, message: str, *, line: int | None = None, fix: str = "") -> None:
+        self._found.append(
+            TaskProblem(file=file, message=message, line=line, fix=fix, severity=Severity.WARNING),
+        )
+
+    @property
+    def all(self) -> tuple[TaskProblem, ...]:
+        """Errors first; else in the order of file and line."""
+        return tuple(
+            sorted(self._found, key=lambda found: (found.severity is Severity.WARNING, found.file, found.line or 0))
+        )
+
+    @property
+    def warnings(self) -> tuple[TaskProblem, ...]:
+        return tuple(problem for problem in self.all if problem.severity is Severity.WARNING)
+
+    @property
+    def fatal(self) -> bool:
+        return any(problem.severity is Severity.ERROR for problem in self._found)
+
+
+def check_tree(root: Path, problems: Problems) -> list[Entry]:
+    """Every entry of the task; links must stay inside, and only files and folders may be there."""
+    entries = list(walk(root))
+    inside = root.resolve()
+    for entry in entries:
+        if any("\ud800" <= character <= "\udfff" for character in entry.path):
+            shown = entry.path.encode(errors="surrogateescape").decode(errors="backslashreplace")
+            problems.error(shown, "has a name that is not UTF-8.", fix="Rename it.")
+        elif entry.is_link:
+            target = os.readlink(entry.source)  # noqa: PTH115 - the words of the link
+            if target.startswith("/") or not _stays(entry.source, inside):
+                problems.error(
+                    entry.path,
+                    f"is a link that leads out of the task or nowhere: {target}.",
+                    fix="Put the file itself into the task.",
+                )
+        elif not entry.is_file:
+            problems.error(entry.path, "is neither a file nor a folder.", fix="Remove it.")
+    return entries
+
+
+def _stays(path: Path, inside: Path) -> bool:
+    try:
+        return path.resolve().is_relative_to(inside)
+    except (OSError, RuntimeError):
+        return False  # a loop leads nowhere
+
+
+def is_own_file(root: Path, file: str) -> bool:
+    """Whether it is a file, and not one that a link brings in from outside the task."""
+    path = root / file
+    return path.is_file() and path.resolve().is_relative_to(root.resolve())
+
+
+def read_text(root: Path, file: str, problems: Problems) -> str | None:
+    """The file as text, or ``None`` and a problem. Never reads through a link that leads out of the task."""
+    path = root / file
+    if not is_own_file(root, file):
+        return None
+    if path.stat().st_size > _TEXT_LIMIT:
+        problems.error(file, "is larger than 2 MB.", fix="Keep data out of this file.")
+        return None
+    raw = path.read_bytes()
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as bad:
+        line = raw.count(b"\n", 0, bad.start) + 1
+        problems.error(file, "is not UTF-8.", line=line, fix="Save the file as UTF-8.")
+        return None
+
+
+def read_yaml(text: str, file: str, problems: Problems) -> Any:
+    """The parsed document, or ``None`` and a problem."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        if root is not None and _expanded(root, _YAML_NODES) >= _YAML_NODES:
+            problems.error(file, "is far too large once its aliases are filled in.", fix="Write it without aliases.")
+            return None
+        return yaml.safe_load(text)
+    except yaml.MarkedYAMLError as bad:
+        line = bad.problem_mark.line + 1 if bad.problem_mark else None
+        problems.error(file, f"is not valid YAML: {bad.problem or bad}.", line=line, fix="Correct the syntax.")
+    except (yaml.YAMLError, RecursionError, ValueError) as bad:
+        problems.error(file, f"is not valid YAML: {type(bad).__name__}.", fix="Correct the syntax.")
+    return None
+
+
+def _expanded(node: yaml.Node, limit: int) -> int:
+    """How many nodes there are when every alias is written out, counted up to the limit."""
+    count, waiting = 0, [node]
+    while waiting and count < limit:
+        current = waiting.pop()
+        count += 1
+        if isinstance(current, yaml.MappingNode):
+            waiting.extend(part for pair in current.value for part in pair)
+        elif isinstance(current, yaml.SequenceNode):
+            waiting.extend(current.value)
+    return count
+
+
+def check_script(root: Path, file: str, problems: Problems) -> None:
+    """Windows line ends make a script's first line name a program that does not exist."""
+    if not is_own_file(root, file):
+        return
+    with (root / file).open("rb") as script:
+        head = script.read(_TEXT_LIMIT)
+    at = head.find(b"\r\n")
+    if at >= 0:
+        line = head.count(b"\n", 0, at) + 1
+        problems.warn(file, "has Windows line ends.", line=line, fix=f"Run: sed -i 's/\\r$//' {file}")
+
+
+def report_invalid(error: ValidationError, file: str, positions: Positions, problems: Problems) -> None:
+    """Each finding of the schema as a problem of its own, at its line."""
+    for finding in error.errors(include_url=False, include_context=False):
+        path = [part for part in finding["loc"] if (*finding["loc"],) and part != "__root__"]
+        field = ".".join(str(part) for part in path)
+        message = re.sub(r"^Value error, ", "", finding["msg"]).rstrip(".")
+        line = line_of(positions, path)
+        fix = next((text for kind, text in _FIXES.items() if finding["type"].startswith(kind)), "Correct the value.")
+        problems.error(file, f"{field}: {message}." if field else f"{message}.", line=line, fix=fix)

@@ -1,0 +1,214 @@
+"""Tasks of the first Terminal-Bench (``task.yaml``), and how they become Harbor tasks.
+
+``prepare`` writes a Harbor task that behaves like the original:
+
+- ``environment/``: the build context without tests and solution (see ``build_context``), and a compose file only where
+  the original needs one (see ``compose``). Processors and memory are left to the sandbox's defaults (1 CPU, 2 GB) where
+  the task says nothing, so that the operator's settings hold.
+- ``solution/solve.sh``: runs ``solution.sh`` under bash, as the original does, or types ``solution.yaml`` into a
+  terminal (see ``replay.sh``).
+- ``tests/``: the task's tests and its ``run-tests.sh``, as they are copied to ``/tests`` there, and our ``test.sh``. It
+  runs ``run-tests.sh`` with ``TEST_DIR=/tests`` as root, judges its output like the task's parser, and writes the
+  reward and ``ctrf.json`` (see ``grade.sh``).
+
+Two decisions about grading. Where no result can be found in the output the tests did not run; Terminal-Bench calls that
+a parse error and neither resolved nor unresolved, and here no reward is written, so the trial ends as an *error* of the
+verifier and not as a failed attempt. And tests do not run in a login shell as they do there: an agent could have edited
+the files such a shell reads.
+
+``SEATRIAL_TEST_TIMEOUT_SEC`` in the verifier's environment replaces the task's ``max_test_timeout_sec``, for jobs that
+multiply timeouts.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from seatrial.adapters.digest import content_digest
+from seatrial.adapters.task_problems import Problems, check_script, check_tree
+from seatrial.adapters.terminalbench1.build_context import copy_context, copy_entry
+from seatrial.adapters.terminalbench1.compose import COMPOSE, TESTS_DIR, Container, read_container
+from seatrial.adapters.terminalbench1.config import CONFIG, TerminalBench1Config, read_config
+from seatrial.adapters.terminalbench1.grading import grading_script
+from seatrial.adapters.terminalbench1.solution import SOLUTION_YAML, read_solution, replay_script
+from seatrial.adapters.terminalbench1.toml_text import toml_text
+from seatrial.adapters.tree import walk
+from seatrial.domain.task import Resources, Task, TaskFormat
+from seatrial.errors import InvalidTask
+from seatrial.ports.tasks import Inspection
+
+_RUN_TESTS = "run-tests.sh"
+_SOLUTION_SH = "solution.sh"
+_BUILD_TIMEOUT_SEC = 1800.0
+_GRACE_SEC = 60.0
+"""Harbor's limit lies this much above the task's own, so that ``test.sh`` always gets to write its verdict."""
+
+
+class TerminalBench1Tasks:
+    """Reads tasks of the first Terminal-Bench and maps them to Harbor's format."""
+
+    format = TaskFormat.TERMINAL_BENCH_1
+
+    def recognises(self, root: Path) -> bool:
+        return (root / CONFIG).is_file() and not (root / "task.toml").is_file()
+
+    def inspect(self, root: Path) -> Inspection:
+        problems = Problems()
+        name = root.resolve().name
+        entries = check_tree(root, problems)
+        config = read_config(root, problems)
+        container = read_container(root, problems)
+        _check_files(root, container, problems)
+        if config is None or problems.fatal:
+            return Inspection(name=name, task=None, problems=problems.all)
+        task = Task(
+            digest=content_digest(root),
+            name=name,
+            format=TaskFormat.TERMINAL_BENCH_1,
+            instruction=config.words,
+            category=config.category,
+            difficulty=config.difficulty,
+            tags=config.tags,
+            agent_timeout_sec=config.max_agent_timeout_sec,
+            verifier_timeout_sec=config.max_test_timeout_sec,
+            build_timeout_sec=_BUILD_TIMEOUT_SEC,
+            resources=Resources(cpus=container.cpus, memory_mb=container.memory_mb, gpus=container.gpus),
+            docker_image=container.image,
+            services=container.services,
+            has_solution=any((root / file).is_file() for file in (_SOLUTION_SH, SOLUTION_YAML)),
+            size_bytes=sum(entry.size for entry in entries),
+            warnings=problems.warnings,
+        )
+        return Inspection(name=name, task=task, problems=problems.all)
+
+    def prepare(self, root: Path, into: Path) -> Path:
+        """Writes the Harbor task at ``into``, whole or not at all; the one that is already there is taken as it is."""
+        if into.is_dir():
+            return into
+        problems = Problems()
+        config = read_config(root, problems)
+        container = read_container(root, problems)
+        _check_files(root, container, problems)
+        if config is None or problems.fatal:
+            raise InvalidTask(root.resolve().name, problems.all)
+        into.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".prepare-", dir=into.parent) as scratch:
+            partial = Path(scratch) / into.name
+            partial.mkdir()
+            _Mapping(root, partial, config, container).write()
+            try:
+                partial.rename(into)
+            except OSError:
+                if not into.is_dir():
+                    raise
+                # somebody else was quicker, with the same result
+        return into
+
+
+class _Mapping:
+    """One task on its way to Harbor's format."""
+
+    def __init__(self, root: Path, into: Path, config: TerminalBench1Config, container: Container) -> None:
+        self._root = root
+        self._into = into
+        self._config = config
+        self._container = container
+
+    def write(self) -> None:
+        (self._into / "instruction.md").write_text(self._config.words.rstrip("\n") + "\n")
+        (self._into / "task.toml").write_text(self._task_toml())
+        self._environment()
+        self._solution()
+        self._tests()
+
+    def _task_toml(self) -> str:
+        config, container = self._config, self._container
+        return toml_text(
+            {
+                "": {"schema_version": "1.4"},
+                "metadata": {
+                    "format": TaskFormat.TERMINAL_BENCH_1.value,
+                    "author_name": config.author_name,
+                    "author_email": config.author_email,
+                    "difficulty": config.difficulty,
+                    "category": config.category,
+                    "tags": config.tags,
+                    "expert_time_estimate_min": config.expert_time_estimate_min,
+                    "junior_time_estimate_min": config.junior_time_estimate_min,
+                },
+                "agent": {"timeout_sec": config.max_agent_timeout_sec},
+                "verifier": {"timeout_sec": config.max_test_timeout_sec + _GRACE_SEC, "user": "root"},
+                "environment": {
+                    "build_timeout_sec": _BUILD_TIMEOUT_SEC,
+                    "docker_image": container.image,
+                    "cpus": container.cpus,
+                    "memory_mb": container.memory_mb,
+                    "gpus": container.gpus or None,
+                    "workdir": container.workdir,
+                },
+                "environment.env": {"TEST_DIR": TESTS_DIR, **container.env},
+            }
+        )
+
+    def _environment(self) -> None:
+        """A lone container's context becomes the environment itself; with several the layout stays."""
+        folder = self._into / "environment"
+        folder.mkdir()
+        container = self._container
+        if container.image is not None and container.compose is None:
+            return
+        context = "." if container.services else container.context
+        dockerfiles = [self._root / file for file in container.build_files]
+        copy_context(self._root, context, dockerfiles, folder)
+        if container.compose is not None:
+            (folder / COMPOSE).write_text(container.compose)
+        if not container.services and container.dockerfile != "Dockerfile":
+            copy_entry(self._root / container.context / container.dockerfile, folder / "Dockerfile")
+
+    def _solution(self) -> None:
+        folder = self._into / "solution"
+        if (self._root / _SOLUTION_SH).is_file():
+            copy_entry(self._root / _SOLUTION_SH, folder / _SOLUTION_SH)
+            _write_script(folder / "solve.sh", f'#!/bin/bash\nexec bash "${{0%/*}}/{_SOLUTION_SH}"\n')
+        elif (self._root / SOLUTION_YAML).is_file():
+            folder.mkdir()
+            _write_script(folder / "solve.sh", replay_script(read_solution(self._root, Problems())))
+
+    def _tests(self) -> None:
+        folder = self._into / "tests"
+        copy_entry(self._root / _RUN_TESTS, folder / _RUN_TESTS)
+        if (self._root / "tests").is_dir():
+            for entry in walk(self._root / "tests"):
+                target = folder / (".task-test.sh" if entry.path == "test.sh" else entry.path)
+                target.unlink(missing_ok=True)
+                copy_entry(entry.source, target)
+        _write_script(folder / "test.sh", grading_script(self._config.parser_name, self._config.max_test_timeout_sec))
+
+
+def _check_files(root: Path, container: Container, problems: Problems) -> None:
+    if not (root / _RUN_TESTS).is_file():
+        problems.error(_RUN_TESTS, "is missing.", fix="Add the script that runs the tests.")
+    check_script(root, _RUN_TESTS, problems)
+    if not (root / "tests").is_dir():
+        problems.warn("tests", "is missing; run-tests.sh has to bring its own tests.", fix="Add a tests folder.")
+    if (root / _SOLUTION_SH).is_file():
+        check_script(root, _SOLUTION_SH, problems)
+    elif (root / SOLUTION_YAML).is_file():
+        read_solution(root, problems)
+    else:
+        problems.warn(_SOLUTION_SH, "is missing; the oracle cannot solve it.", fix="Add a solution.sh.")
+    dockerfile = Path(container.context) / container.dockerfile
+    if container.image is None and not (root / dockerfile).is_file():
+        problems.error(str(dockerfile), "is missing.", fix="Add a Dockerfile, or an image in docker-compose.yaml.")
+    if container.services:
+        problems.warn(
+            COMPOSE,
+            f"needs further services ({', '.join(container.services)}), which only a container engine can run.",
+            fix="Run this task with the docker sandbox.",
+        )
+
+
+def _write_script(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)

@@ -1,0 +1,241 @@
+"""The ``docker-compose.yaml`` of a Terminal-Bench 1 task: what of it becomes ``task.toml``, and what must stay compose.
+
+Nearly every task has one service called ``client`` with the same boilerplate, which Harbor does itself. Where there are
+further services, or keys that change how the container runs (host networking, devices, mounts …), a compose file in
+Harbor's form is written beside the Dockerfile, and the sandbox decides whether it can and may run it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import yaml
+
+from seatrial.adapters.positions import line_of, yaml_positions
+from seatrial.adapters.task_problems import Problems, read_text, read_yaml
+from seatrial.domain.frozen import Frozen
+
+COMPOSE = "docker-compose.yaml"
+TESTS_DIR = "/tests"
+_MAIN = "main"
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^}]*))?\}")
+_KNOWN_VARIABLES = {"T_BENCH_TEST_DIR": TESTS_DIR, "T_BENCH_CONTAINER_LOGS_PATH": "/logs"}
+_LOG_VARIABLES = ("T_BENCH_TASK_LOGS_PATH", "T_BENCH_TASK_AGENT_LOGS_PATH")
+_WITHOUT_EFFECT = {"container_name", "image", "platform", "ports", "expose", "stdin_open", "tty", "restart", "init"}
+_MAPPED = {"build", "environment", "working_dir", "mem_limit", "cpus", "command", "volumes", "deploy", "depends_on"}
+_IDLE_COMMAND = re.compile(r"^(sh|bash|/bin/sh|/bin/bash)? ?(-c)? ?['\"]?(sleep infinity|tail -f /dev/null)['\"]?$")
+
+
+class Container(Frozen):
+    """What the agent's container is made from and runs with."""
+
+    context: str = "."
+    dockerfile: str = "Dockerfile"
+    image: str | None = None
+    env: dict[str, str] = {}
+    workdir: str | None = None
+    cpus: int | None = None
+    memory_mb: int | None = None
+    gpus: int = 0
+    services: tuple[str, ...] = ()
+    """Those besides the agent's."""
+    compose: str | None = None
+    """A compose file in Harbor's form, where one is needed."""
+    build_files: tuple[str, ...] = ("Dockerfile",)
+    """Every Dockerfile, relative to the task."""
+
+
+def read_container(root: Path, problems: Problems) -> Container:
+    """What the compose file says, or the usual single container where there is none."""
+    text = read_text(root, COMPOSE, problems)
+    if text is None:
+        return Container()
+    raw = read_yaml(text, COMPOSE, problems)
+    services = raw.get("services") if isinstance(raw, dict) else None
+    if not isinstance(services, dict) or not all(isinstance(service, dict) for service in services.values()):
+        if not problems.fatal:
+            problems.error(COMPOSE, "has no services.", line=1, fix="Add a 'services' mapping with 'client' in it.")
+        return Container()
+    reading = _Reading(root, raw, text, problems)
+    return reading.container()
+
+
+class _Reading:
+    def __init__(self, root: Path, raw: dict[str, Any], text: str, problems: Problems) -> None:
+        self._root = root
+        self._raw = raw
+        self._problems = problems
+        self._positions = yaml_positions(text)
+        self._services: dict[str, dict[str, Any]] = raw["services"]
+        self._name = "client" if "client" in self._services else next(iter(self._services), "client")
+        self._main = self._services.get(self._name, {})
+
+    def container(self) -> Container:
+        context, dockerfile = _build(self._main)
+        image = None
+        if "build" not in self._main and not (self._root / "Dockerfile").is_file():
+            image = self._resolve(str(self._main.get("image") or ""), "image") or None
+        limits = _dig(self._main, "deploy", "resources", "limits")
+        return Container(
+            context=self._inside(context),
+            dockerfile=dockerfile,
+            image=image,
+            env=self._environment(),
+            workdir=self._resolve(str(self._main["working_dir"]), "working_dir")
+            if "working_dir" in self._main
+            else None,
+            cpus=_cpus(limits.get("cpus", self._main.get("cpus"))),
+            memory_mb=_megabytes(limits.get("memory", self._main.get("mem_limit"))),
+            gpus=_gpus(self._main),
+            services=tuple(name for name in self._services if name != self._name),
+            compose=self._harbor_compose(),
+            build_files=tuple(str(PurePosixPath(*_build(service))) for service in self._services.values()),
+        )
+
+    def _inside(self, context: str) -> str:
+        if ".." in PurePosixPath(context).parts or PurePosixPath(context).is_absolute():
+            self._problems.error(
+                COMPOSE,
+                f"build context {context!r} lies outside the task.",
+                line=line_of(self._positions, ["services", self._name, "build"]),
+                fix="Move it into the task.",
+            )
+            return "."
+        return context
+
+    def _environment(self) -> dict[str, str]:
+        given = self._main.get("environment") or {}
+        pairs = given.items() if isinstance(given, dict) else (str(item).partition("=")[::2] for item in given)
+        return {str(key): self._resolve("" if value is None else str(value), "environment") for key, value in pairs}
+
+    def _resolve(self, text: str, key: str) -> str:
+        """Terminal-Bench's variables and defaults filled in. Nothing is ever taken from this machine's environment."""
+
+        def value(match: re.Match[str]) -> str:
+            name, default = match[1], match[2]
+            if name in _KNOWN_VARIABLES:
+                return _KNOWN_VARIABLES[name]
+            if default is None and not name.startswith("T_BENCH_"):
+                self._problems.warn(
+                    COMPOSE,
+                    f"${{{name}}} is not known here and is left empty.",
+                    line=line_of(self._positions, ["services", self._name, key]),
+                    fix=f"Write the value, or a default: ${{{name}:-value}}.",
+                )
+            return default or ""
+
+        return _VARIABLE.sub(value, text)
+
+    def _special_keys(self) -> dict[str, Any]:
+        """Keys of the main service that neither ``task.toml`` nor Harbor can stand for."""
+        special = {key: value for key, value in self._main.items() if key not in _WITHOUT_EFFECT | _MAPPED}
+        if mounts := _own_volumes(self._main):
+            special["volumes"] = mounts
+        if "command" in self._main and not _is_idle(self._main["command"]):
+            special["command"] = self._main["command"]
+        if isinstance(self._main.get("build"), dict) and set(self._main["build"]) - {"context", "dockerfile"}:
+            # A lone container's context is moved up to be the environment itself.
+            special["build"] = {**self._main["build"], "context": ".", "dockerfile": "Dockerfile"}
+        return special
+
+    def _harbor_compose(self) -> str | None:
+        special = self._special_keys()
+        if not special and len(self._services) == 1:
+            return None
+        main = dict(special)
+        if len(self._services) > 1 and _build(self._main) != (".", "Dockerfile"):
+            main["build"] = self._main["build"]
+        if self._environment():
+            main["environment"] = self._environment()
+        others = {name: self._other(service) for name, service in self._services.items() if name != self._name}
+        if others:
+            main["depends_on"] = self._main.get("depends_on", list(others))
+            main["networks"] = self._reachable(main.get("networks")) if "network_mode" not in main else None
+        document = {key: value for key, value in self._raw.items() if key not in ("services", "version")}
+        document["services"] = {_MAIN: {key: value for key, value in main.items() if value is not None}, **others}
+        return self._resolve_document(yaml.safe_dump(document, sort_keys=True, allow_unicode=True))
+
+    def _other(self, service: dict[str, Any]) -> dict[str, Any]:
+        """Another service as it is, without names that two trials could not share."""
+        kept = {key: value for key, value in service.items() if key not in ("container_name", "volumes", "ports")}
+        if "build" in kept:
+            kept.pop("image", None)
+        if mounts := _own_volumes(service):
+            kept["volumes"] = mounts
+        waits = kept.get("depends_on")
+        if isinstance(waits, list):
+            kept["depends_on"] = [_MAIN if name == self._name else name for name in waits]
+        elif isinstance(waits, dict):
+            kept["depends_on"] = {_MAIN if name == self._name else name: how for name, how in waits.items()}
+        if kept.get("network_mode") == f"service:{self._name}":
+            kept["network_mode"] = f"service:{_MAIN}"
+        return kept
+
+    def _reachable(self, networks: Any) -> dict[str, Any]:
+        """The main service keeps its old name as an alias, by which the others may call it."""
+        names = list(networks) if networks else ["default"]
+        given = networks if isinstance(networks, dict) else {}
+        return {name: {**(given.get(name) or {}), "aliases": [self._name]} for name in names}
+
+    def _resolve_document(self, text: str) -> str:
+        return re.sub(r"\$\{T_BENCH_TASK_DOCKER_NAME_PREFIX[^}]*\}", "tb1", _VARIABLE.sub(_known_or_same, text))
+
+
+def _known_or_same(match: re.Match[str]) -> str:
+    return _KNOWN_VARIABLES.get(match[1], match[0])
+
+
+def _build(service: dict[str, Any]) -> tuple[str, str]:
+    build = service.get("build")
+    if isinstance(build, str):
+        return build, "Dockerfile"
+    build = build if isinstance(build, dict) else {}
+    return str(build.get("context") or "."), str(build.get("dockerfile") or "Dockerfile")
+
+
+def _own_volumes(service: dict[str, Any]) -> list[Any]:
+    """Mounts besides Terminal-Bench's logs, which Harbor has its own way for."""
+    volumes = service.get("volumes")
+    if not isinstance(volumes, list):
+        return []
+    return [volume for volume in volumes if not any(variable in str(volume) for variable in _LOG_VARIABLES)]
+
+
+def _is_idle(command: Any) -> bool:
+    text = " ".join(str(part) for part in command) if isinstance(command, list) else str(command)
+    return bool(_IDLE_COMMAND.match(text.strip()))
+
+
+def _dig(service: dict[str, Any], *keys: str) -> dict[str, Any]:
+    value: Any = service
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _cpus(value: Any) -> int | None:
+    try:
+        return max(1, math.ceil(float(value))) if value is not None else None
+    except (TypeError, ValueError):
+        return None
+
+
+def _megabytes(value: Any) -> int | None:
+    match = re.fullmatch(r"([0-9.]+)\s*([kmgt]?)i?b?", str(value).strip().lower()) if value is not None else None
+    if match is None:
+        return None
+    factor = {"": 1 / 1024 / 1024, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}[match[2]]
+    return max(1, math.ceil(float(match[1]) * factor))
+
+
+def _gpus(service: dict[str, Any]) -> int:
+    devices = _dig(service, "deploy", "resources", "reservations").get("devices")
+    wanted = 0
+    for device in devices if isinstance(devices, list) else []:
+        if isinstance(device, dict) and "gpu" in str(device.get("capabilities")):
+            count = device.get("count", len(device.get("device_ids") or [1]))
+            wanted += count if isinstance(count, int) else 1
+    return wanted

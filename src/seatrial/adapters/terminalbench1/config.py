@@ -1,0 +1,114 @@
+"""A ``task.yaml`` of Terminal-Bench 1: its fields, their defaults, and what is wrong with one."""
+
+from __future__ import annotations
+
+import difflib
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from seatrial.adapters.positions import Positions, line_of, yaml_positions
+from seatrial.adapters.task_problems import Problems, read_text, read_yaml, report_invalid
+
+CONFIG = "task.yaml"
+_DIFFICULTIES = ("easy", "medium", "hard", "unknown")
+
+ParserName = Literal["pytest", "swebench", "sweperf", "mlebench", "swelancer"]
+_SCALARS = (str, int, float, bool, date)
+Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, _SCALARS) else value or "")]
+"""YAML makes numbers and dates of words that were meant as words."""
+
+
+class Description(BaseModel):
+    """One wording of the instruction, as early tasks have them."""
+
+    key: str = "base"
+    description: str
+
+
+class TerminalBench1Config(BaseModel):
+    """What a ``task.yaml`` says, with Terminal-Bench's own defaults. Some fields are known and change nothing here."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    instruction: str = ""
+    descriptions: tuple[Description, ...] = ()
+    author_name: Text = "unknown"
+    author_email: Text = "unknown"
+    difficulty: Text = "unknown"
+    category: Text = "software_engineering"
+    tags: tuple[Text, ...] = ()
+    parser_name: ParserName = "pytest"
+    max_agent_timeout_sec: float = Field(default=360.0, gt=0)
+    max_test_timeout_sec: float = Field(default=60.0, gt=0)
+    run_tests_in_same_shell: bool = False
+    disable_asciinema: bool = False
+    test_scripts: Any = None
+    estimated_duration_sec: float | None = None
+    expert_time_estimate_min: float | None = None
+    junior_time_estimate_min: float | None = None
+    env_name: Any = None
+
+    @property
+    def words(self) -> str:
+        """The instruction; of several wordings the one called ``base``, else the first."""
+        if self.instruction.strip() or not self.descriptions:
+            return self.instruction
+        base = [wording for wording in self.descriptions if wording.key == "base"]
+        return (base or list(self.descriptions))[0].description
+
+
+def read_config(root: Path, problems: Problems) -> TerminalBench1Config | None:
+    """The configuration, or ``None`` and at least one problem."""
+    text = read_text(root, CONFIG, problems)
+    if text is None:
+        return None
+    raw = read_yaml(text, CONFIG, problems)
+    if not isinstance(raw, dict):
+        if not problems.fatal:
+            problems.error(CONFIG, "is not a mapping.", line=1, fix="Write one 'field: value' per line.")
+        return None
+    positions = yaml_positions(text)
+    _warn_unknown(raw, positions, problems)
+    try:
+        config = TerminalBench1Config.model_validate(raw)
+    except ValidationError as bad:
+        report_invalid(bad, CONFIG, positions, problems)
+        return None
+    _check(config, positions, problems)
+    return config
+
+
+def _warn_unknown(raw: dict[Any, Any], positions: Positions, problems: Problems) -> None:
+    known = list(TerminalBench1Config.model_fields)
+    for key in raw:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1)
+            problems.warn(
+                CONFIG,
+                f"{key}: unknown field, which is ignored.",
+                line=line_of(positions, [str(key)]),
+                fix=f"Did you mean {near[0]!r}?" if near else "Remove it.",
+            )
+
+
+def _check(config: TerminalBench1Config, positions: Positions, problems: Problems) -> None:
+    if not config.words.strip():
+        line = line_of(positions, ["instruction"]) or line_of(positions, ["descriptions"]) or 1
+        problems.error(CONFIG, "instruction: is missing or empty.", line=line, fix="Say what the agent is to do.")
+    if config.difficulty not in _DIFFICULTIES:
+        problems.warn(
+            CONFIG,
+            f"difficulty: {config.difficulty!r} is none of Terminal-Bench's words.",
+            line=line_of(positions, ["difficulty"]),
+            fix=f"Use one of {', '.join(_DIFFICULTIES)}.",
+        )
+    if config.run_tests_in_same_shell:
+        problems.warn(
+            CONFIG,
+            "run_tests_in_same_shell: the tests get a shell of their own and see nothing of the agent's.",
+            line=line_of(positions, ["run_tests_in_same_shell"]),
+            fix="Let the tests look at files and processes.",
+        )

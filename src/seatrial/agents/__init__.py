@@ -1,0 +1,1 @@
+"""What Harbor's agents need besides Harbor: patience with models, options, and an agent that installs offline."""

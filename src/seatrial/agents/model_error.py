@@ -1,0 +1,91 @@
+"""What an exception of a model call means. Judged by the names of its classes, so that LiteLLM need not be imported.
+
+``patience`` decides by it whether to wait; ``adapters.causes`` holds the table for exceptions of which only the name
+is left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import Enum
+from typing import Any
+
+
+class ModelError(Enum):
+    PASSING = "passing"
+    """The service is busy or broken: rate limit, outage, timeout, cut. Waiting may help."""
+    LASTING = "lasting"
+    """The service refuses: key, permission, unknown model, no money, bad request. Waiting does not help."""
+    AGENT = "agent"
+    """No fault of the service: the agent's own conversation is too long. The agent deals with it."""
+    UNKNOWN = "unknown"
+
+
+_KINDS: dict[str, ModelError] = {
+    "ContextLengthExceededError": ModelError.AGENT,
+    "ContextWindowExceededError": ModelError.AGENT,
+    "OutputLengthExceededError": ModelError.AGENT,
+    "RateLimitError": ModelError.PASSING,
+    "Timeout": ModelError.PASSING,
+    "APITimeoutError": ModelError.PASSING,
+    "APIConnectionError": ModelError.PASSING,
+    "ServiceUnavailableError": ModelError.PASSING,
+    "InternalServerError": ModelError.PASSING,
+    "BadGatewayError": ModelError.PASSING,
+    "APIResponseValidationError": ModelError.PASSING,
+    "AuthenticationError": ModelError.LASTING,
+    "PermissionDeniedError": ModelError.LASTING,
+    "NotFoundError": ModelError.LASTING,
+    "BudgetExceededError": ModelError.LASTING,
+    "UnprocessableEntityError": ModelError.LASTING,
+    "BadRequestError": ModelError.LASTING,
+    "ConnectionError": ModelError.PASSING,
+    "TimeoutError": ModelError.PASSING,
+}
+"""The most special class that is listed decides: LiteLLM's context error is also a bad request."""
+
+_NO_MONEY = re.compile(r"insufficient_quota|exceeded your current quota|insufficient credits", re.IGNORECASE)
+
+
+def classify_model_error(error: BaseException) -> ModelError:
+    if _NO_MONEY.search(str(error)):
+        return ModelError.LASTING
+    for kind in type(error).__mro__:
+        if kind.__name__ in _KINDS:
+            return _KINDS[kind.__name__]
+    return ModelError.UNKNOWN
+
+
+def retry_after(error: BaseException, now: datetime | None = None) -> float | None:
+    """Seconds that the service asked to wait, from ``Retry-After`` as a number or as a date; ``None`` if it did not."""
+    for headers in (getattr(error, "litellm_response_headers", None), _response_headers(error)):
+        value = _header(headers, "retry-after")
+        if value is not None:
+            return _seconds(value, now or datetime.now(UTC))
+    return None
+
+
+def _response_headers(error: BaseException) -> Any:
+    return getattr(getattr(error, "response", None), "headers", None)
+
+
+def _header(headers: Mapping[str, str] | None, name: str) -> str | None:
+    for key, value in (headers or {}).items():
+        if key.lower() == name:
+            return str(value)
+    return None
+
+
+def _seconds(value: str, now: datetime) -> float | None:
+    try:
+        return max(float(value), 0.0)
+    except ValueError:
+        pass
+    try:
+        then = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max((then.replace(tzinfo=then.tzinfo or UTC) - now).total_seconds(), 0.0)

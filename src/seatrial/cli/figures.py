@@ -1,0 +1,81 @@
+"""Numbers and foreign text as people read them in a terminal. Called by ``tables`` and its kin.
+
+A number carries its unit and, where there is one, its uncertainty. Text from tasks and agents is only ever text.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from seatrial.domain.statistics import Interval
+
+NOTHING = "–"
+_FALLBACK_WIDTH, _FILE_WIDTH = 80, 160
+
+
+def open_console() -> Console:
+    """Standard output. A file or a pipe, whose width nobody told, has room for every column."""
+    console = Console(highlight=False)
+    if not console.is_terminal and console.width == _FALLBACK_WIDTH:
+        return Console(highlight=False, width=_FILE_WIDTH)
+    return console
+
+
+def plain(text: str, style: str = "") -> Text:
+    """Foreign text for the terminal: no markup, and no control character that could drive the terminal."""
+    return Text("".join(letter if letter.isprintable() else "�" for letter in text), style=style)
+
+
+def percent(share: float | None) -> str:
+    return NOTHING if share is None else f"{100 * share:.1f} %"
+
+
+def signed_points(share: float) -> str:
+    value = round(100 * share, 1)
+    return f"{value:+.1f}".replace("-", "−") if value else "0.0"
+
+
+def estimate(value: float | None, interval: Interval | None) -> str:
+    """``62.4 % ± 4.1``, or ``96.0 % (85.2 to 99.1)`` where the interval is not even on both sides."""
+    if value is None or interval is None:
+        return percent(value)
+    below, above = value - interval.low, interval.high - value
+    if abs(below - above) < 0.0005:
+        return f"{percent(value)} ± {100 * interval.half_width:.1f}"
+    return f"{percent(value)} ({100 * interval.low:.1f} to {100 * interval.high:.1f})"
+
+
+def span(interval: Interval | None) -> str:
+    """``23 – 88 %``: for one task, where tenths would pretend a precision that a few trials do not have."""
+    return NOTHING if interval is None else f"{100 * interval.low:.0f} – {100 * interval.high:.0f} %"
+
+
+def dollars(amount: float | None) -> str:
+    if amount is None:
+        return NOTHING
+    return f"${amount:,.2f}" if amount == 0 or amount >= 0.1 else f"${amount:.4f}"
+
+
+def tokens(number: int | None) -> str:
+    """``812``, ``48.2 k``, ``3.1 M``."""
+    if number is None:
+        return NOTHING
+    if number < 1000:
+        return str(number)
+    return f"{number / 1e3:.1f} k" if number < 999_950 else f"{number / 1e6:.1f} M"
+
+
+def plural(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def listing(names: tuple[str, ...], most: int = 12) -> str:
+    """Names in one line; a long list is cut, and says by how much."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def counted(times: dict[str, int]) -> str:
+    """``3 llm, 1 sandbox``."""
+    return ", ".join(f"{number} {name}" for name, number in times.items()) or NOTHING

@@ -1,0 +1,61 @@
+"""Which fact each change of a trial leaves behind. Every store appends these, so that all tell the same story."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from seatrial.domain.event import EventKind, NewEvent
+from seatrial.domain.job import Job
+from seatrial.domain.result import Result
+from seatrial.domain.trial import Outcome, Phase, Trial, TrialState
+
+
+def job_created(job: Job, trials: int) -> NewEvent:
+    return NewEvent(kind=EventKind.JOB_CREATED, job_id=job.id, data={"name": job.title, "trials": trials})
+
+
+def job_cancelled(job_id: int, trials: int) -> NewEvent:
+    return NewEvent(kind=EventKind.JOB_CANCELLED, job_id=job_id, data={"trials": trials})
+
+
+def job_ended(job_id: int) -> NewEvent:
+    return NewEvent(kind=EventKind.JOB_ENDED, job_id=job_id)
+
+
+def trial_claimed(trial: Trial) -> NewEvent:
+    return _about(trial, EventKind.TRIAL_CLAIMED, {"worker": trial.worker})
+
+
+def phase_entered(job_id: int, trial_id: int, attempt: int, phase: Phase, step: str | None) -> NewEvent:
+    data = {"phase": phase.value} | ({"step": step} if step else {})
+    return NewEvent(kind=EventKind.TRIAL_PHASE, job_id=job_id, trial_id=trial_id, attempt=attempt, data=data)
+
+
+def attempt_closed(trial: Trial, result: Result | None) -> NewEvent:
+    """The trial after its attempt was over: it ended, or it waits for another one."""
+    if trial.state is not TrialState.ENDED:
+        return _waits(trial, result)
+    data: dict[str, Any] = {"outcome": trial.outcome, "cause": trial.cause}
+    if result is not None and trial.outcome is not Outcome.CANCELLED:
+        data |= {"reward": result.reward, "marks": list(result.marks), "seconds": result.seconds}
+    return _about(trial, EventKind.TRIAL_ENDED, data)
+
+
+def trial_retried(trial: Trial) -> NewEvent:
+    return _about(trial, EventKind.TRIAL_RETRY, {"why": "asked"})
+
+
+def _waits(trial: Trial, result: Result | None) -> NewEvent:
+    if result is None:
+        return _about(trial, EventKind.TRIAL_RETRY, {"why": "given back"})
+    data = {"why": "fault", "cause": result.cause, "message": result.message, "not_before": _iso(trial.not_before)}
+    return _about(trial, EventKind.TRIAL_RETRY, data)
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None
+
+
+def _about(trial: Trial, kind: EventKind, data: dict[str, Any]) -> NewEvent:
+    return NewEvent(kind=kind, job_id=trial.job_id, trial_id=trial.id, attempt=trial.attempt, data=data)

@@ -1,0 +1,218 @@
+"""A against B on the tasks they have in common. Behind ``seatrial compare``, the API and the page.
+
+Differences are always A minus B, task by task, so that hard and easy tasks do not blur them. Pure: the same facts give
+the same answer, in whatever order they come. The sentence for people is made in ``verdict``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+from seatrial.domain.fact import Basis, Counts, TrialFact, by_task, count
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.significance import (
+    Significance,
+    Variances,
+    detectable_difference,
+    estimate_variances,
+    holm,
+    mcnemar,
+    sign_flip,
+    usual_trials,
+)
+from seatrial.domain.statistics import SEED, Interval, Passes, mean, sample_variance, t_interval
+
+
+class TaskDifference(Frozen):
+    task: str
+    a: float
+    b: float
+    a_minus_b: float
+    passed_a: int
+    trials_a: int
+    passed_b: int
+    trials_b: int
+
+
+class LeftOut(Frozen):
+    """Tasks that could not be compared, by name."""
+
+    only_a: tuple[str, ...] = ()
+    only_b: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    """Both sides have a task of this name, but with different content."""
+    no_valid_trial: tuple[str, ...] = ()
+    """One side at least has nothing that can be scored."""
+
+
+class Comparison(Frozen):
+    label_a: str
+    label_b: str
+    basis: Basis
+    tasks: tuple[TaskDifference, ...]
+    """The tasks on which B is worse come first, the worst one on top."""
+    score_a: float | None
+    score_b: float | None
+    """Over the common tasks only."""
+    a_minus_b: float | None
+    interval: Interval | None
+    """95 %, of ``a_minus_b``, with the tasks as a sample."""
+    significance: Significance | None
+    p_holm: float | None = None
+    """``significance.p`` corrected for having looked at several pairs; ``None`` for a single one."""
+    pairs: int = 1
+    detectable: float | None
+    """The smallest difference that trials like these show with a chance of 80 %."""
+    variances: Variances
+    left_out: LeftOut
+    unavailable: dict[str, str] = {}
+
+    @property
+    def p(self) -> float | None:
+        """The p-value to judge by."""
+        if self.p_holm is not None:
+            return self.p_holm
+        return self.significance.p if self.significance else None
+
+
+class Side(Frozen):
+    """One configuration of one job, as counted for a comparison."""
+
+    label: str
+    """What people call it; two sides of one comparison should not share it."""
+    configuration: str
+    job: int | None = None
+    tasks: dict[str, Counts]
+    digests: dict[str, str] = {}
+
+
+def side(configuration: str, facts: Iterable[TrialFact], label: str = "") -> Side:
+    """``facts`` of one configuration of one job only."""
+    trials = by_task(facts)
+    return Side(
+        label=label or configuration,
+        configuration=configuration,
+        tasks={task: count(found) for task, found in trials.items()},
+        digests={task: found[0].digest for task, found in trials.items()},
+    )
+
+
+def compare(
+    a: Side, b: Side, *, basis: Basis = Basis.VALID, same_name_is_enough: bool = False, seed: int = SEED
+) -> Comparison:
+    names, left_out = _common(a, b, basis, same_name_is_enough)
+    pairs = [(a.tasks[name].passes(basis), b.tasks[name].passes(basis)) for name in names]
+    differences = [float(one.minus(other)) for one, other in pairs]
+    unavailable = _reasons(len(pairs))
+    variances = estimate_variances(pairs)
+    return Comparison(
+        label_a=a.label,
+        label_b=b.label,
+        basis=basis,
+        tasks=_by_regression(names, pairs),
+        score_a=mean([one.rate for one, _ in pairs]),
+        score_b=mean([other.rate for _, other in pairs]),
+        a_minus_b=mean(differences),
+        interval=_interval(differences),
+        significance=_test(pairs, seed) if len(pairs) > 1 else None,
+        detectable=_detectable(pairs, variances) if len(pairs) > 1 else None,
+        variances=variances,
+        left_out=left_out,
+        unavailable=unavailable,
+    )
+
+
+def compare_all(
+    pairs: Sequence[tuple[Side, Side]],
+    *,
+    basis: Basis = Basis.VALID,
+    same_name_is_enough: bool = False,
+    seed: int = SEED,
+) -> tuple[Comparison, ...]:
+    """Several pairs at once, p-values corrected after Holm: who looks often enough finds something by chance."""
+    found = [compare(a, b, basis=basis, same_name_is_enough=same_name_is_enough, seed=seed) for a, b in pairs]
+    tested = [index for index, comparison in enumerate(found) if comparison.significance]
+    if len(tested) < 2:
+        return tuple(found)
+    p_values = [tested_pair.p for index in tested if (tested_pair := found[index].significance)]
+    for index, p in zip(tested, holm(p_values), strict=True):
+        found[index] = found[index].model_copy(update={"p_holm": p, "pairs": len(tested)})
+    return tuple(found)
+
+
+def pair_up(left: Sequence[Side], right: Sequence[Side]) -> tuple[tuple[Side, Side], ...]:
+    """Which sides to compare: the same configurations of two jobs where there are any, else each with each."""
+    there = {each.configuration: each for each in right}
+    same = tuple((each, there[each.configuration]) for each in left if each.configuration in there)
+    return same or tuple((one, other) for one in left for other in right)
+
+
+def pairs_within(sides: Sequence[Side]) -> tuple[tuple[Side, Side], ...]:
+    return tuple(combinations(sides, 2))
+
+
+def _common(a: Side, b: Side, basis: Basis, same_name_is_enough: bool) -> tuple[list[str], LeftOut]:
+    shared = sorted(a.tasks.keys() & b.tasks.keys())
+    changed = [] if same_name_is_enough else [name for name in shared if a.digests.get(name) != b.digests.get(name)]
+    same = [name for name in shared if name not in set(changed)]
+    unscored = [
+        name for name in same if not (a.tasks[name].passes(basis).trials and b.tasks[name].passes(basis).trials)
+    ]
+    return [name for name in same if name not in set(unscored)], LeftOut(
+        only_a=tuple(sorted(a.tasks.keys() - b.tasks.keys())),
+        only_b=tuple(sorted(b.tasks.keys() - a.tasks.keys())),
+        changed=tuple(changed),
+        no_valid_trial=tuple(unscored),
+    )
+
+
+def _by_regression(names: Sequence[str], pairs: Sequence[tuple[Passes, Passes]]) -> tuple[TaskDifference, ...]:
+    rows = (
+        TaskDifference(
+            task=name,
+            a=one.rate,
+            b=other.rate,
+            a_minus_b=float(one.minus(other)),
+            passed_a=one.passed,
+            trials_a=one.trials,
+            passed_b=other.passed,
+            trials_b=other.trials,
+        )
+        for name, (one, other) in zip(names, pairs, strict=True)
+    )
+    return tuple(sorted(rows, key=lambda row: (-row.a_minus_b, row.task)))
+
+
+def _interval(differences: Sequence[float]) -> Interval | None:
+    centre, variance = mean(differences), sample_variance(differences)
+    if centre is None or variance is None:
+        return None
+    note = (
+        "" if variance else "every task differs by the same, so no spread was seen; that does not prove there is none"
+    )
+    standard_error = math.sqrt(variance / len(differences))
+    return t_interval(centre, standard_error, len(differences) - 1, lowest=-1.0, note=note)
+
+
+def _test(pairs: Sequence[tuple[Passes, Passes]], seed: int) -> Significance:
+    if all(one.trials == other.trials == 1 for one, other in pairs):
+        only_a = sum(one.passed > other.passed for one, other in pairs)
+        only_b = sum(one.passed < other.passed for one, other in pairs)
+        return mcnemar(only_a, only_b)
+    return sign_flip([one.minus(other) for one, other in pairs], seed)
+
+
+def _detectable(pairs: Sequence[tuple[Passes, Passes]], variances: Variances) -> float | None:
+    trials_a, trials_b = (usual_trials(each) for each in zip(*pairs, strict=True))
+    return detectable_difference(len(pairs), trials_a, trials_b, variances)
+
+
+def _reasons(tasks: int) -> dict[str, str]:
+    if tasks == 0:
+        names = ("score_a", "score_b", "a_minus_b", "interval", "significance", "detectable")
+        return dict.fromkeys(names, "no task in common has a valid trial on both sides")
+    if tasks == 1:
+        return dict.fromkeys(("interval", "significance", "detectable"), "one task says nothing about others")
+    return {}

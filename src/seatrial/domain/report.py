@@ -1,0 +1,212 @@
+"""The numbers of a job, derived from its trials and never stored. Behind the CLI's tables, the API and the page.
+
+Per configuration (agent and model): counts, the score three ways, both intervals, pass@k, costs and durations. Pure:
+the same facts give the same report, in whatever order they come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from seatrial.domain.fact import Basis, Counts, TrialFact, by_configuration, by_task, count
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.job import JobSpec
+from seatrial.domain.matrix import TestLine, matrix
+from seatrial.domain.rules import RuleCheck, check_rules
+from seatrial.domain.score import Score, score
+from seatrial.domain.statistics import SEED, Interval, mean, quantile, wilson_interval
+from seatrial.domain.trial import Outcome
+
+
+class Durations(Frozen):
+    """Of the trials that ended by themselves, in seconds."""
+
+    total: float
+    p50: float
+    p90: float
+    longest: float
+
+
+class Spending(Frozen):
+    """What the trials used, errors and cancelled ones included. ``None``: no trial told."""
+
+    cost_usd: float | None = None
+    """Of the trials that told; ``priced`` says how many those were."""
+    priced: int = 0
+    cost_per_trial: float | None = None
+    cost_per_success: float | None = None
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    unavailable: dict[str, str] = {}
+
+    @property
+    def tokens(self) -> int | None:
+        known = [tokens for tokens in (self.input_tokens, self.output_tokens) if tokens is not None]
+        return sum(known) if known else None
+
+
+class TaskReport(Frozen):
+    task: str
+    digest: str
+    counts: Counts
+    leaderboard: float | None
+    """Share that passed, every error counted as 0; ``None`` while nothing can be scored."""
+    valid: float | None
+    """Share that passed of the valid trials; ``None`` without any."""
+    interval: Interval | None
+    """Wilson's, of ``valid``."""
+    mean_reward: float | None
+    durations: Durations | None
+    spending: Spending
+
+
+class ConfigurationReport(Frozen):
+    label: str
+    counts: Counts
+    leaderboard: Score
+    valid: Score
+    coverage: float | None
+    """Valid trials of those planned; during a run, of those that ended."""
+    mean_reward: float | None
+    """Mean over tasks of the reward of valid trials; an agent's own error counts as 0."""
+    durations: Durations | None
+    spending: Spending
+    tasks: tuple[TaskReport, ...]
+    without_valid_trial: tuple[str, ...]
+    """Tasks that ended without evidence: 0 on the leaderboard score, left out of the valid one."""
+    pending: tuple[str, ...]
+    """Tasks of which nothing can be scored yet; left out of both scores until then."""
+    unavailable: dict[str, str] = {}
+
+
+class JobReport(Frozen):
+    counts: Counts
+    complete: bool
+    """Whether every trial ended. Before that the scores are over what has."""
+    configurations: tuple[ConfigurationReport, ...]
+    spending: Spending
+    rules: RuleCheck | None = None
+    """The Terminal-Bench leaderboard's, where the job's spec is known."""
+    tests: tuple[TestLine, ...] = ()
+    """Test by test, where the facts carry test results."""
+
+
+def report(
+    facts: Iterable[TrialFact], *, spec: JobSpec | None = None, order: Sequence[str] = (), seed: int = SEED
+) -> JobReport:
+    """``facts``: one for each planned trial, ended or not. ``order``: how configurations are listed."""
+    everything = list(facts)
+    configurations = tuple(
+        _configuration(label, trials, seed) for label, trials in by_configuration(everything, order).items()
+    )
+    counts = count(everything)
+    return JobReport(
+        counts=counts,
+        complete=counts.complete,
+        configurations=configurations,
+        spending=spending(everything, counts.passed),
+        rules=_rules(spec, configurations) if spec else None,
+        tests=matrix(everything),
+    )
+
+
+def durations(facts: Iterable[TrialFact]) -> Durations | None:
+    seconds = sorted(
+        fact.seconds for fact in facts if fact.seconds is not None and fact.outcome not in (None, Outcome.CANCELLED)
+    )
+    middle, most = quantile(seconds, 0.5), quantile(seconds, 0.9)
+    if middle is None or most is None:
+        return None
+    return Durations(total=math.fsum(seconds), p50=middle, p90=most, longest=seconds[-1])
+
+
+def spending(facts: Sequence[TrialFact], passed: int) -> Spending:
+    costs = [fact.cost_usd for fact in facts if fact.cost_usd is not None]
+    cost = math.fsum(costs) if costs else None
+    unavailable: dict[str, str] = {}
+    if cost is None:
+        unavailable = dict.fromkeys(("cost_usd", "cost_per_trial", "cost_per_success"), "no trial told its cost")
+    elif not passed:
+        unavailable["cost_per_success"] = "nothing passed"
+    return Spending(
+        cost_usd=cost,
+        priced=len(costs),
+        cost_per_trial=cost / len(costs) if cost is not None else None,
+        cost_per_success=cost / passed if cost is not None and passed else None,
+        input_tokens=_total(facts, lambda fact: fact.input_tokens),
+        cached_tokens=_total(facts, lambda fact: fact.cached_tokens),
+        output_tokens=_total(facts, lambda fact: fact.output_tokens),
+        unavailable=unavailable,
+    )
+
+
+def _configuration(label: str, facts: list[TrialFact], seed: int) -> ConfigurationReport:
+    tasks = tuple(_task(name, trials) for name, trials in by_task(facts).items())
+    counts = count(facts)
+    scores = {basis: _score(tasks, basis, seed) for basis in Basis}
+    expected = counts.planned if counts.complete else counts.ended
+    rewards = [task.mean_reward for task in tasks if task.mean_reward is not None]
+    unavailable: dict[str, str] = {}
+    if not expected:
+        unavailable["coverage"] = "no trial has ended"
+    if not rewards:
+        unavailable["mean_reward"] = "no trial has a reward"
+    spent_time = durations(facts)
+    if spent_time is None:
+        unavailable["durations"] = "no trial ended by itself"
+    return ConfigurationReport(
+        label=label,
+        counts=counts,
+        leaderboard=scores[Basis.LEADERBOARD],
+        valid=scores[Basis.VALID],
+        coverage=counts.valid / expected if expected else None,
+        mean_reward=mean(rewards),
+        durations=spent_time,
+        spending=spending(facts, counts.passed),
+        tasks=tasks,
+        without_valid_trial=tuple(task.task for task in tasks if task.counts.ended and not task.counts.valid),
+        pending=tuple(task.task for task in tasks if task.counts.pending),
+        unavailable=unavailable,
+    )
+
+
+def _task(name: str, facts: list[TrialFact]) -> TaskReport:
+    counts = count(facts)
+    valid = counts.passes(Basis.VALID)
+    return TaskReport(
+        task=name,
+        digest=facts[0].digest,
+        counts=counts,
+        leaderboard=None if counts.pending else counts.passes(Basis.LEADERBOARD).rate,
+        valid=valid.rate if valid.trials else None,
+        interval=wilson_interval(valid),
+        mean_reward=mean([reward for fact in facts if (reward := _reward(fact)) is not None]),
+        durations=durations(facts),
+        spending=spending(facts, counts.passed),
+    )
+
+
+def _score(tasks: Sequence[TaskReport], basis: Basis, seed: int) -> Score:
+    counted = [
+        task.counts for task in tasks if (task.counts.valid if basis is Basis.VALID else not task.counts.pending)
+    ]
+    planned = max((task.counts.planned for task in tasks), default=0)
+    return score([counts.passes(basis) for counts in counted], planned, seed)
+
+
+def _reward(fact: TrialFact) -> float | None:
+    if fact.agent_failed_to_be_graded:
+        return 0.0
+    graded = fact.valid and fact.reward is not None and math.isfinite(fact.reward)
+    return fact.reward if graded else None
+
+
+def _rules(spec: JobSpec, configurations: Sequence[ConfigurationReport]) -> RuleCheck:
+    return check_rules(spec, [{task.task: task.counts for task in each.tasks} for each in configurations])
+
+
+def _total(facts: Iterable[TrialFact], tokens_of: Callable[[TrialFact], int | None]) -> int | None:
+    known = [tokens for fact in facts if (tokens := tokens_of(fact)) is not None]
+    return sum(known) if known else None

@@ -1,0 +1,133 @@
+"""Rules that a job must keep for its score to be comparable with a public leaderboard. For reports and before a run.
+
+A rule set is versioned: when the leaderboard changes its rules, a new set is added and old reports keep their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from seatrial.domain.fact import Counts
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.job import JobSpec
+from seatrial.domain.trial import Mark
+
+
+class RuleSet(Frozen):
+    name: str
+    version: str
+    timeout_multiplier: float
+    trials_per_task: int
+    timeout_options: frozenset[str]
+    """Agent options that would change a task's own time limits."""
+    resource_options: frozenset[str]
+    """Agent options that would change a task's own CPUs, memory, storage or GPUs."""
+
+
+class BrokenRule(Frozen):
+    rule: str
+    found: str
+    """What the job did instead, for people."""
+
+
+class RuleCheck(Frozen):
+    """Whether a job could stand on the leaderboard."""
+
+    rules: str
+    version: str
+    broken: tuple[BrokenRule, ...]
+
+    @property
+    def kept(self) -> bool:
+        return not self.broken
+
+
+TERMINAL_BENCH = RuleSet(
+    name="terminal-bench-leaderboard",
+    version="2.0",
+    timeout_multiplier=1.0,
+    trials_per_task=5,
+    timeout_options=frozenset(
+        {
+            "override_timeout_sec",
+            "override_setup_timeout_sec",
+            "max_timeout_sec",
+            "agent_timeout_multiplier",
+            "verifier_timeout_multiplier",
+            "agent_setup_timeout_multiplier",
+            "environment_build_timeout_multiplier",
+        }
+    ),
+    resource_options=frozenset(
+        {"override_cpus", "override_memory_mb", "override_storage_mb", "override_gpus", "override_tpu"}
+    ),
+)
+
+
+def check_rules(
+    spec: JobSpec,
+    counts: Iterable[Mapping[str, Counts]] | None = None,
+    rules: RuleSet = TERMINAL_BENCH,
+) -> RuleCheck:
+    """``counts``: by task, for each configuration. Without them the plan alone is checked, as before a run."""
+    by_task = [dict(tasks) for tasks in counts] if counts is not None else []
+    broken = (
+        _timeout_multiplier(spec, rules),
+        _timeout_overrides(spec, rules),
+        _resource_overrides(spec, rules, by_task),
+        _enough_trials(spec, rules, by_task),
+    )
+    return RuleCheck(rules=rules.name, version=rules.version, broken=tuple(rule for rule in broken if rule))
+
+
+def _timeout_multiplier(spec: JobSpec, rules: RuleSet) -> BrokenRule | None:
+    if spec.timeout_multiplier == rules.timeout_multiplier:
+        return None
+    return BrokenRule(
+        rule=f"timeout multiplier {rules.timeout_multiplier}", found=f"the job used {spec.timeout_multiplier:g}"
+    )
+
+
+def _timeout_overrides(spec: JobSpec, rules: RuleSet) -> BrokenRule | None:
+    found = _options(spec, rules.timeout_options)
+    if spec.trial_limit_sec is not None:
+        found.append(f"trial_limit_sec={spec.trial_limit_sec:g}")
+    return BrokenRule(rule="no timeout overrides", found=", ".join(found)) if found else None
+
+
+def _resource_overrides(spec: JobSpec, rules: RuleSet, by_task: list[dict[str, Counts]]) -> BrokenRule | None:
+    found = _options(spec, rules.resource_options)
+    unlimited = sum(counts.marks.get(Mark.LIMITS_NOT_ENFORCED, 0) for tasks in by_task for counts in tasks.values())
+    if unlimited:
+        found.append(f"{unlimited} trials ran without the task's limits")
+    return BrokenRule(rule="no resource overrides", found=", ".join(found)) if found else None
+
+
+def _enough_trials(spec: JobSpec, rules: RuleSet, by_task: list[dict[str, Counts]]) -> BrokenRule | None:
+    rule = f"at least {rules.trials_per_task} trials of every task"
+    if not by_task:
+        few = spec.attempts < rules.trials_per_task
+        return BrokenRule(rule=rule, found=f"{spec.attempts} planned") if few else None
+    # What still runs counts as it was planned; what was cancelled will never be a trial.
+    short = {
+        task: trials
+        for tasks in by_task
+        for task, counts in tasks.items()
+        if (trials := counts.planned - counts.cancelled) < rules.trials_per_task
+    }
+    if not short:
+        return None
+    return BrokenRule(
+        rule=rule, found=f"{len(short)} tasks have fewer, {min(short, key=short.__getitem__)!r} among them"
+    )
+
+
+def _options(spec: JobSpec, names: frozenset[str]) -> list[str]:
+    return sorted(
+        {
+            f"{name}={value}"
+            for agent in spec.agents
+            for name, value in agent.options.items()
+            if name in names and value is not None
+        }
+    )

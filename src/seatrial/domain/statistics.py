@@ -1,0 +1,213 @@
+"""Estimates with their uncertainty: the formulas behind every score. For ``score``, ``report`` and ``comparison``.
+
+Knows numbers only: no tasks by name, no outcomes, no configurations. Nothing here raises for data that is merely thin:
+what cannot be estimated is ``None``, and whoever asked says why.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+from enum import StrEnum
+from fractions import Fraction
+from itertools import accumulate
+from typing import NamedTuple
+
+from seatrial.domain.distributions import normal_quantile, t_quantile
+from seatrial.domain.frozen import Frozen
+
+LEVEL = 0.95
+SEED = 20_240_519
+"""Any fixed number: the same trials give the same interval on every machine and in every order."""
+RESAMPLES = 2000
+SMALL_SAMPLE = 20
+"""Below this many tasks the t interval is not trusted."""
+
+
+class Method(StrEnum):
+    T = "t"
+    BOOTSTRAP = "bootstrap"
+    """Hierarchical: tasks are drawn anew, then the trials of each; seeded."""
+    NORMAL = "normal"
+    WILSON = "wilson"
+
+
+class Interval(Frozen):
+    """Where the true value lies with a confidence of ``level``."""
+
+    low: float
+    high: float
+    method: Method
+    standard_error: float | None = None
+    level: float = LEVEL
+    note: str = ""
+    """What a reader must know before trusting the width."""
+
+    @property
+    def half_width(self) -> float:
+        return (self.high - self.low) / 2
+
+
+class Passes(NamedTuple):
+    """How often one task was passed."""
+
+    passed: int
+    trials: int
+
+    @property
+    def rate(self) -> float:
+        return self.passed / self.trials if self.trials else 0.0
+
+    def minus(self, other: Passes) -> Fraction:
+        """The difference of the rates without rounding, so that equal differences are equal."""
+        return Fraction(self.passed, self.trials) - Fraction(other.passed, other.trials)
+
+
+def mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def sample_variance(values: Sequence[float]) -> float | None:
+    """With n - 1 below; summed exactly, so that the order of the values does not matter."""
+    if len(values) < 2:
+        return None
+    if min(values) == max(values):
+        return 0.0  # not the crumbs that rounding of the centre would leave
+    centre = math.fsum(values) / len(values)
+    return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
+
+
+def quantile(values: Sequence[float], share: float) -> float | None:
+    """Linear between neighbours, as numpy and spreadsheets do."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * share
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def t_interval(
+    centre: float, standard_error: float, freedom: int, *, lowest: float = 0.0, highest: float = 1.0, note: str = ""
+) -> Interval:
+    reach = t_quantile((1 + LEVEL) / 2, freedom) * standard_error
+    return Interval(
+        low=max(lowest, centre - reach),
+        high=min(highest, centre + reach),
+        method=Method.T,
+        standard_error=standard_error,
+        note=note,
+    )
+
+
+def wilson_interval(passes: Passes, note: str = "") -> Interval | None:
+    """For one share. Unlike Wald's it stays honest at 0, at 1 and with few trials."""
+    passed, trials = passes
+    if trials == 0:
+        return None
+    z = normal_quantile((1 + LEVEL) / 2)
+    rate = passed / trials
+    shrink = 1 + z * z / trials
+    centre = (rate + z * z / (2 * trials)) / shrink
+    reach = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials)) / shrink
+    low = 0.0 if passed == 0 else max(0.0, centre - reach)
+    high = 1.0 if passed == trials else min(1.0, centre + reach)
+    return Interval(low=low, high=high, method=Method.WILSON, note=note)
+
+
+def sampled_tasks_interval(tasks: Sequence[Passes], seed: int = SEED) -> Interval | None:
+    """Of the mean rate, with the tasks as a sample of all tasks there could be. Needs two of them."""
+    rates = [task.rate for task in tasks]
+    centre, variance = mean(rates), sample_variance(rates)
+    if centre is None or variance is None:
+        return None
+    if centre in (0.0, 1.0):
+        # Drawing anew from tasks that are all alike would claim certainty; the tasks themselves are counted instead.
+        everywhere = Passes(len(tasks) if centre else 0, len(tasks))
+        return wilson_interval(everywhere, note="every task scored the same, so the tasks were counted as one share")
+    standard_error = math.sqrt(variance / len(tasks))
+    near_edge = centre <= 2 * standard_error or 1 - centre <= 2 * standard_error
+    if len(tasks) < SMALL_SAMPLE or near_edge:
+        return _bootstrap_interval(tasks, standard_error, seed)
+    return t_interval(centre, standard_error, len(tasks) - 1)
+
+
+def fixed_tasks_interval(tasks: Sequence[Passes]) -> Interval | None:
+    """Of the mean rate over just these tasks: how much another run would move it. Needs two trials of every task."""
+    if not tasks or any(task.trials < 2 for task in tasks):
+        return None
+    centre = math.fsum(task.rate for task in tasks) / len(tasks)
+    spread = math.fsum(task.rate * (1 - task.rate) / (task.trials - 1) for task in tasks)
+    standard_error = math.sqrt(spread) / len(tasks)
+    reach = normal_quantile((1 + LEVEL) / 2) * standard_error
+    return Interval(
+        low=max(0.0, centre - reach),
+        high=min(1.0, centre + reach),
+        method=Method.NORMAL,
+        standard_error=standard_error,
+        note=""
+        if spread
+        else "no task both passed and failed, so no spread was seen; that does not prove there is none",
+    )
+
+
+def pass_at_k(passes: Passes, k: int) -> float | None:
+    """The chance that at least one of ``k`` trials passes; ``None`` with fewer than ``k`` trials."""
+    if passes.trials < k:
+        return None
+    return 1.0 - math.comb(passes.trials - passes.passed, k) / math.comb(passes.trials, k)
+
+
+def pass_hat_k(passes: Passes, k: int) -> float | None:
+    """The chance that all of ``k`` trials pass; ``None`` with fewer than ``k`` trials."""
+    if passes.trials < k:
+        return None
+    return math.comb(passes.passed, k) / math.comb(passes.trials, k)
+
+
+def _bootstrap_interval(tasks: Sequence[Passes], standard_error: float, seed: int) -> Interval:
+    rng = random.Random(seed)  # noqa: S311 - resampling, not secrecy
+    means = _resampled_means(_resampled_rates(tasks), len(tasks), rng)
+    low, high = quantile(means, (1 - LEVEL) / 2), quantile(means, (1 + LEVEL) / 2)
+    assert low is not None and high is not None
+    return Interval(low=low, high=min(1.0, high), method=Method.BOOTSTRAP, standard_error=standard_error)
+
+
+def _resampled_rates(tasks: Sequence[Passes]) -> dict[float, float]:
+    """How likely each rate is for one task drawn at random, whose trials are then drawn anew."""
+    chances: dict[float, float] = {}
+    for (passed, trials), members in sorted(Counter(tasks).items()):  # sorted: in whatever order the tasks came
+        share = members / len(tasks)
+        if passed in (0, trials):
+            rate = float(passed > 0)
+            chances[rate] = chances.get(rate, 0.0) + share
+            continue
+        for again in range(trials + 1):
+            rate = again / trials
+            chances[rate] = chances.get(rate, 0.0) + share * _binomial_chance(again, trials, passed / trials)
+    return chances
+
+
+def _resampled_means(chances: dict[float, float], tasks: int, rng: random.Random) -> list[float]:
+    """Means over as many tasks as there were.
+
+    How often the most likely rate comes up is drawn in one go, only the others one by one: with many tasks this
+    is called near 0 or 1, where nearly all of them are alike.
+    """
+    usual = max(chances, key=chances.__getitem__)
+    others = [rate for rate in chances if rate != usual]
+    steps = list(accumulate(chances[rate] for rate in others))
+    means = []
+    for _ in range(RESAMPLES):
+        different = rng.binomialvariate(tasks, min(1.0, steps[-1]))
+        total = sum(rng.choices(others, cum_weights=steps, k=different))
+        means.append((total + usual * (tasks - different)) / tasks)
+    return means
+
+
+def _binomial_chance(successes: int, trials: int, chance: float) -> float:
+    ways = math.lgamma(trials + 1) - math.lgamma(successes + 1) - math.lgamma(trials - successes + 1)
+    return math.exp(ways + successes * math.log(chance) + (trials - successes) * math.log1p(-chance))

@@ -1,0 +1,270 @@
+"""Limits of a sandbox, in cgroups that we keep ourselves: version 1, version 2 and both at once.
+
+``pod`` asks for a ``Cage`` per sandbox. The container runtime is told to leave cgroups alone: moving a process into
+the dozen hierarchies of a version 1 host costs it 15 ms a command, while a process that moves *itself*, one thread,
+into the few that matter costs next to nothing. So each command starts as ``entrance`` says and becomes the runtime from
+there.
+
+The agent's and the verifier's processes share memory and CPU but not the process limit: what a fork bomb left behind
+must not keep the verifier from starting.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from seatrial.domain.frozen import Frozen
+
+ROOM = "seatrial"
+VIEWS = ("agent", "grading")
+_MOUNTINFO = Path("/proc/self/mountinfo")
+_PERIOD_US = 100_000
+_LEGACY_CONTROLLERS = ("memory", "pids", "cpu", "devices")
+_UNIFIED_CONTROLLERS = ("memory", "pids", "cpu")
+_DEVICES = (
+    "c *:* m",
+    "b *:* m",
+    "c 1:3 rwm",  # null
+    "c 1:5 rwm",  # zero
+    "c 1:7 rwm",  # full
+    "c 1:8 rwm",  # random
+    "c 1:9 rwm",  # urandom
+    "c 5:0 rwm",  # tty
+    "c 5:2 rwm",  # ptmx
+    "c 10:200 rwm",  # tun, which runc insists on; of no use without CAP_NET_ADMIN
+    "c 136:* rwm",  # pts
+)
+_ENTER = (
+    'while [ "$1" != -- ]; do { echo 0 > "$1"; } 2>&4 || exit 125; shift; done; shift; exec "$@"'
+    # Descriptor 4 is the runtime's log: what goes wrong here is not the command's output.
+)
+
+
+class Limits(Frozen):
+    """What one sandbox may use."""
+
+    cpus: float
+    memory_mb: int
+    pids: int
+    storage_mb: int
+
+
+class Cgroups:
+    """The cgroup hierarchies of this machine."""
+
+    def __init__(
+        self, hierarchies: dict[str, Path], unified: Path | None, every: frozenset[Path], problem: str = ""
+    ) -> None:
+        self._hierarchies = hierarchies
+        self._unified = unified
+        self._every = every
+        self.problem = problem
+        """Why limits cannot be enforced; empty where they can."""
+
+    @classmethod
+    def found(cls, mountinfo: Path = _MOUNTINFO) -> Cgroups:
+        legacy, unified, every = _mounted(mountinfo)
+        if "memory" in legacy and "pids" in legacy:
+            chosen = {name: legacy[name] for name in _LEGACY_CONTROLLERS if name in legacy}
+            return cls(chosen, None, every, _refusal(list(chosen.values())))
+        if unified is not None:
+            return cls({}, unified, every, _refusal([unified]) or _delegation(unified))
+        return cls({}, None, every, "no cgroup hierarchy is mounted")
+
+    @property
+    def description(self) -> str:
+        if self._unified is not None:
+            return f"cgroup v2: {', '.join(_UNIFIED_CONTROLLERS)}"
+        return f"cgroup v1: {', '.join(self._hierarchies)}"
+
+    @property
+    def filters_devices(self) -> bool:
+        """Without it, device nodes are kept out by the mount and by one capability less."""
+        return not self.problem and "devices" in self._hierarchies
+
+    def cage(self, sandbox: str) -> Cage:
+        if self.problem:
+            return Cage({}, None, frozenset(), sandbox)
+        return Cage(self._hierarchies, self._unified, self._every, sandbox)
+
+
+class Cage:
+    """The cgroups of one sandbox."""
+
+    def __init__(
+        self, hierarchies: dict[str, Path], unified: Path | None, every: frozenset[Path], sandbox: str
+    ) -> None:
+        self._every = [root / ROOM / sandbox for root in every]
+        self._legacy = {name: root / ROOM / sandbox for name, root in hierarchies.items()}
+        self._unified = unified / ROOM / sandbox if unified is not None else None
+
+    @property
+    def enforced(self) -> bool:
+        return bool(self._legacy) or self._unified is not None
+
+    @property
+    def shown(self) -> dict[str, Path]:
+        """What a sandbox may see of its own limits, by the place below ``/sys/fs/cgroup`` where programs look."""
+        if self._unified is not None:
+            return {"": self._unified}
+        return {f"/{name}": path for name, path in self._legacy.items() if name != "devices"}
+
+    def make(self, limits: Limits) -> None:
+        quota = str(max(int(limits.cpus * _PERIOD_US), 1000))
+        memory = str(limits.memory_mb * 1024 * 1024)
+        if self._unified is not None:
+            _make_unified(self._unified, limits, f"{quota} {_PERIOD_US}", memory)
+        for name, path in self._legacy.items():
+            path.mkdir(parents=True, exist_ok=True)
+            if name == "memory":
+                _write(path / "memory.limit_in_bytes", memory)
+                _write(path / "memory.memsw.limit_in_bytes", memory, optional=True)
+            elif name == "cpu":
+                _write(path / "cpu.cfs_period_us", str(_PERIOD_US))
+                _write(path / "cpu.cfs_quota_us", quota)
+            elif name == "devices":
+                _write(path / "devices.deny", "a")
+                for rule in _DEVICES:
+                    _write(path / "devices.allow", rule)
+            elif name == "pids":
+                for view in VIEWS:
+                    (path / view).mkdir(exist_ok=True)
+                    _write(path / view / "pids.max", str(limits.pids))
+
+    def entrance(self, view: str, shell: str) -> list[str]:
+        """How a command line begins that shall run in here; nothing where there are no cgroups."""
+        files = [str(path) for path in self._doors(view)]
+        return [shell, "sh", "-c", _ENTER, "enter", *files, "--"] if files else []
+
+    def processes(self, view: str | None = None) -> set[int]:
+        """Process ids, as this machine counts them."""
+        found: set[int] = set()
+        for place in self._populated():
+            if view is None or place.name == view:
+                found.update(int(line) for line in _read(place / "cgroup.procs").split())
+        return found
+
+    @property
+    def memory_kills(self) -> int:
+        """How many processes the memory limit has killed."""
+        if self._unified is not None:
+            return _count(_read(self._unified / "memory.events"), "oom_kill")
+        places = [self._legacy["memory"] / part for part in ("", *VIEWS)] if "memory" in self._legacy else []
+        return sum(_count(_read(place / "memory.oom_control"), "oom_kill") for place in places)
+
+    def remove(self, patience: float = 5.0) -> bool:
+        """Kills what is still inside and removes the cgroups; says whether all of them are gone."""
+        until = time.monotonic() + patience
+        while not self._removed():
+            if time.monotonic() > until:
+                return False
+            for process in self.processes():
+                _kill(process)
+            time.sleep(0.002)
+        return True
+
+    def _removed(self) -> bool:
+        for path in self._every:
+            for directory in (*(path / view for view in VIEWS), path):
+                try:
+                    directory.rmdir()
+                except FileNotFoundError:
+                    pass
+                except OSError as error:
+                    if error.errno not in (errno.EBUSY, errno.ENOTEMPTY):
+                        raise
+        return not any(path.exists() for path in self._every)
+
+    def _doors(self, view: str) -> Iterator[Path]:
+        if self._unified is not None:
+            yield self._unified / view / "cgroup.procs"
+        for name, path in self._legacy.items():
+            # ``tasks`` moves the one thread of a starting process and takes no machine-wide lock.
+            yield (path / view if name == "pids" else path) / "tasks"
+
+    def _populated(self) -> Iterator[Path]:
+        """The one hierarchy in which views are apart."""
+        root = self._unified or self._legacy.get("pids")
+        if root is not None:
+            yield from (root / view for view in VIEWS)
+
+
+def _make_unified(path: Path, limits: Limits, quota: str, memory: str) -> None:
+    wanted = " ".join(f"+{name}" for name in _UNIFIED_CONTROLLERS)
+    path.mkdir(parents=True, exist_ok=True)
+    for above in (path.parent.parent, path.parent, path):
+        _write(above / "cgroup.subtree_control", wanted)
+    _write(path / "memory.max", memory)
+    _write(path / "memory.swap.max", "0", optional=True)
+    _write(path / "cpu.max", quota)
+    for view in VIEWS:
+        (path / view).mkdir(exist_ok=True)
+        _write(path / view / "pids.max", str(limits.pids))
+
+
+def _mounted(mountinfo: Path) -> tuple[dict[str, Path], Path | None, frozenset[Path]]:
+    legacy: dict[str, Path] = {}
+    unified: Path | None = None
+    every = set()
+    for line in mountinfo.read_text().splitlines():
+        fields = line.split()
+        kind, options = fields[fields.index("-") + 1], fields[-1].split(",")
+        if kind not in ("cgroup", "cgroup2"):
+            continue
+        place = Path(fields[4])
+        every.add(place)
+        if kind == "cgroup2":
+            unified = unified or place
+        legacy.update({name: place for name in options if kind == "cgroup" and name in _LEGACY_CONTROLLERS})
+    return legacy, unified, frozenset(every)
+
+
+def _refusal(roots: list[Path]) -> str:
+    """Why a cgroup cannot be made here, found by making one."""
+    for root in roots:
+        try:
+            (root / ROOM).mkdir(exist_ok=True)
+        except OSError as error:
+            return f"{root} cannot be written: {os.strerror(error.errno or 0)}"
+    return ""
+
+
+def _delegation(root: Path) -> str:
+    missing = set(_UNIFIED_CONTROLLERS) - set(_read(root / "cgroup.controllers").split())
+    if missing:
+        return f"{root} offers no {', '.join(sorted(missing))} controller"
+    try:
+        _write(root / "cgroup.subtree_control", " ".join(f"+{name}" for name in _UNIFIED_CONTROLLERS))
+    except OSError as error:
+        return f"controllers of {root} cannot be handed on: {os.strerror(error.errno or 0)}"
+    return ""
+
+
+def _write(path: Path, text: str, *, optional: bool = False) -> None:
+    try:
+        path.write_text(text)
+    except OSError:
+        if not optional:
+            raise
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _count(text: str, name: str) -> int:
+    return sum(int(line.split()[1]) for line in text.splitlines() if line.split()[:1] == [name])
+
+
+def _kill(process: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)

@@ -1,0 +1,272 @@
+"""The sandbox of a container engine as a Harbor environment: one container, spoken to over the engine's API.
+
+The runner uses it through Harbor's ``Trial``; so does the stock CLI: ``harbor run … -e
+seatrial.sandboxes.docker:DockerEnvironment``. This file translates Harbor's calls. ``docker_container`` describes and
+holds the container, ``docker_warden`` ends commands and grades, ``docker_network`` connects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, override
+
+from harbor.environments.base import ExecResult
+from harbor.models.task.config import NetworkMode, NetworkPolicy
+
+from seatrial.errors import SandboxFault, Unsupported
+from seatrial.sandboxes import docker_check
+from seatrial.sandboxes.check import Finding
+from seatrial.sandboxes.docker_accounts import find_account
+from seatrial.sandboxes.docker_container import Container, ContainerPlan
+from seatrial.sandboxes.docker_facts import facts_of
+from seatrial.sandboxes.docker_files import AgentFiles, Files, GradingFiles
+from seatrial.sandboxes.docker_network import EngineNetwork, NetworkRoom
+from seatrial.sandboxes.docker_warden import Ward, Warden
+from seatrial.sandboxes.engine_client import EngineClient
+from seatrial.sandboxes.engine_command import MARK, Ended, EngineCommands, Listener, Order
+from seatrial.sandboxes.engine_images import shared_engine_images
+from seatrial.sandboxes.image import Image, ImageProvider, ImageRequest
+from seatrial.sandboxes.options import SandboxOptions
+from seatrial.sandboxes.record import SandboxRecord
+from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
+from seatrial.sandboxes.terminal import Terminal
+
+_KILLED = 137
+_CANNOT_RUN = (126, 127)
+_RUNTIME = ("OCI runtime exec failed", "unable to find user")
+_NO_SHELL = ('exec: "bash"', "can't execute 'bash'", "container breakout")
+
+
+async def probe(options: SandboxOptions) -> list[Finding]:
+    """What of this sandbox works here, for ``doctor`` and for ``--sandbox auto``."""
+    return await docker_check.probe(options)
+
+
+class DockerEnvironment(Sandbox):
+    """A sandbox in a container engine."""
+
+    def __init__(self, *args: Any, images: ImageProvider | None = None, **kwargs: Any) -> None:
+        self._given_images = images
+        self._image: Image | None = None
+        self._container: Container | None = None
+        self._starting: asyncio.Future[None] | None = None
+        self._network: EngineNetwork | None = None
+        self._warden: Warden | None = None
+        self._memory_killed = False
+        self._held = ExitStack()
+        super().__init__(*args, **kwargs)
+        self._engine = EngineClient(self.options.docker_host)
+        self._terminal = Terminal(self.options.cache)
+
+    @staticmethod
+    @override
+    def type() -> str:
+        return "docker"
+
+    @classmethod
+    @override
+    def preflight(cls) -> None:
+        docker_check.require()
+
+    @override
+    def _validate_definition(self) -> None:
+        """A Dockerfile, a ready image, or a compose file that is no more than one service."""
+        definitions = [self.environment_dir / name for name in ("Dockerfile", "docker-compose.yaml")]
+        if not self.task_env_config.docker_image and not any(path.is_file() for path in definitions):
+            raise FileNotFoundError(f"{self.environment_dir} has neither a Dockerfile nor a docker-compose.yaml.")
+
+    @override
+    def validate_network_policy_support(self, network_policy: NetworkPolicy | None = None) -> None:
+        super().validate_network_policy_support(network_policy)
+        policy = network_policy or self._network_policy
+        if policy.network_mode is NetworkMode.ALLOWLIST and not NetworkRoom.routes(self.options.docker_host):
+            raise Unsupported(
+                "An allowlist of hosts cannot be enforced through the container engine alone.",
+                field="network_mode",
+                fix="Run as root on the engine's own machine, or use the oci sandbox.",
+            )
+
+    @property
+    @override
+    def facts(self) -> SandboxFacts:
+        return facts_of(self._image, self._container, self._network, memory_killed=self._memory_killed)
+
+    @override
+    async def start(self, force_build: bool) -> None:
+        await self._enter("build")
+        images = self._given_images or shared_engine_images(self.options).resolver
+        self._image = image = await images.resolve(self._image_request(force_build))
+        await self._enter("start")
+        self._held.enter_context(images.hold(image))
+        name = f"seatrial-{uuid.uuid4().hex[:12]}"
+        self._network = NetworkRoom(self._engine, self.options, self.owner.install).network(
+            name, self._wanted_network()
+        )
+        self._container = Container(self._engine, self._plan(name, image))
+        self._starting = asyncio.ensure_future(self._bring_up(self._container, self._network))
+        await asyncio.shield(self._starting)
+        await self._upload_environment_dir_after_start()
+
+    @override
+    async def stop(self, delete: bool) -> None:
+        """Removes everything, whatever Harbor says: nothing could be done with what stayed."""
+        if self._starting is not None:
+            await asyncio.gather(self._starting, return_exceptions=True)
+        try:
+            await self._note_memory_kill()
+            if self._warden is not None:
+                await self._warden.remove()
+            if self._container is not None:
+                await self._container.remove()
+        finally:
+            if self._network is not None:
+                await self._network.release()
+            await self._engine.close()
+            self._held.close()
+
+    @override
+    async def exec(
+        self,
+        command: str,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        timeout_sec: int | None = None,
+        user: str | int | None = None,
+    ) -> ExecResult:
+        await self._terminal.offer(self, command)
+        mark = uuid.uuid4().hex
+        wanted = self._resolve_user(user)
+        identity = "" if wanted is None else str(wanted)
+        running = self._run(command, cwd or self.task_env_config.workdir, env, identity, mark, self._listener())
+        try:
+            async with asyncio.timeout(timeout_sec or None):
+                ended = await running
+        except (TimeoutError, asyncio.CancelledError) as interruption:
+            await asyncio.shield(self._the_warden().kill(mark))
+            if isinstance(interruption, TimeoutError):
+                raise RuntimeError(f"Command timed out after {timeout_sec} seconds") from None
+            raise
+        return await self._judged(ended)
+
+    @override
+    async def upload_file(self, source_path: Path | str, target_path: str) -> None:
+        await self._files().put_file(Path(source_path), self._absolute(target_path))
+
+    @override
+    async def put_dir(self, source_dir: Path, target_dir: str) -> None:
+        await self._files().put_tree(source_dir, self._absolute(target_dir))
+
+    @override
+    async def download_file(self, source_path: str, target_path: Path | str) -> None:
+        await self._files().get_file(self._absolute(source_path), Path(target_path))
+
+    @override
+    async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
+        for line in await self._files().get_tree(self._absolute(source_dir), Path(target_dir)):
+            self.logger.warning("Not downloaded from %s: %s", source_dir, line)
+
+    @override
+    async def begin_grading(self) -> None:
+        await self._the_warden().begin_grading()
+
+    @override
+    async def end_grading(self) -> None:
+        await self._the_warden().remove()
+
+    @override
+    async def _apply_network_policy(self, network_policy: NetworkPolicy) -> None:
+        if self._network is not None:
+            await self._network.apply(network_policy)
+
+    async def _bring_up(self, container: Container, network: EngineNetwork) -> None:
+        await container.create(await network.host_config())
+        await container.start(self._mount_targets(writable_only=True))
+        await network.connect(container)
+
+    async def _run(
+        self, command: str, cwd: str | None, env: dict[str, str] | None, user: str, mark: str, listener: Listener | None
+    ) -> Ended:
+        container, added = self._running(), self._merge_env(env) or {}
+        if not self.grading:
+            order = Order(["bash", "-c", command], {**added, MARK: mark}, cwd, user)
+            return await EngineCommands(self._engine, container.name).run(order, listener)
+        settings = container.settings
+        account = await find_account(self._engine, container.name, user or settings.user)
+        dressed = {"HOME": account.home, **settings.env, **added}
+        return await self._the_warden().run(command, dressed, cwd or settings.workdir, account, mark, listener)
+
+    async def _judged(self, ended: Ended) -> ExecResult:
+        """A command that fails is a result; a sandbox in which none can run any more is a fault."""
+        if ended.return_code == _KILLED:
+            await self._note_memory_kill()
+        if ended.return_code in _CANNOT_RUN:
+            said = ended.stderr or ended.stdout
+            if any(text in said for text in _NO_SHELL):
+                raise SandboxFault(f"The sandbox is broken: its shell does not start ({said.strip()[:300]}).")
+            if said.startswith(_RUNTIME):
+                return ExecResult(stdout="", stderr=said, return_code=ended.return_code)
+        return ExecResult(stdout=ended.stdout, stderr=ended.stderr, return_code=ended.return_code)
+
+    async def _note_memory_kill(self) -> None:
+        container = self._container
+        if container is not None and container.started and not self._memory_killed:
+            self._memory_killed = await container.memory_kills() > 0
+
+    def _image_request(self, force_build: bool) -> ImageRequest:
+        return ImageRequest(
+            task_name=self.environment_name,
+            environment_dir=self.environment_dir,
+            docker_image=self.task_env_config.docker_image,
+            force_build=force_build,
+            build_timeout_sec=self.task_env_config.build_timeout_sec,
+        )
+
+    def _wanted_network(self) -> NetworkPolicy | None:
+        """The task's own policy, or the operator's for a task that says nothing; ``None`` is the machine's network."""
+        if self.task_env_config.network_mode is not None or self.network_policy != NetworkPolicy():
+            return self.network_policy
+        if self.options.network_mode == "none":
+            self._network_policy = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
+        return None if self.options.network_mode == "host" else self._network_policy
+
+    def _plan(self, name: str, image: Image) -> ContainerPlan:
+        return ContainerPlan(
+            name=name,
+            image=image,
+            record=SandboxRecord.new(name, self.owner),
+            env=self._startup_env(),
+            cpus=self._effective_cpus or self.options.default_cpus,
+            memory_mb=self._effective_memory_mb or self.options.default_memory_mb,
+            pids=self.options.default_pids,
+            workdir=self.task_env_config.workdir,
+            # A dedicated verifier's image owns its tests, and no agent is in it who could do anything to them.
+            guards_tests=self._enable_environment_dir_upload,
+        )
+
+    def _absolute(self, path: str) -> str:
+        """Relative paths start where commands do."""
+        workdir = self.task_env_config.workdir or self._running().settings.workdir
+        return str(Path("/", workdir, path)) + "/" * path.endswith("/")
+
+    def _running(self) -> Container:
+        if self._container is None or not self._container.started:
+            raise SandboxFault("The sandbox has not been started.")
+        return self._container
+
+    def _the_warden(self) -> Warden:
+        if self._warden is None:
+            container = self._running()
+            self._warden = Warden(self._engine, Ward(container.name, container.limits, container.labels))
+        return self._warden
+
+    def _files(self) -> Files:
+        return GradingFiles(self._the_warden()) if self.grading else AgentFiles(self._engine, self._running().name)
+
+    def _listener(self) -> Listener | None:
+        callback = self._output_callback()
+        if callback is None:
+            return None
+        return lambda text, error: callback(text, "stderr" if error else "stdout")

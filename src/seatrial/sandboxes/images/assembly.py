@@ -1,0 +1,73 @@
+"""Puts the parts together for one store. The sandboxes, the CLI and ``wiring`` come in here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from seatrial.sandboxes.image import ImageStore
+from seatrial.sandboxes.images.bases import Fetcher, SilentRegistries
+from seatrial.sandboxes.images.bootstrap import DebianBootstrap
+from seatrial.sandboxes.images.build_network import build_network
+from seatrial.sandboxes.images.buildah import BuildahStore
+from seatrial.sandboxes.images.builder import EnvironmentBuilder
+from seatrial.sandboxes.images.locks import UseRecords
+from seatrial.sandboxes.images.prune import Pruner
+from seatrial.sandboxes.images.resolver import ImageResolver
+from seatrial.sandboxes.images.trust import Trust
+from seatrial.sandboxes.options import SandboxOptions
+from seatrial.settings import tool_environment
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Everything about images of one sandbox kind. A sandbox needs ``resolver`` only."""
+
+    store: ImageStore
+    resolver: ImageResolver
+    builder: EnvironmentBuilder
+    fetcher: Fetcher
+    bootstrap: DebianBootstrap
+    pruner: Pruner
+    uses: UseRecords
+
+
+def assemble(store: ImageStore, options: SandboxOptions, environ: Mapping[str, str] | None = None) -> Images:
+    folder = options.images_dir
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "bases").mkdir(exist_ok=True)
+    trust = Trust.read(options.extra_ca_file)
+    bootstrap = DebianBootstrap(folder / "bases", environ or tool_environment(), options.debian_mirror, trust)
+    fetcher = Fetcher(
+        store,
+        SilentRegistries(folder / "silent"),
+        bootstrap if options.bootstrap_bases else None,
+        may_pull=options.pull_if_not_exists,
+    )
+    uses = UseRecords(folder / "uses" / store.name)
+    pruner = Pruner(store, uses, folder, int(options.image_low_water_gb * 1e9))
+    builder = EnvironmentBuilder(store, fetcher, uses, pruner, folder, trust)
+    resolver = ImageResolver(
+        store,
+        fetcher,
+        builder,
+        uses,
+        docker_registry=options.docker_registry,
+        default_registry=options.default_registry,
+        may_pull=options.pull_if_not_exists,
+    )
+    return Images(store, resolver, builder, fetcher, bootstrap, pruner, uses)
+
+
+def oci_images(options: SandboxOptions) -> Images:
+    """Images for the ``oci`` sandbox, kept by buildah inside the cache."""
+    environ = tool_environment()
+    store = BuildahStore(options.images_dir / "oci", environ, build_network(options, environ))
+    return assemble(store, options, environ)
+
+
+@lru_cache(maxsize=8)
+def shared_oci_images(options: SandboxOptions) -> Images:
+    """The same object for the same options: Harbor constructs every sandbox apart, and they must share one flight."""
+    return oci_images(options)

@@ -1,0 +1,337 @@
+"""The image store of the ``oci`` sandbox: buildah with a storage of our own inside the cache.
+
+Called by the resolver only. Knows nothing of tasks, registries that are asked first, or who waits for a build.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from seatrial.errors import ImageFault
+from seatrial.sandboxes.image import (
+    LABEL_BOOTSTRAPPED,
+    LABEL_KEY,
+    BuildPlan,
+    Image,
+    ImageConfig,
+    ImageSource,
+    LogSink,
+    RegistrySilent,
+    StoredImage,
+)
+from seatrial.sandboxes.images import commands, references
+from seatrial.sandboxes.images.build_network import BuildLine, BuildNetwork
+from seatrial.sandboxes.images.commands import Finished, Patience
+from seatrial.sandboxes.images.confinement import CAPABILITIES, confined, own_mounts
+from seatrial.sandboxes.images.locks import file_lock, try_lock
+from seatrial.sandboxes.images.storage import OPTIONS_LIMIT, ImageRecord, StorageReader
+
+_SILENCE = (
+    "no such host",
+    "dial tcp",
+    "i/o timeout",
+    "connection refused",
+    "network is unreachable",
+    "TLS handshake timeout",
+    "proxyconnect",
+    "server misbehaving",
+    "503 Service Unavailable",
+    "502 Bad Gateway",
+)
+"""What a pull says when nobody (or nobody but a proxy) answered, as opposed to a registry that refused."""
+
+_NOISE = re.compile(r"copier\.request\{.*\}: ")
+"""buildah dumps a whole structure into the middle of its message when a copy fails."""
+_KEPT_FROM_BUILDS = ("REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "XDG_RUNTIME_DIR")
+_FLATTEN = 'set -e; c=$("$@" from --pull-never "$IMAGE"); m=$("$@" mount "$c"); cp -a "$m/." "$INTO"; "$@" rm "$c"'
+
+
+class BuildahStore:
+    """See ``ImageStore`` for what its methods promise."""
+
+    name = "oci"
+
+    def __init__(
+        self,
+        root: Path,
+        environ: Mapping[str, str],
+        network: BuildNetwork,
+        *,
+        registry_patience_sec: float = 20.0,
+        mount_options_limit: int = OPTIONS_LIMIT,
+    ) -> None:
+        self._root = root
+        self._mount_options_limit = mount_options_limit
+        self._environ = dict(environ)
+        self._network = network
+        self._patience = Patience(registry_patience_sec, ("Getting image source", "Copying ", "Error"))
+        self._driver: str | None = None
+        self._reader: StorageReader | None = None
+        self._swept = False
+
+    async def find(self, reference: str) -> Image | None:
+        record = (await self._storage()).find(reference)
+        return None if record is None else await self._image(record, reference)
+
+    async def pull(self, reference: str, log: LogSink) -> Image:
+        insecure = ["--tls-verify=false"] if references.parse(reference).on_this_machine else []
+        async with self._scratch() as scratch:
+            ended = await self._buildah(["pull", *insecure, reference], scratch, log, patience=self._patience)
+        if ended.silent or (not ended.ok and any(text in ended.tail for text in _SILENCE)):
+            raise RegistrySilent(f"No registry answered for {references.familiar(reference)}.", fix=_last_line(ended))
+        if not ended.ok:
+            raise ImageFault(f"{references.familiar(reference)} could not be pulled: {_last_line(ended)}")
+        return await self._must_find(reference, "pulled")
+
+    async def build(self, plan: BuildPlan, log: LogSink) -> Image:
+        async with self._network.line() as line:
+            log(f"Network of the build: {line.description}\n")
+            return await self._build(plan, line, log)
+
+    async def _build(self, plan: BuildPlan, line: BuildLine, log: LogSink) -> Image:
+        labels = [word for name, value in plan.labels.items() for word in ("--label", f"{name}={value}")]
+        argv = [
+            "build",
+            *("--isolation", "chroot", "--network", "host", "--format", "docker", "--pull-never"),
+            *("--layers=false", "--force-rm", *labels, "--tag", plan.reference),
+            *("--file", str(plan.dockerfile), str(plan.context_dir)),
+        ]
+        if not self._swept:
+            self._swept = True
+            await self.sweep()
+        try:
+            async with self._scratch() as scratch:
+                ended = await self._buildah(argv, scratch, log, timeout_sec=plan.timeout_sec, line=line)
+        except asyncio.CancelledError:
+            await self.sweep()
+            raise
+        if not ended.ok:
+            await self.sweep()
+            if ended.timed_out:
+                raise ImageFault(f"The build took longer than {plan.timeout_sec:g} s and was ended.")
+            raise ImageFault(f"The build failed: {_last_line(ended)}")
+        return await self._must_find(plan.reference, "built")
+
+    async def load_root(self, reference: str, archive: Path, labels: dict[str, str], log: LogSink) -> Image:
+        async with self._scratch() as scratch:
+            context = scratch / "context"
+            context.mkdir()
+            await asyncio.to_thread(_link_or_copy, archive, context / "root.tar")
+            (scratch / "Dockerfile").write_text('FROM scratch\nADD root.tar /\nCMD ["bash"]\n')
+            plan = BuildPlan(reference=reference, context_dir=context, dockerfile=scratch / "Dockerfile", labels=labels)
+            image = await self._build(plan, BuildLine(description="nothing runs in it"), log)
+        return image.model_copy(update={"source": "bootstrapped"})
+
+    async def tag(self, image: Image, reference: str) -> None:
+        await self._quiet(["tag", image.digest.removeprefix("sha256:"), reference])
+
+    async def push(self, reference: str, log: LogSink) -> None:
+        insecure = ["--tls-verify=false"] if references.parse(reference).on_this_machine else []
+        async with self._scratch() as scratch:
+            ended = await self._buildah(["push", *insecure, reference, f"docker://{reference}"], scratch, log)
+        if not ended.ok:
+            raise ImageFault(f"{references.familiar(reference)} could not be pushed: {_last_line(ended)}")
+
+    async def remove(self, digest: str) -> None:
+        image_id = digest.removeprefix("sha256:")
+        await self._quiet(["rmi", "--force", image_id])
+        await asyncio.to_thread(shutil.rmtree, self._flat_dir(image_id), True)
+
+    async def list(self) -> list[StoredImage]:
+        storage = await self._storage()
+        return [
+            StoredImage(
+                digest=f"sha256:{record.id}",
+                references=record.names,
+                size_bytes=storage.size(record),
+                created_at=record.created_at,
+                labels=storage.config(record.id).labels,
+            )
+            for record in storage.records()
+        ]
+
+    async def sweep(self) -> None:
+        """Removes what killed builders left behind, unless a builder of any process is at work."""
+        handle = os.open(self._builders_lock(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if not try_lock(handle, shared=False):
+                return
+            scratch = self._root / "scratch"
+            await asyncio.to_thread(shutil.rmtree, scratch, True)
+            if (self._root / "storage" / f"{await self._storage_driver()}-containers" / "containers.json").exists():
+                scratch.mkdir()
+                await self._run(["rm", "--all"], scratch, _nowhere)
+                await asyncio.to_thread(shutil.rmtree, scratch, True)
+        finally:
+            os.close(handle)
+
+    async def _quiet(self, argv: Sequence[str]) -> None:
+        async with self._scratch() as scratch:
+            ended = await self._buildah(argv, scratch, _nowhere)
+        if not ended.ok:
+            raise ImageFault(f"buildah {argv[0]}: {_last_line(ended)}")
+
+    async def _buildah(
+        self,
+        argv: Sequence[str],
+        scratch: Path,
+        log: LogSink,
+        *,
+        timeout_sec: float | None = None,
+        patience: Patience | None = None,
+        line: BuildLine | None = None,
+    ) -> Finished:
+        async with file_lock(self._builders_lock(), shared=True):
+            return await self._run(argv, scratch, log, timeout_sec=timeout_sec, patience=patience, line=line)
+
+    async def _run(
+        self,
+        argv: Sequence[str],
+        scratch: Path,
+        log: LogSink,
+        *,
+        timeout_sec: float | None = None,
+        patience: Patience | None = None,
+        line: BuildLine | None = None,
+    ) -> Finished:
+        command = [*await self._tool(scratch), *argv]
+        env = self._env(scratch)
+        if line is not None:  # a task's author decides what runs
+            command = confined(command, scratch, line)
+            env = {name: value for name, value in env.items() if name not in _KEPT_FROM_BUILDS}
+            env["HOME"] = str(scratch)
+        else:
+            command = own_mounts(command)
+        return await commands.run(command, env, log, timeout_sec=timeout_sec, patience=patience)
+
+    async def _tool(self, scratch: Path) -> tuple[str, ...]:
+        # Mounts are private to each call, so the record of what is mounted has to be so too.
+        places = ("--root", str(self._root / "storage"), "--runroot", str(scratch / "run"))
+        return ("buildah", *places, "--storage-driver", await self._storage_driver())
+
+    def _env(self, scratch: Path) -> dict[str, str]:
+        """The machine's own containers configuration stays out of it, apart from its registries and policy."""
+        storage_conf, containers_conf = scratch / "storage.conf", scratch / "containers.conf"
+        root, run = self._root / "storage", scratch / "run"
+        storage_conf.write_text(f'[storage]\ndriver = "{self._driver}"\ngraphroot = "{root}"\nrunroot = "{run}"\n')
+        quoted = ", ".join(f'"CAP_{name}"' for name in CAPABILITIES)
+        containers_conf.write_text(f"[containers]\ndefault_capabilities = [{quoted}]\n")
+        return {
+            **self._environ,
+            "TMPDIR": str(scratch),
+            "CONTAINERS_STORAGE_CONF": str(storage_conf),
+            "CONTAINERS_CONF": str(containers_conf),
+        }
+
+    @asynccontextmanager
+    async def _scratch(self) -> AsyncIterator[Path]:
+        parent = self._root / "scratch"
+        async with file_lock(self._builders_lock(), shared=True):  # or else a sweep would take the folder away
+            parent.mkdir(parents=True, exist_ok=True)
+            scratch = Path(tempfile.mkdtemp(prefix="work-", dir=parent))
+            try:
+                yield scratch
+            finally:
+                await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, True))
+
+    def _builders_lock(self) -> Path:
+        self._root.mkdir(parents=True, exist_ok=True)
+        return self._root / "builders.lock"
+
+    async def _storage(self) -> StorageReader:
+        if self._reader is None:
+            driver = await self._storage_driver()
+            self._reader = StorageReader(self._root / "storage", driver, self._mount_options_limit)
+        return self._reader
+
+    async def _storage_driver(self) -> str:
+        """``overlay`` where the kernel mounts one here, else ``vfs`` (whole copies); decided once per cache."""
+        if self._driver is None:
+            record = self._root / "driver"
+            if not record.exists():
+                self._root.mkdir(parents=True, exist_ok=True)
+                found = "overlay" if await self._overlay_works() else "vfs"
+                scrap = record.with_suffix(f".{os.getpid()}")
+                scrap.write_text(found)
+                scrap.replace(record)
+            self._driver = record.read_text()
+        return self._driver
+
+    async def _overlay_works(self) -> bool:
+        with tempfile.TemporaryDirectory(dir=self._root) as place:
+            for name in ("lower", "upper", "work", "merged"):
+                (Path(place) / name).mkdir()
+            options = f"lowerdir={place}/lower,upperdir={place}/upper,workdir={place}/work"
+            argv = own_mounts(["mount", "-t", "overlay", "-o", options, "overlay", f"{place}/merged"])
+            return (await commands.run(argv, self._environ, _nowhere)).ok
+
+    async def _must_find(self, reference: str, source: ImageSource) -> Image:
+        found = await self.find(reference)
+        if found is None:
+            raise ImageFault(f"{reference} is not in the store although buildah said so.")
+        return found.model_copy(update={"source": source})
+
+    async def _image(self, record: ImageRecord, reference: str) -> Image:
+        storage = await self._storage()
+        config = storage.config(record.id)
+        layers = storage.directories(record)
+        return Image(
+            reference=reference,
+            digest=f"sha256:{record.id}",
+            source=source_of(config),
+            config=config,
+            layers=layers if layers is not None else (await self._flattened(record),),
+        )
+
+    def _flat_dir(self, image_id: str) -> Path:
+        return self._root / "flat" / image_id
+
+    async def _flattened(self, record: ImageRecord) -> Path:
+        """One directory for an image with more layers than a mount can name."""
+        flat = self._flat_dir(record.id)
+        async with file_lock(flat.with_suffix(".lock")):
+            if flat.exists():
+                return flat
+            async with self._scratch() as scratch:
+                into = scratch / "flat"
+                into.mkdir()
+                env = {**self._env(scratch), "IMAGE": record.id, "INTO": str(into)}
+                argv = own_mounts(["sh", "-c", _FLATTEN, "flatten", *await self._tool(scratch)])
+                ended = await commands.run(argv, env, _nowhere)
+                if not ended.ok:
+                    raise ImageFault(f"The image's layers could not be flattened: {_last_line(ended)}")
+                into.rename(flat)
+        return flat
+
+
+def source_of(config: ImageConfig) -> ImageSource:
+    """How an image that is here came to be, as its labels tell."""
+    if LABEL_KEY in config.labels:
+        return "built"
+    return "bootstrapped" if LABEL_BOOTSTRAPPED in config.labels else "local"
+
+
+def _last_line(ended: Finished) -> str:
+    tail = _NOISE.sub("", ended.tail)
+    lines = [line.strip() for line in tail.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
+    return (errors or lines or [f"exit status {ended.status}"])[-1][:600]
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    with contextlib.suppress(OSError):
+        target.hardlink_to(source.resolve())
+        return
+    shutil.copyfile(source, target)
+
+
+def _nowhere(_: str) -> None:
+    """For commands whose output nobody asked for."""

@@ -1,0 +1,197 @@
+"""Builds a task's environment once, whoever asks and however often, in this process and in others.
+
+Called by the resolver. The content of the environment names the image, so that the same environment in two tasks is one
+image and a changed one is another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from seatrial.errors import ImageFault
+from seatrial.sandboxes.image import (
+    LABEL_BASES,
+    LABEL_KEY,
+    LABEL_TASK,
+    BaseImage,
+    BuildPlan,
+    Image,
+    ImageRequest,
+    ImageStore,
+    LogSink,
+)
+from seatrial.sandboxes.images.bases import Fetcher
+from seatrial.sandboxes.images.buildlog import kept_log
+from seatrial.sandboxes.images.context import BuildContext, ContextEntry
+from seatrial.sandboxes.images.flights import Flights
+from seatrial.sandboxes.images.locks import UseRecords, any_lock, file_lock
+from seatrial.sandboxes.images.prune import Pruner
+from seatrial.sandboxes.images.references import familiar
+from seatrial.sandboxes.images.rewrite import TASK_DIR, Rewritten, rewrite
+from seatrial.sandboxes.images.stages import Recipe, native_architecture
+from seatrial.sandboxes.images.trust import Trust
+
+_RULES = "1"
+"""Changes whenever the same environment would be built differently by this code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One environment directory as it was when somebody asked for its image."""
+
+    context: BuildContext
+    entries: tuple[ContextEntry, ...]
+    key: str
+
+    @property
+    def reference(self) -> str:
+        return f"localhost/seatrial:{self.key[:32]}"
+
+
+class EnvironmentBuilder:
+    def __init__(
+        self,
+        store: ImageStore,
+        fetcher: Fetcher,
+        uses: UseRecords,
+        pruner: Pruner,
+        folder: Path,
+        trust: Trust | None = None,
+        *,
+        parallel: int | None = None,
+    ) -> None:
+        self._store = store
+        self._fetcher = fetcher
+        self._uses = uses
+        self._pruner = pruner
+        self._folder = folder
+        self._trust = trust
+        self._slots = [folder / "slots" / str(number) for number in range(parallel or os.cpu_count() or 1)]
+        self._flights: Flights[Image] = Flights()
+        self._keys: dict[str, tuple[object, str]] = {}
+
+    async def image(self, request: ImageRequest, log: LogSink) -> Image:
+        """The environment's image, from the store if it was built before."""
+        environment = await asyncio.to_thread(self._look_at, request)
+        found = await self._built_before(environment)
+        if found is not None:
+            return found
+        return await self._flights.join(environment.key, lambda sink: self._build_once(environment, request, sink), log)
+
+    def _look_at(self, request: ImageRequest) -> Environment:
+        """Files are read once: as long as their names, sizes and times stay, so does the key."""
+        context = BuildContext(request.environment_dir, request.dockerfile)
+        entries = context.entries()
+        facts = {
+            "rules": _RULES,
+            "architecture": native_architecture(),
+            "dockerfile": context.text,
+            "args": dict(sorted(request.build_args.items())),
+            "target": request.target,
+            "trust": self._trust.digest if self._trust else "",
+        }
+        stamp = (entries, json.dumps(facts))
+        remembered = self._keys.get(str(context.root))
+        if remembered is not None and remembered[0] == stamp:
+            return Environment(context, entries, remembered[1])
+        facts["context"] = context.digest(entries)
+        key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+        self._keys[str(context.root)] = (stamp, key)
+        return Environment(context, entries, key)
+
+    async def _built_before(self, environment: Environment) -> Image | None:
+        """The image, unless one of its bases was replaced by another since."""
+        image = await self._store.find(environment.reference)
+        if image is None:
+            return None
+        for base in image.bases:
+            current = await self._store.find(base.reference)
+            if current is not None and current.digest != base.digest:
+                return None
+        return image.model_copy(update={"source": "built", "build_log": self._log_path(environment)})
+
+    async def _build_once(self, environment: Environment, request: ImageRequest, log: LogSink) -> Image:
+        path = self._log_path(environment)
+        async with file_lock(self._folder / "locks" / f"{self._store.name}-{environment.key[:32]}"):
+            found = await self._built_before(environment)
+            if found is not None:  # another process was quicker
+                return found
+            async with any_lock(self._slots):
+                with kept_log(path, log) as sink:
+                    try:
+                        image = await self._build(environment, request, sink)
+                    except ImageFault as fault:
+                        sink(f"\n{fault}\n")
+                        raise ImageFault(
+                            f"Image of {request.task_name}: {fault}", fix=f"The build's log: {path}"
+                        ) from fault
+        return image.model_copy(update={"build_log": path})
+
+    async def _build(self, environment: Environment, request: ImageRequest, log: LogSink) -> Image:
+        await self._pruner.make_room()
+        recipe = Recipe.read(environment.context.text, request.build_args, request.target)
+        with ExitStack() as held:
+            bases = [await self._base(reference, log) for reference in recipe.bases()]
+            for base in bases:
+                held.enter_context(self._uses.hold(base.digest))
+            rewritten = rewrite(recipe, {base.reference: base.config for base in bases}, self._trust)
+            log("".join(f"Note: {note}\n" for note in rewritten.notes))
+            async with self._staged(environment, rewritten) as place:
+                plan = BuildPlan(
+                    reference=environment.reference,
+                    context_dir=place / "context",
+                    dockerfile=place / "Dockerfile",
+                    labels=_labels(environment, request, bases),
+                    timeout_sec=request.build_timeout_sec,
+                )
+                return await self._store.build(plan, log)
+
+    async def _base(self, reference: str, log: LogSink) -> Image:
+        name = hashlib.sha256(reference.encode()).hexdigest()[:32]
+        async with file_lock(self._folder / "locks" / f"{self._store.name}-base-{name}"):
+            found = await self._store.find(reference)
+            image = found or await self._fetcher.fetch(reference, log)
+        log(f"Base {familiar(reference)} ({image.source}) {image.digest}\n")
+        return image.model_copy(update={"reference": reference})
+
+    @asynccontextmanager
+    async def _staged(self, environment: Environment, rewritten: Rewritten) -> AsyncIterator[Path]:
+        parent = self._folder / "staging"
+        parent.mkdir(parents=True, exist_ok=True)
+        place = Path(tempfile.mkdtemp(prefix="build-", dir=parent))
+        try:
+            await asyncio.to_thread(_stage, environment, rewritten, place)
+            yield place
+        finally:
+            await asyncio.shield(asyncio.to_thread(shutil.rmtree, place, True))
+
+    def _log_path(self, environment: Environment) -> Path:
+        return self._folder / "logs" / f"{self._store.name}-{environment.key[:32]}.log"
+
+
+def _labels(environment: Environment, request: ImageRequest, bases: list[Image]) -> dict[str, str]:
+    told = [BaseImage(reference=base.reference, digest=base.digest, source=base.source).model_dump() for base in bases]
+    return {LABEL_KEY: environment.key, LABEL_TASK: request.task_name, LABEL_BASES: json.dumps(told)}
+
+
+def _stage(environment: Environment, rewritten: Rewritten, place: Path) -> None:
+    """A copy of the context with the generated files beside it and the Dockerfile outside of it."""
+    context = place / "context"
+    environment.context.copy(environment.entries, context / TASK_DIR if rewritten.apart else context)
+    for name, content in rewritten.files.items():
+        target = context / name
+        if name.endswith("/"):
+            target.mkdir(parents=True)
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(content)
+    (place / "Dockerfile").write_text(rewritten.text)

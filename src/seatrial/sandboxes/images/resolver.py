@@ -1,0 +1,108 @@
+"""Which image a trial gets: the order of the contract, for every sandbox.
+
+With ``docker_image``: the private copy that the operator's registry maps it to, then the image itself. Without it: the
+default registry's image of that task, then a build. What is here beats what would have to be pulled. A pinned image
+that cannot be had is never replaced by a build unless that was asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractContextManager
+
+from seatrial.errors import ImageFault
+from seatrial.sandboxes.image import Image, ImageRequest, ImageStore, LogSink
+from seatrial.sandboxes.images.bases import Fetcher
+from seatrial.sandboxes.images.builder import EnvironmentBuilder
+from seatrial.sandboxes.images.flights import Flights
+from seatrial.sandboxes.images.locks import UseRecords
+from seatrial.sandboxes.images.references import familiar, mapped, parse
+
+
+class ImageResolver:
+    """See ``ImageProvider``."""
+
+    def __init__(
+        self,
+        store: ImageStore,
+        fetcher: Fetcher,
+        builder: EnvironmentBuilder,
+        uses: UseRecords,
+        *,
+        docker_registry: str = "",
+        default_registry: str = "",
+        may_pull: bool = True,
+    ) -> None:
+        self._store = store
+        self._fetcher = fetcher
+        self._builder = builder
+        self._uses = uses
+        self._docker_registry = docker_registry
+        self._default_registry = default_registry
+        self._may_pull = may_pull
+        self._flights: Flights[Image] = Flights()
+
+    async def resolve(self, request: ImageRequest, log: LogSink | None = None) -> Image:
+        return await self._flights.join(request.model_dump_json(), lambda sink: self._resolve(request, sink), log)
+
+    def hold(self, image: Image) -> AbstractContextManager[None]:
+        return self._uses.hold(image.digest)
+
+    def candidates(self, request: ImageRequest) -> tuple[str, ...]:
+        """References that are looked for, best first and in full; ``push`` names images by the first of them."""
+        wanted = []
+        if request.docker_image:
+            if self._docker_registry:
+                wanted.append(mapped(self._docker_registry, request.task_name, request.docker_image))
+            wanted.append(request.docker_image)
+        elif self._default_registry:
+            wanted.append(mapped(self._default_registry, request.task_name))
+        return tuple(str(parse(name)) for name in wanted)
+
+    async def _resolve(self, request: ImageRequest, log: LogSink) -> Image:
+        while True:
+            image = await self._choose(request, log)
+            if self._uses.note(image.digest):
+                return image
+            await asyncio.sleep(0.1)  # it was being removed as we found it
+
+    async def _choose(self, request: ImageRequest, log: LogSink) -> Image:
+        if request.force_build:
+            built = await self._builder.image(request, log)
+            return built.model_copy(update={"source": "forced build"} if request.docker_image else {})
+        names = self.candidates(request)
+        found = await self._find_here(names)
+        if found is not None:
+            return found
+        if request.docker_image:
+            return await self._bring_pinned(names, log)
+        for name in names if self._may_pull else ():
+            try:
+                return await self._fetcher.pull(name, log)
+            except ImageFault as fault:
+                log(f"{fault} Building it from the Dockerfile.\n")
+        return await self._builder.image(request, log)
+
+    async def _find_here(self, names: tuple[str, ...]) -> Image | None:
+        for name in names:
+            found = await self._store.find(name)
+            if found is not None:
+                source = "bootstrapped" if found.source == "bootstrapped" else "local"
+                return found.model_copy(update={"source": source})
+        return None
+
+    async def _bring_pinned(self, names: tuple[str, ...], log: LogSink) -> Image:
+        if self._may_pull:
+            for name in names[:-1]:
+                try:
+                    return await self._fetcher.pull(name, log)
+                except ImageFault as fault:
+                    log(f"{fault} Trying {familiar(names[-1])}.\n")
+        try:
+            return await self._fetcher.fetch(names[-1], log)
+        except ImageFault as fault:
+            tried = f" (nor {', '.join(familiar(name) for name in names[:-1])})" if len(names) > 1 else ""
+            raise type(fault)(
+                f"{fault.message}{tried}",
+                fix=f"{fault.fix} Or ask for a build of the Dockerfile with --force-build.".strip(),
+            ) from fault

@@ -1,0 +1,143 @@
+"""Reads the files in which buildah keeps images. Starts no process, so that a trial finds its image in microseconds.
+
+The layout (``<driver>-images/images.json``, ``<driver>-layers/layers.json``) is containers/storage's; its files are
+replaced as a whole on every change, so their stamp tells whether what was read still holds.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from seatrial.sandboxes.image import ImageConfig
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
+OPTIONS_LIMIT = 3000
+"""Bytes that all layer paths may have together: a mount's options fit one page, and the sandbox needs some of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRecord:
+    id: str
+    manifest_digest: str
+    names: tuple[str, ...]
+    layer: str
+    created_at: datetime | None
+
+
+class StorageReader:
+    def __init__(self, root: Path, driver: str, options_limit: int = OPTIONS_LIMIT) -> None:
+        self._options_limit = options_limit
+        self._root = root
+        self._driver = driver
+        self._images_file = root / f"{driver}-images" / "images.json"
+        self._stamp: tuple[int, int, int] | None = None
+        self._records: dict[str, ImageRecord] = {}
+        self._by_name: dict[str, str] = {}
+        self._configs: dict[str, ImageConfig] = {}
+
+    def records(self) -> tuple[ImageRecord, ...]:
+        self._refresh()
+        return tuple(self._records.values())
+
+    def find(self, reference: str) -> ImageRecord | None:
+        """By name, by ``sha256:<id>``, or by ``name@<manifest digest>``."""
+        self._refresh()
+        image_id = self._by_name.get(reference, reference.removeprefix("sha256:"))
+        if found := self._records.get(image_id):
+            return found
+        _, at, digest = reference.partition("@")
+        return next((item for item in self._records.values() if item.manifest_digest == digest), None) if at else None
+
+    def config(self, image_id: str) -> ImageConfig:
+        if image_id not in self._configs:
+            path = self._images_file.parent / image_id / _file_name(f"sha256:{image_id}")
+            self._configs[image_id] = _config(json.loads(path.read_text()))
+        return self._configs[image_id]
+
+    def layer_chain(self, record: ImageRecord) -> tuple[str, ...]:
+        """Layer ids, topmost first."""
+        layers = self._layers()
+        chain, current = [], record.layer
+        while current:
+            chain.append(current)
+            current = str(layers[current].get("parent", ""))
+        return tuple(chain)
+
+    def directories(self, record: ImageRecord) -> tuple[Path, ...] | None:
+        """Lower directories of an overlay; ``None`` if there are more than a mount can name."""
+        chain = self.layer_chain(record)
+        if self._driver == "vfs":
+            return (self._root / "vfs" / "dir" / chain[0],) if chain else ()
+        found = tuple(self._root / "overlay" / layer / "diff" for layer in chain)
+        if sum(len(str(path)) + 1 for path in found) <= self._options_limit:
+            return found
+        short = tuple(self._root / "overlay" / "l" / self._link(layer) for layer in chain)
+        return short if sum(len(str(path)) + 1 for path in short) <= self._options_limit else None
+
+    def size(self, record: ImageRecord) -> int:
+        layers = self._layers()
+        return sum(int(layers[layer].get("diff-size", 0)) for layer in self.layer_chain(record))
+
+    def _link(self, layer: str) -> str:
+        return (self._root / "overlay" / layer / "link").read_text().strip()
+
+    def _layers(self) -> dict[str, dict[str, Any]]:
+        path = self._root / f"{self._driver}-layers" / "layers.json"
+        return {layer["id"]: layer for layer in _read_list(path)}
+
+    def _refresh(self) -> None:
+        try:
+            about = self._images_file.stat()
+        except FileNotFoundError:
+            self._stamp, self._records, self._by_name = None, {}, {}
+            return
+        stamp = (about.st_mtime_ns, about.st_size, about.st_ino)
+        if stamp == self._stamp:
+            return
+        records = [_record(item) for item in _read_list(self._images_file)]
+        self._records = {record.id: record for record in records}
+        self._by_name = {name: record.id for record in records for name in record.names}
+        self._stamp = stamp
+
+
+def _read_list(path: Path) -> list[dict[str, Any]]:
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return []
+    return list(json.loads(text)) if text else []
+
+
+def _record(item: dict[str, Any]) -> ImageRecord:
+    created = item.get("created")
+    return ImageRecord(
+        id=item["id"],
+        manifest_digest=item.get("digest", ""),
+        names=tuple(item.get("names") or ()),
+        layer=item.get("layer", ""),
+        created_at=datetime.fromisoformat(created) if created else None,
+    )
+
+
+def _config(document: dict[str, Any]) -> ImageConfig:
+    config = document.get("config") or {}
+    pairs = (entry.partition("=") for entry in config.get("Env") or ())
+    return ImageConfig(
+        env={name: value for name, _, value in pairs},
+        workdir=config.get("WorkingDir") or "/",
+        user=config.get("User") or "",
+        entrypoint=tuple(config.get("Entrypoint") or ()),
+        cmd=tuple(config.get("Cmd") or ()),
+        labels=dict(config.get("Labels") or {}),
+    )
+
+
+def _file_name(name: str) -> str:
+    """containers/storage writes names with unusual characters in base 64."""
+    return name if _PLAIN_NAME.fullmatch(name) else "=" + base64.b64encode(name.encode()).decode()

@@ -1,0 +1,122 @@
+"""How an act of a script is said to the agent that asked, and how a completion looks in OpenAI's API.
+
+terminus-2 wants commands as JSON (or XML) text and hears "complete" twice; mini-swe-agent wants tool calls and a
+sentence that ends the task. Which of them asked is seen from the conversation.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+from xml.sax.saxutils import escape
+
+from seatrial.testing.scripts import Act, View, text_of
+
+SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+"""The command by which mini-swe-agent knows that a task is complete."""
+_CHARS_PER_TOKEN = 4
+_PIECE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One answer of a model."""
+
+    id: str
+    model: str
+    text: str
+    command: str | None
+    """The command of a tool call, if the agent takes those."""
+    prompt_tokens: int
+    created: int
+
+    @property
+    def usage(self) -> dict[str, int]:
+        completion = max(len(self.text + (self.command or "")) // _CHARS_PER_TOKEN, 1)
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": completion,
+            "total_tokens": self.prompt_tokens + completion,
+        }
+
+    def whole(self) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": self.text}
+        if self.command is not None:
+            message["tool_calls"] = [self._tool_call()]
+        choice = {"index": 0, "message": message, "finish_reason": self._finish_reason, "logprobs": None}
+        return self._envelope("chat.completion", [choice]) | {"usage": self.usage}
+
+    async def pieces(self, *, with_usage: bool) -> AsyncIterator[dict[str, Any]]:
+        kind = "chat.completion.chunk"
+        yield self._envelope(kind, [_delta({"role": "assistant", "content": ""})])
+        for start in range(0, len(self.text), _PIECE):
+            yield self._envelope(kind, [_delta({"content": self.text[start : start + _PIECE]})])
+        if self.command is not None:
+            yield self._envelope(kind, [_delta({"tool_calls": [{"index": 0, **self._tool_call()}]})])
+        yield self._envelope(kind, [_delta({}, self._finish_reason)])
+        if with_usage:
+            yield self._envelope(kind, []) | {"usage": self.usage}
+
+    @property
+    def _finish_reason(self) -> str:
+        return "stop" if self.command is None else "tool_calls"
+
+    def _tool_call(self) -> dict[str, Any]:
+        arguments = json.dumps({"command": self.command})
+        return {"id": f"call-{self.id}", "type": "function", "function": {"name": "bash", "arguments": arguments}}
+
+    def _envelope(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
+
+
+def complete(view: View, act: Act, model: str, number: int) -> Completion:
+    """The act in the words of the agent that holds this conversation."""
+    command = None
+    if view.tools:
+        text, command = act.why, _shell_command(act)
+    elif "<keystrokes" in view.instruction and '"keystrokes"' not in view.instruction:
+        text = _terminus_xml(act)
+    else:
+        text = _terminus_json(act)
+    prompt = sum(len(text_of(message)) for message in view.messages) // _CHARS_PER_TOKEN
+    return Completion(
+        id=f"scripted-{number}",
+        model=model,
+        text=text,
+        command=command,
+        prompt_tokens=max(prompt, 1),
+        created=int(time.time()),
+    )
+
+
+def _terminus_json(act: Act) -> str:
+    commands = [{"keystrokes": f"{line}\n", "duration": act.wait} for line in act.commands]
+    if not commands and not act.done:
+        commands = [{"keystrokes": "", "duration": act.wait}]
+    plan = "Mark the task as complete." if act.done else "Type the commands and look at the screen."
+    content = {"analysis": act.why, "plan": plan, "commands": commands, "task_complete": act.done}
+    return json.dumps(content, indent=2)
+
+
+def _terminus_xml(act: Act) -> str:
+    keys = "\n".join(f'<keystrokes duration="{act.wait}">{escape(line)}\n</keystrokes>' for line in act.commands) or (
+        "" if act.done else f'<keystrokes duration="{act.wait}"></keystrokes>'
+    )
+    done = "\n<task_complete>true</task_complete>" if act.done else ""
+    return (
+        f"<response>\n<analysis>{escape(act.why)}</analysis>\n<plan>Go on.</plan>\n"
+        f"<commands>\n{keys}\n</commands>{done}\n</response>"
+    )
+
+
+def _shell_command(act: Act) -> str:
+    if act.done:
+        return SUBMIT
+    return "\n".join(act.commands) or f"sleep {act.wait}"
+
+
+def _delta(content: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+    return {"index": 0, "delta": content, "finish_reason": finish_reason}

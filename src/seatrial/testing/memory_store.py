@@ -1,0 +1,360 @@
+"""The store in memory: the ports' behaviour in its plainest form, for tests of everything above the store.
+
+Passes the same contract suite as the SQL store. It never waits, so nothing can come between the steps of a method.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Self
+
+from seatrial.domain import chronicle
+from seatrial.domain.event import Event, NewEvent
+from seatrial.domain.job import Job, JobCounts, JobSpec
+from seatrial.domain.result import Attempt, Result
+from seatrial.domain.task import Dataset, Task
+from seatrial.domain.trial import (
+    CancelAsked,
+    Claimed,
+    Ended,
+    GivenBack,
+    LeaseRenewed,
+    NewTrial,
+    Retried,
+    Trial,
+    TrialEvent,
+    TrialState,
+    TryAgain,
+    transition,
+)
+from seatrial.errors import Conflict, NotFound
+from seatrial.ports.store import (
+    Heartbeat,
+    Page,
+    PhaseEntry,
+    RenewalReport,
+    TrialFilter,
+    TrialRow,
+    TrialSummary,
+    WorkerRow,
+)
+
+
+class MemoryTasks:
+    """Tasks and datasets."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, tuple[Task, datetime]] = {}
+        self._datasets: dict[str, Dataset] = {}
+
+    async def save_task(self, task: Task, now: datetime) -> None:
+        kept, _ = self._tasks.get(task.digest, (task, now))
+        self._tasks[task.digest] = (kept, now)
+
+    async def task(self, digest: str) -> Task:
+        if digest not in self._tasks:
+            raise NotFound(f"There is no task {digest}.")
+        return self._tasks[digest][0]
+
+    async def find_tasks(self, name: str | None = None, limit: int = 1000) -> list[Task]:
+        found = [(task, used) for task, used in self._tasks.values() if name in (None, task.name)]
+        found.sort(key=lambda pair: (-pair[1].timestamp(), pair[0].name, pair[0].digest))
+        return [task for task, _ in found[:limit]]
+
+    async def save_dataset(self, dataset: Dataset, now: datetime) -> Dataset:
+        kept = dataset.model_copy(update={"created_at": dataset.created_at or now})
+        there = self._datasets.setdefault(kept.id, kept)
+        if there.model_copy(update={"created_at": kept.created_at}) != kept:
+            raise Conflict(f"Dataset {dataset.id} exists with other content.")
+        return there
+
+    async def dataset(self, name: str, version: str | None = None) -> Dataset:
+        for dataset in reversed(self._datasets.values()):
+            if dataset.name == name and version in (None, dataset.version):
+                return dataset
+        raise NotFound(f"There is no dataset {name}.")
+
+    async def datasets(self) -> list[Dataset]:
+        return list(reversed(self._datasets.values()))
+
+
+class MemoryEvents:
+    """The event log, and the jobs that it tells of."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[int, Job] = {}
+        self._events: list[Event] = []
+        self._last_seq = 0
+
+    async def append(self, events: Sequence[NewEvent], now: datetime) -> None:
+        if any(event.job_id not in self._jobs for event in events):
+            raise NotFound("An event tells of a job that does not exist.")
+        for event in events:
+            self._tell(event, now)
+
+    async def events(
+        self, after: int = 0, job_id: int | None = None, trial_id: int | None = None, limit: int = 500
+    ) -> list[Event]:
+        wanted = (
+            event
+            for event in self._events
+            if event.seq > after and job_id in (None, event.job_id) and trial_id in (None, event.trial_id)
+        )
+        return list(wanted)[:limit]
+
+    def _tell(self, event: NewEvent, now: datetime) -> None:
+        self._last_seq += 1
+        self._events.append(Event(seq=self._last_seq, at=now, **event.model_dump(mode="json")))
+
+
+class MemoryWorkers:
+    def __init__(self) -> None:
+        self._workers: dict[str, WorkerRow] = {}
+
+    async def beat(self, heartbeat: Heartbeat, now: datetime) -> None:
+        self._workers[heartbeat.worker] = WorkerRow(seen_at=now, **heartbeat.model_dump())
+
+    async def workers(self, seen_since: datetime | None = None) -> list[WorkerRow]:
+        rows = sorted(self._workers.values(), key=lambda row: row.worker)
+        return [row for row in rows if seen_since is None or row.seen_at >= seen_since]
+
+    async def forget_worker(self, worker: str) -> None:
+        self._workers.pop(worker, None)
+
+
+class MemoryTrials(MemoryEvents):
+    """Jobs and trials; every change goes through ``transition``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._trials: dict[int, Trial] = {}
+        self._attempts: dict[int, list[Attempt]] = {}
+        self._served_last = 0
+        self._last_job = 0
+        self._last_trial = 0
+
+    async def create_job(self, spec: JobSpec, trials: Sequence[NewTrial], now: datetime) -> Job:
+        self._last_job += 1
+        job = Job(id=self._last_job, spec=spec, created_at=now)
+        self._jobs[job.id] = job
+        for planned in trials:
+            self._last_trial += 1
+            trial = Trial(id=self._last_trial, job_id=job.id, created_at=now, **dict(planned))
+            self._trials[trial.id] = trial
+            self._attempts[trial.id] = []
+        self._tell(chronicle.job_created(job, len(trials)), now)
+        self._end_job_if_done(job.id, now)
+        return self._jobs[job.id]
+
+    async def job(self, job_id: int) -> Job:
+        if job_id not in self._jobs:
+            raise NotFound(f"There is no job {job_id}.")
+        return self._jobs[job_id]
+
+    async def jobs(self, page: Page) -> list[Job]:
+        newest_first = reversed(self._jobs.values())
+        return [job for job in newest_first if page.before is None or job.id < page.before][: page.limit]
+
+    async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
+        return {job_id: self._count(job_id) for job_id in job_ids}
+
+    async def cancel_job(self, job_id: int, now: datetime) -> int:
+        job = await self.job(job_id)
+        asked = [
+            trial
+            for trial in self._of_job(job_id)
+            if trial.state is not TrialState.ENDED and not trial.cancel_requested
+        ]
+        if not asked:
+            return 0
+        self._jobs[job_id] = job.model_copy(update={"cancelled_at": job.cancelled_at or now})
+        self._tell(chronicle.job_cancelled(job_id, len(asked)), now)
+        for trial in asked:
+            after = self._change(trial, CancelAsked(), now)
+            if after.state is TrialState.ENDED:
+                self._tell(chronicle.attempt_closed(after, None), now)
+        self._end_job_if_done(job_id, now)
+        return len(asked)
+
+    async def retry_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
+        trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
+        ended = [trial for trial in trials if trial.state is TrialState.ENDED]
+        for trial in ended:
+            self._tell(chronicle.trial_retried(self._change(trial, Retried(), now)), now)
+            job = self._jobs[trial.job_id]
+            self._jobs[job.id] = job.model_copy(update={"cancelled_at": None, "ended_at": None})
+        return len(ended)
+
+    async def delete_job(self, job_id: int) -> None:
+        if (await self.job(job_id)).ended_at is None:
+            raise Conflict(f"Job {job_id} has trials left to do.")
+        for trial in list(self._of_job(job_id)):
+            del self._trials[trial.id], self._attempts[trial.id]
+        self._events = [event for event in self._events if event.job_id != job_id]
+        del self._jobs[job_id]
+
+    async def claim(
+        self, worker: str, lease: timedelta, limit: int, now: datetime, job_id: int | None = None
+    ) -> list[Trial]:
+        claimed: list[Trial] = []
+        waiting = {job.id: self._ready(job, now) for job in self._by_turns() if job_id in (None, job.id)}
+        while len(claimed) < limit and any(waiting.values()):
+            for line in waiting.values():
+                if line and len(claimed) < limit:
+                    trial = self._change(line.pop(0), Claimed(worker=worker, lease=lease), now)
+                    self._attempts[trial.id].append(
+                        Attempt(trial_id=trial.id, number=trial.attempt, worker=worker, started_at=now)
+                    )
+                    claimed.append(trial)
+        for trial in claimed:
+            self._tell(chronicle.trial_claimed(trial), now)
+        if claimed and job_id is None:
+            self._served_last = claimed[-1].job_id
+        return claimed
+
+    async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
+        kept = [trial for trial in self._current(held) if trial.worker == worker]
+        for trial in kept:
+            self._change(trial, LeaseRenewed(attempt=trial.attempt, lease=lease), now)
+        lost = frozenset(held) - {trial.id for trial in kept}
+        return RenewalReport(lost=lost, cancel=frozenset(trial.id for trial in kept if trial.cancel_requested))
+
+    async def enter_phases(self, entries: Sequence[PhaseEntry]) -> None:
+        for entry in entries:
+            for trial in self._current({entry.trial_id: entry.attempt}):
+                self._trials[trial.id] = trial.model_copy(update={"phase": entry.phase})
+                fact = chronicle.phase_entered(entry.job_id, trial.id, entry.attempt, entry.phase, entry.step)
+                self._tell(fact, entry.at)
+
+    async def finish(self, trial_id: int, attempt: int, result: Result, now: datetime) -> Trial:
+        event = Ended(attempt=attempt, outcome=result.outcome, cause=result.cause)
+        return self._close(trial_id, event, result, now)
+
+    async def try_again(self, trial_id: int, attempt: int, result: Result, delay: timedelta, now: datetime) -> Trial:
+        return self._close(trial_id, TryAgain(attempt=attempt, delay=delay), result, now)
+
+    async def give_back(self, trial_id: int, attempt: int, now: datetime) -> Trial:
+        return self._close(trial_id, GivenBack(attempt=attempt), None, now)
+
+    async def expired(self, now: datetime, limit: int = 100) -> list[Trial]:
+        late = [
+            (trial.lease_until, trial.id)
+            for trial in self._trials.values()
+            if trial.lease_until is not None and trial.lease_until < now
+        ]
+        return [self._trials[trial_id] for _, trial_id in sorted(late)[:limit]]
+
+    async def trial(self, trial_id: int) -> TrialRow:
+        return TrialRow(trial=self._trial(trial_id), result=self._last_result(trial_id))
+
+    async def trials(self, chosen: TrialFilter) -> AsyncIterator[TrialRow]:
+        for trial in self._chosen(chosen):
+            yield TrialRow(trial=trial, result=self._last_result(trial.id))
+
+    async def summaries(self, chosen: TrialFilter, page: Page) -> list[TrialSummary]:
+        newest_first = reversed(self._chosen(chosen))
+        rows = [trial for trial in newest_first if page.before is None or trial.id < page.before][: page.limit]
+        return [_summary(trial, self._last_result(trial.id)) for trial in rows]
+
+    async def attempts(self, trial_id: int) -> list[Attempt]:
+        self._trial(trial_id)
+        return list(self._attempts[trial_id])
+
+    def _trial(self, trial_id: int) -> Trial:
+        if trial_id not in self._trials:
+            raise NotFound(f"There is no trial {trial_id}.")
+        return self._trials[trial_id]
+
+    def _change(self, trial: Trial, event: TrialEvent, now: datetime) -> Trial:
+        self._trials[trial.id] = transition(trial, event, now)
+        return self._trials[trial.id]
+
+    def _close(self, trial_id: int, event: TrialEvent, result: Result | None, now: datetime) -> Trial:
+        after = self._change(self._trial(trial_id), event, now)
+        attempt = self._attempts[trial_id][-1]
+        self._attempts[trial_id][-1] = attempt.model_copy(update={"ended_at": now, "result": result})
+        self._tell(chronicle.attempt_closed(after, result), now)
+        if after.state is TrialState.ENDED:
+            self._end_job_if_done(after.job_id, now)
+        return after
+
+    def _end_job_if_done(self, job_id: int, now: datetime) -> None:
+        job = self._jobs[job_id]
+        if job.ended_at is None and all(trial.state is TrialState.ENDED for trial in self._of_job(job_id)):
+            self._jobs[job_id] = job.model_copy(update={"ended_at": now})
+            self._tell(chronicle.job_ended(job_id), now)
+
+    def _by_turns(self) -> list[Job]:
+        """Open jobs; the one after the job that was served last comes first."""
+        return sorted(self._jobs.values(), key=lambda job: (job.id <= self._served_last, job.id))
+
+    def _ready(self, job: Job, now: datetime) -> list[Trial]:
+        trials = list(self._of_job(job.id))
+        ready = [t for t in trials if t.state is TrialState.QUEUED and (t.not_before is None or t.not_before <= now)]
+        if job.spec.concurrency is None:
+            return ready
+        running = sum(trial.state is TrialState.RUNNING for trial in trials)
+        return ready[: max(job.spec.concurrency - running, 0)]
+
+    def _current(self, held: dict[int, int]) -> list[Trial]:
+        found = (self._trials.get(trial_id) for trial_id in held)
+        return [t for t in found if t and t.state is TrialState.RUNNING and t.attempt == held[t.id]]
+
+    def _of_job(self, job_id: int) -> Iterable[Trial]:
+        return (trial for trial in self._trials.values() if trial.job_id == job_id)
+
+    def _chosen(self, chosen: TrialFilter) -> list[Trial]:
+        return [
+            trial
+            for trial in self._trials.values()
+            if chosen.job_id in (None, trial.job_id)
+            and chosen.task in (None, trial.task.name)
+            and (not chosen.states or trial.state in chosen.states)
+            and (not chosen.outcomes or trial.outcome in chosen.outcomes)
+        ]
+
+    def _last_result(self, trial_id: int) -> Result | None:
+        results = [attempt.result for attempt in self._attempts[trial_id] if attempt.result is not None]
+        return results[-1] if results else None
+
+    def _count(self, job_id: int) -> JobCounts:
+        tally: dict[str, int] = {}
+        for trial in self._of_job(job_id):
+            key = trial.outcome if trial.outcome is not None else trial.state
+            tally[key] = tally.get(key, 0) + 1
+        return JobCounts(**tally)
+
+
+class MemoryStore(MemoryTasks, MemoryTrials, MemoryWorkers):
+    """All ports of the store; gone with the process."""
+
+    def __init__(self) -> None:
+        MemoryTasks.__init__(self)
+        MemoryTrials.__init__(self)
+        MemoryWorkers.__init__(self)
+        self._install_id = secrets.token_hex(8)
+
+    async def install_id(self) -> str:
+        return self._install_id
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        pass
+
+
+def _summary(trial: Trial, result: Result | None) -> TrialSummary:
+    if result is None:
+        return TrialSummary(trial=trial)
+    return TrialSummary(
+        trial=trial,
+        reward=result.reward,
+        marks=result.marks,
+        seconds=result.seconds,
+        input_tokens=result.usage.input_tokens,
+        output_tokens=result.usage.output_tokens,
+        cost_usd=result.usage.cost_usd,
+    )

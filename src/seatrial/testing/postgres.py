@@ -1,0 +1,143 @@
+"""A private PostgreSQL server in a temporary directory, for tests. Needs the server's programs on this machine.
+
+It listens on a Unix socket only, dies with the process that started it, and does not flush to disk: it is as fast as
+a fake and as strict as the real thing, because it is.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import asyncpg
+
+from seatrial.errors import SetupProblem
+
+_START_SEC = 30.0
+
+
+class PostgresServer:
+    """``with PostgresServer() as server``; then ``await server.create_database("one")`` gives a URL."""
+
+    def __init__(self) -> None:
+        self._programs = _find_programs()
+        self._user = _unprivileged_user()
+        self.directory = Path(tempfile.mkdtemp(prefix="seatrial-pg-"))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            if self._user is not None:
+                os.chown(self.directory, self._user.pw_uid, self._user.pw_gid)
+            self._initialise()
+            self.start()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def start(self) -> None:
+        options = {
+            "listen_addresses": "",
+            "unix_socket_directories": str(self.directory),
+            "fsync": "off",
+            "max_connections": "200",
+            "shared_buffers": "16MB",
+            "max_wal_size": "256MB",
+            "autovacuum": "off",
+        }
+        flags = [flag for name, value in options.items() for flag in ("-c", f"{name}={value}")]
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._as_user(), self._programs / "postgres", "-D", self.directory / "data", *flags],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                cwd=self.directory,
+            )
+        self._wait_until_ready()
+
+    def stop(self) -> None:
+        """Connections are cut, transactions rolled back, data kept."""
+        self._end(signal.SIGINT)
+
+    def stop_hard(self) -> None:
+        """As a crash would: no goodbye and no checkpoint; the next start recovers from the log."""
+        self._end(signal.SIGQUIT)
+
+    def url(self, database: str) -> str:
+        return f"postgresql+asyncpg://postgres@/{database}?host={self.directory}"
+
+    async def create_database(self, name: str, template: str = "template1") -> str:
+        connection = await asyncpg.connect(host=str(self.directory), user="postgres", database="postgres")
+        try:
+            await connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        finally:
+            await connection.close()
+        return self.url(name)
+
+    async def drop_database(self, name: str) -> None:
+        connection = await asyncpg.connect(host=str(self.directory), user="postgres", database="postgres")
+        try:
+            await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        finally:
+            await connection.close()
+
+    def _initialise(self) -> None:
+        flags = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"]
+        command = [*self._as_user(), self._programs / "initdb", "-D", self.directory / "data", *flags]
+        subprocess.run(command, check=True, cwd=self.directory, capture_output=True)
+
+    def _as_user(self) -> list[str | Path]:
+        """The server refuses to run as root, and must not outlive us."""
+        command: list[str | Path] = ["setpriv", "--pdeathsig=INT"]
+        if self._user is not None:
+            command += [f"--reuid={self._user.pw_uid}", f"--regid={self._user.pw_gid}", "--clear-groups"]
+        return command
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + _START_SEC
+        probe = [self._programs / "pg_isready", "-q", "-h", self.directory]
+        while subprocess.run(probe, check=False, cwd=self.directory).returncode != 0:
+            ended = self._process is None or self._process.poll() is not None
+            if ended or time.monotonic() > deadline:
+                raise SetupProblem(f"PostgreSQL did not start:\n{(self.directory / 'log').read_text()[-2000:]}")
+            time.sleep(0.05)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(_START_SEC)
+        self._process = None
+
+
+def _find_programs() -> Path:
+    """Debian keeps them per version and off the PATH."""
+    found = shutil.which("initdb")
+    candidates = [Path(found).resolve().parent] if found else []
+    candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: path.parent.name, reverse=True)
+    for directory in candidates:
+        if all((directory / program).exists() for program in ("initdb", "postgres", "pg_isready")):
+            return directory
+    raise SetupProblem("There is no PostgreSQL server on this machine.", fix="apt-get install postgresql")
+
+
+def _unprivileged_user() -> pwd.struct_passwd | None:
+    if os.geteuid() != 0:
+        return None
+    names = {entry.pw_name: entry for entry in pwd.getpwall()}
+    return names.get("postgres") or names["nobody"]

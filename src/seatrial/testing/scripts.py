@@ -1,0 +1,127 @@
+"""Scripts that play a model: each looks at what the agent sent and decides what to do next.
+
+A script is a function from a ``View`` of the conversation to an ``Act``. It keeps no state of its own: everything it
+knows it reads from the messages, as a model would, so one script serves any number of conversations at once. What it
+types next depends on the screen that came back; without a real terminal behind it, it gets nowhere.
+
+``SCRIPTS`` are the ones users can name: ``seatrial run … -m scripted/<name>``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from seatrial.testing.faults import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What a script does in one turn. The server puts it into the words of the agent that asked."""
+
+    why: str
+    commands: tuple[str, ...] = ()
+    """Lines to type, in order. None means: look again after ``wait``."""
+    wait: float = 0.3
+    """Seconds to give each command before the screen is looked at."""
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A conversation as the model sees it."""
+
+    messages: tuple[Mapping[str, Any], ...]
+    tools: bool = False
+    """The agent takes commands as tool calls rather than as text."""
+
+    @property
+    def instruction(self) -> str:
+        """The first thing the user said: the agent's own prompt with the task's instruction in it."""
+        return next((text_of(message) for message in self.messages if message.get("role") == "user"), "")
+
+    @property
+    def screen(self) -> str:
+        """What came back last."""
+        last = self.messages[-1] if self.messages else {}
+        return text_of(last) if last.get("role") != "assistant" else ""
+
+    @property
+    def turns(self) -> int:
+        """How often the model has spoken."""
+        return sum(message.get("role") == "assistant" for message in self.messages)
+
+    @property
+    def asked_to_confirm(self) -> bool:
+        """terminus-2 wants to hear twice that the task is complete."""
+        return "Are you sure you want to mark the task as complete" in self.screen
+
+    def has_typed(self, text: str) -> bool:
+        quoted = json.dumps(text)[1:-1]
+        for message in self.messages:
+            if message.get("role") == "assistant":
+                said = text_of(message) + json.dumps(message.get("tool_calls") or "")
+                if text in said or quoted in said or json.dumps(quoted)[1:-1] in said:
+                    return True
+        return False
+
+
+Script = Callable[[View], Act | Fault]
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """A message's text, whether it came as a string or in parts."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return str(content or "")
+
+
+def solve_read_the_screen(view: View) -> Act:
+    """Solves the sample ``read-the-screen``: types back each code that the screen shows."""
+    screen = view.screen
+    if view.asked_to_confirm or "ALL CODES ACCEPTED" in screen:
+        return Act("Every code was accepted.", done=True)
+    codes = re.findall(r"Code \d of 3: (\d{6})", screen)
+    if codes and not view.has_typed(f"/app/reply.sh {codes[-1]}"):
+        return Act(f"The screen shows the code {codes[-1]}.", (f"/app/reply.sh {codes[-1]}",))
+    if "Run /app/challenge.sh" in screen or not (codes or view.has_typed("/app/challenge.sh")):
+        return Act("There is no code yet, so the challenge has to be started.", ("/app/challenge.sh",))
+    return Act("The answer is not on the screen yet.", wait=0.5)
+
+
+def shell(view: View) -> Act:
+    """Types the commands of the instruction's first fenced block, waits until they ended, and is done."""
+    block = re.search(r"^```(?:sh|bash|console)?\n(.*?)^```", view.instruction, re.DOTALL | re.MULTILINE)
+    if block is None:
+        return Act("The instruction has no commands in a fenced block.", done=True)
+    if view.asked_to_confirm or "finished-42" in view.screen:
+        return Act("The commands have run.", done=True)
+    end = "echo finished-$((6 * 7))"  # the screen shows the sum only once the shell has got there
+    if view.has_typed(end):
+        return Act("The commands are still running.", wait=1.0)
+    commands = [line for line in block[1].splitlines() if line.strip()]
+    if view.tools:
+        return Act("Running the commands of the instruction.", ("\n".join([*commands, end]),))
+    return Act("Running the commands of the instruction.", (*commands, end), wait=0.1)
+
+
+def give_up(view: View) -> Act:
+    """Says that the task is complete without having done anything."""
+    return Act("There is nothing I want to do.", done=True)
+
+
+def outage(view: View) -> Fault:
+    """A model whose service is down: every call ends in HTTP 503."""
+    return Fault(kind="server_error", status=503)
+
+
+SCRIPTS: Mapping[str, Script] = {
+    "solve-read-the-screen": solve_read_the_screen,
+    "shell": shell,
+    "give-up": give_up,
+    "outage": outage,
+}

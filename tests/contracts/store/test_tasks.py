@@ -1,0 +1,61 @@
+"""Tasks and datasets are kept by content and by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from seatrial.domain.task import Dataset, TaskRef
+from seatrial.errors import Conflict, NotFound
+from seatrial.ports.store import Store
+from tests.contracts.store.samples import MINUTE, NOON, a_task
+
+
+async def test_a_saved_task_comes_back_as_it_was(store: Store) -> None:
+    task = a_task()
+    await store.save_task(task, NOON)
+    assert await store.task(task.digest) == task
+
+
+async def test_an_unknown_task_is_not_found(store: Store) -> None:
+    with pytest.raises(NotFound):
+        await store.task("sha256:nothing")
+
+
+async def test_tasks_are_found_by_name_and_the_one_saved_last_comes_first(store: Store) -> None:
+    old, new, other = a_task(content="a"), a_task(content="b"), a_task(name="other", content="c")
+    for minutes, task in enumerate((old, new, other)):
+        await store.save_task(task, NOON + minutes * MINUTE)
+    assert await store.find_tasks("hello") == [new, old]
+    assert await store.find_tasks() == [other, new, old]
+    assert await store.find_tasks(limit=1) == [other]
+    await store.save_task(old, NOON + 9 * MINUTE)
+    assert await store.find_tasks("hello") == [old, new]
+
+
+async def test_saving_the_same_digest_again_keeps_what_was_there(store: Store) -> None:
+    task = a_task()
+    await store.save_task(task, NOON)
+    await store.save_task(task.model_copy(update={"description": "changed"}), NOON + MINUTE)
+    assert await store.task(task.digest) == task
+
+
+async def test_a_dataset_is_written_once(store: Store) -> None:
+    refs = (TaskRef(name="hello", digest="sha256:1"),)
+    saved = await store.save_dataset(Dataset(name="small", version="1", tasks=refs), NOON)
+    assert saved.created_at == NOON
+    again = await store.save_dataset(Dataset(name="small", version="1", tasks=refs), NOON + MINUTE)
+    assert again == saved
+    with pytest.raises(Conflict):
+        await store.save_dataset(Dataset(name="small", version="1", tasks=()), NOON)
+    assert await store.dataset("small", "1") == saved
+
+
+async def test_a_dataset_without_a_version_is_the_one_saved_last(store: Store) -> None:
+    for version in ("2", "10", "1"):
+        await store.save_dataset(Dataset(name="small", version=version), NOON)
+    assert (await store.dataset("small")).version == "1"
+    assert [dataset.version for dataset in await store.datasets()] == ["1", "10", "2"]
+    with pytest.raises(NotFound):
+        await store.dataset("small", "3")
+    with pytest.raises(NotFound):
+        await store.dataset("large")

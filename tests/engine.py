@@ -1,0 +1,175 @@
+"""A container engine for the tests: one that answers already, or one started here and stopped by its process id.
+
+However many processes a test run has (pytest-xdist), one engine serves all of them: the first to come starts it, the
+last to leave stops it. The ``container_engine`` fixture of the sandbox suite and the fault tests use this.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+INSTALL = "Run: scripts/install-engine.sh"
+_START_SEC = 90.0
+_STOP_SEC = 30.0
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where an engine listens, and its process if it is ours to stop."""
+
+    host: str
+    pid: int | None = None
+    directory: Path | None = None
+
+    @property
+    def socket_path(self) -> str:
+        return self.host.removeprefix("unix://")
+
+
+def answers(host: str) -> bool:
+    """Whether something on that socket speaks the Engine API."""
+    if not host.startswith("unix://"):
+        return bool(host)
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(2)
+            connection.connect(host.removeprefix("unix://"))
+            connection.sendall(b"GET /_ping HTTP/1.0\r\nHost: engine\r\n\r\n")
+            return b" 200 " in connection.recv(256).split(b"\r\n", 1)[0]
+    except OSError:
+        return False
+
+
+def existing_engine() -> Engine | None:
+    for host in (os.environ.get("DOCKER_HOST", ""), "unix:///var/run/docker.sock"):
+        if host and answers(host):
+            return Engine(host)
+    return None
+
+
+def start_engine(directory: Path, *, bridge: bool = True) -> Engine:
+    """Starts ``dockerd`` with everything it writes below ``directory``."""
+    program = shutil.which("dockerd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if program is None:
+        raise RuntimeError(f"dockerd is not installed. {INSTALL}")
+    if os.geteuid() != 0:
+        raise RuntimeError("Starting a container engine needs root.")
+    directory.mkdir(parents=True, exist_ok=True)
+    # An engine that finds forwarding off switches it on and then drops what others forward: not on our account.
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+    host = f"unix://{directory}/engine.sock"
+    with (directory / "engine.log").open("ab") as log:
+        process = subprocess.Popen(
+            [
+                program,
+                f"--data-root={directory}/data",
+                f"--exec-root={directory}/run",
+                f"--pidfile={directory}/engine.pid",
+                f"--host={host}",
+                *(() if bridge else ("--bridge=none",)),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    deadline = time.monotonic() + _START_SEC
+    while not answers(host):
+        if process.poll() is not None or time.monotonic() > deadline:
+            tail = (directory / "engine.log").read_text(errors="replace")[-2000:]
+            raise RuntimeError(f"dockerd did not start:\n{tail}")
+        time.sleep(0.1)
+    return Engine(host, process.pid, directory)
+
+
+def kill_engine(engine: Engine) -> None:
+    """Ends the engine as a crash would; its containers keep running."""
+    assert engine.pid is not None
+    os.kill(engine.pid, signal.SIGKILL)
+    _wait_for_end(engine.pid)
+    assert engine.directory is not None
+    (engine.directory / "engine.pid").unlink(missing_ok=True)
+
+
+def stop_engine(engine: Engine) -> None:
+    """Ends an engine that ``start_engine`` gave, with its containers and its data."""
+    assert engine.pid is not None and engine.directory is not None
+    if answers(engine.host):
+        _docker(engine, "container", "prune", "--force")
+        running = _docker(engine, "ps", "--all", "--quiet").split()
+        if running:
+            _docker(engine, "rm", "--force", "--volumes", *running)
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.kill(engine.pid, sign)
+        except ProcessLookupError:
+            break
+        if _wait_for_end(engine.pid):
+            break
+    shutil.rmtree(engine.directory, ignore_errors=True)
+
+
+@contextmanager
+def shared_engine(directory: Path) -> Iterator[Engine]:
+    """The engine of a whole test run; ``directory`` is the same for all of its processes."""
+    found = existing_engine()
+    if found is not None:
+        yield found
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    state = directory / "users.json"
+    with _locked(directory):
+        record = json.loads(state.read_text()) if state.exists() else None
+        if record is None:
+            started = start_engine(directory / "engine")
+            record = {"pid": started.pid, "host": started.host, "users": 0}
+        record["users"] += 1
+        state.write_text(json.dumps(record))
+    engine = Engine(record["host"], record["pid"], directory / "engine")
+    try:
+        yield engine
+    finally:
+        with _locked(directory):
+            record = json.loads(state.read_text())
+            record["users"] -= 1
+            state.write_text(json.dumps(record))
+            if record["users"] == 0:
+                stop_engine(engine)
+                state.unlink()
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _wait_for_end(pid: int) -> bool:
+    deadline = time.monotonic() + _STOP_SEC
+    while time.monotonic() < deadline:
+        try:
+            if os.waitpid(pid, os.WNOHANG)[0] == pid:
+                return True
+        except ChildProcessError:
+            # Another process of the test run started it, so it is not ours to wait for.
+            if not Path(f"/proc/{pid}").exists():
+                return True
+        time.sleep(0.05)
+    return False
+
+
+def _docker(engine: Engine, *arguments: str) -> str:
+    done = subprocess.run(["docker", "--host", engine.host, *arguments], capture_output=True, text=True, check=False)
+    return done.stdout

@@ -1,0 +1,104 @@
+"""What runs once per trial must not grow with the trials that have ended: no statement may walk through a table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from seatrial.adapters.store_sql.database import database_at
+from seatrial.adapters.store_sql.store import SqlStore
+from seatrial.domain.job import JobSpec, plan
+from seatrial.domain.trial import Outcome, Phase
+from seatrial.ports.store import Page, PhaseEntry, Store, TrialFilter
+from tests.contracts.store.samples import MINUTE, NOON, a_spec, faulty, passed, submit
+
+WALKS = ("SCAN trials", "SCAN attempts", "SCAN events")
+
+
+@contextmanager
+def statements() -> Iterator[list[tuple[str, Any]]]:
+    """Everything that is executed meanwhile."""
+    seen: list[tuple[str, Any]] = []
+
+    def note(_: Any, __: Any, statement: str, parameters: Any, ___: Any, many: bool) -> None:
+        seen.append((statement, parameters[0] if many else parameters))
+
+    sa.event.listen(Engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        sa.event.remove(Engine, "before_cursor_execute", note)
+
+
+async def plans(url: str, seen: list[tuple[str, Any]]) -> dict[str, list[str]]:
+    database = database_at(url)
+    await database.open()
+
+    def explain(connection: Connection) -> dict[str, list[str]]:
+        return {
+            statement: [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
+            for statement, parameters in seen
+            if statement.split()[0] in ("SELECT", "UPDATE", "INSERT", "DELETE")
+        }
+
+    try:
+        return await database.read(explain)
+    finally:
+        await database.close()
+
+
+async def one_of_everything(store: Store) -> None:
+    job = await submit(store, trials=4, concurrency=3)
+    one, two, three = await store.claim("w", MINUTE, 3, NOON)
+    phase = PhaseEntry(trial_id=one.id, job_id=job.id, attempt=1, phase=Phase.AGENT, at=NOON)
+    await store.enter_phases([phase])
+    await store.renew("w", {one.id: 1, two.id: 1}, MINUTE, NOON)
+    await store.expired(NOON)
+    await store.finish(one.id, 1, passed(), NOON)
+    await store.try_again(two.id, 1, faulty(), MINUTE, NOON)
+    await store.give_back(three.id, 1, NOON)
+    await store.counts([job.id])
+    await store.trial(one.id)
+    await store.attempts(one.id)
+    await store.events(after=3)
+    await store.events(job_id=job.id)
+    await store.events(trial_id=one.id)
+    await store.summaries(TrialFilter(job_id=job.id), Page())
+    await store.summaries(TrialFilter(outcomes=(Outcome.ERROR,)), Page())
+    await store.summaries(TrialFilter(task="hello"), Page())
+    await store.cancel_job(job.id, NOON)
+
+
+async def test_nothing_walks_through_a_table(sqlite_url: str) -> None:
+    async with SqlStore.at(sqlite_url) as store:
+        with statements() as seen:
+            await one_of_everything(store)
+    found = await plans(sqlite_url, seen)
+    assert len(found) > 25
+    for statement, plan_of_it in found.items():
+        # Walking along a partial index touches open trials only.
+        walks = [step for step in plan_of_it if step.startswith(WALKS) and "INDEX ix_trials_running" not in step]
+        assert not walks, f"{walks} in {statement}"
+
+
+async def test_a_walk_would_be_noticed(sqlite_url: str) -> None:
+    found = await plans(sqlite_url, [("SELECT * FROM trials WHERE cause = ?", ("llm",))])
+    assert [step.startswith(WALKS) for plan_of_it in found.values() for step in plan_of_it] == [True]
+
+
+async def test_a_job_of_ten_thousand_trials_is_created_within_two_seconds(url: str) -> None:
+    spec: JobSpec = a_spec(10_000)
+    planned = tuple(plan(spec))
+    async with SqlStore.at(url) as store:
+        started = time.monotonic()
+        job = await store.create_job(spec, planned, NOON)
+        assert time.monotonic() - started < 2
+        assert (await store.counts([job.id]))[job.id].queued == 10_000
+        started = time.monotonic()
+        assert await store.cancel_job(job.id, NOON) == 10_000
+        assert time.monotonic() - started < 10

@@ -1,0 +1,109 @@
+"""Migrations make exactly the tables that the code works on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.engine import Connection
+
+from seatrial.adapters.store_sql import migrate, migrations
+from seatrial.adapters.store_sql.database import database_at
+from seatrial.adapters.store_sql.migrate import upgrade
+from seatrial.adapters.store_sql.store import SqlStore
+from seatrial.adapters.store_sql.tables import metadata
+from seatrial.errors import InvalidInput, SetupProblem
+
+
+async def look(url: str, operation: Any) -> Any:
+    database = database_at(url)
+    await database.open()
+    try:
+        return await database.read(operation)
+    finally:
+        await database.close()
+
+
+def differences(connection: Connection) -> list[Any]:
+    return list(compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), metadata))
+
+
+def shape(connection: Connection) -> dict[str, Any]:
+    """Everything the database says about its tables, for what Alembic does not compare (conditions, cascades)."""
+    inspector = sa.inspect(connection)
+    if connection.dialect.name == "sqlite":
+        rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE name != 'alembic_version'")
+        return {row.name: sorted("".join((row.sql or "").split()).replace(")", ",").split(",")) for row in rows}
+    return {
+        table: (
+            [{**column, "type": str(column["type"])} for column in inspector.get_columns(table)],
+            sorted(map(str, inspector.get_indexes(table))),
+            sorted(map(str, inspector.get_foreign_keys(table))),
+            inspector.get_pk_constraint(table),
+        )
+        for table in sorted(metadata.tables)
+    }
+
+
+async def test_migrations_produce_the_metadata(url: str, empty_url: str) -> None:
+    assert await look(url, differences) == []
+    direct = database_at(empty_url)
+    await direct.open()
+    await direct.write(metadata.create_all)
+    await direct.close()
+    migrated, created = await look(url, shape), await look(empty_url, shape)
+    migrated.pop("sqlite_autoindex_alembic_version_1", None)
+    migrated.pop("alembic_version_pkc", None)
+    assert migrated == created
+
+
+async def test_a_missing_column_would_be_noticed(url: str) -> None:
+    database = database_at(url)
+    await database.open()
+    await database.write(lambda connection: connection.exec_driver_sql("ALTER TABLE workers ADD COLUMN odd TEXT"))
+    await database.close()
+    assert len(await look(url, differences)) == 1
+
+
+async def test_the_newest_revision_is_the_one_the_code_asks_for() -> None:
+    [directory] = migrations.__path__
+    assert ScriptDirectory(directory).get_current_head() == migrate.HEAD
+
+
+async def test_a_store_without_tables_says_how_to_get_them(empty_url: str) -> None:
+    with pytest.raises(SetupProblem, match="seatrial db upgrade"):
+        async with SqlStore.at(empty_url):
+            pass
+    await upgrade(empty_url)
+    async with SqlStore.at(empty_url) as store:
+        assert await store.datasets() == []
+
+
+async def test_upgrading_twice_or_at_the_same_moment_is_harmless(empty_url: str) -> None:
+    await asyncio.gather(*(upgrade(empty_url) for _ in range(4)))
+    async with SqlStore.at(empty_url) as store:
+        first = await store.install_id()
+    await upgrade(empty_url)
+    async with SqlStore.at(empty_url) as store:
+        assert await store.install_id() == first
+
+
+async def test_tables_of_a_newer_version_are_refused(url: str) -> None:
+    database = database_at(url)
+    await database.open()
+    await database.write(lambda connection: connection.exec_driver_sql("UPDATE alembic_version SET version_num='9999'"))
+    await database.close()
+    with pytest.raises(SetupProblem, match="Update Seatrial"):
+        async with SqlStore.at(url):
+            pass
+
+
+def test_other_databases_are_refused_without_telling_the_password() -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        database_at("mysql://me:secret@host/name")
+    assert "secret" not in str(refusal.value)

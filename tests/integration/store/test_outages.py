@@ -1,0 +1,133 @@
+"""A store that does not answer says so, and goes on when it is back."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seatrial.adapters.store_sql.database import database_at
+from seatrial.adapters.store_sql.events import append_events
+from seatrial.adapters.store_sql.migrate import upgrade
+from seatrial.adapters.store_sql.store import SqlStore
+from seatrial.domain.event import EventKind, NewEvent
+from seatrial.errors import NotFound, StoreUnavailable
+from seatrial.ports.store import Page
+from seatrial.testing.postgres import PostgresServer
+from tests.contracts.store.samples import MINUTE, NOON, passed, submit
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """One that a test may stop."""
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.mark.postgres
+async def test_postgresql_stopped_hard_under_load_loses_no_acknowledged_job(own_server: PostgresServer) -> None:
+    url = await own_server.create_database("load")
+    await upgrade(url)
+    acknowledged: list[int] = []
+    refused = 0
+
+    async def submit_on(store: SqlStore) -> None:
+        nonlocal refused
+        while True:
+            try:
+                acknowledged.append((await submit(store, trials=3)).id)
+            except StoreUnavailable:
+                refused += 1
+                await asyncio.sleep(0.05)
+
+    async with SqlStore.at(url) as store:
+        load = [asyncio.create_task(submit_on(store)) for _ in range(6)]
+        await asyncio.sleep(0.5)
+        await asyncio.to_thread(own_server.stop_hard)
+        before = len(acknowledged)
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(own_server.start)
+        await asyncio.sleep(1)
+        for task in load:
+            task.cancel()
+        await asyncio.gather(*load, return_exceptions=True)
+        assert before > 0 and refused > 0 and len(acknowledged) > before
+        for job_id, counts in (await store.counts(acknowledged)).items():
+            assert counts.queued == 3, f"job {job_id} was lost"
+
+
+async def test_nobody_there(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable):
+        async with SqlStore.at(f"postgresql+asyncpg://postgres@/x?host={tmp_path}"):
+            pass
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnavailable):
+        async with SqlStore.at(f"sqlite:///{tmp_path}/file/seatrial.db"):
+            pass
+
+
+async def test_a_closed_store_says_so(url: str) -> None:
+    async with SqlStore.at(url) as store:
+        await submit(store)
+    with pytest.raises(StoreUnavailable):
+        await submit(store)
+    with pytest.raises(StoreUnavailable):
+        await store.jobs(Page())
+
+
+async def test_a_refused_operation_undoes_only_itself(sqlite_url: str) -> None:
+    """Operations that share a commit do not share their fate."""
+    async with SqlStore.at(sqlite_url) as store:
+        job = await submit(store, trials=20)
+        claimed = await store.claim("w", MINUTE, 20, NOON)
+        ends = [store.finish(trial.id, 1, passed(), NOON) for trial in claimed]
+        wrong = [store.finish(999, 1, passed(), NOON) for _ in range(20)]
+        mixed = [call for pair in zip(ends, wrong, strict=True) for call in pair]
+        answers = await asyncio.gather(*mixed, return_exceptions=True)
+        assert [type(answer) for answer in answers[1::2]] == [NotFound] * 20
+        assert [answer.id for answer in answers[::2] if not isinstance(answer, BaseException)] == [
+            trial.id for trial in claimed
+        ]
+        assert (await store.counts([job.id]))[job.id].passed == 20
+
+
+async def test_a_writer_that_does_not_know_the_lock_file_is_waited_for(sqlite_url: str, tmp_path: Path) -> None:
+    async with SqlStore.at(sqlite_url) as store:
+        foreign = sqlite3.connect(tmp_path / "seatrial.db", isolation_level=None)
+        foreign.execute("BEGIN IMMEDIATE")
+        submitting = asyncio.create_task(submit(store))
+        await asyncio.sleep(0.3)
+        assert not submitting.done()
+        assert await store.jobs(Page()) == []
+        foreign.execute("COMMIT")
+        foreign.close()
+        assert await store.jobs(Page()) == [await submitting]
+
+
+@pytest.mark.postgres
+async def test_a_slow_transaction_is_never_overtaken_in_the_log(postgres_url: str) -> None:
+    """The later number waits for the earlier one, or a reader would go on past a gap that is filled afterwards."""
+    async with SqlStore.at(postgres_url) as store:
+        job = await submit(store)
+        fact = NewEvent(kind=EventKind.TRIAL_STEP, job_id=job.id)
+        appended = asyncio.Event()
+        database = database_at(postgres_url)
+        await database.open()
+        loop = asyncio.get_running_loop()
+
+        def slowly(connection) -> None:  # type: ignore[no-untyped-def]
+            append_events(connection, [fact.model_copy(update={"data": {"slow": True}})], NOON)
+            loop.call_soon(appended.set)
+            connection.exec_driver_sql("SELECT pg_sleep(0.5)")
+
+        slow = asyncio.create_task(database.write(slowly))
+        await appended.wait()
+        quick = asyncio.create_task(store.append([fact], NOON))
+        await asyncio.sleep(0.2)
+        assert len(await store.events()) == 1
+        await asyncio.gather(slow, quick)
+        await database.close()
+        assert [event.data for event in await store.events(after=1)] == [{"slow": True}, {}]

@@ -1,0 +1,98 @@
+"""``seatrial compare``: which sides a command line stands for, and what its JSON holds."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from seatrial.cli.report import comparisons_json, look_up, pair_sides, report_json
+from seatrial.domain.comparison import compare_all
+from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
+from seatrial.domain.result import Result
+from seatrial.domain.task import TaskRef
+from seatrial.domain.trial import Outcome
+from seatrial.engine.reporting import report_job
+from seatrial.errors import InvalidInput, NotFound
+from seatrial.testing.memory_store import MemoryStore
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+GPT, CLAUDE = (AgentSpec(name="terminus-2", model=model) for model in ("gpt-x", "claude"))
+TASKS = tuple(TaskRef(name=f"t{index}", digest=f"sha256:{index:064x}") for index in range(8))
+
+
+async def run_job(store: MemoryStore, *agents: AgentSpec) -> Job:
+    """claude passes everything, gpt-x only the even tasks."""
+    spec = JobSpec(tasks=TASKS, agents=agents, attempts=2)
+    job = await store.create_job(spec, list(plan(spec)), NOW)
+    for trial in await store.claim("w", timedelta(seconds=60), 1000, NOW):
+        passed = trial.model == "claude" or int(trial.task.name[1:]) % 2 == 0
+        outcome = Outcome.PASSED if passed else Outcome.FAILED
+        await store.finish(trial.id, trial.attempt, Result(outcome=outcome, rewards={"reward": float(passed)}), NOW)
+    return job
+
+
+@pytest.fixture
+async def store() -> MemoryStore:
+    """Job 1: both models. Job 2: claude alone."""
+    made = MemoryStore()
+    await run_job(made, GPT, CLAUDE)
+    await run_job(made, CLAUDE)
+    return made
+
+
+async def labels(store: MemoryStore, *wanted: str) -> list[tuple[str, str]]:
+    return [(a.label, b.label) for a, b in pair_sides([await look_up(store, each) for each in wanted])]
+
+
+async def test_one_job_is_compared_within_itself(store: MemoryStore) -> None:
+    assert await labels(store, "1") == [("terminus-2 / gpt-x", "terminus-2 / claude")]
+
+
+async def test_the_same_configuration_of_two_jobs_is_told_apart_by_the_job(store: MemoryStore) -> None:
+    assert await labels(store, "1", "2") == [("terminus-2 / claude (job 1)", "terminus-2 / claude (job 2)")]
+
+
+async def test_a_configuration_is_named_by_a_part_of_it(store: MemoryStore) -> None:
+    assert await labels(store, "1:GPT", "2") == [("terminus-2 / gpt-x", "terminus-2 / claude")]
+    assert await labels(store, "1:gpt", "1:claude") == [("terminus-2 / gpt-x", "terminus-2 / claude")]
+    assert len(await labels(store, "1:gpt", "2", "1:claude")) == 2
+
+
+@pytest.mark.parametrize("wanted", ["x", "", "x:gpt", "-1", "1:opus"])
+async def test_what_stands_for_nothing_is_refused(store: MemoryStore, wanted: str) -> None:
+    with pytest.raises(InvalidInput):
+        await look_up(store, wanted)
+
+
+async def test_unknown_configurations_are_answered_with_the_known(store: MemoryStore) -> None:
+    with pytest.raises(InvalidInput, match="It has: terminus-2 / gpt-x, terminus-2 / claude"):
+        await look_up(store, "1:opus")
+
+
+async def test_an_unknown_job_is_not_found(store: MemoryStore) -> None:
+    with pytest.raises(NotFound):
+        await look_up(store, "99")
+
+
+async def test_one_configuration_alone_has_nothing_to_compare_with(store: MemoryStore) -> None:
+    with pytest.raises(InvalidInput, match="nothing to compare with"):
+        await labels(store, "2")
+
+
+async def test_json_of_a_comparison_has_the_sentence_and_the_numbers(store: MemoryStore) -> None:
+    pairs = pair_sides([await look_up(store, "1")])
+    content = json.loads(json.dumps(comparisons_json(compare_all(pairs)), allow_nan=False))
+    (found,) = content["comparisons"]
+    assert found["verdict"].startswith("Too little data to tell")
+    assert found["a_minus_b"] == pytest.approx(-0.5)
+    assert found["significance"]["test"] == "exact sign-flip permutation"
+    assert found["significance"]["p"] == pytest.approx(2 / 2**4)
+
+
+async def test_json_of_a_report_names_the_job(store: MemoryStore) -> None:
+    job = await store.job(1)
+    content = json.loads(json.dumps(report_json(job, await report_job(store, job)), allow_nan=False))
+    assert (content["job"], content["name"], content["complete"]) == (1, "job-1", True)
+    assert [each["leaderboard"]["value"] for each in content["configurations"]] == [0.5, 1.0]

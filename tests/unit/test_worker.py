@@ -1,0 +1,278 @@
+"""The worker and the engine around it, with a fake runner and the in-memory store: what happens when things go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from seatrial.domain.job import AgentSpec, Job, JobSpec, RetryPolicy, plan
+from seatrial.domain.result import Result
+from seatrial.domain.task import Task, TaskFormat, TaskRef
+from seatrial.domain.trial import Cause, Outcome, Trial
+from seatrial.engine.clock import system_clock
+from seatrial.engine.execute import Executor
+from seatrial.engine.phases import PhaseLog
+from seatrial.engine.recover import Recovery
+from seatrial.errors import SandboxFault
+from seatrial.ports.runner import Order, Progress
+from seatrial.ports.store import Heartbeat, TrialFilter
+from seatrial.testing.memory_blobs import MemoryBlobs
+from seatrial.testing.memory_queue import MemoryQueue
+from seatrial.testing.memory_store import MemoryStore
+from seatrial.worker import Worker
+
+TASK = Task(digest="sha256:" + "0" * 64, name="answer-file", format=TaskFormat.HARBOR, instruction="Do it.")
+PASSED = Result(outcome=Outcome.PASSED, rewards={"reward": 1.0})
+
+Behaviour = Callable[[Order], Awaitable[Result]]
+
+
+class Library:
+    """Stands in for the task library: these trials have no files."""
+
+    async def directory(self, task: Task) -> Path:
+        return Path("unused")
+
+
+@dataclass
+class ScriptedRunner:
+    """Does what the test says for each attempt, and remembers who asked."""
+
+    behaviour: Behaviour
+    orders: list[Trial] = field(default_factory=list)
+
+    async def run(self, order: Order, progress: Progress) -> Result:
+        self.orders.append(order.trial)
+        return await self.behaviour(order)
+
+
+@dataclass
+class Bench:
+    """A store with one job, and workers to run it."""
+
+    store: MemoryStore
+    blobs: MemoryBlobs
+    queue: MemoryQueue
+    job: Job
+    folder: Path
+
+    def worker(self, runner: ScriptedRunner, name: str = "w1", lease_sec: float = 30.0, capacity: int = 4) -> Worker:
+        phases = PhaseLog(self.store, system_clock, every_sec=0.01)
+        executor = Executor(
+            self.store,
+            self.blobs,
+            runner,
+            Library(),  # type: ignore[arg-type]
+            phases,
+            system_clock,
+            work_dir=self.folder / name,
+            limit_sec=self.job.spec.trial_limit_sec or 60,
+            secrets=lambda job: {"OPENAI_API_KEY": "sk-canary-123456"},
+        )
+        about = Heartbeat(worker=name, host="here", pid=1, capacity=capacity, started_at=system_clock())
+        recovery = Recovery(self.store, self.queue, system_clock, worker_is_dead=lambda worker: worker == "dead")
+        return Worker(
+            self.store,
+            self.queue,
+            executor,
+            phases,
+            recovery,
+            system_clock,
+            about,
+            lease=timedelta(seconds=lease_sec),
+            heartbeat_sec=0.02,
+            reap_sec=0.02,
+        )
+
+    async def outcomes(self) -> list[Outcome | None]:
+        return [row.trial.outcome async for row in self.store.trials(TrialFilter(job_id=self.job.id))]
+
+    async def until_ended(self, worker: Worker) -> None:
+        working = asyncio.create_task(worker.run())
+        async with asyncio.timeout(10):
+            while None in await self.outcomes():
+                await asyncio.sleep(0.01)
+        worker.leave()
+        await working
+
+
+@asynccontextmanager
+async def bench(folder: Path, attempts: int = 1, **spec: object) -> AsyncIterator[Bench]:
+    store, queue = MemoryStore(), MemoryQueue()
+    async with store:
+        now = system_clock()
+        await store.save_task(TASK, now)
+        job_spec = JobSpec(
+            tasks=(TaskRef(name=TASK.name, digest=TASK.digest),),
+            agents=(AgentSpec(name="oracle"),),
+            attempts=attempts,
+            **spec,  # type: ignore[arg-type]
+        )
+        job = await store.create_job(job_spec, tuple(plan(job_spec)), now)
+        yield Bench(store, MemoryBlobs(), queue, job, folder)
+
+
+async def succeed(order: Order) -> Result:
+    return PASSED
+
+
+async def test_every_trial_ends_and_is_run_once(tmp_path: Path) -> None:
+    async with bench(tmp_path, attempts=20) as ground:
+        runner = ScriptedRunner(succeed)
+        await ground.until_ended(ground.worker(runner))
+        assert await ground.outcomes() == [Outcome.PASSED] * 20
+        assert len({trial.id for trial in runner.orders}) == len(runner.orders) == 20
+
+
+async def test_what_the_runner_left_is_kept_without_the_key(tmp_path: Path) -> None:
+    async def leave_files(order: Order) -> Result:
+        (order.work_dir / "agent").mkdir()
+        (order.work_dir / "agent" / "log.txt").write_text("the key is sk-canary-123456.")
+        return PASSED
+
+    async with bench(tmp_path) as ground:
+        await ground.until_ended(ground.worker(ScriptedRunner(leave_files)))
+        row = [row async for row in ground.store.trials(TrialFilter())][0]
+        assert row.result is not None
+        assert [file.path for file in row.result.files] == ["agent/log.txt"]
+        assert await ground.blobs.read(f"trials/{row.trial.id}/1/agent/log.txt") == b"the key is [REDACTED]."
+        assert not list((tmp_path / "w1").iterdir())
+
+
+async def test_a_fault_is_tried_again_and_both_tries_are_kept(tmp_path: Path) -> None:
+    async def fail_once(order: Order) -> Result:
+        if order.trial.attempt == 1:
+            raise SandboxFault("It broke.")
+        return PASSED
+
+    async with bench(tmp_path, retry=RetryPolicy(max_attempts=2, backoff_sec=0)) as ground:
+        await ground.until_ended(ground.worker(ScriptedRunner(fail_once)))
+        assert await ground.outcomes() == [Outcome.PASSED]
+        tries = await ground.store.attempts(1)
+        assert [attempt.result.outcome for attempt in tries if attempt.result] == [Outcome.ERROR, Outcome.PASSED]
+
+
+async def test_a_fault_that_stays_ends_as_an_error_never_as_failed(tmp_path: Path) -> None:
+    async def always_fail(order: Order) -> Result:
+        raise SandboxFault("It broke.")
+
+    async with bench(tmp_path, retry=RetryPolicy(max_attempts=2, backoff_sec=0)) as ground:
+        runner = ScriptedRunner(always_fail)
+        await ground.until_ended(ground.worker(runner))
+        row = await ground.store.trial(1)
+        assert (row.trial.outcome, row.trial.cause, len(runner.orders)) == (Outcome.ERROR, Cause.SANDBOX, 2)
+
+
+async def test_a_failed_attempt_is_a_result_and_not_tried_again(tmp_path: Path) -> None:
+    async def fail(order: Order) -> Result:
+        return Result(outcome=Outcome.FAILED, rewards={"reward": 0.0})
+
+    async with bench(tmp_path) as ground:
+        runner = ScriptedRunner(fail)
+        await ground.until_ended(ground.worker(runner))
+        assert await ground.outcomes() == [Outcome.FAILED]
+        assert len(runner.orders) == 1
+
+
+async def test_a_whole_trial_has_a_limit(tmp_path: Path) -> None:
+    async def hang(order: Order) -> Result:
+        await asyncio.sleep(60)
+        return PASSED
+
+    async with bench(tmp_path, trial_limit_sec=0.05, retry=RetryPolicy(max_attempts=1)) as ground:
+        await ground.until_ended(ground.worker(ScriptedRunner(hang)))
+        row = await ground.store.trial(1)
+        assert row.trial.outcome is Outcome.ERROR
+        assert row.result is not None
+        assert "limit of 0.05 s" in row.result.message
+
+
+async def test_cancelling_stops_what_runs(tmp_path: Path) -> None:
+    started = asyncio.Event()
+
+    async def hang(order: Order) -> Result:
+        started.set()
+        await asyncio.sleep(60)
+        return PASSED
+
+    async with bench(tmp_path, attempts=6) as ground:
+        worker = ground.worker(ScriptedRunner(hang), capacity=2)
+        working = asyncio.create_task(worker.run())
+        await started.wait()
+        await ground.store.cancel_job(ground.job.id, system_clock())
+        async with asyncio.timeout(5):
+            while None in await ground.outcomes():
+                await asyncio.sleep(0.01)
+        assert await ground.outcomes() == [Outcome.CANCELLED] * 6
+        worker.leave()
+        await working
+
+
+async def test_a_worker_that_is_stopped_gives_its_trials_back(tmp_path: Path) -> None:
+    started = asyncio.Event()
+
+    async def hang(order: Order) -> Result:
+        started.set()
+        await asyncio.sleep(60)
+        return PASSED
+
+    async with bench(tmp_path) as ground:
+        working = asyncio.create_task(ground.worker(ScriptedRunner(hang)).run())
+        await started.wait()
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        row = await ground.store.trial(1)
+        assert (row.trial.state, row.trial.attempts_made) == ("queued", 0)
+        await ground.until_ended(ground.worker(ScriptedRunner(succeed), name="w2"))
+        assert await ground.outcomes() == [Outcome.PASSED]
+
+
+async def test_a_dead_workers_trial_is_found_at_once(tmp_path: Path) -> None:
+    async with bench(tmp_path) as ground:
+        await ground.store.claim("dead", timedelta(hours=1), 1, system_clock())
+        await ground.until_ended(ground.worker(ScriptedRunner(succeed)))
+        assert await ground.outcomes() == [Outcome.PASSED]
+        assert [attempt.result.cause for attempt in await ground.store.attempts(1) if attempt.result] == [
+            Cause.WORKER_LOST,
+            None,
+        ]
+
+
+async def test_a_trial_that_kills_its_workers_ends_as_an_error(tmp_path: Path) -> None:
+    async with bench(tmp_path) as ground:
+        worker = ground.worker(ScriptedRunner(succeed))
+        for _ in range(2):
+            await ground.store.claim("dead", timedelta(hours=1), 1, system_clock())
+            await Recovery(ground.store, ground.queue, system_clock, lambda name: name == "dead").sweep()
+        row = await ground.store.trial(1)
+        assert (row.trial.outcome, row.trial.cause) == (Outcome.ERROR, Cause.WORKER_LOST)
+        await ground.until_ended(worker)
+
+
+async def test_a_stale_finish_is_refused(tmp_path: Path) -> None:
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    async def freeze(order: Order) -> Result:
+        if order.trial.worker == "w1":
+            started.set()
+            await go_on.wait()
+            return Result(outcome=Outcome.FAILED, rewards={"reward": 0.0})
+        return PASSED
+
+    async with bench(tmp_path) as ground:
+        slow = ground.worker(ScriptedRunner(freeze), lease_sec=0.001)
+        slow._heartbeat_sec = 60  # this worker is frozen: it neither beats nor notices
+        slow._reap_sec = 60
+        freezing = asyncio.create_task(slow.run())
+        await started.wait()
+        await asyncio.sleep(0.05)
+        await ground.until_ended(ground.worker(ScriptedRunner(freeze), name="w2"))
+        go_on.set()
+        slow.leave()
+        await freezing
+        row = await ground.store.trial(1)
+        assert (row.trial.outcome, row.trial.attempt) == (Outcome.PASSED, 2)
