@@ -1,12 +1,13 @@
 """A model's service that fails, behind terminus-2's real model client (LiteLLM over HTTP): done, or an LLM error.
 
-The ninety seconds of rate limits are played on a clock that runs a hundred times faster on both sides.
+The ninety seconds of rate limits are played on a clock that runs thirty times faster on both sides.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,22 @@ from seatrial.testing.faults import Fault, FaultPlan
 from seatrial.testing.model_server import ScriptedModels
 
 KEY = "sk-canary-1234567890"
-SPEED = 100.0
+SPEED = 30.0
+# LiteLLM's types make pydantic warn on first use.
+pytestmark = pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm() -> None:
+    """LiteLLM imports on its first call; on a busy machine that takes longer than the hangs below."""
+
+    async def call() -> None:
+        async with ScriptedModels() as models:
+            await terminus(models, Path("unused"))._llm.call("hello", message_history=[], api_key=KEY)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        asyncio.run(call())
 
 
 def terminus(models: ScriptedModels, logs_dir: Path, **options: Any) -> Terminus2:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+from seatrial.adapters.queue_local import LocalQueue
 from seatrial.domain.job import AgentSpec, Job, JobSpec, RetryPolicy, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import Task, TaskFormat, TaskRef
@@ -21,7 +22,6 @@ from seatrial.errors import SandboxFault
 from seatrial.ports.runner import Order, Progress
 from seatrial.ports.store import Heartbeat, TrialFilter
 from seatrial.testing.memory_blobs import MemoryBlobs
-from seatrial.testing.memory_queue import MemoryQueue
 from seatrial.testing.memory_store import MemoryStore
 from seatrial.worker import Worker
 
@@ -56,7 +56,7 @@ class Bench:
 
     store: MemoryStore
     blobs: MemoryBlobs
-    queue: MemoryQueue
+    queue: LocalQueue
     job: Job
     folder: Path
 
@@ -102,7 +102,7 @@ class Bench:
 
 @asynccontextmanager
 async def bench(folder: Path, attempts: int = 1, **spec: object) -> AsyncIterator[Bench]:
-    store, queue = MemoryStore(), MemoryQueue()
+    store, queue = MemoryStore(), LocalQueue(folder)
     async with store:
         now = system_clock()
         await store.save_task(TASK, now)

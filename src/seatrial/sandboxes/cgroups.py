@@ -170,16 +170,16 @@ class Cage:
         return True
 
     def _removed(self) -> bool:
-        for path in self._every:
-            for directory in (*(path / view for view in VIEWS), path):
-                try:
-                    directory.rmdir()
-                except FileNotFoundError:
-                    pass
-                except OSError as error:
-                    if error.errno not in (errno.EBUSY, errno.ENOTEMPTY):
-                        raise
-        return not any(path.exists() for path in self._every)
+        there = [path for path in self._every if path.is_dir()]
+        for path in there:
+            for directory, _, _ in os.walk(path, topdown=False):
+                with suppress(FileNotFoundError):
+                    try:
+                        Path(directory).rmdir()
+                    except OSError as error:
+                        if error.errno not in (errno.EBUSY, errno.ENOTEMPTY):
+                            raise
+        return not any(path.exists() for path in there)
 
     def _doors(self, view: str) -> Iterator[Path]:
         if self._unified is not None:

@@ -55,7 +55,10 @@ _FIRST_PID = 20
 _COUNT = f"echo {_FIRST_PID} > {_LAST_PID};"
 # A shell that waits reaps orphans. Its first child is the first process of the agent's process namespace. From there on
 # both namespaces count alike, so that a process number the agent wrote into a file is right for the verifier too.
-_NEST = "({init} sleep 2147483647 & {count} : > {tools}/inner; wait) & {count} : > {tools}/outer; wait"
+_NEST = (
+    "({init} sleep 2147483647 & {count} : > {tools}/inner; wait) &"
+    " while [ ! -e {tools}/inner ]; do :; done; {count} : > {tools}/outer; wait"
+)
 READY = tuple(f"{_TOOLS}/{name}" for name in ("inner", "outer"))
 """Files that exist once both first processes are where they stay."""
 _MASKED = [
@@ -107,8 +110,8 @@ class Layout:
     limits: dict[str, Path] = field(default_factory=dict)
     """The sandbox's own cgroups by the names they have below ``/sys/fs/cgroup``, for programs that size themselves."""
     grading_mounts: dict[str, Path] = field(default_factory=dict)
-    cgroups_path: str = ""
-    """For a runtime that cannot leave cgroups alone."""
+    cgroups_above: str = ""
+    """Where a runtime that cannot leave cgroups alone shall have its own."""
 
 
 def grading_spec(layout: Layout, confinement: Confinement, filters: CompiledFilters) -> dict[str, Any]:
@@ -122,6 +125,7 @@ def grading_spec(layout: Layout, confinement: Confinement, filters: CompiledFilt
     if layout.counts_processes:
         spec["mounts"].append(_bind(Path("/proc/sys/kernel/ns_last_pid"), _LAST_PID))
     spec["mounts"] += [_bind(source, target) for target, source in layout.grading_mounts.items()]
+    spec["linux"] |= _cgroups(layout, "grading")
     spec["linux"]["namespaces"] = [{"type": kind} for kind in ("pid", "ipc", "uts", "mount", "cgroup")]
     spec["linux"]["namespaces"] += _network(layout)
     return spec
@@ -135,6 +139,7 @@ def agent_spec(
     spec["process"] = _first_process(layout, confinement, list(confinement.capabilities))
     spec["process"]["args"] = [_INIT, "sleep", "2147483647"]
     spec["mounts"] += [_bind(layout.root / path.lstrip("/"), path) for path in GUARDED]
+    spec["linux"] |= _cgroups(layout, "agent")
     namespaces = Path("/proc") / str(grading_process) / "ns"
     joined = {"pid": "pid_for_children", "ipc": "ipc", "uts": "uts", "network": "net"}
     if layout.host_network:
@@ -170,8 +175,6 @@ def process_spec(
 
 def _spec(layout: Layout, confinement: Confinement, chosen: Filter | None, filters: CompiledFilters) -> dict[str, Any]:
     linux: dict[str, Any] = {"rootfsPropagation": "private"}
-    if layout.cgroups_path:
-        linux["cgroupsPath"] = layout.cgroups_path
     if not confinement.privileged:
         linux |= {"maskedPaths": list(_MASKED), "readonlyPaths": list(_READ_ONLY)}
     if chosen is not None:
@@ -236,6 +239,10 @@ def _limits_view(layout: Layout) -> list[dict[str, Any]]:
         return []
     binds = [_bind(source, f"/sys/fs/cgroup{name}", "ro") for name, source in layout.limits.items()]
     return binds if "" in layout.limits else [_tmpfs("/sys/fs/cgroup", "nodev", "noexec", "mode=755"), *binds]
+
+
+def _cgroups(layout: Layout, view: str) -> dict[str, str]:
+    return {"cgroupsPath": f"{layout.cgroups_above}/{view}"} if layout.cgroups_above else {}
 
 
 def _tmpfs(destination: str, *options: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes import command
 from seatrial.sandboxes.accounts import Account, find_account
-from seatrial.sandboxes.cgroups import Cage, Limits
+from seatrial.sandboxes.cgroups import ROOM, Cage, Limits
 from seatrial.sandboxes.container_spec import (
     DEFAULT_PATH,
     GUARDED,
@@ -158,7 +158,7 @@ class Pod:
         arguments = [*session, *call.arguments]
         description = process_spec(self.confinement, arguments, environment, call.cwd, account.identity)
         runtime = self._machine.runtime.exec(self._state, container.name)
-        entrance = self.cage.entrance(view, str(self._machine.busybox))
+        entrance = self._entrance(view)
         return command.spawn([*entrance, *runtime], json.dumps(description).encode())
 
     @property
@@ -206,6 +206,11 @@ class Pod:
     def _state(self) -> Path:
         return self.directory / "runtime"
 
+    def _entrance(self, view: str) -> list[str]:
+        if not self._machine.runtime.is_crun or not self.findings.limited:
+            return []
+        return self.cage.entrance(view, str(self._machine.busybox))
+
     def _make_cage(self) -> None:
         problem = self._machine.cgroups.problem
         if not problem:
@@ -244,6 +249,7 @@ class Pod:
             counts_processes=self._machine.aligns_processes,
             limits=self.cage.shown,
             grading_mounts={"/tests": tests, "/logs/verifier": verifier},
+            cgroups_above="" if self._machine.runtime.is_crun else f"/{ROOM}/{self.plan.sandbox}",
         )
 
     def _run(self, view: str, spec: dict[str, object]) -> Container:
@@ -251,7 +257,7 @@ class Pod:
         bundle.mkdir()
         (bundle / "config.json").write_text(json.dumps(spec))
         name = f"{self.plan.sandbox}-{view}"
-        entrance = self.cage.entrance(view, str(self._machine.busybox))
+        entrance = self._entrance(view)
         problem = command.run_to_end([*entrance, *self._machine.runtime.run(self._state, bundle, name)])
         if problem:
             raise SandboxFault(f"The sandbox did not start: {problem}")
@@ -293,7 +299,7 @@ class Pod:
         environment = {"PATH": DEFAULT_PATH}
         question = process_spec(self.confinement, list(LEADS_SESSION), environment, "/", (0, 0, ()))
         runtime = self._machine.runtime.exec(self._state, container.name)
-        entrance = self.cage.entrance("agent", str(self._machine.busybox))
+        entrance = self._entrance("agent")
         return not command.run_to_end([*entrance, *runtime], json.dumps(question).encode())
 
     def _account(self, container: Container, user: str | int | None) -> Account:

@@ -199,6 +199,7 @@ class Router:
         return self._laid(namespace, kernel)
 
     def _laid(self, namespace: Namespace, kernel: NetlinkSocket) -> Line:
+        assert self._kernel is not None
         try:
             index, address = self._attach(namespace)
             kernel.request(

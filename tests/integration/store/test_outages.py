@@ -104,7 +104,8 @@ async def test_a_writer_that_does_not_know_the_lock_file_is_waited_for(sqlite_ur
         assert await store.jobs(Page()) == []
         foreign.execute("COMMIT")
         foreign.close()
-        assert await store.jobs(Page()) == [await submitting]
+        job = await submitting
+        assert await store.jobs(Page()) == [job]
 
 
 @pytest.mark.postgres

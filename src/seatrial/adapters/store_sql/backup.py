@@ -20,7 +20,7 @@ _BUSY_SEC = 60.0
 
 
 async def backup(url: str, target: Path) -> None:
-    """A checked copy of the store at one moment; workers go on meanwhile. Never overwrites, never leaves half of one."""
+    """A checked copy of the store at one moment; workers go on meanwhile. Never overwrites, never leaves a half."""
     await asyncio.to_thread(_backup, _sqlite_file(url, f"pg_dump --format=custom --file={target} DATABASE_URL"), target)
 
 
