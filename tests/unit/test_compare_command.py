@@ -60,6 +60,13 @@ async def test_a_configuration_is_named_by_a_part_of_it(store: MemoryStore) -> N
     assert len(await labels(store, "1:gpt", "2", "1:claude")) == 2
 
 
+async def test_a_full_name_wins_over_names_that_contain_it() -> None:
+    store = MemoryStore()
+    await run_job(store, AgentSpec(name="oracle"), AgentSpec(name="oracle-plus"))
+    assert [side.configuration for side in await look_up(store, "1:oracle")] == ["oracle"]
+    assert len(await look_up(store, "1:orac")) == 2
+
+
 @pytest.mark.parametrize("wanted", ["x", "", "x:gpt", "-1", "1:opus"])
 async def test_what_stands_for_nothing_is_refused(store: MemoryStore, wanted: str) -> None:
     with pytest.raises(InvalidInput):

@@ -1,7 +1,7 @@
 """A ``task.toml``: read, brought up to date, and held against Harbor's schema, with the line of every problem.
 
-Used by ``tasks_harbor``. Harbor's models decide what is valid. They ignore unknown fields and replace deprecated ones
-with a process-wide warning; here both become warnings of the task, and nothing outside is touched.
+Used by ``harbor_inspection``. Harbor's models decide what is valid. They ignore unknown fields and replace deprecated
+ones with a process-wide warning; here both become warnings of the task, and nothing outside is touched.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from seatrial.domain.task import Severity, Task, TaskProblem
@@ -43,12 +44,12 @@ class TaskLibrary:
 
     async def inspect(self, path: Path) -> list[Inspection]:
         """Every task at ``path`` (a directory, a folder of tasks, an archive) with all of its problems."""
-        with self._files.open(path) as roots:
+        async with self._opened(path) as roots:
             return [await asyncio.to_thread(self._look_at, root) for root in roots]
 
     async def add(self, path: Path) -> list[Task]:
         """Takes in every task at ``path``; all of them or, when one is invalid, none."""
-        with self._files.open(path) as roots:
+        async with self._opened(path) as roots:
             inspections = [await asyncio.to_thread(self._look_at, root) for root in roots]
             refuse_invalid(inspections)
             tasks = [inspection.task for inspection in inspections if inspection.task is not None]
@@ -76,6 +77,16 @@ class TaskLibrary:
             self._unpacking.pop(task.digest, None)
             self._known.add(task.digest)
         return home / ready.read_text()
+
+    @asynccontextmanager
+    async def _opened(self, path: Path) -> AsyncIterator[list[Path]]:
+        """Unpacking an archive takes long enough to belong in a thread."""
+        opening = self._files.open(path)
+        roots = await asyncio.to_thread(opening.__enter__)
+        try:
+            yield roots
+        finally:
+            await asyncio.to_thread(opening.__exit__, None, None, None)
 
     async def _keep(self, task: Task, root: Path) -> None:
         key = _archive_key(task.digest)

@@ -173,12 +173,11 @@ class Cage:
         there = [path for path in self._every if path.is_dir()]
         for path in there:
             for directory, _, _ in os.walk(path, topdown=False):
-                with suppress(FileNotFoundError):
-                    try:
-                        Path(directory).rmdir()
-                    except OSError as error:
-                        if error.errno not in (errno.EBUSY, errno.ENOTEMPTY):
-                            raise
+                try:
+                    Path(directory).rmdir()
+                except OSError as error:
+                    if error.errno not in (errno.EBUSY, errno.ENOTEMPTY, errno.ENOENT):
+                        raise
         return not any(path.exists() for path in there)
 
     def _doors(self, view: str) -> Iterator[Path]:

@@ -50,9 +50,10 @@ round=0
 while [ $quiet -lt 2 ] && [ $round -lt 400 ]; do
     round=$((round + 1))
     if [ -z "$known" ]; then
-        for file in $({BUSYBOX} grep -lF "{MARK}=$1" /proc/[0-9]*/environ 2>/dev/null); do
-            status=${{file%environ}}status
-            {BUSYBOX} grep -q '^PPid:[^0-9]*0$' "$status" 2>/dev/null && known="$known ${{file//[!0-9]/}}"
+        # The engine's own children have no parent in here.
+        for status in $({BUSYBOX} grep -l '^PPid:[^0-9]*0$' /proc/[0-9]*/status 2>/dev/null); do
+            {BUSYBOX} tr '\0' '\n' < "${{status%status}}environ" 2>/dev/null | {BUSYBOX} grep -qxF "{MARK}=$1" &&
+                known="$known ${{status//[!0-9]/}}"
         done
         # The engine may be about to start it.
         [ -n "$known" ] || {{ [ $round -gt 10 ] && exit 0; {BUSYBOX} usleep 50000; continue; }}
@@ -112,10 +113,11 @@ _DROP = f"""
 exec 8< /
 here=/proc/self/fd/8 holder=$1 user=$2 group=$3 groups=$4 ambient=$5
 shift 5
-exec /lib/ld.so --library-path /lib /bin/setpriv --reuid="$user" --regid="$group" $groups --no-new-privs \
-    --bounding-set=-all,{",".join(f"+{name.lower()}" for name in _CAPABILITIES)} \
-    --inh-caps=-all,{",".join(f"+{name}" for name in _ENTERS)},+{SEAL.lower()} --ambient-caps=-all$ambient -- \
-    {BUSYBOX} nsenter -t "$holder" -m -u -- \
+drop="/lib/ld.so --library-path /lib /bin/setpriv"
+exec $drop --inh-caps=-all,{",".join(f"+{name}" for name in _ENTERS)},+{SEAL.lower()} -- \\
+    $drop --reuid="$user" --regid="$group" $groups --no-new-privs --ambient-caps=-all$ambient \\
+    --bounding-set=-all,{",".join(f"+{name.lower()}" for name in _CAPABILITIES)} -- \\
+    {BUSYBOX} nsenter -t "$holder" -m -u -- \\
     $here{BUSYBOX} setpriv --inh-caps {",".join(f"-{name}" for name in _ENTERS)} -- "$@"
 """
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import fcntl
 import os
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 Listener = Callable[[str], Awaitable[None]]
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 18
+_PACE_SEC = 0.002
+"""Pause after each chunk that is only thrown away: endless output must not take a core of the worker."""
 _HEAD = 4 << 20
 _TAIL = 4 << 20
 
@@ -39,6 +43,10 @@ class Kept:
             self._dropped += gone
 
     @property
+    def overflows(self) -> bool:
+        return self._dropped > 0
+
+    @property
     def text(self) -> str:
         """Bytes that are no text are replaced; a gap is said in its place."""
         head, tail = self._head.decode(errors="replace"), b"".join(self._tail).decode(errors="replace")
@@ -52,6 +60,8 @@ class Stream:
 
     def __init__(self, file: int, listener: Listener | None = None) -> None:
         os.set_blocking(file, False)
+        with suppress(OSError):  # more at a time, where the machine allows it
+            fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _CHUNK)
         self._file = file
         self._listener = listener
         self._kept: Kept | None = Kept()
@@ -82,8 +92,10 @@ class Stream:
             self._kept.add(data)
         if self._listener is not None and (text := self._decoder.decode(data)):
             await self._listener(text)
-        if len(data) == _CHUNK:
-            await asyncio.sleep(0)  # endless output must not starve the neighbours
+        if self._kept is None or self._kept.overflows:
+            await asyncio.sleep(_PACE_SEC)
+        elif len(data) == _CHUNK:
+            await asyncio.sleep(0)
 
     async def _readable(self) -> None:
         loop = asyncio.get_running_loop()

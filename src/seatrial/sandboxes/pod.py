@@ -11,6 +11,7 @@ import os
 import select
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -110,6 +111,7 @@ class Pod:
         self.findings = Findings()
         self._machine = machine
         self._containers: dict[str, Container] = {}
+        self._ending = threading.Lock()
         self._shell = "bash"
         self._foundations: list[str] = []
 
@@ -189,7 +191,11 @@ class Pod:
         return f"{', '.join(missing)} cannot be run any more" if missing else ""
 
     def stop(self) -> None:
-        """Ends every process of the sandbox and removes all there is of it. Safe to call again."""
+        """Ends every process of the sandbox and removes all there is of it. Safe to call again, from any thread."""
+        with self._ending:
+            self._stop()
+
+    def _stop(self) -> None:
         self.findings.memory_killed |= self.cage.memory_kills > 0
         gone = self._end_processes()
         with suppress(OSError):

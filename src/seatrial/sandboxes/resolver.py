@@ -6,7 +6,8 @@ vouches for. ``network`` supplies the clients.
 
 Answers come as they would come to a program of this machine: its hosts file first (without loopback entries, which mean
 something else inside), then the resolvers of its resolv.conf, and if none of them says anything, whatever the C library
-finds. There is no IPv6 in a sandbox, so questions for such addresses get an empty answer at once.
+finds. There is no IPv6 in a sandbox, so questions for such addresses get an empty answer at once. Hundreds of sandboxes
+often ask the same thing at the same time, so a question is passed on once and its answer kept for some seconds.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ _ROUNDS = 2
 _LOOKUP_SEC = 10.0
 _STREAM_IDLE_SEC = 30.0
 _OWN_TTL = 60
+_LONGEST_KEPT_SEC = 15
+_MOST_KEPT = 4096
+_SENDINGS = 4
+"""How often a datagram is sent before its server is given up; some get lost."""
 _MOST_AT_ONCE = 128
 """Questions of one sandbox that are looked up at the same time; more are dropped, and asked again by who asked."""
 
@@ -64,6 +69,13 @@ class Resolver:
         self._port = port
         self._patience_sec = patience_sec
         self._busy: dict[IPv4Address, int] = {}
+        self._known: dict[tuple[bytes, bool], asyncio.Task[bytes]] = {}
+        """Questions that are being looked up, or were a moment ago, without their numbers."""
+
+    def close(self) -> None:
+        for task in self._known.values():
+            task.cancel()
+        self._known.clear()
 
     async def resolve(self, message: bytes, source: IPv4Address, *, stream: bool = False) -> bytes | None:
         """The answer to a message of a sandbox; ``None`` to say nothing."""
@@ -80,7 +92,7 @@ class Resolver:
             return dns.answer(question)
         self._busy[source] = self._busy.get(source, 0) + 1
         try:
-            reply = await self._look_up(message, question, stream)
+            reply = dns.renumbered(await self._shared(message, question, stream), question.number)
             if not client.admits(question.name):  # its policy changed meanwhile
                 return dns.answer(question, dns.REFUSED)
             client.learned(question.name, dns.read_answer(reply, question))
@@ -91,6 +103,27 @@ class Resolver:
             if not self._busy[source]:
                 del self._busy[source]
         return reply
+
+    async def _shared(self, message: bytes, question: dns.Question, stream: bool) -> bytes:
+        key = (message[2:], stream)
+        task = self._known.get(key)
+        if task is None:
+            task = self._known[key] = asyncio.create_task(self._look_up(message, question, stream))
+            task.add_done_callback(lambda done: self._keep(key, done, question))
+        return await asyncio.shield(task)
+
+    def _keep(self, key: tuple[bytes, bool], task: asyncio.Task[bytes], question: dns.Question) -> None:
+        """For as long as every address in the answer is good, but not long; what is not an address, not at all."""
+        found: list[dns.Address] = []
+        if not task.cancelled() and task.exception() is None and len(self._known) < _MOST_KEPT:
+            found = dns.read_answer(task.result(), question)
+        seconds = min((address.ttl for address in found), default=0)
+        if self._known.get(key) is task:
+            task.get_loop().call_later(min(seconds, _LONGEST_KEPT_SEC), self._forget, key, task)
+
+    def _forget(self, key: tuple[bytes, bool], task: asyncio.Task[bytes]) -> None:
+        if self._known.get(key) is task:
+            del self._known[key]
 
     async def _look_up(self, message: bytes, question: dns.Question, stream: bool) -> bytes:
         if question.kind == dns.A and (fixed := self._names.in_hosts_file(question.name)):
@@ -105,7 +138,7 @@ class Resolver:
                     _LOG.debug("The resolver %s did not answer for %s: %r", server, question.name, error)
                     continue
                 if dns.result(reply) not in (dns.SERVER_FAILURE, dns.REFUSED, dns.NOT_IMPLEMENTED):
-                    return dns.renumbered(reply, question.number)
+                    return reply
         return await self._ask_library(question)
 
     async def _ask_datagram(self, server: str, message: bytes, question: dns.Question) -> bytes:
@@ -116,8 +149,14 @@ class Resolver:
             lambda: _Waiter(number, question), remote_addr=(server, self._port)
         )
         try:
-            transport.sendto(dns.renumbered(message, number))
-            return await waiter.reply
+            for _ in range(_SENDINGS):
+                transport.sendto(dns.renumbered(message, number))
+                if await asyncio.wait([waiter.reply], timeout=self._patience_sec / _SENDINGS) != (
+                    set(),
+                    {waiter.reply},
+                ):
+                    return waiter.reply.result()
+            raise TimeoutError
         finally:
             transport.close()
 
@@ -168,6 +207,7 @@ class NameServer:
         self._server = await asyncio.start_server(self._serve, sock=streams)
 
     async def close(self) -> None:
+        self._resolver.close()
         if self._transport is not None:
             self._transport.close()
         if self._server is not None:

@@ -91,17 +91,14 @@ async def test_a_walk_would_be_noticed(sqlite_url: str) -> None:
     assert [step.startswith(WALKS) for plan_of_it in found.values() for step in plan_of_it] == [True]
 
 
-async def test_a_job_of_ten_thousand_trials_is_created_within_two_seconds(url: str) -> None:
-    """The best of three, because other tests run beside this one."""
+async def test_a_job_of_ten_thousand_trials_costs_less_than_two_seconds(url: str) -> None:
+    """Counted in processor time, because other tests run beside this one."""
     spec = a_spec(10_000)
     planned = tuple(plan(spec))
-    seconds = []
     async with SqlStore.at(url) as store:
-        for _ in range(3):
-            started = time.monotonic()
-            job = await store.create_job(spec, planned, NOON)
-            seconds.append(time.monotonic() - started)
-        assert min(seconds) < 2
+        started = time.process_time()
+        job = await store.create_job(spec, planned, NOON)
+        assert time.process_time() - started < 2
         assert (await store.counts([job.id]))[job.id].queued == 10_000
         assert await store.cancel_job(job.id, NOON) == 10_000
         assert (await store.counts([job.id]))[job.id].cancelled == 10_000

@@ -143,6 +143,38 @@ async def test_logs_are_streamed_and_kept(store: Any, images: Images, environmen
     assert again.build_log == image.build_log
 
 
+async def test_a_listener_who_fails_ends_nobody_s_build(store: Any, images: Images, environment: Path) -> None:
+    def deaf(_: str) -> None:
+        raise BrokenPipeError
+
+    heard: list[str] = []
+    store.build_sec = 0.05
+    both = (images.resolver.resolve(request(environment), sink) for sink in (deaf, heard.append))
+    assert [image.source for image in await asyncio.gather(*both)] == ["built", "built"]
+    assert "STEP 1" in "".join(heard)
+
+
+@pytest.mark.parametrize("platform", ["linux/s390x", "windows/amd64"])
+async def test_what_this_machine_cannot_build_is_an_image_fault(
+    store: Any, images: Images, environment: Path, platform: str
+) -> None:
+    (environment / "Dockerfile").write_text(f"FROM --platform={platform} debian:bookworm-slim\n")
+    with pytest.raises(ImageFault, match=platform):
+        await images.resolver.resolve(request(environment))
+    (environment / "Dockerfile").write_text("FROM --platform=$BUILDPLATFORM debian:bookworm-slim\n")
+    assert (await images.resolver.resolve(request(environment))).source == "built"
+
+
+async def test_one_pinned_image_of_many_tasks_is_pulled_once(store: Any, images: Images, tmp_path: Path) -> None:
+    store.registry.add("docker.io/owner/shared:1")
+    wanted = (
+        ImageRequest(task_name=f"task-{number}", environment_dir=tmp_path, docker_image="owner/shared:1")
+        for number in range(10)
+    )
+    await asyncio.gather(*(images.resolver.resolve(one) for one in wanted))
+    assert store.calls == ["pull docker.io/owner/shared:1"]
+
+
 def test_a_log_without_end_is_cut(tmp_path: Path) -> None:
     heard: list[str] = []
     with kept_log(tmp_path / "log", heard.append, limit=100) as sink:

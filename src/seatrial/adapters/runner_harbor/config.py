@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig
+from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig, VerifierConfig
 
+from seatrial.domain.task import TaskFormat
 from seatrial.errors import InvalidInput
 from seatrial.ports.runner import Order
 from seatrial.sandboxes.options import Owner, SandboxOptions
@@ -23,8 +24,17 @@ def trial_config(order: Order, sandbox: str, agent: AgentConfig, owner: Owner, o
         trial_name=order.work_dir.name,
         timeout_multiplier=order.job.timeout_multiplier,
         agent=agent,
+        verifier=VerifierConfig(env=_verifier_env(order)),
         environment=environment_config(sandbox, order.job.force_build, owner, options),
     )
+
+
+def _verifier_env(order: Order) -> dict[str, str]:
+    """A Terminal-Bench 1 task's test limit holds inside its test script, so a stretched one has to be told there."""
+    limit, stretch = order.task.verifier_timeout_sec, order.job.timeout_multiplier
+    if order.task.format is not TaskFormat.TERMINAL_BENCH_1 or limit is None or stretch == 1:
+        return {}
+    return {"SEATRIAL_TEST_TIMEOUT_SEC": str(round(limit * stretch))}
 
 
 def environment_config(sandbox: str, force_build: bool, owner: Owner, options: SandboxOptions) -> EnvironmentConfig:

@@ -35,7 +35,7 @@ def tests_in(verifier_dir: Path) -> tuple[TestResult, ...]:
     """What the verifier told about single tests; empty where it told nothing."""
     report = verifier_dir / "ctrf.json"
     if _is_readable(report):
-        return _from_ctrf(report.read_bytes())
+        return _from_ctrf(report.read_text(errors="replace"))
     for name in ("test-stdout.txt", "test_stdout.txt"):
         if _is_readable(verifier_dir / name):
             return from_pytest_output((verifier_dir / name).read_text(errors="replace"))
@@ -46,7 +46,7 @@ def _is_readable(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGEST_REPORT
 
 
-def _from_ctrf(raw: bytes) -> tuple[TestResult, ...]:
+def _from_ctrf(raw: str) -> tuple[TestResult, ...]:
     try:
         entries = json.loads(raw)["results"]["tests"][:_MOST_TESTS]
         return tuple(_ctrf_test(entry) for entry in entries)

@@ -43,6 +43,7 @@ def assemble(store: ImageStore, options: SandboxOptions, environ: Mapping[str, s
         store,
         SilentRegistries(folder / "silent"),
         bootstrap if options.bootstrap_bases else None,
+        folder / "locks",
         may_pull=options.pull_if_not_exists,
     )
     uses = UseRecords(folder / "uses" / store.name)

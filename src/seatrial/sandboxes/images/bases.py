@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from seatrial.errors import ImageFault
 from seatrial.sandboxes.image import Image, ImageStore, LogSink, RegistrySilent
 from seatrial.sandboxes.images.bootstrap import DebianBootstrap
+from seatrial.sandboxes.images.locks import file_lock
 from seatrial.sandboxes.images.references import familiar, parse
 
 VERDICT_SEC = 300.0
@@ -44,21 +47,34 @@ class Fetcher:
         store: ImageStore,
         silent: SilentRegistries,
         bootstrap: DebianBootstrap | None,
+        locks_dir: Path,
         *,
         may_pull: bool = True,
     ) -> None:
         self._store = store
         self._silent = silent
         self._bootstrap = bootstrap
+        self._locks_dir = locks_dir
         self._may_pull = may_pull
 
-    async def fetch(self, reference: str, log: LogSink) -> Image:
-        """An image that is not here yet. Raises ``ImageFault`` with the command that would bring it."""
+    async def bring(self, reference: str, log: LogSink) -> Image:
+        """From the store, a registry or the package mirror; ``ImageFault`` with the command that would bring it."""
+        async with self._alone(reference):
+            found = await self._store.find(reference)
+            return found or await self._fetch(reference, log)
+
+    async def pull(self, reference: str, log: LogSink) -> Image:
+        """From the store or a registry, and nothing else."""
+        async with self._alone(reference):
+            found = await self._store.find(reference)
+            return found or await self._pull(reference, log)
+
+    async def _fetch(self, reference: str, log: LogSink) -> Image:
         name = familiar(reference)
         if not self._may_pull:
             raise ImageFault(f"The image {name} is not here and pulling is switched off.", fix=self.command(reference))
         try:
-            return await self.pull(reference, log)
+            return await self._pull(reference, log)
         except RegistrySilent as silence:
             if self._bootstrap is not None and self._bootstrap.can_make(reference):
                 log(f"{silence.message} {name} is a Debian base and will be made from packages.\n")
@@ -67,7 +83,7 @@ class Fetcher:
                 f"The image {name} is not here and no registry answers.", fix=self.command(reference)
             ) from silence
 
-    async def pull(self, reference: str, log: LogSink) -> Image:
+    async def _pull(self, reference: str, log: LogSink) -> Image:
         """Asks the registry, unless it was found silent within the last minutes."""
         registry = parse(reference).registry
         if self._silent.knows(registry):
@@ -77,6 +93,11 @@ class Fetcher:
         except RegistrySilent:
             self._silent.note(registry)
             raise
+
+    def _alone(self, reference: str) -> AbstractAsyncContextManager[None]:
+        """However many trials and processes want an image, one of them brings it."""
+        name = hashlib.sha256(reference.encode()).hexdigest()[:32]
+        return file_lock(self._locks_dir / f"{self._store.name}-{name}")
 
     def command(self, reference: str) -> str:
         if self._bootstrap is not None and self._bootstrap.can_make(reference):

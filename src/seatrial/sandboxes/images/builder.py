@@ -17,7 +17,7 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.errors import ImageFault
+from seatrial.errors import ImageFault, SeatrialError
 from seatrial.sandboxes.image import (
     LABEL_BASES,
     LABEL_KEY,
@@ -77,7 +77,7 @@ class EnvironmentBuilder:
         self._trust = trust
         self._slots = [folder / "slots" / str(number) for number in range(parallel or os.cpu_count() or 1)]
         self._flights: Flights[Image] = Flights()
-        self._keys: dict[str, tuple[object, str]] = {}
+        self._keys: dict[str, tuple[str, str]] = {}
 
     async def image(self, request: ImageRequest, log: LogSink) -> Image:
         """The environment's image, from the store if it was built before."""
@@ -99,7 +99,7 @@ class EnvironmentBuilder:
             "target": request.target,
             "trust": self._trust.digest if self._trust else "",
         }
-        stamp = (entries, json.dumps(facts))
+        stamp = hashlib.sha256(f"{entries} {facts}".encode()).hexdigest()
         remembered = self._keys.get(str(context.root))
         if remembered is not None and remembered[0] == stamp:
             return Environment(context, entries, remembered[1])
@@ -129,7 +129,7 @@ class EnvironmentBuilder:
                 with kept_log(path, log) as sink:
                     try:
                         image = await self._build(environment, request, sink)
-                    except ImageFault as fault:
+                    except SeatrialError as fault:
                         sink(f"\n{fault}\n")
                         raise ImageFault(
                             f"Image of {request.task_name}: {fault}", fix=f"The build's log: {path}"
@@ -156,10 +156,7 @@ class EnvironmentBuilder:
                 return await self._store.build(plan, log)
 
     async def _base(self, reference: str, log: LogSink) -> Image:
-        name = hashlib.sha256(reference.encode()).hexdigest()[:32]
-        async with file_lock(self._folder / "locks" / f"{self._store.name}-base-{name}"):
-            found = await self._store.find(reference)
-            image = found or await self._fetcher.fetch(reference, log)
+        image = await self._fetcher.bring(reference, log)
         log(f"Base {familiar(reference)} ({image.source}) {image.digest}\n")
         return image.model_copy(update={"reference": reference})
 

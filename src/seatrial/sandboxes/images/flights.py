@@ -20,7 +20,10 @@ class _Flight:
 
     def tell(self, text: str) -> None:
         for sink in list(self.sinks):
-            sink(text)
+            try:
+                sink(text)
+            except Exception:  # whoever cannot listen any more must not end what others wait for
+                self.sinks.remove(sink)
 
 
 class Flights[T]:
@@ -58,7 +61,7 @@ class Flights[T]:
             raise copy.copy(error) from error.__cause__
         finally:
             flight.waiters -= 1
-            if log is not None:
+            if log in flight.sinks:
                 flight.sinks.remove(log)
             if flight.waiters == 0 and not task.done():
                 self._forget(key, flight)

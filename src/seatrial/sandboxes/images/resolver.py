@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AbstractContextManager
 
-from seatrial.errors import ImageFault
+from seatrial.errors import ImageFault, SeatrialError
 from seatrial.sandboxes.image import Image, ImageRequest, ImageStore, LogSink
 from seatrial.sandboxes.images.bases import Fetcher
 from seatrial.sandboxes.images.builder import EnvironmentBuilder
@@ -60,11 +60,18 @@ class ImageResolver:
         return tuple(str(parse(name)) for name in wanted)
 
     async def _resolve(self, request: ImageRequest, log: LogSink) -> Image:
-        while True:
-            image = await self._choose(request, log)
-            if self._uses.note(image.digest):
-                return image
-            await asyncio.sleep(0.1)  # it was being removed as we found it
+        try:
+            while True:
+                image = await self._choose(request, log)
+                if self._uses.note(image.digest):
+                    return image
+                await asyncio.sleep(0.1)  # it was being removed as we found it
+        except ImageFault:
+            raise
+        except SeatrialError as error:
+            raise ImageFault(f"Image of {request.task_name}: {error.message}", fix=error.fix) from error
+        except OSError as error:
+            raise ImageFault(f"Image of {request.task_name}: {error}") from error
 
     async def _choose(self, request: ImageRequest, log: LogSink) -> Image:
         if request.force_build:
@@ -99,7 +106,7 @@ class ImageResolver:
                 except ImageFault as fault:
                     log(f"{fault} Trying {familiar(names[-1])}.\n")
         try:
-            return await self._fetcher.fetch(names[-1], log)
+            return await self._fetcher.bring(names[-1], log)
         except ImageFault as fault:
             tried = f" (nor {', '.join(familiar(name) for name in names[:-1])})" if len(names) > 1 else ""
             raise type(fault)(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -30,39 +31,65 @@ class ImageRecord:
     created_at: datetime | None
 
 
+class StampedFile[T]:
+    """What a file means, read anew only after it was replaced."""
+
+    def __init__(self, path: Path, read: Callable[[list[dict[str, Any]]], T]) -> None:
+        self._path = path
+        self._read = read
+        self._stamp: tuple[int, int, int] | None = None
+        self._value: T = read([])
+
+    @property
+    def value(self) -> T:
+        try:
+            about = self._path.stat()
+            stamp = (about.st_mtime_ns, about.st_size, about.st_ino)
+            if stamp != self._stamp:
+                text = self._path.read_text()
+                self._value, self._stamp = self._read(json.loads(text) if text else []), stamp
+        except FileNotFoundError:
+            self._value, self._stamp = self._read([]), None
+        return self._value
+
+
+@dataclass(frozen=True, slots=True)
+class _Images:
+    by_id: dict[str, ImageRecord]
+    by_name: dict[str, ImageRecord]
+
+
 class StorageReader:
     def __init__(self, root: Path, driver: str, options_limit: int = OPTIONS_LIMIT) -> None:
         self._options_limit = options_limit
         self._root = root
         self._driver = driver
-        self._images_file = root / f"{driver}-images" / "images.json"
-        self._stamp: tuple[int, int, int] | None = None
-        self._records: dict[str, ImageRecord] = {}
-        self._by_name: dict[str, str] = {}
+        self._images_dir = root / f"{driver}-images"
+        self._images = StampedFile(self._images_dir / "images.json", _images)
+        self._layers = StampedFile(root / f"{driver}-layers" / "layers.json", _layers)
         self._configs: dict[str, ImageConfig] = {}
 
     def records(self) -> tuple[ImageRecord, ...]:
-        self._refresh()
-        return tuple(self._records.values())
+        return tuple(self._images.value.by_id.values())
 
     def find(self, reference: str) -> ImageRecord | None:
         """By name, by ``sha256:<id>``, or by ``name@<manifest digest>``."""
-        self._refresh()
-        image_id = self._by_name.get(reference, reference.removeprefix("sha256:"))
-        if found := self._records.get(image_id):
-            return found
+        images = self._images.value
+        found = images.by_name.get(reference) or images.by_id.get(reference.removeprefix("sha256:"))
         _, at, digest = reference.partition("@")
-        return next((item for item in self._records.values() if item.manifest_digest == digest), None) if at else None
+        if found is not None or not at:
+            return found
+        return next((record for record in images.by_id.values() if record.manifest_digest == digest), None)
 
     def config(self, image_id: str) -> ImageConfig:
         if image_id not in self._configs:
-            path = self._images_file.parent / image_id / _file_name(f"sha256:{image_id}")
+            path = self._images_dir / image_id / _file_name(f"sha256:{image_id}")
             self._configs[image_id] = _config(json.loads(path.read_text()))
         return self._configs[image_id]
 
     def layer_chain(self, record: ImageRecord) -> tuple[str, ...]:
         """Layer ids, topmost first."""
-        layers = self._layers()
+        layers = self._layers.value
         chain, current = [], record.layer
         while current:
             chain.append(current)
@@ -75,43 +102,32 @@ class StorageReader:
         if self._driver == "vfs":
             return (self._root / "vfs" / "dir" / chain[0],) if chain else ()
         found = tuple(self._root / "overlay" / layer / "diff" for layer in chain)
-        if sum(len(str(path)) + 1 for path in found) <= self._options_limit:
+        if self._fits(found):
             return found
         short = tuple(self._root / "overlay" / "l" / self._link(layer) for layer in chain)
-        return short if sum(len(str(path)) + 1 for path in short) <= self._options_limit else None
+        return short if self._fits(short) else None
 
     def size(self, record: ImageRecord) -> int:
-        layers = self._layers()
+        layers = self._layers.value
         return sum(int(layers[layer].get("diff-size", 0)) for layer in self.layer_chain(record))
+
+    def _fits(self, paths: tuple[Path, ...]) -> bool:
+        return sum(len(str(path)) + 1 for path in paths) <= self._options_limit
 
     def _link(self, layer: str) -> str:
         return (self._root / "overlay" / layer / "link").read_text().strip()
 
-    def _layers(self) -> dict[str, dict[str, Any]]:
-        path = self._root / f"{self._driver}-layers" / "layers.json"
-        return {layer["id"]: layer for layer in _read_list(path)}
 
-    def _refresh(self) -> None:
-        try:
-            about = self._images_file.stat()
-        except FileNotFoundError:
-            self._stamp, self._records, self._by_name = None, {}, {}
-            return
-        stamp = (about.st_mtime_ns, about.st_size, about.st_ino)
-        if stamp == self._stamp:
-            return
-        records = [_record(item) for item in _read_list(self._images_file)]
-        self._records = {record.id: record for record in records}
-        self._by_name = {name: record.id for record in records for name in record.names}
-        self._stamp = stamp
+def _images(items: list[dict[str, Any]]) -> _Images:
+    records = [_record(item) for item in items]
+    return _Images(
+        by_id={record.id: record for record in records},
+        by_name={name: record for record in records for name in record.names},
+    )
 
 
-def _read_list(path: Path) -> list[dict[str, Any]]:
-    try:
-        text = path.read_text()
-    except FileNotFoundError:
-        return []
-    return list(json.loads(text)) if text else []
+def _layers(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {item["id"]: item for item in items}
 
 
 def _record(item: dict[str, Any]) -> ImageRecord:
