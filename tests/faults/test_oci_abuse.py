@@ -1,4 +1,4 @@
-"""Faults 21 and 28 on the daemonless sandbox: what one sandbox does to itself is not its neighbour's or the worker's."""
+"""Faults 21 and 28 on the daemonless sandbox: what one sandbox does to itself is its own affair."""
 
 from __future__ import annotations
 

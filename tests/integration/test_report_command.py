@@ -15,6 +15,7 @@ from seatrial.domain.job import AgentSpec, JobSpec, plan
 from seatrial.domain.result import Result, Usage
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Outcome
+from seatrial.errors import InvalidInput
 from seatrial.settings import Settings
 from seatrial.wiring import open_installation
 
@@ -93,3 +94,8 @@ def test_a_comparison_in_json_and_for_people(job: int) -> None:
 def test_the_leaderboard_basis_counts_the_fault(job: int) -> None:
     content = json.loads(seatrial("compare", str(job), "--basis", "leaderboard", "--json"))
     assert content["comparisons"][0]["basis"] == "leaderboard"
+
+
+def test_an_unknown_basis_is_refused(job: int) -> None:
+    with pytest.raises(InvalidInput, match="leaderboard, valid"):
+        seatrial("compare", str(job), "--basis", "mood")

@@ -133,8 +133,7 @@ def _test_counts(result: Result | None) -> dict[str, int] | None:
 
 
 def _print_tables(job: Job, rows: list[TrialRow], wall: float) -> None:
-    from rich.console import Console
-
+    from seatrial.cli.figures import open_console
     from seatrial.cli.tables import print_run
 
-    print_run(Console(), job, rows, wall)
+    print_run(open_console(), job, rows, wall)

@@ -99,9 +99,9 @@ def tell(counts: JobCounts) -> str:
 
 def duration(seconds: float) -> str:
     """``850 ms``, ``4.2 s``, ``1 m 12 s``, ``2 h 05 m``."""
-    if seconds < 1:
+    if round(seconds * 1000) < 1000:
         return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:

@@ -48,7 +48,7 @@ def compare(
     sides: Annotated[
         list[str],
         typer.Argument(
-            metavar="JOB[:CONFIGURATION]...",
+            metavar="JOB[:CONFIGURATION]",
             help="A, then B. A configuration is (a part of) its agent / model. More are compared with A, too; "
             "a single job has its own configurations compared.",
         ),

@@ -1,6 +1,12 @@
-"""Agents and models that can be named, known without importing Harbor or LiteLLM."""
+"""Agents and models that can be named, known without importing Harbor or LiteLLM.
+
+The CLI, the API and submission ask here. Agents are Harbor's registered ones, and a test fails when Harbor has others.
+Models are a selection for menus: any other LiteLLM name works as well.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from seatrial.domain.frozen import Frozen
 
@@ -10,20 +16,133 @@ class Agent(Frozen):
     description: str
     needs_model: bool = True
     runs_on_host: bool = False
+    """Calls its model from the worker. Others are installed into the sandbox and call it from in there."""
 
 
 class Model(Frozen):
     id: str
+    """LiteLLM's name: ``provider/model``."""
     name: str
     provider: str
 
 
+def _host(name: str, description: str, *, needs_model: bool = True) -> Agent:
+    return Agent(name=name, description=description, needs_model=needs_model, runs_on_host=True)
+
+
+def _installed(name: str, description: str, *, needs_model: bool = True) -> Agent:
+    return Agent(name=name, description=description, needs_model=needs_model)
+
+
 AGENTS: tuple[Agent, ...] = (
-    Agent(name="nop", description="Does nothing.", needs_model=False, runs_on_host=True),
-    Agent(name="oracle", description="Runs the task's own solution.", needs_model=False, runs_on_host=True),
-    Agent(name="terminus-2", description="Harbor's own agent; drives a terminal.", runs_on_host=True),
+    _installed("acp", "Any agent that speaks the Agent Client Protocol.", needs_model=False),
+    _installed("aider", "Aider, pair programming in the terminal."),
+    _installed("antigravity-cli", "Google's Antigravity on the command line."),
+    _installed("antigravity-sdk", "An agent on Google's Antigravity SDK."),
+    _installed("claude-code", "Anthropic's Claude Code.", needs_model=False),
+    _installed("cline-cli", "Cline on the command line."),
+    _installed("code-puppy", "Code Puppy, an open coding agent."),
+    _installed("codex", "OpenAI's Codex on the command line."),
+    _host("computer-1", "Harbor's agent for graphical desktops."),
+    _installed("copilot-cli", "GitHub Copilot on the command line.", needs_model=False),
+    _installed("cortex-code", "Snowflake's Cortex Code.", needs_model=False),
+    _installed("cursor-cli", "Cursor on the command line."),
+    _installed("deerflow", "DeerFlow, a research agent on LangGraph."),
+    _installed("devin", "Cognition's Devin on the command line.", needs_model=False),
+    _host("dspy-rlm", "A recursive language model written with DSPy."),
+    _installed("eve", "Eve, an agent on Node.", needs_model=False),
+    _installed("fx", "fx, a coding agent."),
+    _installed("fx-dev", "fx from its development version."),
+    _installed("gemini-cli", "Google's Gemini on the command line."),
+    _installed("goose", "Goose, an open and extensible agent."),
+    _installed("grok-build", "xAI's Grok Build.", needs_model=False),
+    _installed("hermes", "Nous Research's Hermes agent."),
+    _installed("junie", "JetBrains' Junie.", needs_model=False),
+    _installed("kimi-cli", "Moonshot's Kimi on the command line."),
+    _installed("kimi-code", "Moonshot's Kimi Code."),
+    _installed("langgraph", "An agent of your own, written with LangGraph.", needs_model=False),
+    _installed("mcode", "mcode, a coding agent."),
+    _installed("mimo", "Xiaomi's MiMo agent."),
+    _installed("mini-swe-agent", "mini-swe-agent: a model, a shell, and a hundred lines."),
+    _installed("muse-code", "Meta's Muse Code.", needs_model=False),
+    _installed("nemo-agent", "An agent on NVIDIA's NeMo toolkit."),
+    _host("nop", "Does nothing: what a task gives for no work.", needs_model=False),
+    _installed("openclaw", "OpenClaw, an open agent."),
+    _installed("opencode", "OpenCode, an open coding agent."),
+    _installed("openhands", "OpenHands, a platform for coding agents."),
+    _installed("openhands-sdk", "An agent on the OpenHands SDK."),
+    _host("oracle", "Runs the task's own solution: what a task gives for the right work.", needs_model=False),
+    _installed("pi", "Pi, a small coding agent."),
+    _installed("qwen-coder", "Alibaba's Qwen Code."),
+    _installed("rovodev-cli", "Atlassian's Rovo Dev.", needs_model=False),
+    _installed("strands", "An agent on the Strands SDK."),
+    _installed("swe-agent", "SWE-agent, the research agent."),
+    _host("terminus-2", "Harbor's own agent: one model, one terminal, any provider."),
+    _installed("trae-agent", "ByteDance's Trae agent."),
+    _installed("vibe", "Mistral's Vibe on the command line."),
 )
-MODELS: tuple[Model, ...] = ()
+
+MODELS: tuple[Model, ...] = (
+    Model(id="openrouter/openai/gpt-5.2", name="GPT-5.2", provider="OpenRouter"),
+    Model(id="openrouter/openai/gpt-5.1", name="GPT-5.1", provider="OpenRouter"),
+    Model(id="openrouter/openai/gpt-5-mini", name="GPT-5 mini", provider="OpenRouter"),
+    Model(id="openrouter/openai/gpt-4o", name="GPT-4o", provider="OpenRouter"),
+    Model(id="openrouter/openai/gpt-oss-120b", name="GPT-OSS 120B", provider="OpenRouter"),
+    Model(id="openrouter/anthropic/claude-opus-4.5", name="Claude Opus 4.5", provider="OpenRouter"),
+    Model(id="openrouter/anthropic/claude-sonnet-4.5", name="Claude Sonnet 4.5", provider="OpenRouter"),
+    Model(id="openrouter/anthropic/claude-haiku-4.5", name="Claude Haiku 4.5", provider="OpenRouter"),
+    Model(id="openrouter/google/gemini-2.5-pro", name="Gemini 2.5 Pro", provider="OpenRouter"),
+    Model(id="openrouter/google/gemini-2.5-flash", name="Gemini 2.5 Flash", provider="OpenRouter"),
+    Model(id="openrouter/meta-llama/llama-3.3-70b-instruct", name="Llama 3.3 70B", provider="OpenRouter"),
+    Model(id="openrouter/meta-llama/llama-4-maverick", name="Llama 4 Maverick", provider="OpenRouter"),
+    Model(id="openrouter/deepseek/deepseek-chat", name="DeepSeek V3", provider="OpenRouter"),
+    Model(id="openrouter/qwen/qwen3-coder", name="Qwen3 Coder", provider="OpenRouter"),
+    Model(id="openrouter/moonshotai/kimi-k2", name="Kimi K2", provider="OpenRouter"),
+    Model(id="openrouter/z-ai/glm-4.6", name="GLM 4.6", provider="OpenRouter"),
+    Model(id="openai/gpt-5.2", name="GPT-5.2", provider="OpenAI"),
+    Model(id="openai/gpt-5.1", name="GPT-5.1", provider="OpenAI"),
+    Model(id="openai/gpt-5-mini", name="GPT-5 mini", provider="OpenAI"),
+    Model(id="openai/gpt-4o", name="GPT-4o", provider="OpenAI"),
+    Model(id="anthropic/claude-opus-4-5", name="Claude Opus 4.5", provider="Anthropic"),
+    Model(id="anthropic/claude-sonnet-4-5", name="Claude Sonnet 4.5", provider="Anthropic"),
+    Model(id="anthropic/claude-haiku-4-5", name="Claude Haiku 4.5", provider="Anthropic"),
+    Model(id="gemini/gemini-2.5-pro", name="Gemini 2.5 Pro", provider="Google"),
+    Model(id="gemini/gemini-2.5-flash", name="Gemini 2.5 Flash", provider="Google"),
+    Model(id="deepseek/deepseek-chat", name="DeepSeek V3", provider="DeepSeek"),
+    Model(id="mistral/devstral-medium-latest", name="Devstral Medium", provider="Mistral"),
+    Model(id="scripted/solve-read-the-screen", name="Solves the sample read-the-screen", provider="Scripted"),
+    Model(id="scripted/shell", name="Runs the commands of the instruction", provider="Scripted"),
+    Model(id="scripted/give-up", name="Does nothing and says done", provider="Scripted"),
+    Model(id="scripted/outage", name="A service that is down", provider="Scripted"),
+)
+
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "bedrock": ("AWS_BEARER_TOKEN_BEDROCK",),
+    "fireworks_ai": ("FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY"),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "huggingface": ("HF_TOKEN", "HUGGINGFACE_API_KEY"),
+    "nvidia": ("NVIDIA_API_KEY",),
+    "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+    "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY", "TOGETHER_AI_API_KEY"),
+    # Served by the user's own machine, or by us: no key.
+    "scripted": (),
+    "ollama": (),
+    "ollama_chat": (),
+    "hosted_vllm": (),
+    "lm_studio": (),
+    "llamafile": (),
+    "vertex_ai": (),
+}
+"""Providers whose keys are not simply called ``<PROVIDER>_API_KEY``, as LiteLLM calls them."""
+_BARE_NAMES = {
+    "gpt-": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude": "anthropic",
+    "gemini": "gemini",
+}
 
 
 def agent_names() -> tuple[str, ...]:
@@ -31,7 +150,8 @@ def agent_names() -> tuple[str, ...]:
 
 
 def needs_model(agent: str) -> bool:
-    return all(known.needs_model for known in AGENTS if known.name == agent)
+    """Agents by import path are not known here; whether they need one is theirs to say."""
+    return any(known.needs_model for known in AGENTS if known.name == agent)
 
 
 def runs_on_host(agent: str) -> bool:
@@ -39,6 +159,10 @@ def runs_on_host(agent: str) -> bool:
 
 
 def keys_for(model: str) -> tuple[str, ...]:
-    """Environment names, any of which has to be set for this model."""
-    provider = model.partition("/")[0]
-    return () if provider == "scripted" else (f"{provider.upper()}_API_KEY",)
+    """Environment names, any of which has to be set for this model; none for models that need no key."""
+    provider, slash, _ = model.partition("/")
+    if not slash:
+        provider = next((known for start, known in _BARE_NAMES.items() if model.startswith(start)), "")
+        if not provider:
+            return ()
+    return _KEYS.get(provider, (f"{provider.upper().replace('-', '_')}_API_KEY",))

@@ -14,6 +14,8 @@ from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 
 
 class TestStatus(StrEnum):
+    __test__ = False  # not a pytest class
+
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"

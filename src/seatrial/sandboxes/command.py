@@ -62,7 +62,8 @@ class Command:
         stdout, stderr = self.forget()
         os.lseek(self._log, 0, os.SEEK_SET)
         fault = os.read(self._log, 1 << 16).decode(errors="replace").strip()
-        return Ended(os.waitstatus_to_exitcode(self._status or 0), stdout, stderr, fault)
+        code = os.waitstatus_to_exitcode(self._status or 0)
+        return Ended(code if code >= 0 else 128 - code, stdout, stderr, fault)
 
     def forget(self) -> tuple[str, str]:
         """What was printed so far. From now on output is read and thrown away."""

@@ -118,7 +118,9 @@ class Resolver:
         if not task.cancelled() and task.exception() is None and len(self._known) < _MOST_KEPT:
             found = dns.read_answer(task.result(), question)
         seconds = min((address.ttl for address in found), default=0)
-        if self._known.get(key) is task:
+        if seconds == 0:
+            self._forget(key, task)
+        else:
             task.get_loop().call_later(min(seconds, _LONGEST_KEPT_SEC), self._forget, key, task)
 
     def _forget(self, key: tuple[bytes, bool], task: asyncio.Task[bytes]) -> None:
@@ -151,10 +153,8 @@ class Resolver:
         try:
             for _ in range(_SENDINGS):
                 transport.sendto(dns.renumbered(message, number))
-                if await asyncio.wait([waiter.reply], timeout=self._patience_sec / _SENDINGS) != (
-                    set(),
-                    {waiter.reply},
-                ):
+                done, _ = await asyncio.wait([waiter.reply], timeout=self._patience_sec / _SENDINGS)
+                if done:
                     return waiter.reply.result()
             raise TimeoutError
         finally:

@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from harbor.models.task.config import NetworkPolicy
 
 from seatrial.sandboxes.network import SandboxNetworks
 from seatrial.sandboxes.network_check import probe
 from seatrial.sandboxes.options import SandboxOptions
 from tests.integration.network.world import WEB, World, batch, reaches, run
+
+pytestmark = pytest.mark.sandbox
 
 TRY = """
 import asyncio, sys

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from harbor.models.task.config import NetworkPolicy
 
 from seatrial.sandboxes.network import SandboxNetworks
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.stamp import ProcessStamp
 from tests.integration.network.world import WEB, World, batch, reaches, run
+
+pytestmark = pytest.mark.sandbox
 
 PUBLIC = NetworkPolicy()
 

@@ -14,6 +14,8 @@ from seatrial.sandboxes.network import SandboxNetwork, SandboxNetworks
 from seatrial.sandboxes.options import SandboxOptions
 from tests.integration.network.world import WEB, World, batch, greeting, reaches, run
 
+pytestmark = pytest.mark.sandbox
+
 PUBLIC = NetworkPolicy()
 
 

@@ -13,6 +13,8 @@ from harbor.models.task.config import NetworkMode, NetworkPolicy
 from seatrial.sandboxes.network import RoutedNetwork, SandboxNetwork, SandboxNetworks
 from tests.integration.network.world import OTHER_WEB, WEB, World, reaches
 
+pytestmark = pytest.mark.sandbox
+
 PUBLIC = NetworkPolicy()
 LISTED = NetworkPolicy(network_mode=NetworkMode.ALLOWLIST, allowed_hosts=["203.0.113.0/28", "web.example"])
 

@@ -7,11 +7,14 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.sandboxes.network import SandboxNetwork, SandboxNetworks
 from seatrial.sandboxes.options import SandboxOptions
 from tests.integration.network.world import OTHER_WEB, WEB, ZONE, World, look_up, reaches
+
+pytestmark = pytest.mark.sandbox
 
 PUBLIC = NetworkPolicy()
 

@@ -32,6 +32,8 @@ from tests.integration.network.world import (
     reaches,
 )
 
+pytestmark = pytest.mark.sandbox
+
 PUBLIC = NetworkPolicy()
 NONE = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
 

@@ -32,6 +32,8 @@ _READERS = 2
 _LARGEST_GROUP = 64
 _BUSY_SEC = 30.0
 """How long to wait for a writer that does not know the lock file, such as a backup tool."""
+_PATIENCE_SEC = 60.0
+"""How long to wait for one that does; only a process that was stopped in the middle of a write takes that long."""
 
 
 @dataclass(slots=True)
@@ -85,7 +87,11 @@ class SqliteDatabase:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
         self._writes.put(_Write(operation, durable, loop, done))
-        return await done
+        try:
+            async with asyncio.timeout(_PATIENCE_SEC):
+                return await done
+        except TimeoutError as fault:
+            raise StoreUnavailable(f"Another process has kept {self._path} to itself for too long.") from fault
 
     def _open(self) -> None:
         try:
@@ -146,6 +152,8 @@ class SqliteDatabase:
 
 def _run(connection: Connection, write: _Write) -> None:
     """One operation of a group. If it refuses, only what it did itself is undone; the others go on."""
+    if write.done.cancelled():  # whoever asked has given up, so nothing happens at all
+        return
     connection.exec_driver_sql("SAVEPOINT operation")
     try:
         write.result = write.operation(connection)

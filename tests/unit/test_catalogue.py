@@ -1,0 +1,76 @@
+"""The catalogue of agents and models, held against Harbor and LiteLLM as they are installed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from harbor.agents.factory import AgentFactory
+from harbor.agents.installed.base import BaseInstalledAgent
+from harbor.models.agent.name import AgentName
+
+from seatrial.domain.catalogue import AGENTS, MODELS, agent_names, keys_for, needs_model, runs_on_host
+from seatrial.testing.scripts import SCRIPTS
+
+
+def test_the_agents_are_exactly_harbors() -> None:
+    assert sorted(agent_names()) == AgentFactory.registered_names()
+    assert list(agent_names()) == sorted(agent_names())
+
+
+@pytest.mark.parametrize("name", ["aider", "claude-code", "codex", "mini-swe-agent", "nop", "oracle"])
+def test_where_an_agent_runs_is_what_its_class_says(name: str) -> None:
+    installed = issubclass(AgentFactory.get_agent_class(AgentName(name)), BaseInstalledAgent)
+    assert runs_on_host(name) is not installed
+
+
+def test_direct_models_are_known_to_litellm() -> None:
+    spec = find_spec("litellm")
+    assert spec is not None and spec.origin is not None
+    known = json.loads((Path(spec.origin).parent / "model_prices_and_context_window_backup.json").read_text())
+    direct = [model.id for model in MODELS if not model.id.startswith(("openrouter/", "scripted/"))]
+    assert [name for name in direct if name not in known and name.partition("/")[2] not in known] == []
+
+
+def test_scripted_models_are_the_scripts() -> None:
+    scripted = {model.id.removeprefix("scripted/") for model in MODELS if model.id.startswith("scripted/")}
+    assert scripted == set(SCRIPTS)
+
+
+def test_names_are_unique() -> None:
+    assert len({agent.name for agent in AGENTS}) == len(AGENTS)
+    assert len({model.id for model in MODELS}) == len(MODELS)
+
+
+@pytest.mark.parametrize(
+    ("model", "keys"),
+    [
+        ("openrouter/openai/gpt-5.2", ("OPENROUTER_API_KEY",)),
+        ("anthropic/claude-sonnet-4-5", ("ANTHROPIC_API_KEY",)),
+        ("openai/gpt-4o", ("OPENAI_API_KEY",)),
+        ("gpt-4o", ("OPENAI_API_KEY",)),
+        ("claude-opus-4-5", ("ANTHROPIC_API_KEY",)),
+        ("gemini/gemini-2.5-pro", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
+        ("xai/grok-4.5", ("XAI_API_KEY",)),
+        ("scripted/give-up", ()),
+        ("ollama/llama3", ()),
+        ("my-own-model", ()),
+    ],
+)
+def test_keys(model: str, keys: tuple[str, ...]) -> None:
+    assert keys_for(model) == keys
+
+
+def test_who_needs_a_model() -> None:
+    assert needs_model("terminus-2")
+    assert not needs_model("oracle")
+    assert not needs_model("pkg.mod:MyAgent")
+
+
+def test_it_is_answered_without_harbor_and_litellm() -> None:
+    check = "import sys, seatrial.domain.catalogue; assert not {'harbor', 'litellm'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", check], check=True)
