@@ -172,4 +172,5 @@ _PROXY_NAMES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PR
 def tool_environment() -> dict[str, str]:
     """What tools such as buildah and debootstrap may see of our environment; no key of any provider is in it."""
     kept = {name: os.environ[name] for name in (*_TOOL_NAMES, *_PROXY_NAMES) if os.environ.get(name)}
-    return {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": str(Path.home()), **kept}
+    path = f"{kept.get('PATH', os.defpath)}:/usr/sbin:/sbin"  # where debootstrap is
+    return {"LANG": "C.UTF-8", "HOME": str(Path.home()), **kept, "PATH": path}

@@ -172,6 +172,12 @@ def test_the_solver_types_only_what_the_screen_showed() -> None:
     assert solve_read_the_screen(view("start", TYPED, "ALL CODES ACCEPTED")).done
 
 
+def test_the_solver_does_not_take_the_instruction_for_the_screen() -> None:
+    instruction = "The last reply prints `ALL CODES ACCEPTED`.\nCurrent terminal state:\n"
+    assert solve_read_the_screen(view(instruction)).commands == ("/app/challenge.sh",)
+    assert solve_read_the_screen(view(instruction + "Code 1 of 3: 111111")).commands == ("/app/reply.sh 111111",)
+
+
 def test_the_solver_gets_nowhere_without_a_screen() -> None:
     blank = solve_read_the_screen(view("start", TYPED, ""))
     assert (blank.commands, blank.done) == ((), False)

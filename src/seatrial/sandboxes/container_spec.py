@@ -124,7 +124,7 @@ def grading_spec(layout: Layout, confinement: Confinement, filters: CompiledFilt
     spec["process"]["args"] = [_INIT, "unshare", "-p", _INIT, "sh", "-c", command]
     if layout.counts_processes:
         spec["mounts"].append(_bind(Path("/proc/sys/kernel/ns_last_pid"), _LAST_PID))
-    spec["mounts"] += [_bind(source, target) for target, source in layout.grading_mounts.items()]
+    spec["mounts"] += [_bind(source, target, "nodev") for target, source in layout.grading_mounts.items()]
     spec["linux"] |= _cgroups(layout, "grading")
     spec["linux"]["namespaces"] = [{"type": kind} for kind in ("pid", "ipc", "uts", "mount", "cgroup")]
     spec["linux"]["namespaces"] += _network(layout)
@@ -138,7 +138,7 @@ def agent_spec(
     spec = _spec(layout, confinement, confinement.commands, filters)
     spec["process"] = _first_process(layout, confinement, list(confinement.capabilities))
     spec["process"]["args"] = [_INIT, "sleep", "2147483647"]
-    spec["mounts"] += [_bind(layout.root / path.lstrip("/"), path) for path in GUARDED]
+    spec["mounts"] += [_bind(layout.root / path.lstrip("/"), path, "nodev") for path in GUARDED]
     spec["linux"] |= _cgroups(layout, "agent")
     namespaces = Path("/proc") / str(grading_process) / "ns"
     joined = {"pid": "pid_for_children", "ipc": "ipc", "uts": "uts", "network": "net"}

@@ -19,6 +19,7 @@ from harbor.models.task.config import NetworkMode, NetworkPolicy
 from seatrial.errors import SandboxFault, Unsupported
 from seatrial.sandboxes import docker_check
 from seatrial.sandboxes.check import Finding
+from seatrial.sandboxes.compose import ComposeService, read_compose
 from seatrial.sandboxes.docker_accounts import find_account
 from seatrial.sandboxes.docker_container import Container, ContainerPlan
 from seatrial.sandboxes.docker_facts import facts_of
@@ -34,6 +35,7 @@ from seatrial.sandboxes.record import SandboxRecord
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from seatrial.sandboxes.terminal import Terminal
 
+_PLAIN = ComposeService(name="main")
 _KILLED = 137
 _CANNOT_RUN = (126, 127)
 _RUNTIME = ("OCI runtime exec failed", "unable to find user")
@@ -56,6 +58,7 @@ class DockerEnvironment(Sandbox):
         self._network: EngineNetwork | None = None
         self._warden: Warden | None = None
         self._memory_killed = False
+        self._service = _PLAIN
         self._held = ExitStack()
         super().__init__(*args, **kwargs)
         self._engine = EngineClient(self.options.docker_host)
@@ -74,9 +77,17 @@ class DockerEnvironment(Sandbox):
     @override
     def _validate_definition(self) -> None:
         """A Dockerfile, a ready image, or a compose file that is no more than one service."""
-        definitions = [self.environment_dir / name for name in ("Dockerfile", "docker-compose.yaml")]
-        if not self.task_env_config.docker_image and not any(path.is_file() for path in definitions):
-            raise FileNotFoundError(f"{self.environment_dir} has neither a Dockerfile nor a docker-compose.yaml.")
+        compose = read_compose(self.environment_dir, allow_privileged=self.options.allow_privileged)
+        if compose is not None and compose.single is None:
+            raise Unsupported(
+                f"This task has several services ({', '.join(compose.services)}); this sandbox is one container.",
+                fix="Use --sandbox harbor:docker.",
+            )
+        self._service = compose.single if compose is not None and compose.single is not None else _PLAIN
+        given = self.task_env_config.docker_image or self._service.image
+        place = self.environment_dir / self._service.context / self._service.dockerfile
+        if not given and not place.is_file():
+            raise FileNotFoundError(f"{place} is missing, and the task names no image.")
 
     @override
     def validate_network_policy_support(self, network_policy: NetworkPolicy | None = None) -> None:
@@ -183,7 +194,7 @@ class DockerEnvironment(Sandbox):
 
     async def _bring_up(self, container: Container, network: EngineNetwork) -> None:
         await container.create(await network.host_config())
-        await container.start(self._mount_targets(writable_only=True))
+        await container.start([*self._mount_targets(writable_only=True), *self._service.directories])
         await network.connect(container)
 
     async def _run(
@@ -218,17 +229,20 @@ class DockerEnvironment(Sandbox):
     def _image_request(self, force_build: bool) -> ImageRequest:
         return ImageRequest(
             task_name=self.environment_name,
-            environment_dir=self.environment_dir,
-            docker_image=self.task_env_config.docker_image,
+            environment_dir=self.environment_dir / self._service.context,
+            docker_image=self.task_env_config.docker_image or self._service.image,
             force_build=force_build,
             build_timeout_sec=self.task_env_config.build_timeout_sec,
+            build_args=self._service.build_args,
+            dockerfile=self._service.dockerfile,
+            target=self._service.target,
         )
 
     def _wanted_network(self) -> NetworkPolicy | None:
         """The task's own policy, or the operator's for a task that says nothing; ``None`` is the machine's network."""
         if self.task_env_config.network_mode is not None or self.network_policy != NetworkPolicy():
             return self.network_policy
-        if self.options.network_mode == "none":
+        if self._service.network_mode == "none" or self.options.network_mode == "none":
             self._network_policy = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
         return None if self.options.network_mode == "host" else self._network_policy
 
@@ -237,11 +251,12 @@ class DockerEnvironment(Sandbox):
             name=name,
             image=image,
             record=SandboxRecord.new(name, self.owner),
-            env=self._startup_env(),
-            cpus=self._effective_cpus or self.options.default_cpus,
-            memory_mb=self._effective_memory_mb or self.options.default_memory_mb,
-            pids=self.options.default_pids,
-            workdir=self.task_env_config.workdir,
+            service=self._service,
+            env={**self._service.env, **self._startup_env()},
+            cpus=self._effective_cpus or self._service.cpus or self.options.default_cpus,
+            memory_mb=self._effective_memory_mb or self._service.memory_mb or self.options.default_memory_mb,
+            pids=min(self._service.pids or self.options.default_pids, self.options.default_pids),
+            workdir=self.task_env_config.workdir or self._service.workdir,
             # A dedicated verifier's image owns its tests, and no agent is in it who could do anything to them.
             guards_tests=self._enable_environment_dir_upload,
         )

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from seatrial.errors import SandboxFault
+from seatrial.sandboxes.compose import ComposeService
 from seatrial.sandboxes.container_spec import DOCKER_CAPABILITIES
 from seatrial.sandboxes.docker_warden import SEAL, remove_container
 from seatrial.sandboxes.engine_client import EngineClient
@@ -55,6 +56,8 @@ class ContainerPlan:
     cpus: float
     memory_mb: int
     pids: int
+    service: ComposeService
+    """What the task's compose file says about it."""
     workdir: str | None = None
     guards_tests: bool = True
 
@@ -134,37 +137,46 @@ class Container:
         await remove_container(self._engine, self.name)
 
     async def _make_dirs(self, paths: Sequence[PurePosixPath]) -> None:
-        """Those below ``/logs`` while nothing runs in it yet, which no command could do as quickly."""
-        inside = sorted(str(path.relative_to(_LOGS)) for path in paths if path.is_relative_to(_LOGS) and path != _LOGS)
-        if not inside or not self.plan.guards_tests:
+        """While nothing runs in it yet, which no command could do as quickly."""
+        names = sorted({str(path).lstrip("/") for path in paths if path != _LOGS})
+        if not names:
             return
-        query = {"path": str(_LOGS)}
         async with self._engine.stream(
-            "PUT", f"/containers/{self.name}/archive", data=_directories(inside), query=query
+            "PUT", f"/containers/{self.name}/archive", data=_directories(names), query={"path": "/"}
         ) as answer:
             await answer.read()
 
     def _description(self, network: Mapping[str, Any]) -> dict[str, Any]:
-        plan = self.plan
-        return {
+        plan, service = self.plan, self.plan.service
+        described: dict[str, Any] = {
             "Image": plan.image.digest,
-            "Cmd": _STAY,
+            "Cmd": list(service.command or _STAY),
+            "Entrypoint": list(service.entrypoint) if service.entrypoint is not None else None,
             "Env": [f"{name}={value}" for name, value in plan.env.items()],
             "Labels": self.labels,
-            "Hostname": plan.name,
-            **({"WorkingDir": plan.workdir} if plan.workdir else {}),
-            **({"Volumes": {"/tests": {}, str(_LOGS): {}}} if plan.guards_tests else {}),
-            "HostConfig": {
-                **self.limits,
-                "Init": True,
-                "IpcMode": "shareable",
-                "CapDrop": ["ALL"],
-                "CapAdd": _CAPABILITIES,
-                "SecurityOpt": ["no-new-privileges"],
-                "LogConfig": {"Type": "none"},
-                **network,
-            },
+            "Hostname": service.hostname or plan.name,
+            "WorkingDir": plan.workdir,
+            "User": service.user,
+            "Volumes": {"/tests": {}, str(_LOGS): {}} if plan.guards_tests else None,
         }
+        held = {
+            **self.limits,
+            "Init": True,
+            "IpcMode": "shareable",
+            "LogConfig": {"Type": "none"},
+            "Tmpfs": dict(entry.partition(":")[::2] for entry in service.tmpfs),
+            "ExtraHosts": list(service.extra_hosts),
+            **({"ShmSize": service.shm_mb << 20} if service.shm_mb else {}),
+            **network,
+            **({"Dns": list(service.dns)} if service.dns else {}),
+        }
+        rights = (
+            {"Privileged": True}
+            if service.privileged
+            else {"CapDrop": ["ALL"], "CapAdd": _CAPABILITIES, "SecurityOpt": ["no-new-privileges"]}
+        )
+        given = {name: value for name, value in described.items() if value is not None}
+        return {**given, "HostConfig": {**held, **rights}}
 
 
 async def _directories(names: Sequence[str]) -> AsyncIterator[bytes]:

@@ -48,6 +48,8 @@ def _seccomp(container: Container) -> bool:
 
 def _protections(container: Container) -> tuple[str, ...]:
     applied = container.applied
+    if applied.get("Privileged"):
+        return ("privileged: the machine's own rights, as the operator allowed",)
     lines = [f"capabilities: {len(applied.get('CapAdd') or ())} of Docker's default 14"]
     if _seccomp(container):
         lines.append("seccomp: the engine's default profile")
@@ -63,7 +65,9 @@ def _not_applied(container: Container) -> tuple[str, ...]:
     wanted = {"cpus": "cpu limit", "memory_mb": "memory limit", "pids": "limit of processes"}
     limits = _limits(container)
     lines = [f"{what}: the engine cannot enforce it" for name, what in wanted.items() if name not in limits]
-    if not _seccomp(container):
+    if container.applied.get("Privileged"):
+        lines.append("capabilities, seccomp, no-new-privileges, isolated grading: the task is privileged")
+    elif not _seccomp(container):
         lines.append("seccomp: the engine has none")
     lines.append("storage limit: the engine has none for single containers")
     lines.append("integrity findings: changes are not looked at in an engine")

@@ -42,7 +42,7 @@ from seatrial.sandboxes.firewall import Element
 from seatrial.sandboxes.names import MachineNames
 from seatrial.sandboxes.namespace import Namespace
 from seatrial.sandboxes.options import SandboxOptions
-from seatrial.sandboxes.reach import NEVER, PRIVATE, Reach, parse_networks, reach_of
+from seatrial.sandboxes.reach import NEVER, PRIVATE, Reach, parse_networks, permitted_reach
 from seatrial.sandboxes.resolver import NameServer, Resolver
 from seatrial.sandboxes.router import Closures, Line, Router
 from seatrial.sandboxes.stamp import ProcessStamp
@@ -130,7 +130,7 @@ class SandboxNetworks:
 
     async def acquire(self, policy: NetworkPolicy, sandbox_id: str) -> SandboxNetwork:
         """A network for one sandbox. ``SetupProblem`` where this machine cannot have any, with what would help."""
-        reach = reach_of(policy)
+        reach = self.permitted(policy)
         router = await self._opened()
         line = self._stock.popleft() if self._stock else await self._new_line(router)
         network = await self._given(router, line, reach, sandbox_id)
@@ -139,7 +139,7 @@ class SandboxNetworks:
 
     async def adopt(self, policy: NetworkPolicy, sandbox_id: str, namespace: Path) -> SandboxNetwork:
         """The same for a sandbox that has an empty namespace already, as a container engine makes one."""
-        reach = reach_of(policy)
+        reach = self.permitted(policy)
         router = await self._opened()
         with _explained():
             line = await self.work(lambda: router.line_to(Namespace(os.open(namespace, os.O_RDONLY | os.O_CLOEXEC))))
@@ -148,6 +148,9 @@ class SandboxNetworks:
     async def name_server(self) -> IPv4Address:
         """Whom sandboxes ask for names; known before there is one."""
         return (await self._opened()).gateway
+
+    def permitted(self, policy: NetworkPolicy) -> Reach:
+        return permitted_reach(policy, self._options)
 
     async def _given(self, router: Router, line: Line, reach: Reach, sandbox_id: str) -> RoutedNetwork:
         network = RoutedNetwork(self, router, line, sandbox_id, self._clock)
@@ -290,7 +293,7 @@ class RoutedNetwork:
         return self._reach.description
 
     async def apply(self, policy: NetworkPolicy) -> None:
-        await self.change(reach_of(policy))
+        await self.change(self._networks.permitted(policy))
 
     async def change(self, reach: Reach) -> None:
         async with self._turn:

@@ -87,7 +87,7 @@ def _try_root(run_dir: Path) -> str:
         layer.mkdir()
         root = RootMount(Path(scratch))
         try:
-            return root.make([layer], allow_devices=False)
+            return root.make([layer])
         finally:
             root.hide()
             root.end()

@@ -37,7 +37,7 @@ from seatrial.sandboxes.container_spec import (
 from seatrial.sandboxes.image import Image
 from seatrial.sandboxes.machine import Machine
 from seatrial.sandboxes.options import Owner
-from seatrial.sandboxes.private_mounts import MS_NODEV, MS_NOSUID, mount, unmount
+from seatrial.sandboxes.private_mounts import MS_BIND, MS_NODEV, MS_NOSUID, MS_REMOUNT, mount, unmount
 from seatrial.sandboxes.record import SandboxRecord
 from seatrial.sandboxes.root_mount import RootMount
 from seatrial.sandboxes.transfer import Transfer
@@ -123,7 +123,7 @@ class Pod:
         self.directory.mkdir(parents=True, mode=0o700)
         SandboxRecord.new(self.plan.sandbox, self.plan.owner).write(self.directory)
         self._make_cage()
-        kind = self.root.make(self.plan.image.layers, allow_devices=self._machine.cgroups.filters_devices)
+        kind = self.root.make(self.plan.image.layers)
         self.findings.root = kind
         if kind != "overlay":
             self.findings.not_applied.append(f"overlay root: {kind} was used instead")
@@ -198,8 +198,7 @@ class Pod:
     def _stop(self) -> None:
         self.findings.memory_killed |= self.cage.memory_kills > 0
         gone = self._end_processes()
-        with suppress(OSError):
-            self.root.hide()
+        self.root.hide()
         self.root.end()
         for container in self._containers.values():
             os.close(container.process)
@@ -270,6 +269,10 @@ class Pod:
         pid = int((bundle / "pid").read_text())
         container = Container(name, pid, os.pidfd_open(pid))
         self._containers[view] = container
+        if not self._machine.cgroups.filters_devices:
+            # crun takes this flag off the root it was given.
+            with self._machine.mounts.inside(container.process):
+                mount(None, Path("/"), None, MS_REMOUNT | MS_BIND | MS_NODEV)
         return container
 
     def _await_nested(self, first: Container) -> None:

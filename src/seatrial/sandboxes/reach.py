@@ -4,8 +4,9 @@ Pure. The router and the name server enforce it, the trial's lock quotes ``Reach
 
 - A task's own policy wins over the operator's default, which is for tasks that say nothing.
 - Private ranges are closed to ``public``. The operator opens all of them (``allow_private_network``) or some
-  (``private_destinations``). An allowlist opens the addresses it names literally; a *name* on it that turns out to lead
-  to a private address opens nothing, because whoever owns the name could point it anywhere.
+  (``private_destinations``). A task's allowlist cannot: a private address on it is refused unless the operator opened
+  it, because a hostile task would name the database next door. A *name* that turns out to lead to a private address
+  opens nothing, because whoever owns the name could point it anywhere.
 - ``NEVER`` is closed whatever anybody says: link-local addresses, among them the metadata service of clouds, and
   addresses that no honest packet to the outside carries. So are this machine's own addresses and other sandboxes.
 - IPv6 is closed in every mode (but works inside, on the loopback). An allowlist entry that needs it is refused.
@@ -99,6 +100,37 @@ def reach_of(policy: NetworkPolicy) -> Reach:
         networks=tuple(collapse_addresses(networks)),
         description="allowlist: " + (", ".join(entries) or "nothing"),
     )
+
+
+def permitted_reach(policy: NetworkPolicy, options: SandboxOptions) -> Reach:
+    """``reach_of`` within what the operator opened.
+
+    An entry that lies in a private range is refused aloud; a wide one such as ``0.0.0.0/0`` loses its private parts."""
+    reach = reach_of(policy)
+    if options.allow_private_network:
+        return reach
+    opened = parse_networks(options.private_destinations)
+    networks = [part for network in reach.networks for part in _permitted_parts(network, opened)]
+    return reach.model_copy(update={"networks": tuple(collapse_addresses(networks))})
+
+
+def _permitted_parts(network: IPv4Network, opened: Iterable[IPv4Network]) -> list[IPv4Network]:
+    if any(network.subnet_of(grant) for grant in opened):
+        return [network]
+    if any(network.subnet_of(private) for private in PRIVATE):
+        raise Unsupported(
+            f"The allowlist names {network}, a private address, which only the operator can open.",
+            field="allowed_hosts",
+            fix=f"Set SEATRIAL_PRIVATE_DESTINATIONS={network} if that is meant.",
+        )
+    parts = [network]
+    for private in PRIVATE:
+        parts = [rest for part in parts for rest in _without(part, private)]
+    return parts + [grant for grant in opened if grant.subnet_of(network)]
+
+
+def _without(network: IPv4Network, hole: IPv4Network) -> list[IPv4Network]:
+    return list(network.address_exclude(hole)) if hole.subnet_of(network) else [network]
 
 
 def default_network(options: SandboxOptions) -> DefaultNetwork:

@@ -12,11 +12,12 @@ import signal
 import stat
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 from seatrial.errors import SandboxFault
-from seatrial.sandboxes.private_mounts import MS_NODEV, mount, unmount
+from seatrial.sandboxes.private_mounts import MS_BIND, mount, unmount
 
 RootKind = Literal["overlay", "fuse-overlayfs", "copy"]
 _OPTIONS_LIMIT = 4000
@@ -33,7 +34,7 @@ class RootMount:
         self._daemon = directory / "fuse.pid"
         self._server: subprocess.Popen[bytes] | None = None
 
-    def make(self, layers: Sequence[Path], *, allow_devices: bool, kinds: Sequence[RootKind] = ()) -> RootKind:
+    def make(self, layers: Sequence[Path], kinds: Sequence[RootKind] = ()) -> RootKind:
         """Leaves the root mounted at ``merged``; tries what is given, in that order."""
         for path in (self.merged, self.upper, self._work):
             path.mkdir(exist_ok=True)
@@ -42,7 +43,7 @@ class RootMount:
         for kind in kinds or ("overlay", "fuse-overlayfs", "copy"):
             try:
                 if kind == "overlay":
-                    self._overlay(layers, 0 if allow_devices else MS_NODEV)
+                    self._overlay(layers)
                 elif kind == "fuse-overlayfs":
                     self._fuse(layers)
                 else:
@@ -55,7 +56,7 @@ class RootMount:
 
     def hide(self) -> None:
         """Takes the mount out of this process's sight; the containers keep theirs."""
-        if os.path.ismount(self.merged):
+        with suppress(OSError):  # it may not be mounted yet, or not any more
             unmount(self.merged)
 
     def end(self) -> None:
@@ -64,14 +65,12 @@ class RootMount:
             self._server.terminate()
             self._server.wait()
             return
-        try:  # the process that started it is gone
+        with suppress(FileNotFoundError, ValueError, ProcessLookupError):  # whoever started it is gone
             process = int(self._daemon.read_text())
             if "fuse-overlayfs" in Path(f"/proc/{process}/cmdline").read_text():
                 os.kill(process, signal.SIGTERM)
-        except (FileNotFoundError, ValueError, ProcessLookupError):
-            pass
 
-    def _overlay(self, layers: Sequence[Path], flags: int) -> None:
+    def _overlay(self, layers: Sequence[Path]) -> None:
         names = [str(layer) for layer in layers]
         if sum(map(len, names)) > _OPTIONS_LIMIT - 2 * len(str(self.directory)) - 100:
             # Options end at one page. This thread's working directory is its own, so relative names will do.
@@ -82,9 +81,9 @@ class RootMount:
         options = f"lowerdir={lower},upperdir={self.upper},workdir={self._work}"
         try:
             # Nothing of a sandbox has to survive a crash, and without this each unmount syncs the whole disk.
-            mount("overlay", self.merged, "overlay", flags, f"{options},volatile")
+            mount("overlay", self.merged, "overlay", 0, f"{options},volatile")
         except OSError:
-            mount("overlay", self.merged, "overlay", flags, options)
+            mount("overlay", self.merged, "overlay", 0, options)
 
     def _fuse(self, layers: Sequence[Path]) -> None:
         options = f"lowerdir={':'.join(map(str, layers))},upperdir={self.upper},workdir={self._work}"
@@ -110,7 +109,7 @@ class RootMount:
         for layer in reversed(layers):
             _lay_over(layer, self.merged)
         # A mount of its own, like the others, so that a runtime can take it for a root.
-        mount(self.merged, self.merged, None, 4096)
+        mount(self.merged, self.merged, None, MS_BIND)
 
 
 def _lay_over(layer: Path, target: Path) -> None:

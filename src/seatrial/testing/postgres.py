@@ -98,8 +98,8 @@ class PostgresServer:
             await connection.close()
 
     def _initialise(self) -> None:
-        flags = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"]
-        command = [*self._as_user(), self._programs / "initdb", "-D", self.directory / "data", *flags]
+        command: list[str | Path] = [*self._as_user(), self._programs / "initdb", "-D", self.directory / "data"]
+        command += ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]
         subprocess.run(command, check=True, cwd=self.directory, capture_output=True)
 
     def _as_user(self) -> list[str | Path]:
@@ -111,7 +111,7 @@ class PostgresServer:
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + _START_SEC
-        probe = [self._programs / "pg_isready", "-q", "-h", self.directory]
+        probe: list[str | Path] = [self._programs / "pg_isready", "-q", "-h", self.directory]
         while subprocess.run(probe, check=False, cwd=self.directory).returncode != 0:
             ended = self._process is None or self._process.poll() is not None
             if ended or time.monotonic() > deadline:

@@ -45,9 +45,11 @@ class View:
 
     @property
     def screen(self) -> str:
-        """What came back last."""
+        """What came back last: of the first prompt only the terminal in it, since instructions quote what will be seen."""
         last = self.messages[-1] if self.messages else {}
-        return text_of(last) if last.get("role") != "assistant" else ""
+        if last.get("role") == "assistant":
+            return ""
+        return text_of(last) if self.turns else text_of(last).partition(_TERMINAL)[2]
 
     @property
     def turns(self) -> int:
@@ -69,6 +71,7 @@ class View:
         return False
 
 
+_TERMINAL = "\nCurrent terminal state:\n"
 Script = Callable[[View], Act | Fault]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,10 @@ from harbor.environments.base import BaseEnvironment
 
 from tests.contracts.sandbox.differences import DIFFERENCES, difference
 from tests.contracts.sandbox.kinds import KINDS, Kind, Place, Wish
-from tests.engine import Engine, shared_engine
+from tests.engine import Engine
+from tests.engine_fixture import container_engine, image_cache, run_dir
+
+__all__ = ["container_engine", "image_cache", "run_dir"]
 
 MakeSandbox = Callable[..., Awaitable[BaseEnvironment]]
 
@@ -56,27 +59,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.line(f"{entry.sandbox}: {entry.promise}: {entry.why}")
 
 
-@pytest.fixture(scope="session")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory that all processes of this test run share."""
-    base = tmp_path_factory.getbasetemp()
-    return base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
-
-
-@pytest.fixture(scope="session")
-def cache() -> Path:
-    """Images stay between runs: making a Debian takes half a minute."""
-    path = Path(os.environ.get("SEATRIAL_TEST_CACHE", "/var/tmp/seatrial-test-cache"))
-    path.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-@pytest.fixture(scope="session")
-def container_engine(run_dir: Path) -> Iterator[Engine]:
-    with shared_engine(run_dir / "engine") as engine:
-        yield engine
-
-
 @pytest.fixture(scope="session", params=_PARAMS)
 def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
@@ -84,18 +66,18 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def place(
-    kind: Kind, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, cache: Path
+    kind: Kind, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, image_cache: Path
 ) -> AsyncIterator[Place]:
     directory = tmp_path_factory.mktemp(kind.name.replace(":", "-"))
     if not kind.needs_engine:
-        yield Place(directory, cache)
+        yield Place(directory, image_cache)
         return
     engine: Engine = request.getfixturevalue("container_engine")
     before = os.environ.get("DOCKER_HOST")
     # Stock Harbor calls the docker client, which is told by the environment only.
     os.environ["DOCKER_HOST"] = engine.host
-    image = None if kind.ours else await _image_for_stock(directory, cache, engine)
-    yield Place(directory, cache, engine, image)
+    image = None if kind.ours else await _image_for_stock(directory, image_cache, engine)
+    yield Place(directory, image_cache, engine, image)
     if before is None:
         del os.environ["DOCKER_HOST"]
     else:

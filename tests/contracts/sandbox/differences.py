@@ -1,7 +1,8 @@
 """Where Harbor's stock Docker environment is known to differ from what our sandboxes promise.
 
-One table, read by ``conftest.py``. ``fails`` entries run and have to fail: the day they pass, the suite says so and the
-line goes. ``excluded`` entries cannot be run at all; they are deselected and the run's summary lists them with the reason.
+One table, read by ``conftest.py``. ``fails`` entries run and have to fail: the day they pass, the suite says so and
+the line goes. ``excluded`` entries cannot be run at all; they are deselected, and the run's summary lists them with the
+reason.
 """
 
 from __future__ import annotations

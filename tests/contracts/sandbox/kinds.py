@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import asyncio
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

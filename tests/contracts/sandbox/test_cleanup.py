@@ -54,7 +54,7 @@ async def test_stop_leaves_nothing(kind: Kind, place: Place) -> None:
 async def test_failed_start_leaves_nothing(kind: Kind, place: Place) -> None:
     mine = Place(place.directory / "failed", place.cache, place.engine)
     sandbox = kind.create(mine, Wish(dockerfile="FROM debian:bookworm-slim\nRUN exit 3\n"))
-    with pytest.raises(Exception, match="3|build"):
+    with pytest.raises(Exception, match=r"3|build"):
         await sandbox.start(force_build=False)
     await sandbox.stop(delete=True)
     assert await kind.traces(mine) == []

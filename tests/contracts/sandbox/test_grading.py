@@ -123,7 +123,7 @@ async def test_reward_link_planted_beforehand_is_gone(make_sandbox: MakeSandbox,
     other = await make_sandbox()
     await other.exec(
         f"{PREPARE}; mkdir -p /fake/verifier; echo 1 > /fake/verifier/reward.txt;"
-        "rm -rf /logs/verifier /tests; ln -s /fake/verifier /logs/verifier; ln -s /fake /tests; ln -s /fake/verifier /fake/x"
+        "rm -rf /logs/verifier /tests; ln -s /fake/verifier /logs/verifier; ln -s /fake /tests"
     )
     assert ((await _grade(other, tests_dir)) / "reward.txt").read_text() == "0\n"
 
@@ -150,7 +150,8 @@ async def test_daemon_cannot_take_the_directories_away(make_sandbox: MakeSandbox
     )
     await _daemon(
         sandbox,
-        "for d in /tests /logs /logs/verifier; do rmdir $d; mv $d $d.gone; rm -rf $d; ln -s /fake $d; cp -r /fake $d; done;"
+        "for d in /tests /logs /logs/verifier; do"
+        " rmdir $d; mv $d $d.gone; rm -rf $d; ln -s /fake $d; cp -r /fake $d; done;"
         "mkdir -p /logs /tests; cp -r /fake/verifier /logs/; cp /fake/test.sh /tests/",
     )
     found = await _grade(sandbox, tests_dir)
@@ -182,7 +183,8 @@ async def test_daemon_cannot_touch_grading_as_another_user(make_sandbox: MakeSan
     await sandbox.exec(PREPARE)
     await _daemon(
         sandbox,
-        'su agent -c "for p in /proc/[0-9]*; do cat \\$p/root/tests/expected.txt; echo 1 > \\$p/root/logs/verifier/reward.txt;'
+        'su agent -c "for p in /proc/[0-9]*; do cat \\$p/root/tests/expected.txt;'
+        " echo 1 > \\$p/root/logs/verifier/reward.txt;"
         ' done" 2>/dev/null | grep -a the-answer >> /tmp/seen',
     )
     found = await _grade(sandbox, tests_dir, user="agent")
@@ -196,7 +198,8 @@ async def test_verifier_is_as_confined_as_the_agent(make_sandbox: MakeSandbox, t
     await sandbox.exec(PREPARE)
     (tests_dir / "test.sh").write_text(
         "#!/bin/bash\ngrep -E '^(CapBnd|CapEff|Seccomp|NoNewPrivs):' /proc/self/status\n"
-        "mount -t tmpfs none /mnt && echo mounted\numount /tests && echo unmounted\nunshare --user true && echo unshared\n"
+        "mount -t tmpfs none /mnt && echo mounted\numount /tests && echo unmounted\n"
+        "unshare --user true && echo unshared\n"
         "ls /dev/vd* /dev/sd* && echo disks\n"
     )
     found = await _grade(sandbox, tests_dir)

@@ -87,7 +87,10 @@ async def test_listeners_of_the_machine_are_out_of_reach(make_sandbox: MakeSandb
 
 async def test_neighbours_are_out_of_reach(make_sandbox: MakeSandbox, outside: Outside) -> None:
     one, other = await make_sandbox(Wish(network=PUBLIC)), await make_sandbox(Wish(network=PUBLIC))
-    serve = "perl -MIO::Socket -e '$s=IO::Socket::INET->new(LocalPort=>8377,Listen=>5)||die; while($c=$s->accept){print $c qq(hello from outside)}'"
+    serve = (
+        "perl -MIO::Socket -e '$s=IO::Socket::INET->new(LocalPort=>8377,Listen=>5)||die;"
+        " while($c=$s->accept){print $c qq(hello from outside)}'"
+    )
     await one.exec(f"{serve} >/dev/null 2>&1 &")
     address = (
         (await one.exec("hostname -I || awk '/32 host LOCAL/ {print f} {f=$2}' /proc/net/fib_trie")).stdout or ""

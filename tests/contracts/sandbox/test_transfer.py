@@ -122,9 +122,9 @@ async def test_large_file(sandbox: BaseEnvironment, inside: str, tmp_path: Path)
 
 
 async def test_what_is_not_there_is_an_error(sandbox: BaseEnvironment, inside: str, tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="(?i)no such|not find|not found|does not exist"):
+    with pytest.raises(Exception, match=r"(?i)no such|not find|not found|does not exist"):
         await sandbox.download_file(source_path=f"{inside}/nothing", target_path=tmp_path / "x")
-    with pytest.raises(Exception, match="(?i)no such|not find|not found|does not exist"):
+    with pytest.raises(Exception, match=r"(?i)no such|not find|not found|does not exist"):
         await sandbox.download_dir(source_dir=f"{inside}/nothing", target_dir=tmp_path / "y")
 
 

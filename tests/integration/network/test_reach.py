@@ -103,7 +103,8 @@ async def test_services_of_the_machine_are_out_of_reach(networks: SandboxNetwork
 async def test_an_allowlist_cannot_open_the_machine_or_the_metadata_service(networks: SandboxNetworks) -> None:
     network = await networks.acquire(allow("0.0.0.0/0"), "one")
     assert await seen(network, WEB)
-    assert await seen(network, PRIVATE)
+    assert reaches(None, PRIVATE)
+    assert not await seen(network, PRIVATE)
     assert reaches(None, METADATA)
     assert not await seen(network, METADATA)
     for address in MACHINE_ADDRESSES:
@@ -173,10 +174,20 @@ async def test_a_forged_source_address_goes_nowhere(networks: SandboxNetworks, s
     assert surroundings.datagrams == [b"honest"]
 
 
+async def test_an_allowlist_opens_private_addresses_only_with_the_operators_word(
+    networks: SandboxNetworks, surroundings: World, options: SandboxOptions
+) -> None:
+    with pytest.raises(Unsupported, match="only the operator"):
+        await networks.acquire(allow(WEB, PRIVATE), "one")
+    granted = options.model_copy(update={"private_destinations": PRIVATE})
+    async with SandboxNetworks(granted, names=surroundings.names) as opened:
+        assert await seen(await opened.acquire(allow(PRIVATE), "one"), PRIVATE)
+
+
 async def test_an_allowlist_of_addresses(networks: SandboxNetworks) -> None:
-    network = await networks.acquire(allow(WEB, "203.0.113.128/25", "203.0.113.128/26", PRIVATE), "one")
-    assert network.description == f"allowlist: {WEB}, 203.0.113.128/25, 203.0.113.128/26, {PRIVATE}"
-    for address in (WEB, BELOW, PRIVATE):
+    network = await networks.acquire(allow(WEB, "203.0.113.128/25", "203.0.113.128/26"), "one")
+    assert network.description == f"allowlist: {WEB}, 203.0.113.128/25, 203.0.113.128/26"
+    for address in (WEB, BELOW):
         assert await seen(network, address)
     for address in (OTHER_WEB, NAMES):
         assert reaches(None, address)

@@ -27,8 +27,8 @@ def decoys(workplace: Workplace) -> Iterator[list[Path]]:
     folder = workplace.run_dir / f"decoy-{workplace.install}"
     folder.mkdir(parents=True)
     (folder / "precious").write_text("not ours")
-    cgroup = next(path for path in Path("/sys/fs/cgroup").rglob("cgroup.procs")).parent
-    cgroup = cgroup / f"decoy-{workplace.install}"
+    hierarchies = [path.parent for path in Path("/sys/fs/cgroup").glob("**/cgroup.procs")]
+    cgroup = min(hierarchies, key=lambda path: len(path.parts)) / f"decoy-{workplace.install}"
     cgroup.mkdir()
     process = subprocess.Popen(["sleep", "600"], env={"PATH": "/usr/bin:/bin"})
     (cgroup / "cgroup.procs").write_text(str(process.pid))

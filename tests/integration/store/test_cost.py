@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection, Engine
 from seatrial.adapters.store_sql.database import database_at
 from seatrial.adapters.store_sql.store import SqlStore
 from seatrial.domain.job import plan
-from seatrial.domain.trial import Outcome, Phase
+from seatrial.domain.trial import Outcome, Phase, TrialState
 from seatrial.ports.store import Page, PhaseEntry, Store, TrialFilter
 from tests.contracts.store.samples import MINUTE, NOON, a_spec, faulty, passed, submit
 
@@ -71,6 +71,7 @@ async def one_of_everything(store: Store) -> None:
     await store.summaries(TrialFilter(job_id=job.id), Page())
     await store.summaries(TrialFilter(outcomes=(Outcome.ERROR,)), Page())
     await store.summaries(TrialFilter(task="hello"), Page())
+    await store.summaries(TrialFilter(states=(TrialState.RUNNING,)), Page())
     await store.cancel_job(job.id, NOON)
 
 

@@ -132,3 +132,17 @@ async def test_a_slow_transaction_is_never_overtaken_in_the_log(postgres_url: st
         await asyncio.gather(slow, quick)
         await database.close()
         assert [event.data for event in await store.events(after=1)] == [{"slow": True}, {}]
+
+
+async def test_a_call_that_was_given_up_before_its_turn_never_happens(sqlite_url: str, tmp_path: Path) -> None:
+    async with SqlStore.at(sqlite_url) as store:
+        foreign = sqlite3.connect(tmp_path / "seatrial.db", isolation_level=None)
+        foreign.execute("BEGIN IMMEDIATE")
+        given_up, patient = asyncio.create_task(submit(store)), asyncio.create_task(submit(store))
+        await asyncio.sleep(0.2)
+        given_up.cancel()
+        await asyncio.gather(given_up, return_exceptions=True)
+        foreign.execute("COMMIT")
+        foreign.close()
+        job = await patient
+        assert await store.jobs(Page()) == [job]

@@ -12,6 +12,8 @@ import pytest
 from seatrial.errors import ImageFault
 from seatrial.sandboxes.image import ImageRequest
 from seatrial.sandboxes.images.assembly import Images, assemble
+from seatrial.sandboxes.images.build_network import MachineNetwork
+from seatrial.sandboxes.images.buildah import BuildahStore
 from seatrial.sandboxes.images.buildlog import kept_log
 from seatrial.sandboxes.options import SandboxOptions
 
@@ -163,6 +165,18 @@ async def test_what_this_machine_cannot_build_is_an_image_fault(
         await images.resolver.resolve(request(environment))
     (environment / "Dockerfile").write_text("FROM --platform=$BUILDPLATFORM debian:bookworm-slim\n")
     assert (await images.resolver.resolve(request(environment))).source == "built"
+
+
+async def test_a_missing_tool_is_told_with_the_command_that_brings_it(
+    options: SandboxOptions, environment: Path, tmp_path: Path
+) -> None:
+    nothing = {"PATH": str(tmp_path)}
+    store = BuildahStore(options.images_dir / "oci", nothing, MachineNetwork("test"))
+    (options.images_dir / "oci").mkdir(parents=True)
+    (options.images_dir / "oci" / "driver").write_text("vfs")
+    images = assemble(store, options, environ=nothing)
+    with pytest.raises(ImageFault, match="buildah is not installed. apt-get install buildah"):
+        await images.resolver.resolve(request(environment))
 
 
 async def test_one_pinned_image_of_many_tasks_is_pulled_once(store: Any, images: Images, tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ class DebianBootstrap:
         return archive
 
     async def _bootstrap(self, base: DebianBase, mirror: str, archive: Path, log: LogSink) -> None:
+        commands.require("debootstrap", self._environ)
         scratch = Path(tempfile.mkdtemp(prefix="bootstrap-", dir=self._folder))
         try:
             scratch.chmod(0o755)  # apt's own user has to reach what it downloads

@@ -213,6 +213,7 @@ class BuildahStore:
         return await commands.run(command, env, log, timeout_sec=timeout_sec, patience=patience)
 
     async def _tool(self, scratch: Path) -> tuple[str, ...]:
+        commands.require("buildah", self._environ)
         # Mounts are private to each call, so the record of what is mounted has to be so too.
         places = ("--root", str(self._root / "storage"), "--runroot", str(scratch / "run"))
         return ("buildah", *places, "--storage-driver", await self._storage_driver())

@@ -6,6 +6,7 @@ import asyncio
 import codecs
 import contextlib
 import os
+import shutil
 import signal
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -69,18 +70,15 @@ async def run(
     cwd: Path | None = None,
 ) -> Finished:
     """Waits for the tool. Past its time, or when cancelled, its whole process group is killed before this returns."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            env=dict(env),
-            cwd=cwd,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except FileNotFoundError as error:
-        raise SetupProblem(f"{argv[0]} is not installed.", fix=f"apt-get install {package_of(argv[0])}") from error
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        env=dict(env),
+        cwd=cwd,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
     tail = _Tail()
     reader = asyncio.ensure_future(_read(process, log, tail))
     watcher = asyncio.ensure_future(_watch(tail, patience)) if patience else None
@@ -131,5 +129,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         await asyncio.shield(asyncio.ensure_future(process.wait()))
 
 
-def package_of(tool: str) -> str:
-    return {"setpriv": "util-linux"}.get(tool, tool)
+def require(tool: str, env: Mapping[str, str]) -> None:
+    """Tells a missing tool by name and with the command that brings it, before anything is started."""
+    if shutil.which(tool, path=env.get("PATH")) is None:
+        raise SetupProblem(f"{tool} is not installed.", fix=f"apt-get install {tool}")
