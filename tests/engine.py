@@ -69,28 +69,34 @@ def start_engine(directory: Path, *, bridge: bool = True) -> Engine:
     # An engine that finds forwarding off switches it on and then drops what others forward: not on our account.
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
     host = f"unix://{directory}/engine.sock"
-    with (directory / "engine.log").open("ab") as log:
-        process = subprocess.Popen(
-            [
-                program,
-                f"--data-root={directory}/data",
-                f"--exec-root={directory}/run",
-                f"--pidfile={directory}/engine.pid",
-                f"--host={host}",
-                *(() if bridge else ("--bridge=none",)),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    command = [
+        program,
+        f"--data-root={directory}/data",
+        f"--exec-root={directory}/run",
+        f"--pidfile={directory}/engine.pid",
+        f"--host={host}",
+        *(() if bridge else ("--bridge=none",)),
+    ]
+    pid = _spawn(command, directory / "engine.log")
     deadline = time.monotonic() + _START_SEC
     while not answers(host):
-        if process.poll() is not None or time.monotonic() > deadline:
+        if os.waitpid(pid, os.WNOHANG)[0] or time.monotonic() > deadline:
             tail = (directory / "engine.log").read_text(errors="replace")[-2000:]
             raise RuntimeError(f"dockerd did not start:\n{tail}")
         time.sleep(0.1)
-    return Engine(host, process.pid, directory)
+    return Engine(host, pid, directory)
+
+
+def _spawn(command: list[str], log: Path) -> int:
+    """A process that outlives the test that started it, in a session of its own."""
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    actions = [(os.POSIX_SPAWN_DUP2, source, target) for source, target in ((nothing, 0), (output, 1), (output, 2))]
+    try:
+        return os.posix_spawn(command[0], command, os.environ, file_actions=actions, setsid=True)
+    finally:
+        os.close(output)
+        os.close(nothing)
 
 
 def kill_engine(engine: Engine) -> None:
@@ -99,7 +105,9 @@ def kill_engine(engine: Engine) -> None:
     os.kill(engine.pid, signal.SIGKILL)
     _wait_for_end(engine.pid)
     assert engine.directory is not None
-    (engine.directory / "engine.pid").unlink(missing_ok=True)
+    # Its containerd dies with it. Where nobody reaps that, the next engine would take the corpse for a living one.
+    for name in ("engine.pid", "run/containerd/containerd.pid"):
+        (engine.directory / name).unlink(missing_ok=True)
 
 
 def stop_engine(engine: Engine) -> None:
@@ -117,6 +125,8 @@ def stop_engine(engine: Engine) -> None:
             break
         if _wait_for_end(engine.pid):
             break
+    for mount in _mounts_below(engine.directory):
+        subprocess.run(["umount", "--lazy", mount], capture_output=True, check=False)
     shutil.rmtree(engine.directory, ignore_errors=True)
 
 
@@ -168,6 +178,12 @@ def _wait_for_end(pid: int) -> bool:
                 return True
         time.sleep(0.05)
     return False
+
+
+def _mounts_below(directory: Path) -> list[str]:
+    """Deepest first. An engine mounts its data upon itself and leaves it so."""
+    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return sorted((point for point in points if Path(point).is_relative_to(directory)), key=len, reverse=True)
 
 
 def _docker(engine: Engine, *arguments: str) -> str:

@@ -126,7 +126,7 @@ class Settings(BaseSettings):
     def store_url(self) -> str:
         """SQLAlchemy's address of the store."""
         if not self.database_url:
-            return f"sqlite+aiosqlite:///{self.home / 'seatrial.db'}"
+            return f"sqlite:///{self.home / 'seatrial.db'}"
         scheme, _, rest = self.database_url.partition("://")
         return f"postgresql+asyncpg://{rest}" if scheme in ("postgres", "postgresql") else self.database_url
 

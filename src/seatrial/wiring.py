@@ -12,11 +12,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
+from pathlib import Path
 
 from seatrial.adapters.archives import ArchiveFiles
 from seatrial.adapters.blobs_objects import ObjectBlobs
 from seatrial.adapters.queue_local import LocalQueue
 from seatrial.adapters.registry_harbor import FoundDataset, open_dataset
+from seatrial.adapters.store_sql.backup import backup, restore
 from seatrial.adapters.store_sql.migrate import upgrade
 from seatrial.adapters.store_sql.store import SqlStore
 from seatrial.adapters.tasks_harbor import HarborTasks
@@ -30,6 +32,7 @@ from seatrial.engine.library import TaskLibrary
 from seatrial.engine.phases import PhaseLog
 from seatrial.engine.recover import Recovery
 from seatrial.engine.submit import Submission
+from seatrial.errors import Conflict, SetupProblem
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.queue import Queue
 from seatrial.ports.runner import Runner
@@ -56,7 +59,11 @@ class Installation:
 @asynccontextmanager
 async def open_installation(settings: Settings, clock: Clock = system_clock) -> AsyncIterator[Installation]:
     """The installation in ``settings.home``, made on first use."""
-    settings.home.mkdir(parents=True, exist_ok=True)
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"The home {settings.home} cannot be made: {error.strerror}."
+        raise SetupProblem(problem, fix="Set SEATRIAL_HOME to a folder that can be written.") from error
     await upgrade(settings.store_url)
     async with SqlStore.at(settings.store_url) as store:
         blobs = (
@@ -74,6 +81,7 @@ async def open_installation(settings: Settings, clock: Clock = system_clock) -> 
             keys_for=keys_for,
             key_is_set=lambda name: name in provider_keys(settings),
             can_run_services=lambda sandbox: _engine_answers(settings),
+            has_sandbox=_has_sandbox,
         )
         yield Installation(settings, store, blobs, queue, library, submission, clock, await store.install_id())
 
@@ -136,6 +144,24 @@ def registry_dataset(registry: str, name: str, version: str | None) -> AbstractA
     return open_dataset(registry, name, version)
 
 
+async def backup_database(settings: Settings, target: Path) -> None:
+    """A consistent copy of the database, while everything runs."""
+    await backup(settings.store_url, target)
+
+
+async def restore_database(settings: Settings, source: Path, force: bool) -> Path | None:
+    """Puts a backup in the database's place. One that is there already is kept beside it; returns where."""
+    present = settings.home / "seatrial.db"
+    kept = None
+    if not settings.database_url and present.exists():
+        if not force:
+            raise Conflict(f"There is a database in {settings.home}.", fix="Add --force; it will be kept beside.")
+        kept = present.with_name(f"{present.name}.before-{system_clock():%Y%m%d-%H%M%S}")
+        await backup(settings.store_url, kept)
+    await restore(settings.store_url, source)
+    return kept
+
+
 async def clean_leftovers(installation: Installation) -> int:
     """Removes sandboxes that nobody holds a lease on any more."""
     from seatrial.sandboxes.options import SandboxOptions
@@ -182,6 +208,16 @@ def _harbor_runner(installation: Installation) -> Runner:
 
     options = SandboxOptions.of(settings)
     return HarborRunner(options, installation.id, SandboxSelection(options), ModelAccess())
+
+
+def _has_sandbox(name: str) -> bool:
+    """Whether a name means a sandbox of ours, an environment of Harbor, or a class that could be imported."""
+    kind, colon, rest = name.partition(":")
+    if kind == "harbor":
+        from harbor.models.environment_type import EnvironmentType
+
+        return rest in {known.value for known in EnvironmentType}
+    return bool(rest) if colon else name in ("auto", "oci", "docker")
 
 
 def _engine_answers(settings: Settings) -> bool:

@@ -17,7 +17,7 @@ from tests.oci_trials import Workplace, test_cache
 pytestmark = pytest.mark.sandbox
 
 Make = Callable[..., Awaitable[OciEnvironment]]
-WORK = "perl -e 'my $x = 0; $x += $_ for 1 .. 6_000_000'"
+WORK = "perl -e 'my $x = 0; $x += $_ for 1 .. 25_000_000'"
 BOMB = "bomb() { bomb | bomb & }; bomb; sleep 60"
 HOG = "perl -e 'my @x; push @x, \"x\" x (64 * 1024 * 1024) while 1'"
 BABBLE = "yes"
@@ -44,35 +44,33 @@ async def make(workplace: Workplace) -> AsyncIterator[Make]:
         await sandbox.stop(delete=True)
 
 
-async def _best_time(sandbox: OciEnvironment) -> float:
-    """The machine has other things to do now and then; the best of a few is what the sandbox can do."""
-    times = []
-    for _ in range(3):
-        began = time.monotonic()
-        assert (await sandbox.exec(WORK)).return_code == 0
-        times.append(time.monotonic() - began)
-    return min(times)
+async def _time(sandbox: OciEnvironment) -> float:
+    began = time.monotonic()
+    assert (await sandbox.exec(WORK)).return_code == 0
+    return time.monotonic() - began
+
+
+async def _abuse(sandbox: OciEnvironment, command: str) -> None:
+    while True:
+        try:
+            await sandbox.exec(command, timeout_sec=30)
+        except RuntimeError:  # timed out, as it should
+            continue
 
 
 @pytest.mark.parametrize("abuse", [BOMB, HOG, BABBLE, FILL], ids=["fork bomb", "memory", "output", "disk"])
 async def test_neighbours_keep_their_pace(make: Make, abuse: str) -> None:
-    neighbour = await make()
-    offender = await make(options={"default_pids": 256}, storage_mb=600)
-    alone = await _best_time(neighbour)
-
-    async def abuse_for_ever() -> None:
-        while True:
-            try:
-                await offender.exec(abuse, timeout_sec=30)
-            except RuntimeError:  # timed out, as it should
-                continue
-
-    abusing = asyncio.create_task(abuse_for_ever())
-    await asyncio.sleep(0.5)
-    beside = await _best_time(neighbour)
-    abusing.cancel()
-    await asyncio.gather(abusing, return_exceptions=True)
-    assert beside <= 1.5 * alone + 0.1
+    """With and without the offender in turns, and the best of each: the machine has other things to do, too."""
+    neighbour, offender = await make(), await make(options={"default_pids": 256}, storage_mb=600)
+    alone, beside = [], []
+    for _ in range(3):
+        alone.append(await _time(neighbour))
+        abusing = asyncio.create_task(_abuse(offender, abuse))
+        await asyncio.sleep(0.3)
+        beside.append(await _time(neighbour))
+        abusing.cancel()
+        await asyncio.gather(abusing, return_exceptions=True)
+    assert min(beside) <= 1.5 * min(alone)
     began = time.monotonic()
     await offender.stop(delete=True)
     assert time.monotonic() - began < 15

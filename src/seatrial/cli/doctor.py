@@ -11,11 +11,10 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON and 
     """Check this machine. Exit status 1 when no sandbox works here."""
     import asyncio
 
-    from seatrial.cli.session import print_json
+    from seatrial.cli.session import print_json, read_settings
     from seatrial.sandboxes.selection import examine
-    from seatrial.settings import Settings
 
-    health = asyncio.run(examine(Settings()))
+    health = asyncio.run(examine(read_settings()))
     if as_json:
         print_json(health)
     else:

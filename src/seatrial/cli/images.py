@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.session import print_json, with_session
+from seatrial.cli.session import print_json, read_settings, with_session
 
 if TYPE_CHECKING:
     from seatrial.domain.task import Task
@@ -147,9 +147,8 @@ def _images(sandbox: str) -> Images:
     from seatrial.errors import InvalidInput
     from seatrial.sandboxes.images.assembly import oci_images
     from seatrial.sandboxes.options import SandboxOptions
-    from seatrial.settings import Settings
 
-    options = SandboxOptions.of(Settings())
+    options = SandboxOptions.of(read_settings())
     if sandbox == "oci":
         return oci_images(options)
     if sandbox == "docker":

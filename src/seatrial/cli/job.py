@@ -122,8 +122,11 @@ def retry(
         ids = [row.trial.id async for row in session.store.trials(chosen)]
         queued = await session.store.retry_trials(ids, session.clock())
         await session.queue.announce(ids)
-        if queue_only or not queued:
-            typer.echo(f"job {job_id}: {queued} trial(s) queued again", err=as_json)
+        if queue_only and as_json:
+            print_json({"job": job_id, "queued": queued})
+            return 0
+        if queue_only or not (queued or as_json):
+            typer.echo(f"job {job_id}: {queued} trial(s) queued again")
             return 0
         return await see_job_through(session, job, as_json)
 

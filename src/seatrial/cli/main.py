@@ -11,7 +11,7 @@ import typer
 
 from seatrial import __version__
 from seatrial.cli import catalogue, dataset, doctor, images, job, maintenance, report, run, task, trial, worker
-from seatrial.errors import InvalidInput, SeatrialError
+from seatrial.errors import InvalidInput, NotFound, SeatrialError
 
 app = typer.Typer(
     name="seatrial",
@@ -56,7 +56,7 @@ def main() -> None:
     """Entry point: our errors become one clear sentence and an exit status, never a traceback."""
     try:
         app()
-    except InvalidInput as error:
+    except (InvalidInput, NotFound) as error:
         typer.echo(f"seatrial: {error}", err=True)
         sys.exit(2)
     except SeatrialError as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.session import with_session
+from seatrial.cli.session import read_settings, with_session
 
 if TYPE_CHECKING:
     from seatrial.wiring import Installation
@@ -65,14 +65,13 @@ def backup(target: Annotated[Path, typer.Argument(help="The file to write.")]) -
 
 @db.command()
 def restore(
-    source: Annotated[Path, typer.Argument(help="A file that `db backup` wrote.")],
+    source: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A file that `db backup` wrote.")],
     force: Annotated[bool, typer.Option("--force", help="Replace the present database.")] = False,
 ) -> None:
     """Put a backup in the place of the database. The present one is kept beside it."""
     import asyncio
 
-    from seatrial.settings import Settings
     from seatrial.wiring import restore_database
 
-    kept = asyncio.run(restore_database(Settings(), source, force))
+    kept = asyncio.run(restore_database(read_settings(), source, force))
     typer.echo("Restored." + (f" The former database is {kept}." if kept else ""))

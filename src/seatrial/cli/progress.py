@@ -59,8 +59,9 @@ class _PlainLines:
     def __call__(self, counts: JobCounts) -> None:
         now = time.monotonic()
         done = counts.ended == counts.total
+        pace = self._pace.tell(counts)
         if counts != self._last and (done or now - self._last_at >= _PLAIN_EVERY_SEC):
-            line = f"job {self._job.id}: {counts.ended}/{counts.total} · {tell(counts)} · {self._pace.tell(counts)}"
+            line = f"job {self._job.id}: {counts.ended}/{counts.total} · {tell(counts)} · {pace}"
             sys.stderr.write(line + "\n")
             self._last_at, self._last = now, counts
 

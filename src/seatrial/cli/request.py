@@ -47,14 +47,16 @@ class RunRequest(Frozen):
     options: dict[str, Any] = {}
     env: dict[str, str] = {}
     selection: TaskSelection = TaskSelection()
-    timeout_multiplier: float = Field(default=1.0, gt=0)
-    trial_limit_sec: float | None = Field(default=None, gt=0)
+    timeout_multiplier: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    trial_limit_sec: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     force_build: bool = False
     retry: RetryPolicy = RetryPolicy()
 
     @field_validator("agents", mode="before")
     @classmethod
     def _names_are_agents(cls, value: Any) -> Any:
+        if isinstance(value, str | dict):
+            value = [value]
         if isinstance(value, (list, tuple)):
             return [{"name": entry} if isinstance(entry, str) else entry for entry in value]
         return value
@@ -68,16 +70,17 @@ class RunRequest(Frozen):
             return kind if kind is None or ":" in kind else f"harbor:{kind}"
         return value
 
-    def matrix(self, needs_model: Callable[[str], bool]) -> tuple[AgentSpec, ...]:
-        """Agents × models. An agent with a model of its own keeps it; one that takes none stands once."""
+    def matrix(self, takes_model: Callable[[str], bool]) -> tuple[AgentSpec, ...]:
+        """Agents × models. An agent with a model of its own keeps it; one that takes none stands once, and the options
+        that were meant for the others pass it by."""
         specs: list[AgentSpec] = []
         for entry in self.agents or (AgentEntry(name="oracle"),):
             own = [entry.model] if entry.model else []
-            takes_model = needs_model(entry.name) or ":" in entry.name
-            models: Sequence[str | None] = own or (list(self.models) if takes_model else []) or [None]
-            for model in models:
-                options = {**self.options, **entry.options} if model or entry.options else dict(entry.options)
-                specs.append(AgentSpec(name=entry.name, model=model, options=options, env={**self.env, **entry.env}))
+            takes = takes_model(entry.name)
+            models: Sequence[str | None] = own or (list(self.models) if takes else []) or [None]
+            options = {**self.options, **entry.options} if takes else entry.options
+            env = {**self.env, **entry.env}
+            specs += [AgentSpec(name=entry.name, model=model, options=options, env=env) for model in models]
         return _distinct(specs)
 
 
@@ -91,39 +94,76 @@ def _distinct(specs: Sequence[AgentSpec]) -> tuple[AgentSpec, ...]:
 def read_request(flags: dict[str, Any], file: Path | None) -> RunRequest:
     """Flags that were given (not ``None``, not empty) over the file's content, checked as one."""
     content = _read_file(file) if file is not None else {}
-    given = {name: value for name, value in flags.items() if value not in (None, (), [], {}, False)}
+    given = {name: value for name, value in flags.items() if value is not False and value not in (None, (), {})}
+    names = _names()
+    ours = {names.get(name, name): value for name, value in content.items()}
     try:
-        return RunRequest.model_validate({**content, **given})
+        return RunRequest.model_validate({**ours, **given})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         where = f" in {file}" if file is not None else ""
-        raise InvalidInput(f"{place}{where}: {first['msg']}.", field=place) from error
+        problem = "There is no such field" if first["type"] == "extra_forbidden" else first["msg"]
+        raise InvalidInput(f"{place}{where}: {problem}.", field=place) from error
+
+
+def _names() -> dict[str, str]:
+    """Every name that a field may have in a file, and the field's own."""
+    aliases = {name: field.validation_alias for name, field in RunRequest.model_fields.items()}
+    return {
+        str(choice): name
+        for name, alias in aliases.items()
+        if isinstance(alias, AliasChoices)
+        for choice in alias.choices
+    }
 
 
 def _read_file(file: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        content = yaml.safe_load(file.read_text())
+        content = yaml.safe_load(file.read_bytes())
     except OSError as error:
         raise InvalidInput(f"The job file {file} cannot be read: {error.strerror}.", field="config") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InvalidInput(f"The job file {file} is not valid YAML: {error}", field="config") from error
     if not isinstance(content, dict):
         raise InvalidInput(f"The job file {file} must hold a mapping.", field="config")
     for harbor_only in ("jobs_dir", "orchestrator", "metrics", "quiet", "debug"):
         content.pop(harbor_only, None)
-    datasets = content.pop("datasets", None)
-    for entry in datasets or []:
-        if "path" in entry:
-            content["paths"] = [*content.get("paths", []), entry["path"]]
-        elif "name" in entry:
-            content["dataset"] = entry["name"] + (f"@{entry['version']}" if entry.get("version") else "")
-    content["paths"] = [
-        entry["path"] if isinstance(entry, dict) else entry for entry in content.pop("tasks", content.get("paths", []))
-    ]
-    return {str(name): value for name, value in content.items()}
+    named = {str(name): value for name, value in content.items()}
+    datasets = [_dataset(entry) for entry in _entries(named, "datasets", file)]
+    names = [*_entries(named, "dataset", file), *(found for found in datasets if isinstance(found, str))]
+    if len(names) > 1:
+        problem = f"The job file {file} names several datasets."
+        raise InvalidInput(problem, field="datasets", fix="Run one job for each.")
+    tasks = [_path(entry) for entry in (*_entries(named, "paths", file), *_entries(named, "tasks", file))]
+    named["paths"] = [*tasks, *(found for found in datasets if isinstance(found, Path))]
+    return {**named, "dataset": names[0]} if names else named
+
+
+def _entries(content: dict[str, Any], name: str, file: Path) -> list[Any]:
+    """A list of the file, taken out of it; one entry may stand alone."""
+    value = content.pop(name, None) or []
+    if isinstance(value, str | dict):
+        return [value]
+    if not isinstance(value, list) or not all(isinstance(entry, str | dict) for entry in value):
+        raise InvalidInput(f"{name} in {file}: must be a list of paths or names.", field=name)
+    return value
+
+
+def _path(entry: str | dict[str, Any]) -> Any:
+    """Harbor writes ``{path: …}``. What has no path is left for the check of the whole request."""
+    return entry.get("path", entry) if isinstance(entry, dict) else entry
+
+
+def _dataset(entry: str | dict[str, Any]) -> Path | str:
+    """A folder of tasks, or ``NAME@VERSION``."""
+    if isinstance(entry, str):
+        return entry
+    if "path" in entry:
+        return Path(str(entry["path"]))
+    return str(entry.get("name", "")) + (f"@{entry['version']}" if entry.get("version") else "")
 
 
 def parse_pairs(pairs: Sequence[str], flag: str) -> dict[str, str]:

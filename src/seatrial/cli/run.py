@@ -106,11 +106,34 @@ async def _run(request: RunRequest, dry_run: bool, as_json: bool) -> int:
     async with open_session() as session:
         tasks = await choose_tasks(session, request)
         spec = job_spec(request, tasks, session.settings.sandbox)
+        for agent in spec.agents:
+            refuse_missing_module(agent.name)
         if dry_run:
             print_plan(spec, await session.submission.check(spec), as_json)
             return 0
         job = await session.submission.submit(spec)
         return await see_job_through(session, job, as_json)
+
+
+def refuse_missing_module(agent: str) -> None:
+    """An agent by import path, ``pkg.mod:Class``, whose module this Python does not find."""
+    from importlib.util import find_spec
+
+    from seatrial.errors import InvalidInput
+
+    module, colon, _ = agent.partition(":")
+    if not colon:
+        return
+    try:
+        found = find_spec(module)
+    except (ImportError, ValueError):
+        found = None
+    if found is None:
+        raise InvalidInput(
+            f"There is no module {module} for the agent {agent}.",
+            field="agent",
+            fix="Say where it is: PYTHONPATH=FOLDER seatrial run ….",
+        )
 
 
 async def choose_tasks(session: Installation, request: RunRequest) -> tuple[Task, ...]:
@@ -137,14 +160,14 @@ async def choose_tasks(session: Installation, request: RunRequest) -> tuple[Task
 
 
 def job_spec(request: RunRequest, tasks: tuple[Task, ...], default_sandbox: str) -> JobSpec:
-    from seatrial.domain.catalogue import needs_model
+    from seatrial.domain.catalogue import takes_model
     from seatrial.domain.job import JobSpec
     from seatrial.domain.task import TaskRef
 
     return JobSpec(
         name=request.name,
         tasks=tuple(TaskRef(name=task.name, digest=task.digest) for task in tasks),
-        agents=request.matrix(needs_model),
+        agents=request.matrix(takes_model),
         attempts=request.attempts,
         dataset=request.dataset,
         sandbox=default_sandbox if request.sandbox == "auto" else request.sandbox,

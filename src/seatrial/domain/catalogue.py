@@ -154,6 +154,11 @@ def needs_model(agent: str) -> bool:
     return any(known.needs_model for known in AGENTS if known.name == agent)
 
 
+def takes_model(agent: str) -> bool:
+    """All but those that only replay the task's own solution or do nothing."""
+    return agent not in ("oracle", "nop")
+
+
 def runs_on_host(agent: str) -> bool:
     return any(known.runs_on_host for known in AGENTS if known.name == agent)
 

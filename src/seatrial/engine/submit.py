@@ -25,6 +25,7 @@ class Submission:
         keys_for: Callable[[str], tuple[str, ...]],
         key_is_set: Callable[[str], bool],
         can_run_services: Callable[[str], bool],
+        has_sandbox: Callable[[str], bool],
     ) -> None:
         self._store = store
         self._queue = queue
@@ -34,6 +35,7 @@ class Submission:
         self._keys_for = keys_for
         self._key_is_set = key_is_set
         self._can_run_services = can_run_services
+        self._has_sandbox = has_sandbox
 
     async def check(self, spec: JobSpec) -> list[Task]:
         """The job's tasks, if all of it can run; else the error that says what to change."""
@@ -41,6 +43,12 @@ class Submission:
             raise InvalidInput("The job has no task.", field="tasks", fix="Loosen the filters or add a task.")
         if not spec.agents:
             raise InvalidInput("The job has no agent.", field="agents", fix="Name one, for example oracle.")
+        if not self._has_sandbox(spec.sandbox):
+            raise InvalidInput(
+                f"There is no sandbox {spec.sandbox!r}.",
+                field="sandbox",
+                fix="Use auto, oci, docker, harbor:<environment of Harbor> or pkg.mod:Class.",
+            )
         for agent in spec.agents:
             self._check_agent(agent)
         tasks = [await self._store.task(ref.digest) for ref in spec.tasks]

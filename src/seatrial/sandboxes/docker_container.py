@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import tarfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -130,7 +131,7 @@ class Container:
                 ended = await EngineCommands(self._engine, self.name).run(Order(["sh", "-c", _KILLS], user="0"))
         except (SandboxFault, TimeoutError):
             return 0
-        return sum(int(line.split()[1]) for line in ended.stdout.splitlines() if line.split()[1:2] != [])
+        return sum(int(number) for number in re.findall(r"^oom_kill (\d+)$", ended.stdout, re.MULTILINE))
 
     async def remove(self) -> None:
         self.started = False

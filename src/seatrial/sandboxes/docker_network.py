@@ -134,6 +134,7 @@ class BridgeNetwork:
     def __init__(self, engine: EngineClient, policy: NetworkPolicy) -> None:
         self._engine = engine
         self._policy = policy
+        self._bridge = ""
         self._container: Container | None = None
 
     @property
@@ -149,8 +150,8 @@ class BridgeNetwork:
     async def host_config(self) -> Mapping[str, Any]:
         if self._policy.network_mode is NetworkMode.NO_NETWORK:
             return {"NetworkMode": "none"}
-        await self._ensure_bridge()
-        return {"NetworkMode": BRIDGE}
+        self._bridge = await self._shared_bridge()
+        return {"NetworkMode": self._bridge}
 
     async def connect(self, container: Container) -> None:
         self._container = container
@@ -161,8 +162,8 @@ class BridgeNetwork:
             raise SandboxFault("The sandbox's network is gone.")
         before, after = (_mode(self._policy), _mode(policy))
         if before is not after:
-            await self._ensure_bridge()
-            leave, join = ("none", BRIDGE) if after is NetworkMode.PUBLIC else (BRIDGE, "none")
+            self._bridge = self._bridge or await self._shared_bridge()
+            leave, join = ("none", self._bridge) if after is NetworkMode.PUBLIC else (self._bridge, "none")
             await self._engine.post(f"/networks/{leave}/disconnect", {"Container": container.name, "Force": True})
             await self._engine.post(f"/networks/{join}/connect", {"Container": container.name})
         self._policy = policy
@@ -170,15 +171,11 @@ class BridgeNetwork:
     async def release(self) -> None:
         self._container = None
 
-    async def _ensure_bridge(self) -> None:
-        try:
-            await self._engine.get(f"/networks/{BRIDGE}")
-        except EngineRefused as error:
-            if error.status != 404:
-                raise
-            await self._make_bridge()
-
-    async def _make_bridge(self) -> None:
+    async def _shared_bridge(self) -> str:
+        """Its number: the engine lets two that ask at the same moment make two of one name."""
+        found = await self._bridges()
+        if found:
+            return found[0]
         body = {
             "Name": BRIDGE,
             "Driver": "bridge",
@@ -187,10 +184,19 @@ class BridgeNetwork:
             "Options": {"com.docker.network.bridge.enable_icc": "false"},
         }
         try:
-            await self._engine.post("/networks/create", body)
+            made = (await self._engine.post("/networks/create", body))["Id"]
         except EngineRefused as error:
             if error.status != 409:  # another sandbox has just made it
                 raise
+            made = ""
+        found = await self._bridges()
+        if made and found[0] != made:
+            await self._engine.delete(f"/networks/{made}")
+        return found[0]
+
+    async def _bridges(self) -> list[str]:
+        entries = await self._engine.get("/networks", filters={"label": [f"{LABEL}=shared"]})
+        return sorted(entry["Id"] for entry in entries if entry["Name"] == BRIDGE)
 
 
 class HostNetwork:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, override
 
@@ -18,25 +19,27 @@ from harbor.models.task.config import NetworkMode, NetworkPolicy
 from seatrial.errors import SandboxFault, SeatrialError
 from seatrial.sandboxes import oci_check
 from seatrial.sandboxes.accounts import UnknownUser
-from seatrial.sandboxes.cgroups import Limits
 from seatrial.sandboxes.check import Finding
-from seatrial.sandboxes.command import Command, Ended
+from seatrial.sandboxes.command import Ended
+from seatrial.sandboxes.compose import ComposeService
 from seatrial.sandboxes.container_spec import DEFAULT_PATH
-from seatrial.sandboxes.image import Image, ImageProvider, ImageRequest
+from seatrial.sandboxes.image import Image, ImageProvider
 from seatrial.sandboxes.images.assembly import shared_oci_images
 from seatrial.sandboxes.machine import Machine
 from seatrial.sandboxes.network import SandboxNetwork
 from seatrial.sandboxes.oci_facts import facts_of
+from seatrial.sandboxes.oci_plan import SandboxDesign, read_service
 from seatrial.sandboxes.options import SandboxOptions
-from seatrial.sandboxes.output import Listener
-from seatrial.sandboxes.pod import Call, Pod, PodPlan
+from seatrial.sandboxes.pod import Call, Pod
+from seatrial.sandboxes.pod_commands import Listeners, PodCommands
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from seatrial.sandboxes.suspicion import find_suspicions
 from seatrial.sandboxes.terminal import Terminal
+from seatrial.sandboxes.transfer import Transfer
 
-DEFAULT_STORAGE_MB = 10240
 _CANNOT_RUN = 126
 _NOT_FOUND = 127
+_KILLED = 137
 
 
 class NetworkProvider(Protocol):
@@ -60,13 +63,13 @@ class OciEnvironment(Sandbox):
         *args: Any,
         images: ImageProvider | None = None,
         networks: NetworkProvider | None = None,
-        privileged: bool = False,
         **kwargs: Any,
     ) -> None:
         self._given_images = images
         self._given_networks = networks
-        self._privileged = privileged
+        self._service: ComposeService
         self._pod: Pod | None = None
+        self._commands: PodCommands | None = None
         self._starting: asyncio.Future[None] | None = None
         self._network: SandboxNetwork | None = None
         self._image: Image | None = None
@@ -75,8 +78,6 @@ class OciEnvironment(Sandbox):
         self._removed_because = ""
         self._storage_exceeded_mb = 0
         self._held = ExitStack()
-        self._services: list[Command] = []
-        self._drains: set[asyncio.Task[None]] = set()
         super().__init__(*args, **kwargs)
         self._machine = Machine.shared(self.options.cache)
         self._terminal = Terminal(self.options.cache)
@@ -96,10 +97,7 @@ class OciEnvironment(Sandbox):
 
     @override
     def _validate_definition(self) -> None:
-        """A Dockerfile, a ready image, or a compose file that is no more than one service."""
-        definitions = [self.environment_dir / name for name in ("Dockerfile", "docker-compose.yaml")]
-        if not self.task_env_config.docker_image and not any(path.is_file() for path in definitions):
-            raise FileNotFoundError(f"{self.environment_dir} has neither a Dockerfile nor a docker-compose.yaml.")
+        self._service = read_service(self.environment_dir, self.task_env_config.docker_image, self.options)
 
     @property
     @override
@@ -113,21 +111,29 @@ class OciEnvironment(Sandbox):
             storage_exceeded_mb=self._storage_exceeded_mb,
         )
 
+    @property
+    @override
+    def network_namespace(self) -> Path | None:
+        return self._network.netns_path if self._network else None
+
     @override
     async def start(self, force_build: bool) -> None:
         await self._enter("build")
         images = self._given_images or shared_oci_images(self.options).resolver
-        self._image = image = await images.resolve(self._image_request(force_build))
+        self._image = image = await images.resolve(self._design.image_request(force_build=force_build))
         await self._enter("start")
         self._held.enter_context(images.hold(image))
         sandbox = f"st-{uuid.uuid4().hex[:12]}"
         self._network = await self._connect(sandbox)
-        self._pod = pod = Pod(self._machine, self._plan(sandbox, image, self._network))
+        open_dirs = self._mount_targets(writable_only=True)
+        self._pod = pod = Pod(self._machine, self._design.plan(sandbox, image, self._network, open_dirs))
+        self._commands = PodCommands(self._machine.mounts, pod)
         self._starting = asyncio.ensure_future(self._machine.mounts.carry(pod.start))
         await asyncio.shield(self._starting)
-        self._machine.storage.add(sandbox, pod.root.upper, pod.plan.limits.storage_mb << 20, self._on_storage_exceeded)
-        if image.config.entrypoint:
-            await self._serve([*image.config.entrypoint, "sh", "-c", "sleep infinity"])
+        limit = pod.plan.limits.storage_mb << 20
+        self._machine.storage.add(sandbox, pod.root.upper, limit, self._on_storage_exceeded)
+        if first_command := self._design.first_command(image):
+            await self._commands.serve(self._call(first_command))
         await self._upload_environment_dir_after_start()
 
     @override
@@ -140,7 +146,11 @@ class OciEnvironment(Sandbox):
                 self._machine.storage.remove(self._pod.plan.sandbox)
                 await self._machine.mounts.carry(self._pod.stop)
         finally:
-            await self._let_go()
+            if self._commands is not None:
+                await self._commands.close()
+            if self._network is not None:
+                await self._network.release()
+            self._held.close()
 
     @override
     async def exec(
@@ -152,50 +162,37 @@ class OciEnvironment(Sandbox):
         user: str | int | None = None,
     ) -> ExecResult:
         await self._terminal.offer(self, command)
-        pod, view = self._running(), self._view
+        pod, commands = self._running()
         call = self._call([pod.shell, "-c", command], cwd, env, user)
         try:
-            running = await self._spawn(pod, view, call)
+            ended = await commands.run(self._view, call, timeout_sec, self._listeners())
         except UnknownUser as unknown:
             return ExecResult(stdout="", stderr=str(unknown), return_code=_CANNOT_RUN)
-        try:
-            running.listen(*self._listeners())
-            async with asyncio.timeout(timeout_sec or None):
-                ended = await running.wait()
-        except (TimeoutError, asyncio.CancelledError) as interruption:
-            await self._kill(pod, view, running)
-            if isinstance(interruption, TimeoutError):
-                raise RuntimeError(f"Command timed out after {timeout_sec} seconds") from None
-            raise
-        finally:
-            self._dismiss(running)
+        except TimeoutError:
+            raise RuntimeError(f"Command timed out after {timeout_sec} seconds") from None
         return await self._judged(pod, ended)
 
     @override
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:
-        transfer = self._running().transfer(self._view)
-        await self._machine.mounts.carry(transfer.put_file, Path(source_path), self._absolute(target_path))
+        await self._machine.mounts.carry(self._transfer().put_file, Path(source_path), self._absolute(target_path))
 
     @override
     async def put_dir(self, source_dir: Path, target_dir: str) -> None:
-        transfer = self._running().transfer(self._view)
-        await self._machine.mounts.carry(transfer.put_tree, source_dir, self._absolute(target_dir))
+        await self._machine.mounts.carry(self._transfer().put_tree, source_dir, self._absolute(target_dir))
 
     @override
     async def download_file(self, source_path: str, target_path: Path | str) -> None:
-        transfer = self._running().transfer(self._view)
-        await self._machine.mounts.carry(transfer.get_file, self._absolute(source_path), Path(target_path))
+        await self._machine.mounts.carry(self._transfer().get_file, self._absolute(source_path), Path(target_path))
 
     @override
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
-        transfer = self._running().transfer(self._view)
-        left_out = await self._machine.mounts.carry(transfer.get_tree, self._absolute(source_dir), Path(target_dir))
-        for line in left_out:
+        source, target = self._absolute(source_dir), Path(target_dir)
+        for line in await self._machine.mounts.carry(self._transfer().get_tree, source, target):
             self.logger.warning("Not downloaded from %s: %s", source_dir, line)
 
     @override
     async def begin_grading(self) -> None:
-        pod = self._running()
+        pod, _ = self._running()
         if self._image is not None and pod.findings.root != "copy":
             search_path = self._image.config.env.get("PATH", DEFAULT_PATH)
             self._suspicions = await self._machine.mounts.carry(
@@ -205,108 +202,67 @@ class OciEnvironment(Sandbox):
 
     @override
     async def end_grading(self) -> None:
+        await self._machine.mounts.carry(self._transfer().empty, ["/tests", "/logs/verifier"])
         self._view = "agent"
-        transfer = self._running().transfer("grading")
-        await self._machine.mounts.carry(transfer.empty, ["/tests", "/logs/verifier"])
 
     @override
     async def _apply_network_policy(self, network_policy: NetworkPolicy) -> None:
         if self._network is not None:
             await self._network.apply(network_policy)
 
-    def _image_request(self, force_build: bool) -> ImageRequest:
-        return ImageRequest(
-            task_name=self.environment_name,
+    @cached_property
+    def _design(self) -> SandboxDesign:
+        return SandboxDesign(
             environment_dir=self.environment_dir,
-            docker_image=self.task_env_config.docker_image,
-            force_build=force_build,
-            build_timeout_sec=self.task_env_config.build_timeout_sec,
+            task_name=self.environment_name,
+            task=self.task_env_config,
+            service=self._service,
+            options=self.options,
+            owner=self.owner,
         )
 
     async def _connect(self, sandbox: str) -> SandboxNetwork:
         """The task's own policy, or the operator's for a task that says nothing."""
         networks = self._given_networks or self._machine.networks.of(self.options, self.owner.install)
         silent = self.task_env_config.network_mode is None and self.network_policy == NetworkPolicy()
-        if silent and self.options.network_mode == "host":
-            return await networks.host(sandbox)
-        if silent and self.options.network_mode == "none":
+        if silent and "none" in (self._service.network_mode, self.options.network_mode):
             self._network_policy = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
+        elif silent and self.options.network_mode == "host":
+            return await networks.host(sandbox)
         return await networks.acquire(self.network_policy, sandbox)
 
-    def _plan(self, sandbox: str, image: Image, network: SandboxNetwork) -> PodPlan:
-        return PodPlan(
-            sandbox=sandbox,
-            owner=self.owner,
-            image=image,
-            limits=Limits(
-                cpus=self._effective_cpus or self.options.default_cpus,
-                memory_mb=self._effective_memory_mb or self.options.default_memory_mb,
-                pids=self.options.default_pids,
-                storage_mb=self._effective_storage_mb or DEFAULT_STORAGE_MB,
-            ),
-            hosts=network.hosts,
-            resolv_conf=network.resolv_conf,
-            network=network.netns_path,
-            host_network=network.netns_path is None,
-            privileged=self._privileged and self.options.allow_privileged,
-            open_dirs=tuple(self._mount_targets(writable_only=True)),
-            workdir=self.task_env_config.workdir or image.config.workdir,
-        )
-
-    def _call(self, arguments: list[str], cwd: str | None, env: dict[str, str] | None, user: str | int | None) -> Call:
+    def _call(
+        self,
+        arguments: list[str],
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        user: str | int | None = None,
+    ) -> Call:
         assert self._image is not None
-        config = self._image.config
         wanted = self._resolve_user(user)
         return Call(
             arguments=arguments,
-            environment={**config.env, **(self._merge_env(env) or {})},
+            environment={**self._design.environment(self._image), **(self._merge_env(env) or {})},
             cwd=self._absolute(cwd or ""),
-            user=config.user if wanted is None else wanted,
+            user=self._design.user(self._image) if wanted is None else wanted,
         )
 
     def _absolute(self, path: str) -> str:
         """Relative paths start where commands do."""
-        image_dir = self._image.config.workdir if self._image else "/"
-        return str(Path("/", self.task_env_config.workdir or image_dir or "/", path)) + "/" * path.endswith("/")
+        assert self._image is not None
+        return str(Path("/", self._design.workdir(self._image), path)) + "/" * path.endswith("/")
 
-    def _running(self) -> Pod:
+    def _running(self) -> tuple[Pod, PodCommands]:
         if self._removed_because:
             raise SandboxFault(self._removed_because)
-        if self._pod is None:
+        if self._pod is None or self._commands is None:
             raise SandboxFault("The sandbox has not been started.")
-        return self._pod
+        return self._pod, self._commands
 
-    async def _spawn(self, pod: Pod, view: str, call: Call) -> Command:
-        spawning = asyncio.ensure_future(self._machine.mounts.start(pod.spawn, view, call))
-        try:
-            return await asyncio.shield(spawning)
-        except asyncio.CancelledError:
-            (started,) = await asyncio.gather(spawning, return_exceptions=True)
-            if isinstance(started, Command):
-                started.listen(None, None)
-                await self._kill(pod, view, started)
-                self._dismiss(started)
-            raise
+    def _transfer(self) -> Transfer:
+        return self._running()[0].transfer(self._view)
 
-    async def _kill(self, pod: Pod, view: str, running: Command) -> None:
-        await asyncio.shield(self._machine.mounts.carry(pod.kill_command, view, running))
-        await running.gone()
-
-    def _dismiss(self, running: Command) -> None:
-        running.forget()
-        for drain in running.lingering:
-            self._drains.add(drain)
-            drain.add_done_callback(self._drains.discard)
-        running.close()
-
-    async def _serve(self, arguments: list[str]) -> None:
-        """Starts what the image starts, as Docker would; it goes on in the background."""
-        service = await self._spawn(self._running(), "agent", self._call(arguments, None, None, None))
-        service.listen(None, None)
-        service.forget()
-        self._services.append(service)
-
-    def _listeners(self) -> tuple[Listener | None, Listener | None]:
+    def _listeners(self) -> Listeners:
         callback = self._output_callback()
         if callback is None:
             return None, None
@@ -314,48 +270,27 @@ class OciEnvironment(Sandbox):
 
     async def _judged(self, pod: Pod, ended: Ended) -> ExecResult:
         """A command that fails is a result; a sandbox in which none can run any more is a fault."""
-        if ended.fault or ended.code in (_CANNOT_RUN, _NOT_FOUND) or (ended.code == 137 and not pod.alive):
+        if ended.fault or ended.code in (_CANNOT_RUN, _NOT_FOUND) or (ended.code == _KILLED and not pod.alive):
             broken = self._removed_because or await self._machine.mounts.carry(pod.broken)
             if broken:
-                raise SandboxFault(f"The sandbox is broken: {broken}.")
-        if ended.fault:
-            missing = "not found" in ended.fault.lower() or "no such file" in ended.fault.lower()
-            return ExecResult(
-                stdout=ended.stdout,
-                stderr=ended.stderr or f"{ended.fault}\n",
-                return_code=_NOT_FOUND if missing else _CANNOT_RUN,
-            )
-        return ExecResult(stdout=ended.stdout, stderr=ended.stderr, return_code=ended.code)
+                raise SandboxFault(f"The sandbox is broken: {broken}")
+        if not ended.fault:
+            return ExecResult(stdout=ended.stdout, stderr=ended.stderr, return_code=ended.code)
+        missing = "no such file" in ended.fault.lower()
+        return ExecResult(
+            stdout=ended.stdout,
+            stderr=ended.stderr or f"{ended.fault}\n",
+            return_code=_NOT_FOUND if missing else _CANNOT_RUN,
+        )
 
     def _on_storage_exceeded(self, size: int, in_danger: bool) -> None:
-        pod = self._pod
-        if pod is None:
+        if self._pod is None or self._commands is None:
             return
-        self._storage_exceeded_mb = size >> 20
-        limit = pod.plan.limits.storage_mb
+        pod, used, limit = self._pod, size >> 20, self._pod.plan.limits.storage_mb
+        self._storage_exceeded_mb = used
         if in_danger:
-            self._removed_because = (
-                f"The sandbox was removed: it filled {size >> 20} MB of disk and may have {limit} MB."
-            )
-            self.logger.warning("%s", self._removed_because)
-            self._background(self._machine.mounts.carry(pod.stop))
+            self._removed_because = f"The sandbox was removed: it filled {used} MB of disk and may have {limit} MB."
+            self._commands.do_behind(self._machine.mounts.carry(pod.stop))
         else:
-            self.logger.warning("Processes killed: %d MB of disk used, %d MB allowed.", size >> 20, limit)
-            self._background(self._machine.mounts.carry(pod.kill_processes, self._view))
-
-    def _background(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
-        self._drains.add(task)
-        task.add_done_callback(self._drains.discard)
-
-    async def _let_go(self) -> None:
-        for service in self._services:
-            await service.gone()
-            self._dismiss(service)
-        self._services.clear()
-        for drain in list(self._drains):
-            drain.cancel()
-        await asyncio.gather(*self._drains, return_exceptions=True)
-        if self._network is not None:
-            await self._network.release()
-        self._held.close()
+            self._commands.do_behind(self._machine.mounts.carry(pod.kill_processes, self._view))
+        self.logger.warning("%d MB of disk used, %d MB allowed: the sandbox's processes are killed.", used, limit)

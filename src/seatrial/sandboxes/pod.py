@@ -59,6 +59,7 @@ class PodPlan:
     owner: Owner
     image: Image
     limits: Limits
+    hostname: str = "sandbox"
     hosts: str = "127.0.0.1\tlocalhost\n"
     resolv_conf: str = ""
     network: Path | None = None
@@ -67,6 +68,7 @@ class PodPlan:
     open_dirs: tuple[str, ...] = ()
     """Directories that every user may write to."""
     workdir: str | None = None
+    shared_memory_mb: int = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ class Pod:
         if not self.alive:
             raise SandboxFault("The sandbox has ended.")
         account = self._account(container, call.user)
-        environment = {"PATH": DEFAULT_PATH, "HOSTNAME": self.plan.sandbox, "HOME": account.home, **call.environment}
+        environment = {"PATH": DEFAULT_PATH, "HOSTNAME": self.plan.hostname, "HOME": account.home, **call.environment}
         session = () if self._machine.commands_lead_sessions else OWN_SESSION
         arguments = [*session, *call.arguments]
         description = process_spec(self.confinement, arguments, environment, call.cwd, account.identity)
@@ -185,10 +187,10 @@ class Pod:
     def broken(self) -> str:
         """Why commands cannot be expected to work any more; empty if they can."""
         if not self.alive:
-            return "its processes are gone"
+            return "its processes are gone."
         present = self.transfer("agent").present(self._foundations)
         missing = [path for path in self._foundations if path not in present]
-        return f"{', '.join(missing)} cannot be run any more" if missing else ""
+        return f"{', '.join(missing)} cannot be run any more." if missing else ""
 
     def stop(self) -> None:
         """Ends every process of the sandbox and removes all there is of it. Safe to call again, from any thread."""
@@ -236,14 +238,20 @@ class Pod:
             _prepare(self.plan)
         if any((self.root.merged / "tests").iterdir()):
             shutil.copytree(self.root.merged / "tests", tests, symlinks=True, dirs_exist_ok=True)
-        mount("shm", shared_memory, "tmpfs", MS_NOSUID | MS_NODEV | _MS_NOEXEC, "mode=1777,size=65536k")
+        mount(
+            "shm",
+            shared_memory,
+            "tmpfs",
+            MS_NOSUID | MS_NODEV | _MS_NOEXEC,
+            f"mode=1777,size={self.plan.shared_memory_mb}m",
+        )
         names = {"hosts": self.plan.hosts, "resolv.conf": self.plan.resolv_conf}
         for name, text in names.items():
             (self.directory / name).write_text(text)
             (self.directory / name).chmod(0o644)
         return Layout(
             sandbox=self.plan.sandbox,
-            hostname=self.plan.sandbox,
+            hostname=self.plan.hostname,
             root=self.root.merged,
             busybox=self._machine.busybox,
             hosts=self.directory / "hosts",

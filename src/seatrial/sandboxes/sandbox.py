@@ -53,6 +53,8 @@ class SandboxFacts(Frozen):
 class Sandbox(BaseEnvironment):
     """A Harbor environment with an owner, facts and isolated grading."""
 
+    _persistent_env: dict[str, str]
+
     def __init__(
         self,
         *args: Any,
@@ -90,6 +92,11 @@ class Sandbox(BaseEnvironment):
     @abstractmethod
     def facts(self) -> SandboxFacts:
         """What has been applied so far; asked for once the trial is over, or when it failed to start."""
+
+    @property
+    def network_namespace(self) -> Path | None:
+        """Where its network is, for a relay to stand in; ``None`` if it is this machine's or cannot be entered."""
+        return None
 
     @abstractmethod
     async def begin_grading(self) -> None:

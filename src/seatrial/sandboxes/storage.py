@@ -1,7 +1,7 @@
-"""Keeps a sandbox from filling the disk: one look a second at the whole file system, and a closer one when it grows.
+"""Keeps a sandbox from filling the disk: two looks a second at the whole file system, and a closer one when it grows.
 
 Quotas are not there on most machines, so this is the storage limit. ``Machine`` has one watch for all sandboxes of the
-process; it costs one system call a second as long as nothing grows.
+process; it costs two system calls a second as long as nothing grows.
 """
 
 from __future__ import annotations
@@ -13,13 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.sandboxes.private_mounts import PrivateMounts
-
-_INTERVAL_SEC = 0.5
-_GROWTH = 64 << 20
-"""Bytes that the file system may grow by before sandboxes are measured again."""
-_RESERVE = 2 << 30
-"""Free bytes below which whoever is over half of its limit is removed."""
-
 
 Exceeded = Callable[[int, bool], None]
 """Told the bytes found each time that it is too much by more than before, and whether the disk itself is in danger."""
@@ -37,9 +30,22 @@ class Watched:
 class StorageWatch:
     """Watches while there is anything to watch."""
 
-    def __init__(self, place: Path, mounts: PrivateMounts) -> None:
+    def __init__(
+        self,
+        place: Path,
+        mounts: PrivateMounts,
+        *,
+        interval_sec: float = 0.5,
+        growth: int = 64 << 20,
+        reserve: int = 2 << 30,
+    ) -> None:
+        """Sandboxes are measured again once the file system grew by ``growth`` bytes; below ``reserve`` free bytes,
+        whoever is over half of its limit endangers the disk."""
         self._place = place
         self._mounts = mounts
+        self._interval_sec = interval_sec
+        self._growth = growth
+        self._reserve = reserve
         self._watched: dict[str, Watched] = {}
         self._tasks: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
 
@@ -60,20 +66,20 @@ class StorageWatch:
     async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         measured = self._used()[0]
         while self._of(loop):
-            await asyncio.sleep(_INTERVAL_SEC)
+            await asyncio.sleep(self._interval_sec)
             used, free = self._used()
-            if used - measured < _GROWTH and free > _RESERVE:
+            if used - measured < self._growth and free > self._reserve:
                 measured = min(measured, used)
                 continue
             measured = used
             for watched in self._of(loop):
-                await self._measure(watched, in_danger=free < _RESERVE)
+                await self._measure(watched, in_danger=free < self._reserve)
 
     async def _measure(self, watched: Watched, *, in_danger: bool) -> None:
         size = await self._mounts.carry(size_of, watched.directory)
         in_danger = size > 2 * watched.limit or (in_danger and size > watched.limit // 2)
         if size > watched.allowed or in_danger:
-            watched.allowed = max(size, watched.limit) + _GROWTH
+            watched.allowed = max(size, watched.limit) + self._growth
             watched.exceeded(size, in_danger)
 
     def _used(self) -> tuple[int, int]:

@@ -13,24 +13,21 @@ A trial whose agent asks for no terminal notices nothing: links on its PATH appe
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import importlib.util
 import json
 import os
 import py_compile
-import re
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from seatrial.errors import SandboxFault, SetupProblem
 from seatrial.sandboxes import recorder
+from seatrial.sandboxes.bundle import copy_libraries, interpreter, make_once, strip_symbols, wrapper
 
 KIT_DIR = PurePosixPath("/opt/seatrial/terminal")
 """Where the kit is inside every sandbox."""
@@ -45,10 +42,6 @@ _LOCALES = ("C.utf8", "C.UTF-8", "en_US.utf8", "en_US.UTF-8")
 _TMUX_CONF = """set-environment -gu LOCPATH
 source-file -q /etc/tmux.conf
 source-file -q "$HOME/.tmux.conf"
-"""
-
-_WRAPPER = """#!/bin/sh
-{environment}exec {kit}/lib/ld.so --library-path {kit}/lib --argv0 {argv0} {kit}/{program} "$@"
 """
 
 _LINK = f"""
@@ -115,14 +108,7 @@ class TerminalKit:
     def prepare(cls, cache: Path) -> TerminalKit:
         """The kit of this machine, made on first use (well under a second). Blocking: call it in a thread."""
         sources = _Sources.found()
-        directory = cache / "terminal" / sources.digest
-        if not directory.is_dir():
-            directory.parent.mkdir(parents=True, exist_ok=True)
-            with (directory.parent / ".lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                if not directory.is_dir():
-                    _build(sources, directory)
-        return cls(directory)
+        return cls(make_once(cache / "terminal" / sources.digest, lambda kit: _build(sources, kit)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +122,9 @@ class _Sources:
 
     @classmethod
     def found(cls) -> _Sources:
-        python = Path(getattr(sys, "_base_executable", "") or sys.executable).resolve()
         origin = importlib.util.find_spec(recorder.__name__)
         assert origin is not None and origin.origin is not None
-        return cls(tmux=_program("tmux"), bash=_program("bash"), python=python, recorder=Path(origin.origin))
+        return cls(tmux=_program("tmux"), bash=_program("bash"), python=interpreter(), recorder=Path(origin.origin))
 
     @property
     def digest(self) -> str:
@@ -160,26 +145,20 @@ def _program(name: str) -> Path:
     return Path(found).resolve()
 
 
-def _build(sources: _Sources, directory: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".making-") as scratch:
-        kit = Path(scratch) / "kit"
-        for part in ("bin", "lib", "libexec"):
-            (kit / part).mkdir(parents=True)
-        shutil.copy2(sources.tmux, kit / "libexec" / "tmux")
-        shutil.copy2(sources.bash, kit / "libexec" / "bash")
-        # The interpreter finds its library beside the directory that its name says it lies in.
-        shutil.copy2(sources.python, kit / "bin" / "python3")
-        shutil.copy2(sources.recorder, kit / "libexec" / "recorder.py")
-        extensions = _copy_stdlib(sources, kit)
-        _copy_libraries([sources.tmux, sources.bash, sources.python, *extensions], kit / "lib")
-        _copy_locale(kit)
-        _strip([path for path in kit.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")])
-        _write_wrappers(kit)
-        _check(kit)
-        # Everybody may read and run it, nobody needs to write it: sandboxes run as any user.
-        for path in [kit, *kit.rglob("*")]:
-            path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
-        kit.rename(directory)
+def _build(sources: _Sources, kit: Path) -> None:
+    for part in ("bin", "lib", "libexec"):
+        (kit / part).mkdir(parents=True)
+    shutil.copy2(sources.tmux, kit / "libexec" / "tmux")
+    shutil.copy2(sources.bash, kit / "libexec" / "bash")
+    # The interpreter finds its library beside the directory that its name says it lies in.
+    shutil.copy2(sources.python, kit / "bin" / "python3")
+    shutil.copy2(sources.recorder, kit / "libexec" / "recorder.py")
+    extensions = _copy_stdlib(sources, kit)
+    copy_libraries([sources.tmux, sources.bash, sources.python, *extensions], kit / "lib")
+    _copy_locale(kit)
+    strip_symbols(kit)
+    _write_wrappers(kit)
+    _check(kit)
 
 
 def _copy_stdlib(sources: _Sources, kit: Path) -> list[Path]:
@@ -205,20 +184,6 @@ def _copy_stdlib(sources: _Sources, kit: Path) -> list[Path]:
     return extensions
 
 
-def _copy_libraries(programs: Iterable[Path], target: Path) -> None:
-    for program in programs:
-        listing = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False).stdout
-        for name, path in re.findall(r"^\s*(\S+)(?: => (/\S+))? \(0x", listing, re.MULTILINE):
-            source = Path(path or name)
-            if not source.is_absolute():
-                continue  # the kernel's own vdso
-            shutil.copy2(source.resolve(), target / source.name)
-            if source.name.startswith(("ld-linux", "ld-musl", "ld64")):
-                shutil.copy2(source.resolve(), target / "ld.so")
-    if not (target / "ld.so").is_file():
-        raise SetupProblem("No dynamic loader was found for tmux.", fix="Run: apt-get install libc-bin tmux")
-
-
 def _copy_locale(kit: Path) -> None:
     """tmux refuses to start without a UTF-8 locale, which many images lack."""
     for name in _LOCALES:
@@ -231,25 +196,15 @@ def _copy_locale(kit: Path) -> None:
     raise SetupProblem("tmux needs a UTF-8 locale, and this machine has none.", fix="Run: apt-get install libc-bin")
 
 
-def _strip(programs: list[Path]) -> None:
-    """Leaves out debug symbols, most of a kit's size, on machines that have the tool for it."""
-    if shutil.which("strip") is not None:
-        command = ["strip", "--strip-unneeded", *(str(program) for program in programs)]
-        subprocess.run(command, capture_output=True, check=False)
-
-
 def _write_wrappers(kit: Path) -> None:
     # The locale is for tmux alone: its start file takes it out of what the programs in its windows inherit.
     (kit / "libexec" / "tmux.conf").write_text(_TMUX_CONF)
-    locale = f"LOCPATH={KIT_DIR}/lib/locale "
     tmux = f"libexec/tmux -u -f {KIT_DIR}/libexec/tmux.conf"
     recorder_command = f"bin/python3 -I -S -B -X utf8 {KIT_DIR}/libexec/recorder.py"
     wrappers = {
-        "tmux": _WRAPPER.format(kit=KIT_DIR, environment=locale, argv0="tmux", program=tmux),
-        "bash": _WRAPPER.format(kit=KIT_DIR, environment="", argv0="bash", program="libexec/bash"),
-        "asciinema": _WRAPPER.format(
-            kit=KIT_DIR, environment="", argv0=f"{KIT_DIR}/bin/python3", program=recorder_command
-        ),
+        "tmux": wrapper(KIT_DIR, tmux, argv0="tmux", environment=f"LOCPATH={KIT_DIR}/lib/locale "),
+        "bash": wrapper(KIT_DIR, "libexec/bash", argv0="bash"),
+        "asciinema": wrapper(KIT_DIR, recorder_command, argv0=f"{KIT_DIR}/bin/python3"),
     }
     for name, text in wrappers.items():
         (kit / "bin" / name).write_text(text)

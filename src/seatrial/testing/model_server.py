@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Any, Self
 
+from seatrial.plain_http import BadRequest, Request, Response, read_request
 from seatrial.testing.dialects import Completion, complete
 from seatrial.testing.faults import Fault, FaultPlan, never
-from seatrial.testing.http import BadRequest, Request, Response, read_request
 from seatrial.testing.scripts import SCRIPTS, Script, View
 
 

@@ -45,7 +45,7 @@ class View:
 
     @property
     def screen(self) -> str:
-        """What came back last: of the first prompt only the terminal in it, since instructions quote what will be seen."""
+        """What came back last. Of the first prompt only the terminal in it: instructions quote what will be seen."""
         last = self.messages[-1] if self.messages else {}
         if last.get("role") == "assistant":
             return ""

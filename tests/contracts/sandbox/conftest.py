@@ -104,7 +104,7 @@ async def sandbox(kind: Kind, place: Place) -> AsyncIterator[BaseEnvironment]:
     shared = kind.create(place, wish)
     await shared.start(force_build=False)
     yield shared
-    await shared.stop(delete=True)
+    await kind.end(shared)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -120,4 +120,4 @@ async def make_sandbox(kind: Kind, place: Place) -> AsyncIterator[MakeSandbox]:
 
     yield make
     for fresh in started:
-        await fresh.stop(delete=True)
+        await kind.end(fresh)

@@ -73,6 +73,9 @@ class Kind(ABC):
     async def sweep(self, place: Place) -> None:
         """Removes what dead owners left, as a worker does when it starts."""
 
+    async def end(self, sandbox: BaseEnvironment) -> None:
+        await sandbox.stop(delete=True)
+
     def arguments(self, place: Place, wish: Wish) -> dict[str, Any]:
         """Harbor's constructor arguments."""
         directory = place.directory / uuid.uuid4().hex[:8]
@@ -166,6 +169,13 @@ class StockDocker(Kind):
         (arguments["environment_dir"] / "Dockerfile").unlink(missing_ok=True)
         arguments["phase_network_policies"] = arguments["phase_network_policies"] or ()
         return DockerEnvironment(**arguments)
+
+    async def end(self, sandbox: BaseEnvironment) -> None:
+        """Its first process ignores the request to end, and ten seconds a sandbox would be most of the suite's time."""
+        project = f"label=com.docker.compose.project={sandbox.session_id}"
+        script = f"docker ps --quiet --filter {project} | xargs --no-run-if-empty docker kill"
+        await (await asyncio.create_subprocess_shell(script, stdout=asyncio.subprocess.DEVNULL)).wait()
+        await super().end(sandbox)
 
     async def traces(self, place: Place) -> list[str]:
         raise NotImplementedError("stock sandboxes have no owner")

@@ -54,7 +54,7 @@ def _run(task: Path, sandbox: str, agent: str, cache: Path, engine: str) -> dict
     }
     command = [str(HARBOR), "run", "-p", str(task), "-a", agent, "-e", sandbox, "-o", str(jobs), "-n", "1", "-y", "-q"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=task.parent, timeout=280)
-    results = [path for path in jobs.glob("*/*/result.json")]
+    results = list(jobs.glob("*/*/result.json"))
     assert done.returncode == 0 and len(results) == 1, done.stdout + done.stderr
     found = json.loads(results[0].read_text())
     assert found["exception_info"] is None, found["exception_info"]

@@ -179,24 +179,23 @@ def leftovers(options: SandboxOptions) -> list[str]:
 SLOW = "FROM debian:bookworm-slim\nRUN setsid sleep {mark} >/dev/null 2>&1 & sleep {mark} & wait"
 
 
-async def eventually_none(marker: str) -> None:
-    for _ in range(50):
-        if not processes_with(marker):
+async def eventually(count: int, marker: str) -> None:
+    for _ in range(200):
+        if len(processes_with(marker)) == count:
             return
         await asyncio.sleep(0.1)
-    raise AssertionError(f"still running: {processes_with(marker)}")
+    raise AssertionError(f"running: {processes_with(marker)}, expected {count}")
 
 
 async def test_a_build_past_its_time_is_ended_with_all_it_started(
     images: Images, options: SandboxOptions, write: Write
 ) -> None:
     mark = "98761"
-    waiting = asyncio.ensure_future(images.resolver.resolve(write(SLOW.format(mark=mark), build_timeout_sec=3)))
-    await asyncio.sleep(2)
-    assert len(processes_with(f"sleep\0{mark}")) == 2
-    with pytest.raises(ImageFault, match="longer than 3 s"):
+    waiting = asyncio.ensure_future(images.resolver.resolve(write(SLOW.format(mark=mark), build_timeout_sec=10)))
+    await eventually(2, f"sleep\0{mark}")
+    with pytest.raises(ImageFault, match="longer than 10 s"):
         await waiting
-    await eventually_none(f"sleep\0{mark}")
+    await eventually(0, f"sleep\0{mark}")
     assert leftovers(options) == []
 
 
@@ -204,13 +203,13 @@ async def test_giving_up_ends_the_build_and_not_before(images: Images, options: 
     mark = "98762"
     request = write(SLOW.format(mark=mark))
     waiting = [asyncio.ensure_future(images.resolver.resolve(request)) for _ in range(2)]
-    await asyncio.sleep(2)
+    await eventually(2, f"sleep\0{mark}")
     waiting[0].cancel()
     await asyncio.sleep(0.5)
     assert len(processes_with(f"sleep\0{mark}")) == 2
     waiting[1].cancel()
     await asyncio.wait(waiting)
-    await eventually_none(f"sleep\0{mark}")
+    await eventually(0, f"sleep\0{mark}")
     assert leftovers(options) == []
 
 
@@ -232,13 +231,10 @@ async def test_a_killed_worker_s_build_dies_and_is_swept_up(
     request = write(SLOW.format(mark=mark))
     argv = [sys.executable, "-c", BUILD, str(options.cache), str(request.environment_dir)]
     worker = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
-    for _ in range(100):
-        await asyncio.sleep(0.1)
-        if len(processes_with(f"sleep\0{mark}")) == 2:
-            break
+    await eventually(2, f"sleep\0{mark}")
     worker.kill()
     worker.wait()
-    await eventually_none(f"sleep\0{mark}")
+    await eventually(0, f"sleep\0{mark}")
     assert leftovers(options) != []
     text = "FROM debian:bookworm-slim\nRUN echo on > /on"
     assert read(await images.resolver.resolve(write(text)), "/on") == "on\n"

@@ -31,7 +31,7 @@ LIMITS = Limits(cpus=1, memory_mb=256, pids=128, storage_mb=1024)
 async def image(workplace: Workplace) -> Image:
     options = SandboxOptions(cache=workplace.cache)
     sandbox = workplace.sandbox()
-    return await shared_oci_images(options).resolver.resolve(sandbox._image_request(False))
+    return await shared_oci_images(options).resolver.resolve(sandbox._design.image_request(force_build=False))
 
 
 @pytest.fixture

@@ -42,5 +42,5 @@ async def url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
 async def empty_url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A database without tables; the file does not even exist."""
     if kind == "sqlite":
-        return f"sqlite+aiosqlite:///{tmp_path}/home/seatrial.db"
+        return f"sqlite:///{tmp_path}/home/seatrial.db"
     return await request.getfixturevalue("postgres_databases").empty()

@@ -175,7 +175,7 @@ async def test_a_missing_tool_is_told_with_the_command_that_brings_it(
     (options.images_dir / "oci").mkdir(parents=True)
     (options.images_dir / "oci" / "driver").write_text("vfs")
     images = assemble(store, options, environ=nothing)
-    with pytest.raises(ImageFault, match="buildah is not installed. apt-get install buildah"):
+    with pytest.raises(ImageFault, match=r"buildah is not installed\. apt-get install buildah"):
         await images.resolver.resolve(request(environment))
 
 

@@ -19,12 +19,14 @@ from seatrial.adapters.runner_harbor.outcome import result_of
 from seatrial.adapters.runner_harbor.watch import Watch
 from seatrial.domain.result import Failure, Lock, Result
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
-from seatrial.errors import InvalidInput, TrialFault
+from seatrial.errors import TrialFault
 from seatrial.ports.runner import Order, Progress
 from seatrial.sandboxes.options import Owner, SandboxOptions
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from seatrial.sandboxes.selection import SandboxSelection
 
+_ENVIRONMENT_OF_THE_TASK = "not found in host environment"
+"""Harbor's words for ``${VAR}`` in a task's files where this process has no such variable; the agent is not to blame."""
 _SUSPICIONS = (Mark.SUSPECT_PATH, Mark.SUSPECT_PYTHON, Mark.SUSPECT_SHELL)
 
 
@@ -97,7 +99,7 @@ def _never_started(error: Exception) -> Result:
     kind, message = type(error).__name__, str(error)
     if isinstance(error, TrialFault):
         cause = Cause(error.cause)
-    elif isinstance(error, InvalidInput | ValueError):
+    elif isinstance(error, ValueError | TypeError) and _ENVIRONMENT_OF_THE_TASK not in message:
         cause = Cause.AGENT  # the agent or its options are not what the trial needs; another try would not help
     else:
         cause = cause_of(kind, message, Phase.START)

@@ -136,7 +136,7 @@ trials = sa.Table(
     sa.Index("ix_trials_task", "task_name", "id"),
     _partial("ix_trials_queued", "job_id", "id", "not_before", where="state = 'queued'"),
     # Not over lease_until: a renewal that touches no index is the cheapest one, and few trials run at once.
-    _partial("ix_trials_running", "job_id", "id", where="state = 'running'"),
+    _partial("ix_trials_running", "id", where="state = 'running'"),
     _partial("ix_trials_outcome", "outcome", "id", where="state = 'ended'"),
     sqlite_autoincrement=True,
 )

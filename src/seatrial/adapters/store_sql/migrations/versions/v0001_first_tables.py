@@ -117,7 +117,7 @@ def _make_trials() -> None:
     op.create_index("ix_trials_job_state", "trials", ["job_id", "state", "outcome"])
     op.create_index("ix_trials_task", "trials", ["task_name", "id"])
     _partial_index("ix_trials_queued", "trials", ["job_id", "id", "not_before"], "state = 'queued'")
-    _partial_index("ix_trials_running", "trials", ["job_id", "id"], "state = 'running'")
+    _partial_index("ix_trials_running", "trials", ["id"], "state = 'running'")
     _partial_index("ix_trials_outcome", "trials", ["outcome", "id"], "state = 'ended'")
 
 

@@ -1,4 +1,8 @@
-"""As much HTTP/1.1 as a scripted model server needs: requests with a length, plain answers, event streams, cuts."""
+"""As much HTTP/1.1 as two small servers need: requests with a length, plain answers, event streams, cuts.
+
+Used by the scripted model server and by the relay of sandboxes. Neither needs a web framework, and both stand between
+programs that speak plainly.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,84 @@
+"""Programs of this machine as a directory that runs in any image, whatever C library that has, or none.
+
+A bundle holds programs with their libraries and their own loader; a small shell script starts each by that loader, so
+nothing of it shows in the environment of what the program starts. ``terminal`` makes one of tmux and the recorder,
+``agents.mini_swe_agent`` one of an agent with its interpreter.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path, PurePosixPath
+
+from seatrial.errors import SetupProblem
+
+_WRAPPER = """#!/bin/sh
+{environment}exec {place}/lib/ld.so --library-path {place}/lib --argv0 {argv0} {place}/{program} "$@"
+"""
+
+
+def make_once(directory: Path, build: Callable[[Path], None]) -> Path:
+    """The directory, built by whoever comes first; it appears whole or not at all. Blocking."""
+    if not directory.is_dir():
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with (directory.parent / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not directory.is_dir():
+                with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".making-") as scratch:
+                    made = Path(scratch) / "bundle"
+                    build(made)
+                    _open_to_all(made)
+                    made.rename(directory)
+    return directory
+
+
+def interpreter() -> Path:
+    """The Python that runs us, not the link that a virtual environment has to it."""
+    return Path(getattr(sys, "_base_executable", "") or sys.executable).resolve()
+
+
+def copy_libraries(programs: Iterable[Path], target: Path) -> None:
+    """The shared libraries of all these programs, and their loader as ``ld.so``."""
+    for program in programs:
+        listing = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False).stdout
+        for name, path in re.findall(r"^\s*(\S+)(?: => (/\S+))? \(0x", listing, re.MULTILINE):
+            source = Path(path or name)
+            if not source.is_absolute() or (target / source.name).exists():
+                continue  # the kernel's own vdso, or one that another program needed too
+            shutil.copy2(source.resolve(), target / source.name)
+            if source.name.startswith(("ld-linux", "ld-musl", "ld64")):
+                shutil.copy2(source.resolve(), target / "ld.so")
+    if not (target / "ld.so").is_file():
+        raise SetupProblem("This machine's programs have no dynamic loader that could be bundled.")
+
+
+def strip_symbols(bundle: Path) -> None:
+    """Leaves out debug symbols, most of a bundle's size, on machines that have the tool for it."""
+    if shutil.which("strip") is None:
+        return
+    programs = [path for path in bundle.rglob("*") if path.is_file() and _is_program(path)]
+    subprocess.run(["strip", "--strip-unneeded", *map(str, programs)], capture_output=True, check=False)
+
+
+def wrapper(place: PurePosixPath, program: str, *, argv0: str, environment: str = "") -> str:
+    """The script that starts a program of the bundle that lies at ``place``."""
+    return _WRAPPER.format(place=place, program=program, argv0=argv0, environment=environment)
+
+
+def _is_program(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def _open_to_all(bundle: Path) -> None:
+    """Everybody may read and run it, nobody needs to write it: sandboxes run as any user."""
+    for path in [bundle, *bundle.rglob("*")]:
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)

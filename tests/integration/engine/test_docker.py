@@ -1,0 +1,207 @@
+"""What is particular to the docker sandbox: leftovers beside strangers, compose files, engines that are elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harbor.models.task.config import EnvironmentConfig, NetworkMode, NetworkPolicy
+from harbor.models.trial.paths import TrialPaths
+
+from seatrial.errors import SandboxFault, Unsupported
+from seatrial.sandboxes.compose import ComposeRefused
+from seatrial.sandboxes.docker import DockerEnvironment, probe
+from seatrial.sandboxes.docker_leftovers import Leftovers
+from seatrial.sandboxes.engine_client import EngineClient
+from seatrial.sandboxes.options import SandboxOptions
+from tests.engine import Engine
+
+pytestmark = pytest.mark.engine
+
+DOCKERFILE = "FROM debian:bookworm-slim\nWORKDIR /app\n"
+OFFLINE = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
+
+
+class Bench:
+    """Makes sandboxes for one test."""
+
+    def __init__(self, directory: Path, cache: Path, engine: Engine) -> None:
+        self.install = f"bench{uuid.uuid4().hex[:8]}"
+        self.options = SandboxOptions(cache=cache, docker_host=engine.host)
+        self._directory = directory
+
+    def sandbox(self, compose: str = "", *, options: dict[str, Any] | None = None, **changes: Any) -> DockerEnvironment:
+        directory = self._directory / uuid.uuid4().hex[:8]
+        environment = directory / "environment"
+        environment.mkdir(parents=True)
+        (environment / "Dockerfile").write_text(DOCKERFILE)
+        if compose:
+            (environment / "docker-compose.yaml").write_text(compose)
+        paths = TrialPaths(trial_dir=directory / "trial")
+        paths.mkdir()
+        arguments: dict[str, Any] = {
+            "environment_dir": environment,
+            "environment_name": "bench",
+            "session_id": f"{directory.name}__env",
+            "trial_paths": paths,
+            "task_env_config": EnvironmentConfig(cpus=1, memory_mb=256),
+            "network_policy": OFFLINE,
+            "options": {**self.options.model_dump(mode="json"), **(options or {})},
+            "owner": {"install": self.install, "trial": 3, "attempt": 2},
+        }
+        return DockerEnvironment(**{**arguments, **changes})
+
+
+@pytest.fixture
+def bench(tmp_path: Path, image_cache: Path, container_engine: Engine) -> Bench:
+    return Bench(tmp_path, image_cache, container_engine)
+
+
+async def test_strangers_survive_a_sweep(bench: Bench, container_engine: Engine) -> None:
+    """Containers without our labels, and one with a label that only looks like ours."""
+    sandbox = bench.sandbox()
+    await sandbox.start(force_build=False)
+    image = sandbox.facts.image
+    async with EngineClient(container_engine.host) as engine, Leftovers.at(container_engine.host) as leftovers:
+        decoys = {f"decoy-{uuid.uuid4().hex[:8]}": labels for labels in ({}, {"seatrial.record": "not of our making"})}
+        try:
+            for name, labels in decoys.items():
+                body = {"Image": image, "Cmd": ["sleep", "600"], "Labels": labels}
+                await engine.post("/containers/create", body, name=name)
+                await engine.post(f"/containers/{name}/start")
+            removed = await leftovers.sweep(lambda record: record.owner.install == bench.install)
+            assert [found.owner.trial for found in removed] == [3]
+            for name in decoys:
+                assert (await engine.get(f"/containers/{name}/json"))["State"]["Running"]
+        finally:
+            for name in decoys:
+                await engine.delete(f"/containers/{name}", force=True)
+    with pytest.raises(SandboxFault):
+        await sandbox.exec("true")
+    await sandbox.stop(delete=True)
+
+
+async def test_no_volume_or_network_is_left(bench: Bench, container_engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test.sh").write_text("true\n")
+    async with EngineClient(container_engine.host) as engine:
+        before = await _inventory(engine)
+        sandbox = bench.sandbox()
+        await sandbox.start(force_build=False)
+        assert await _inventory(engine) != before
+        await sandbox.upload_dir(source_dir=tmp_path / "tests", target_dir="/tests")
+        await sandbox.stop(delete=True)
+        volumes, networks = await _inventory(engine)
+        assert volumes <= before[0] and networks == before[1]
+
+
+async def _inventory(engine: EngineClient) -> tuple[set[str], set[str]]:
+    volumes = (await engine.get("/volumes"))["Volumes"] or []
+    return {entry["Name"] for entry in volumes}, {entry["Name"] for entry in await engine.get("/networks")}
+
+
+async def test_forty_sandboxes_need_no_network_of_the_engine(bench: Bench, container_engine: Engine) -> None:
+    """A default engine has addresses for some thirty networks."""
+    public = NetworkPolicy(network_mode=NetworkMode.PUBLIC)
+    sandboxes = [bench.sandbox(network_policy=public) for _ in range(12)]
+    async with EngineClient(container_engine.host) as engine:
+        before = (await _inventory(engine))[1]
+        try:
+            await asyncio.gather(*(sandbox.start(force_build=False) for sandbox in sandboxes))
+            assert len((await _inventory(engine))[1] - before) <= 1
+            results = await asyncio.gather(*(sandbox.exec("echo up") for sandbox in sandboxes))
+            assert [result.stdout for result in results] == ["up\n"] * len(sandboxes)
+        finally:
+            await asyncio.gather(*(sandbox.stop(delete=True) for sandbox in sandboxes))
+
+
+COMPOSE = """
+services:
+  client:
+    build: {dockerfile: Dockerfile}
+    image: ${T_BENCH_TASK_DOCKER_CLIENT_IMAGE_NAME}
+    command: ["sh", "-c", "echo started > /tmp/by-command; sleep infinity"]
+    environment: ["TEST_DIR=${T_BENCH_TEST_DIR}"]
+    working_dir: /srv
+    user: "33"
+    hostname: box
+    tmpfs: ["/scratch:size=1m"]
+    extra_hosts: ["a.example:192.0.2.7"]
+    volumes: ["${T_BENCH_TASK_LOGS_PATH}:${T_BENCH_CONTAINER_LOGS_PATH}", "${T_BENCH_TASK_AGENT_LOGS_PATH}:/agent-logs"]
+"""
+
+
+async def test_one_service_becomes_one_container(bench: Bench) -> None:
+    sandbox = bench.sandbox(COMPOSE)
+    await sandbox.start(force_build=False)
+    try:
+        show = "cat /tmp/by-command; echo $TEST_DIR; pwd; id -u; cat /proc/sys/kernel/hostname; touch /agent-logs/mine"
+        result = await sandbox.exec(f"{show} && echo wrote; grep -c a.example /etc/hosts; stat -f -c %T /scratch")
+        assert (result.stdout or "").split() == ["started", "/tests", "/srv", "33", "box", "wrote", "1", "tmpfs"]
+    finally:
+        await sandbox.stop(delete=True)
+
+
+def test_several_services_are_for_another_sandbox(bench: Bench) -> None:
+    with pytest.raises(Unsupported, match="harbor:docker"):
+        bench.sandbox("services: {main: {image: debian}, db: {image: debian}}")
+
+
+def test_escaping_compose_file_is_refused_before_anything_starts(bench: Bench) -> None:
+    with pytest.raises(ComposeRefused, match="docker"):
+        bench.sandbox("services: {main: {build: ., volumes: ['/var/run/docker.sock:/x']}}")
+
+
+async def test_broken_sandbox_is_said(bench: Bench) -> None:
+    sandbox = bench.sandbox()
+    await sandbox.start(force_build=False)
+    try:
+        await sandbox.exec("rm -rf /bin /usr/bin /tmp/* 2>/dev/null; true")
+        with pytest.raises(SandboxFault, match="broken"):
+            await asyncio.wait_for(sandbox.exec("true"), 15)
+    finally:
+        await sandbox.stop(delete=True)
+
+
+async def test_allowlist_is_refused_where_it_cannot_be_enforced(bench: Bench) -> None:
+    """An engine that only its address is known of cannot filter by itself; nothing is to be pretended."""
+    allowlist = NetworkPolicy(network_mode=NetworkMode.ALLOWLIST, allowed_hosts=["example.com"])
+    with pytest.raises(Unsupported, match="enforced"):
+        bench.sandbox(network_policy=allowlist, options={"docker_host": "tcp://192.0.2.1:2375"})
+    assert bench.sandbox(network_policy=allowlist).network_policy == allowlist
+
+
+async def test_bridge_of_the_engine(bench: Bench, container_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a worker without root gets: no allowlists, and a lock that says what stays open."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    public = NetworkPolicy(network_mode=NetworkMode.PUBLIC)
+    one, other = bench.sandbox(network_policy=public), bench.sandbox(network_policy=public)
+    try:
+        await asyncio.gather(one.start(force_build=False), other.start(force_build=False))
+        assert any("metadata" in line for line in one.facts.not_applied)
+        serve = (
+            "perl -MIO::Socket -e '$s=IO::Socket::INET->new(LocalPort=>81,Listen=>5); while($c=$s->accept){print $c 1}'"
+        )
+        await one.exec(f"{serve} >/dev/null 2>&1 &")
+        address = ((await one.exec("hostname -I")).stdout or "").split()[0]
+        fetch = f"timeout 3 bash -c 'exec 3<>/dev/tcp/{address}/81 && cat <&3'"
+        assert (await one.exec(fetch)).stdout == "1"
+        assert not (await other.exec(fetch)).stdout
+        await one.set_network_policy(OFFLINE)
+        assert "eth0" not in ((await one.exec("cat /proc/net/dev")).stdout or "")
+        assert one.facts.network == "none"
+        await one.set_network_policy(public)
+        assert "eth0" in ((await one.exec("cat /proc/net/dev")).stdout or "")
+    finally:
+        await asyncio.gather(one.stop(delete=True), other.stop(delete=True))
+
+
+async def test_probe(bench: Bench, tmp_path: Path) -> None:
+    assert all(finding.ok for finding in await probe(bench.options))
+    absent = bench.options.model_copy(update={"docker_host": f"unix://{tmp_path}/nothing.sock"})
+    findings = {finding.name: finding for finding in await probe(absent)}
+    assert not findings["container engine"].ok and findings["container engine"].fix

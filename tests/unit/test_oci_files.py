@@ -1,0 +1,93 @@
+"""Small decisions about files of sandboxes: links, records, sizes, disk watching."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+from seatrial.sandboxes.options import Owner
+from seatrial.sandboxes.record import ProcessRef, SandboxRecord
+from seatrial.sandboxes.storage import StorageWatch, size_of
+from seatrial.sandboxes.transfer import _leads_out
+
+
+@pytest.mark.parametrize(
+    ("destination", "place", "out"),
+    [
+        ("file", "link", False),
+        ("../file", "a/link", False),
+        ("../../b/file", "a/c/link", False),
+        ("/etc/passwd", "a/link", True),
+        ("..", "link", True),
+        ("../x", "link", True),
+        ("../../x", "a/link", True),
+        ("inner/../../../x", "a/b/link", True),
+        ("inner/..", "link", True),
+    ],
+)
+def test_links_that_lead_out(destination: str, place: str, out: bool) -> None:
+    assert _leads_out(destination, PurePosixPath(place)) is out
+
+
+def test_record_comes_back_and_strangers_have_none(tmp_path: Path) -> None:
+    record = SandboxRecord.new("st-1", Owner(install="here", trial=3, attempt=2))
+    record.write(tmp_path)
+    assert SandboxRecord.read(tmp_path) == record and record.process.lives
+    (tmp_path / "other").mkdir()
+    assert SandboxRecord.read(tmp_path / "other") is None
+    (tmp_path / "other" / "sandbox.json").write_text("{}")
+    assert SandboxRecord.read(tmp_path / "other") is None
+
+
+def test_process_is_not_taken_for_another() -> None:
+    here = ProcessRef.current()
+    assert here.lives
+    assert not here.model_copy(update={"started": here.started + 1}).lives
+    assert not here.model_copy(update={"boot": "before"}).lives
+    assert not here.model_copy(update={"pid": 2**22 - 1}).lives
+
+
+def test_size_counts_blocks_and_follows_no_link(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    before = size_of(tmp_path)
+    (tmp_path / "deep" / "data").write_bytes(os.urandom(100_000))
+    (tmp_path / "out").symlink_to("/usr")
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(1 << 40)
+    assert 100_000 <= size_of(tmp_path) - before < 200_000
+
+
+class _Threads:
+    """Stands for the threads of ``PrivateMounts``."""
+
+    async def carry(self, work: Callable[..., Any], *args: Any) -> Any:
+        return await asyncio.to_thread(work, *args)
+
+
+async def test_watch_tells_who_uses_too_much(tmp_path: Path) -> None:
+    told: list[tuple[str, bool]] = []
+    watch = StorageWatch(tmp_path, _Threads(), interval_sec=0.02, growth=1 << 16, reserve=0)  # type: ignore[arg-type]
+    for name in ("greedy", "modest"):
+        (tmp_path / name).mkdir()
+        watch.add(name, tmp_path / name, 1 << 20, lambda size, danger, name=name: told.append((name, danger)))  # type: ignore[misc]
+    (tmp_path / "modest" / "data").write_bytes(b"x" * 500_000)
+    (tmp_path / "greedy" / "data").write_bytes(b"x" * 1_300_000)
+    for _ in range(100):
+        if told:
+            break
+        await asyncio.sleep(0.02)
+    assert told == [("greedy", False)]
+    (tmp_path / "greedy" / "more").write_bytes(b"x" * 2_000_000)
+    for _ in range(100):
+        if len(told) > 1:
+            break
+        await asyncio.sleep(0.02)
+    assert told[1] == ("greedy", True)
+    watch.remove("greedy")
+    watch.remove("modest")
+    await asyncio.sleep(0.1)
