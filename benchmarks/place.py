@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import time
@@ -72,9 +73,23 @@ def running_engine(place: Place) -> Iterator[Engine]:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"dockerd did not start:\n{(folder / 'engine.log').read_text()[-2000:]}")
             time.sleep(0.1)
-        yield engine
+        with _docker_host(host):
+            yield engine
     finally:
         stop_engine(engine)
+
+
+@contextmanager
+def _docker_host(host: str) -> Iterator[None]:
+    """Stock Harbor calls the docker client, which is told by the environment only."""
+    before = os.environ.get("DOCKER_HOST")
+    os.environ["DOCKER_HOST"] = host
+    try:
+        yield
+    finally:
+        del os.environ["DOCKER_HOST"]
+        if before is not None:
+            os.environ["DOCKER_HOST"] = before
 
 
 def copy_task(place: Place, name: str, *, solve: str | None = None, settings: str = "", limit_sec: int = 120) -> Path:

@@ -167,7 +167,7 @@ class BuildahStore:
             scratch = self._root / "scratch"
             await asyncio.to_thread(shutil.rmtree, scratch, True)
             if (self._root / "storage" / f"{await self._storage_driver()}-containers" / "containers.json").exists():
-                scratch.mkdir()
+                scratch.mkdir(exist_ok=True)
                 await self._run(["rm", "--all"], scratch, _nowhere)
                 await asyncio.to_thread(shutil.rmtree, scratch, True)
         finally:

@@ -18,6 +18,7 @@ from seatrial.sandboxes.image import LogSink
 
 _CHUNK = 1 << 16
 _TAIL = 16_000
+_GRACE_SEC = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,8 @@ async def run(
         return Finished(process.returncode if reader in done else -9, str(tail), timed_out, silent)  # type: ignore[arg-type]
     finally:
         await _end(process)
+        # Whatever the tool started holds the same pipe: its end says that all of them are gone.
+        await asyncio.wait({reader}, timeout=_GRACE_SEC)
         for task in (reader, watcher):
             if task is not None:
                 task.cancel()
