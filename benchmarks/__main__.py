@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -38,6 +39,7 @@ def main() -> int:
     if os.geteuid() != 0:
         print("The benchmarks need root: they start sandboxes and a container engine.", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     os.environ.update(HARBOR_TELEMETRY="0", LITELLM_LOCAL_MODEL_COST_MAP="True")
     scratch = Path(tempfile.mkdtemp(prefix="seatrial-bench-", dir="/var/tmp"))
     place = Place(scratch, options.cache, options.quick)

@@ -58,24 +58,27 @@ def existing_engine() -> Engine | None:
     return None
 
 
-def start_engine(directory: Path, *, bridge: bool = True) -> Engine:
-    """Starts ``dockerd`` with everything it writes below ``directory``."""
+def start_engine(directory: Path, *, apart: bool = False) -> Engine:
+    """Starts ``dockerd`` with everything it writes below ``directory``.
+
+    ``apart`` gives it a network namespace of its own, so that it cannot meet another engine's bridge or rules."""
     program = shutil.which("dockerd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     if program is None:
         raise RuntimeError(f"dockerd is not installed. {INSTALL}")
     if os.geteuid() != 0:
         raise RuntimeError("Starting a container engine needs root.")
     directory.mkdir(parents=True, exist_ok=True)
-    # An engine that finds forwarding off switches it on and then drops what others forward: not on our account.
-    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+    if not apart:
+        # An engine that finds forwarding off switches it on and drops what others forward: not on our account.
+        Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
     host = f"unix://{directory}/engine.sock"
     command = [
+        *(("/usr/bin/unshare", "--net") if apart else ()),
         program,
         f"--data-root={directory}/data",
         f"--exec-root={directory}/run",
         f"--pidfile={directory}/engine.pid",
         f"--host={host}",
-        *(() if bridge else ("--bridge=none",)),
     ]
     pid = _spawn(command, directory / "engine.log")
     deadline = time.monotonic() + _START_SEC

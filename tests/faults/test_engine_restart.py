@@ -54,7 +54,7 @@ def engine(engine_dir: Path) -> Engine:
     pid_file = engine_dir / "engine.pid"
     if pid_file.exists():
         return Engine(f"unix://{engine_dir}/engine.sock", int(pid_file.read_text()), engine_dir)
-    return start_engine(engine_dir, bridge=False)
+    return start_engine(engine_dir, apart=True)
 
 
 def _task(directory: Path, solve: str, test: str) -> Path:
@@ -110,7 +110,7 @@ async def test_engine_killed_and_restarted(engine: Engine, image_cache: Path, tm
     assert not running.done()
     kill_engine(engine)
     await asyncio.sleep(1)
-    again = await asyncio.to_thread(start_engine, engine.directory or tmp_path, bridge=False)
+    again = await asyncio.to_thread(start_engine, engine.directory or tmp_path, apart=True)
     result = await asyncio.wait_for(running, 120)
     assert _reward(result) is None
     assert result.exception_info is not None

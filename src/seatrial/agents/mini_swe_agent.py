@@ -34,7 +34,16 @@ DEFAULT_VERSION = "2.4.6"
 _EXTRAS = ("orjson", "fastapi")  # LiteLLM wants them for tool calls but does not say so
 _NOT_NEEDED = ("pyarrow", "pandas", "numpy", "numpy.libs", "datasets", "botocore", "hf_xet")
 """Only for running benchmarks from mini-swe-agent itself; two thirds of its size."""
-_STDLIB_NOT_NEEDED = ("test", "idlelib", "tkinter", "lib2to3", "ensurepip", "turtledemo", "site-packages", "__pycache__")
+_STDLIB_NOT_NEEDED = (
+    "test",
+    "idlelib",
+    "tkinter",
+    "lib2to3",
+    "ensurepip",
+    "turtledemo",
+    "site-packages",
+    "__pycache__",
+)
 
 
 class OfflineMiniSweAgent(MiniSweAgent):
@@ -73,7 +82,7 @@ def _build(bundle: Path, version: str) -> None:
     shutil.copy2(interpreter(), bundle / "bin" / "python3")
     (bundle / "lib").mkdir(exist_ok=True)
     copy_libraries([interpreter(), *library.rglob("*.so")], bundle / "lib")
-    strip_symbols(bundle)
+    strip_symbols([*(bundle / "lib").glob("*.so*"), bundle / "bin" / "python3"])
     command = wrapper(PLACE, "bin/python3 -B -m minisweagent.run.mini", argv0=f"{PLACE}/bin/python3")
     start = bundle / "bin" / "mini-swe-agent"
     start.write_text(command)
@@ -94,7 +103,9 @@ def _install(packages: Path, version: str) -> None:
     wanted = [f"mini-swe-agent=={version}", *_EXTRAS]
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv is not None:
-        command = [uv, "pip", "install", "--quiet", "--python", sys.executable, "--target", str(packages), *wanted]
+        # Copies: a bundle must not share files with uv's cache and with the environments made from it.
+        options = ["--quiet", "--link-mode", "copy", "--python", sys.executable, "--target", str(packages)]
+        command = [uv, "pip", "install", *options, *wanted]
     else:
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(packages), *wanted]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))

@@ -53,6 +53,9 @@ def run(
     name: Annotated[str | None, typer.Option("--name", help="A name for the job.")] = None,
     config: Annotated[Path | None, typer.Option("-c", "--config", help="A job file (YAML).")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and show the plan; run nothing.")] = False,
+    queue_only: Annotated[
+        bool, typer.Option("--queue-only", help="Queue the job for `seatrial worker`; do not wait.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Run tasks with agents and print what came of it.
@@ -89,18 +92,18 @@ def run(
         "retry": {"max_attempts": max_trial_attempts} if max_trial_attempts else None,
     }
     request = read_request(flags, config)
-    raise typer.Exit(_start(request, dry_run, as_json))
+    raise typer.Exit(_start(request, dry_run, queue_only, as_json))
 
 
-def _start(request: RunRequest, dry_run: bool, as_json: bool) -> int:
+def _start(request: RunRequest, dry_run: bool, queue_only: bool, as_json: bool) -> int:
     import asyncio
 
-    return asyncio.run(_run(request, dry_run, as_json))
+    return asyncio.run(_run(request, dry_run, queue_only, as_json))
 
 
-async def _run(request: RunRequest, dry_run: bool, as_json: bool) -> int:
+async def _run(request: RunRequest, dry_run: bool, queue_only: bool, as_json: bool) -> int:
     from seatrial.cli.drive import see_job_through
-    from seatrial.cli.plan import print_plan
+    from seatrial.cli.plan import print_plan, print_queued
     from seatrial.cli.session import open_session
 
     async with open_session() as session:
@@ -112,6 +115,9 @@ async def _run(request: RunRequest, dry_run: bool, as_json: bool) -> int:
             print_plan(spec, await session.submission.check(spec), as_json)
             return 0
         job = await session.submission.submit(spec)
+        if queue_only:
+            print_queued(job, as_json)
+            return 0
         return await see_job_through(session, job, as_json)
 
 

@@ -31,6 +31,7 @@ from seatrial.domain.matrix import TestLine
 from seatrial.domain.report import ConfigurationReport, JobReport, TaskReport
 from seatrial.domain.rules import RuleCheck
 from seatrial.domain.statistics import wilson_interval
+from seatrial.domain.trial import Outcome
 from seatrial.engine.reporting import report_rows
 from seatrial.ports.store import TrialRow
 
@@ -38,6 +39,7 @@ _EVERY_COLUMN = ("passed", "score", "95 %", "time", "tokens", "cost", "errors")
 _DISPENSABLE = ("95 %", "tokens", "cost", "time", "errors")
 """Given up in this order where there is no room; errors are also told below the table."""
 _GAP = 2
+_MOST_REASONS = 5
 _NAME_WIDTH = 18
 
 
@@ -47,7 +49,7 @@ def print_run(console: Console, job: Job, rows: Sequence[TrialRow], wall_seconds
     console.print(task_table(report, console.width))
     for line in headlines(report):
         console.print(line)
-    for line in (*gaps(report), *notes(report)):
+    for line in (*gaps(report), *notes(report), *reasons(rows)):
         console.print(line)
     console.print(plain(f"job {job.id}: {standing(report.counts)}; {duration(wall_seconds)} altogether"))
 
@@ -127,6 +129,16 @@ def notes(report: JobReport) -> Iterator[Text]:
             yield plain(f"{who}errors by cause: {counted(each.counts.errors)}", style="yellow")
         if each.counts.marks:
             yield plain(f"{who}marks: {counted(each.counts.marks)}")
+
+
+def reasons(rows: Sequence[TrialRow]) -> Iterator[Text]:
+    """What errors said, the most frequent first, each with a trial to look at."""
+    said: dict[tuple[str, str], list[int]] = {}
+    for row in rows:
+        if row.trial.outcome is Outcome.ERROR and row.result is not None and row.result.message:
+            said.setdefault((str(row.trial.cause), row.result.message), []).append(row.trial.id)
+    for (cause, message), trials in sorted(said.items(), key=lambda entry: -len(entry[1]))[:_MOST_REASONS]:
+        yield plain(f"  {cause}: {message} ({plural(len(trials), 'trial')}; seatrial trial show {trials[0]})")
 
 
 def rules_line(check: RuleCheck) -> Text:

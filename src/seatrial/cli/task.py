@@ -26,8 +26,6 @@ def add(
     """Validate tasks and take them into the library. Reports every problem at once, with file, line and fix."""
 
     async def work(session: Installation) -> int:
-        from seatrial.engine.library import refuse_invalid
-
         inspections = [found for path in paths for found in await session.library.inspect(path)]
         if as_json:
             print_json([inspection.model_dump(mode="json") for inspection in inspections])
@@ -36,9 +34,8 @@ def add(
                 typer.echo(f"{inspection.name}: {'valid' if inspection.task else 'INVALID'}")
                 for problem in inspection.problems:
                     typer.echo(f"  {problem.severity}: {problem}")
-        if as_json and any(inspection.task is None for inspection in inspections):
+        if any(inspection.task is None for inspection in inspections):
             return 2
-        refuse_invalid(inspections)
         if not check:
             for path in paths:
                 await session.library.add(path)

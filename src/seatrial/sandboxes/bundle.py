@@ -59,12 +59,11 @@ def copy_libraries(programs: Iterable[Path], target: Path) -> None:
         raise SetupProblem("This machine's programs have no dynamic loader that could be bundled.")
 
 
-def strip_symbols(bundle: Path) -> None:
+def strip_symbols(programs: Iterable[Path]) -> None:
     """Leaves out debug symbols, most of a bundle's size, on machines that have the tool for it."""
-    if shutil.which("strip") is None:
-        return
-    programs = [path for path in bundle.rglob("*") if path.is_file() and _is_program(path)]
-    subprocess.run(["strip", "--strip-unneeded", *map(str, programs)], capture_output=True, check=False)
+    own = [str(path) for path in programs if path.is_file() and not _is_shared(path) and _is_program(path)]
+    if own and shutil.which("strip") is not None:
+        subprocess.run(["strip", "--strip-unneeded", *own], capture_output=True, check=False)
 
 
 def wrapper(place: PurePosixPath, program: str, *, argv0: str, environment: str = "") -> str:
@@ -77,8 +76,13 @@ def _is_program(path: Path) -> bool:
         return file.read(4) == b"\x7fELF"
 
 
+def _is_shared(path: Path) -> bool:
+    """Installers link files from their caches. To change such a file would change it for everybody."""
+    return path.stat().st_nlink > 1
+
+
 def _open_to_all(bundle: Path) -> None:
     """Everybody may read and run it, nobody needs to write it: sandboxes run as any user."""
     for path in [bundle, *bundle.rglob("*")]:
-        if not path.is_symlink():
+        if path.is_dir() or not (path.is_symlink() or _is_shared(path)):
             path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)

@@ -23,6 +23,7 @@ from harbor.models.task.config import NetworkMode, NetworkPolicy
 from seatrial.errors import InvalidInput, SandboxFault, Unsupported
 from seatrial.sandboxes.docker_container import Container
 from seatrial.sandboxes.engine_client import USUAL_SOCKET, EngineClient, EngineRefused
+from seatrial.sandboxes.images.locks import file_lock
 from seatrial.sandboxes.network import SandboxNetwork, SandboxNetworks
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.shared_networks import SharedNetworks
@@ -71,7 +72,7 @@ class NetworkRoom:
             return HostNetwork(self._options)
         if self.routes(self._engine.host):
             return RoutedNetwork(_networks().of(self._options, self._install), name, policy)
-        return BridgeNetwork(self._engine, policy)
+        return BridgeNetwork(self._engine, policy, self._options.cache / "locks")
 
     @staticmethod
     def routes(host: str) -> bool:
@@ -131,10 +132,10 @@ class RoutedNetwork:
 class BridgeNetwork:
     """The engine's own means: nothing, or the bridge that all sandboxes share."""
 
-    def __init__(self, engine: EngineClient, policy: NetworkPolicy) -> None:
+    def __init__(self, engine: EngineClient, policy: NetworkPolicy, locks: Path) -> None:
         self._engine = engine
+        self._locks = locks
         self._policy = policy
-        self._bridge = ""
         self._container: Container | None = None
 
     @property
@@ -150,8 +151,8 @@ class BridgeNetwork:
     async def host_config(self) -> Mapping[str, Any]:
         if self._policy.network_mode is NetworkMode.NO_NETWORK:
             return {"NetworkMode": "none"}
-        self._bridge = await self._shared_bridge()
-        return {"NetworkMode": self._bridge}
+        await self._shared_bridge()
+        return {"NetworkMode": BRIDGE}
 
     async def connect(self, container: Container) -> None:
         self._container = container
@@ -162,8 +163,8 @@ class BridgeNetwork:
             raise SandboxFault("The sandbox's network is gone.")
         before, after = (_mode(self._policy), _mode(policy))
         if before is not after:
-            self._bridge = self._bridge or await self._shared_bridge()
-            leave, join = ("none", self._bridge) if after is NetworkMode.PUBLIC else (self._bridge, "none")
+            await self._shared_bridge()
+            leave, join = ("none", BRIDGE) if after is NetworkMode.PUBLIC else (BRIDGE, "none")
             await self._engine.post(f"/networks/{leave}/disconnect", {"Container": container.name, "Force": True})
             await self._engine.post(f"/networks/{join}/connect", {"Container": container.name})
         self._policy = policy
@@ -171,32 +172,25 @@ class BridgeNetwork:
     async def release(self) -> None:
         self._container = None
 
-    async def _shared_bridge(self) -> str:
-        """Its number: the engine lets two that ask at the same moment make two of one name."""
-        found = await self._bridges()
-        if found:
-            return found[0]
-        body = {
-            "Name": BRIDGE,
-            "Driver": "bridge",
-            "CheckDuplicate": True,
-            "Labels": {LABEL: "shared"},
-            "Options": {"com.docker.network.bridge.enable_icc": "false"},
-        }
-        try:
-            made = (await self._engine.post("/networks/create", body))["Id"]
-        except EngineRefused as error:
-            if error.status != 409:  # another sandbox has just made it
-                raise
-            made = ""
-        found = await self._bridges()
-        if made and found[0] != made:
-            await self._engine.delete(f"/networks/{made}")
-        return found[0]
-
-    async def _bridges(self) -> list[str]:
-        entries = await self._engine.get("/networks", filters={"label": [f"{LABEL}=shared"]})
-        return sorted(entry["Id"] for entry in entries if entry["Name"] == BRIDGE)
+    async def _shared_bridge(self) -> None:
+        """Makes it where it is missing. The engine would let two that ask at the same moment make two of one name."""
+        async with file_lock(self._locks / "bridge.lock"):
+            if any(
+                entry["Name"] == BRIDGE for entry in await self._engine.get("/networks", filters={"name": [BRIDGE]})
+            ):
+                return
+            body = {
+                "Name": BRIDGE,
+                "Driver": "bridge",
+                "CheckDuplicate": True,
+                "Labels": {LABEL: "shared"},
+                "Options": {"com.docker.network.bridge.enable_icc": "false"},
+            }
+            try:
+                await self._engine.post("/networks/create", body)
+            except EngineRefused as error:
+                if error.status != 409:  # somebody on another machine has just made it
+                    raise
 
 
 class HostNetwork:

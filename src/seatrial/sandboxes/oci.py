@@ -270,9 +270,10 @@ class OciEnvironment(Sandbox):
 
     async def _judged(self, pod: Pod, ended: Ended) -> ExecResult:
         """A command that fails is a result; a sandbox in which none can run any more is a fault."""
+        if self._removed_because:
+            raise SandboxFault(self._removed_because)
         if ended.fault or ended.code in (_CANNOT_RUN, _NOT_FOUND) or (ended.code == _KILLED and not pod.alive):
-            broken = self._removed_because or await self._machine.mounts.carry(pod.broken)
-            if broken:
+            if broken := await self._machine.mounts.carry(pod.broken):
                 raise SandboxFault(f"The sandbox is broken: {broken}")
         if not ended.fault:
             return ExecResult(stdout=ended.stdout, stderr=ended.stderr, return_code=ended.code)

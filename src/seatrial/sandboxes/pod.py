@@ -202,9 +202,9 @@ class Pod:
         gone = self._end_processes()
         self.root.hide()
         self.root.end()
-        for container in self._containers.values():
+        containers, self._containers = self._containers, {}
+        for container in containers.values():
             os.close(container.process)
-        self._containers.clear()
         if not gone:
             raise SandboxFault(f"Processes of sandbox {self.plan.sandbox} could not be ended.")
         shutil.rmtree(self.directory, ignore_errors=True)

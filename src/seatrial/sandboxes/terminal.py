@@ -156,7 +156,7 @@ def _build(sources: _Sources, kit: Path) -> None:
     extensions = _copy_stdlib(sources, kit)
     copy_libraries([sources.tmux, sources.bash, sources.python, *extensions], kit / "lib")
     _copy_locale(kit)
-    strip_symbols(kit)
+    strip_symbols(kit.rglob("*"))
     _write_wrappers(kit)
     _check(kit)
 

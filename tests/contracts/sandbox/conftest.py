@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -35,7 +36,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             kept.append(item)
             continue
         # Sandboxes live longer than one test, so all tests share the loop that they were started on.
-        item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+        if inspect.iscoroutinefunction(getattr(item, "function", None)):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
         sandbox = getattr(item, "callspec", None) and item.callspec.params.get("kind")  # type: ignore[attr-defined]
         entry = difference(sandbox, item.originalname) if sandbox else None  # type: ignore[attr-defined]
         if entry is not None and entry.how == "excluded":

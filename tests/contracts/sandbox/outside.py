@@ -25,14 +25,13 @@ MACHINE, ALLOWED, OTHER = "203.0.113.1", "203.0.113.2", "203.0.113.3"
 
 _SERVE = f"""
 import socket, sys, threading
-def serve(address):
-    listener = socket.create_server((address, {PORT}))
+def serve(listener):
     while True:
         connection, _ = listener.accept()
         connection.sendall(b"{GREETING}\\n")
         connection.close()
-for address in sys.argv[1:]:
-    threading.Thread(target=serve, args=(address,)).start()
+for listener in [socket.create_server((address, {PORT})) for address in sys.argv[1:]]:
+    threading.Thread(target=serve, args=(listener,)).start()
 print("listening", flush=True)
 """
 

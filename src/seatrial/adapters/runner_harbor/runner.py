@@ -26,7 +26,7 @@ from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from seatrial.sandboxes.selection import SandboxSelection
 
 _ENVIRONMENT_OF_THE_TASK = "not found in host environment"
-"""Harbor's words for ``${VAR}`` in a task's files where this process has no such variable; the agent is not to blame."""
+"""Harbor's words for a ``${VAR}`` of the task that this process does not have; the agent is not to blame."""
 _SUSPICIONS = (Mark.SUSPECT_PATH, Mark.SUSPECT_PYTHON, Mark.SUSPECT_SHELL)
 
 

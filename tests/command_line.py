@@ -1,0 +1,170 @@
+"""The installed ``seatrial`` command as a person uses it: in a process of its own, with a home of its own.
+
+The ``cli`` fixture of ``tests/conftest.py`` hands it out. Processes that a test started and did not end are ended here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from seatrial.sandboxes.record import SandboxRecord
+
+ROOT = Path(__file__).parents[1]
+SAMPLES = ROOT / "samples"
+
+_PROGRAM = Path(sys.executable).with_name("seatrial")
+_LONGEST_SEC = 240.0
+
+
+def image_cache_dir() -> Path:
+    """Images stay between runs: making a Debian takes half a minute."""
+    named = os.environ.get("SEATRIAL_CACHE") or os.environ.get("SEATRIAL_TEST_CACHE")
+    return Path(named or "/var/tmp/seatrial-test-cache")
+
+
+@dataclass(frozen=True)
+class Done:
+    """One ended command."""
+
+    status: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """Standard output, which must be one JSON document and nothing else."""
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A started command. Its output goes to files, so that it never waits for somebody to read."""
+
+    process: subprocess.Popen[bytes]
+    out: Path
+    err: Path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def wait(self, seconds: float = _LONGEST_SEC) -> Done:
+        self.process.wait(seconds)
+        return Done(self.process.returncode, self.out.read_text(), self.err.read_text())
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.wait()
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    home: Path
+    cache: Path
+    directory: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    started: list[Running] = field(default_factory=list)
+
+    def __call__(self, *arguments: str | Path, status: int = 0, **environment: str) -> Done:
+        """Runs it to its end and insists on the exit status."""
+        ended = self.start(*arguments, **environment).wait()
+        assert ended.status == status, f"seatrial {arguments}: {ended.status}\n{ended.out}\n{ended.err}"
+        assert "Traceback" not in ended.err, ended.err
+        return ended
+
+    def json(self, *arguments: str | Path, status: int = 0, **environment: str) -> Any:
+        return self(*arguments, "--json", status=status, **environment).json()
+
+    def start(self, *arguments: str | Path, **environment: str) -> Running:
+        out, err = (self.directory / f"{len(self.started)}.{name}" for name in ("out", "err"))
+        with out.open("wb") as stdout, err.open("wb") as stderr:
+            process = subprocess.Popen(
+                [_PROGRAM, *map(str, arguments)],
+                cwd=self.directory,
+                env=self._environment(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+            )
+        self.started.append(Running(process, out, err))
+        return self.started[-1]
+
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """What the store holds, read beside whoever writes to it."""
+        with closing(sqlite3.connect(f"file:{self.home}/seatrial.db?mode=ro", uri=True, timeout=30)) as store:
+            return store.execute(query, values).fetchall()
+
+    def count(self, **wanted: str) -> int:
+        """Trials whose columns have these values."""
+        condition = " AND ".join(f"{column} = ?" for column in wanted)
+        with suppress(sqlite3.OperationalError):  # no store yet
+            return int(self.rows(f"SELECT count(*) FROM trials WHERE {condition}", *wanted.values())[0][0])
+        return 0
+
+    def sandboxes(self) -> set[str]:
+        """The sandboxes of this home that are on record."""
+        [(install,)] = self.rows("SELECT value FROM meta WHERE key = 'install_id'")
+        run = self.cache / "run"
+        records = [SandboxRecord.read(place) for place in run.iterdir()] if run.is_dir() else []
+        return {record.sandbox for record in records if record is not None and record.owner.install == install}
+
+    def _environment(self, changes: dict[str, str]) -> dict[str, str]:
+        """Ours, without what would change how the command behaves: no settings, no provider's keys."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("SEATRIAL_") and not name.endswith(("_API_KEY", "_BASE_URL", "_API_BASE"))
+        }
+        ours = {"SEATRIAL_HOME": str(self.home), "SEATRIAL_CACHE": str(self.cache), "COLUMNS": "160"}
+        return {**kept, **ours, **self.environment, **changes}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for running in self.started:
+            running.end()
+
+
+def until(met: Callable[[], object], seconds: float, what: str) -> float:
+    """Waits for a condition; says how long that took."""
+    began = time.monotonic()
+    while not met():
+        assert time.monotonic() - began < seconds, f"not within {seconds:g} s: {what}"
+        time.sleep(0.1)
+    return time.monotonic() - began
+
+
+def traces(cache: Path, sandboxes: set[str]) -> list[str]:
+    """What is left of these sandboxes on this machine: folders, mounts, cgroups, processes."""
+    found = [str(cache / "run" / name) for name in sandboxes if (cache / "run" / name).exists()]
+    found += [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if _mentions(line, sandboxes)]
+    for folder, _, _ in os.walk("/sys/fs/cgroup"):
+        found += [folder] if Path(folder).name in sandboxes or _mentions(Path(folder).name, sandboxes) else []
+    for place in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if _mentions(place.read_bytes().decode(errors="replace"), sandboxes):
+                found.append(str(place))
+    return found
+
+
+def _mentions(text: str, names: set[str]) -> bool:
+    return any(name in text for name in names)

@@ -1,0 +1,25 @@
+"""What every test may use: the images of one cache, and the ``seatrial`` command with a home of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import CommandLine, image_cache_dir
+from tests.skips import pytest_make_collect_report, pytest_runtest_makereport
+
+__all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]
+
+
+@pytest.fixture(scope="session")
+def image_cache() -> Path:
+    """Shared by the whole run and by later ones: a base is bootstrapped and an image built only once."""
+    return image_cache_dir()
+
+
+@pytest.fixture
+def cli(tmp_path: Path, image_cache: Path) -> Iterator[CommandLine]:
+    with CommandLine(tmp_path / "home", image_cache, tmp_path) as command:
+        yield command

@@ -1,0 +1,69 @@
+"""Agents of our own, for tests that name one by import path: ``-a tests.e2e.agents:Patient``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from harbor.agents.base import BaseAgent
+from harbor.environments.base import BaseEnvironment
+from harbor.models.agent.context import AgentContext
+
+
+class Patient(BaseAgent):
+    """Tells that it began, waits for a gate on this machine to open, then writes the answer into the sandbox."""
+
+    def __init__(self, *arguments: Any, gate: str, diary: str, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._gate = Path(gate)
+        self._diary = Path(diary)
+
+    @staticmethod
+    def name() -> str:
+        return "patient"
+
+    def version(self) -> str:
+        return "7.0"
+
+    async def setup(self, environment: BaseEnvironment) -> None:
+        pass
+
+    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
+        with self._diary.open("a") as diary:
+            diary.write(f"{os.getpid()}\n")
+        while not self._gate.exists():
+            await asyncio.sleep(0.05)
+        await environment.exec("echo 42 > /app/answer.txt")
+
+
+class Assassin(Patient):
+    """Ends the process it runs in."""
+
+    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Secretary(BaseAgent):
+    """Writes down what it was given: its options, its model, its environment."""
+
+    def __init__(self, *arguments: Any, colour: str = "none", depth: int = 0, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._told = f"{colour} {depth} {type(depth).__name__} {self.model_name}"
+
+    @staticmethod
+    def name() -> str:
+        return "secretary"
+
+    def version(self) -> str:
+        return "1.0"
+
+    async def setup(self, environment: BaseEnvironment) -> None:
+        pass
+
+    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
+        await environment.exec(f"echo '{self._told}' > /app/told.txt")
+        await environment.exec('echo "$TOWN" >> /app/told.txt', env=self.extra_env)
+        (self.logs_dir / "diary.txt").write_text(f"{instruction}\n")
