@@ -12,7 +12,9 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,8 +93,14 @@ class CommandLine:
     def json(self, *arguments: str | Path, status: int = 0, **environment: str) -> Any:
         return self(*arguments, "--json", status=status, **environment).json()
 
+    def each(self, commands: Sequence[Sequence[str | Path]]) -> list[Done]:
+        """Many short commands, some at the same time: starting Python is most of their work."""
+        with ThreadPoolExecutor(4) as threads:
+            return list(threads.map(lambda arguments: self.start(*arguments).wait(), commands))
+
     def start(self, *arguments: str | Path, **environment: str) -> Running:
-        out, err = (self.directory / f"{len(self.started)}.{name}" for name in ("out", "err"))
+        stem = uuid.uuid4().hex
+        out, err = self.directory / f"{stem}.out", self.directory / f"{stem}.err"
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = subprocess.Popen(
                 [_PROGRAM, *map(str, arguments)],
@@ -102,20 +110,23 @@ class CommandLine:
                 stdout=stdout,
                 stderr=stderr,
             )
-        self.started.append(Running(process, out, err))
-        return self.started[-1]
+        running = Running(process, out, err)
+        self.started.append(running)
+        return running
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        """What the store holds, read beside whoever writes to it."""
+        """What the store holds, read beside whoever writes to it; nothing as long as there is none."""
+        if not (self.home / "seatrial.db").exists():
+            return []
         with closing(sqlite3.connect(f"file:{self.home}/seatrial.db?mode=ro", uri=True, timeout=30)) as store:
             return store.execute(query, values).fetchall()
 
     def count(self, **wanted: str) -> int:
         """Trials whose columns have these values."""
-        condition = " AND ".join(f"{column} = ?" for column in wanted)
-        with suppress(sqlite3.OperationalError):  # no store yet
-            return int(self.rows(f"SELECT count(*) FROM trials WHERE {condition}", *wanted.values())[0][0])
-        return 0
+        if not self.rows("SELECT 1 FROM sqlite_master WHERE name = 'trials'"):
+            return 0
+        condition = " AND ".join(f"{column} = ?" for column in wanted) or "1"
+        return int(self.rows(f"SELECT count(*) FROM trials WHERE {condition}", *wanted.values())[0][0])
 
     def sandboxes(self) -> set[str]:
         """The sandboxes of this home that are on record."""

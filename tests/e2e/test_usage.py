@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
-from tests.command_line import SAMPLES, CommandLine
+from tests.command_line import SAMPLES, CommandLine, Done
 from tests.task_files import write_task
 
 SAMPLE = str(SAMPLES / "answer-file")
 
-REFUSED: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("nothing", (), "Nothing to run. Name a task"),
-    ("no such path", ("nowhere",), "There is no file or folder nowhere"),
-    ("not a task", ("/proc/self",), "neither task.toml nor task.yaml"),
-    ("not an archive", ("/proc/self/exe",), "neither a ZIP nor a tar"),
-    ("unknown agent", (SAMPLE, "-a", "nobody"), "There is no agent 'nobody'. `seatrial agents` lists them"),
-    ("missing module", (SAMPLE, "-a", "no.such:Agent"), "There is no module no.such"),
-    ("missing model", (SAMPLE, "-a", "terminus-2"), "Agent terminus-2 needs a model. Add -m"),
-    ("missing key", (SAMPLE, "-a", "terminus-2", "-m", "openai/gpt-4o"), "openai/gpt-4o needs a key and none is set."),
-    ("unknown sandbox", (SAMPLE, "-e", "cellar"), "There is no sandbox 'cellar'. Use auto, oci, docker"),
-    ("unknown environment", (SAMPLE, "-e", "harbor:cellar"), "There is no sandbox 'harbor:cellar'"),
-    ("nothing left", (SAMPLE, "-i", "zzz*"), "None of 1 task(s) is left after the filters. Loosen"),
-    ("option without value", (SAMPLE, "--ak", "colour"), "--ak 'colour' is not KEY=VALUE"),
-    ("variable without name", (SAMPLE, "--ae", "=red"), "--ae '=red' is not KEY=VALUE"),
-    ("unknown dataset", ("-d", "nothing@1"), "There is no dataset nothing@1"),
-    ("missing job file", (SAMPLE, "-c", "missing.yaml"), "The job file missing.yaml cannot be read"),
-    ("no attempts", (SAMPLE, "-k", "0"), "-k"),
-    ("no time", (SAMPLE, "--timeout-multiplier", "0"), "timeout_multiplier: Input should be greater than 0"),
-    ("endless time", (SAMPLE, "--timeout-multiplier", "inf"), "timeout_multiplier: Input should be a finite number"),
-    ("negative limit", (SAMPLE, "--trial-limit", "-1"), "trial_limit_sec: Input should be greater than 0"),
-    ("unknown flag", (SAMPLE, "--colour"), "No such option"),
+REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
+    ((), "Nothing to run. Name a task"),
+    (("nowhere",), "There is no file or folder nowhere"),
+    (("/proc/self",), "There is no task in /proc/self. A task has a task.toml"),
+    (("/proc/self/exe",), "neither a ZIP nor a tar"),
+    ((SAMPLE, "-a", "nobody"), "There is no agent 'nobody'. `seatrial agents` lists them"),
+    ((SAMPLE, "-a", "no.such:Agent"), "There is no module no.such"),
+    ((SAMPLE, "-a", "terminus-2"), "Agent terminus-2 needs a model. Add -m"),
+    ((SAMPLE, "-a", "terminus-2", "-m", "openai/gpt-4o"), "openai/gpt-4o needs a key and none is set."),
+    ((SAMPLE, "-e", "cellar"), "There is no sandbox 'cellar'. Use auto, oci, docker"),
+    ((SAMPLE, "-e", "harbor:cellar"), "There is no sandbox 'harbor:cellar'"),
+    ((SAMPLE, "-i", "zzz*"), "None of 1 task(s) is left after the filters. Loosen"),
+    ((SAMPLE, "--ak", "colour"), "--ak 'colour' is not KEY=VALUE"),
+    ((SAMPLE, "--ae", "=red"), "--ae '=red' is not KEY=VALUE"),
+    (("-d", "nothing@1"), "There is no dataset nothing@1"),
+    ((SAMPLE, "-c", "missing.yaml"), "The job file missing.yaml cannot be read"),
+    ((SAMPLE, "-k", "0"), "-k"),
+    ((SAMPLE, "--timeout-multiplier", "0"), "timeout_multiplier: Input should be greater than 0"),
+    ((SAMPLE, "--timeout-multiplier", "inf"), "timeout_multiplier: Input should be a finite number"),
+    ((SAMPLE, "--trial-limit", "-1"), "trial_limit_sec: Input should be greater than 0"),
+    ((SAMPLE, "--colour"), "No such option"),
 )
-JOB_FILES: tuple[tuple[str, bytes, str], ...] = (
-    ("not yaml", b"a: [1", "is not valid YAML"),
-    ("not text", b"\xd1\x00\xff", "is not valid YAML"),
-    ("not a mapping", b"- oracle", "must hold a mapping"),
-    ("unknown field", b"atempts: 2", "atempts in job.yaml: There is no such field"),
-    ("wrong type", b"attempts: many", "attempts in job.yaml: Input should be a valid integer"),
-    ("wrong list", b"datasets: 5", "datasets in job.yaml: must be a list"),
-    ("two datasets", b"datasets: [a, b]", "names several datasets. Run one job for each"),
-    ("agent without name", b"agents: [{model: x}]", "agents.0.name in job.yaml: Field required"),
+JOB_FILES: tuple[tuple[bytes, str], ...] = (
+    (b"a: [1", "{file} is not valid YAML"),
+    (b"\xd1\x00\xff", "{file} is not valid YAML"),
+    (b"- oracle", "{file} must hold a mapping"),
+    (b"atempts: 2", "atempts in {file}: There is no such field"),
+    (b"attempts: many", "attempts in {file}: Input should be a valid integer"),
+    (b"datasets: 5", "datasets in {file}: must be a list"),
+    (b"datasets: [a, b]", "{file} names several datasets. Run one job for each"),
+    (b"agents: [{model: x}]", "agents.0.name in {file}: Field required"),
 )
 MISSING: tuple[tuple[str, ...], ...] = (
     ("job", "show", "9"),
@@ -65,21 +64,27 @@ def said(cli: CommandLine, *arguments: str, **environment: str) -> str:
     return done.err
 
 
-@pytest.mark.parametrize(("arguments", "sentence"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
-def test_a_run_that_cannot_work_is_refused(cli: CommandLine, arguments: tuple[str, ...], sentence: str) -> None:
-    assert sentence in said(cli, "run", *arguments)
+def unexpected(answers: Sequence[Done], sentences: Sequence[str]) -> list[Done]:
+    """The answers that are not exit status 2 with the sentence on standard error and nothing else."""
+    return [
+        done
+        for done, sentence in zip(answers, sentences, strict=True)
+        if done.status != 2 or done.out or sentence not in done.err or "Traceback" in done.err
+    ]
+
+
+def test_what_cannot_work_is_refused_in_a_sentence(cli: CommandLine, tmp_path: Path) -> None:
+    assert cli.json("job", "list") == []
+    for number, (content, _) in enumerate(JOB_FILES):
+        (tmp_path / f"{number}.yaml").write_bytes(content)
+    runs = [("run", *arguments) for arguments, _ in REFUSED]
+    files = [("run", SAMPLE, "-c", f"{number}.yaml") for number in range(len(JOB_FILES))]
+    answers = cli.each([*runs, *files, *MISSING])
+    sentences = [sentence for _, sentence in REFUSED]
+    sentences += [sentence.format(file=f"{number}.yaml") for number, (_, sentence) in enumerate(JOB_FILES)]
+    sentences += ["seatrial: There is no "] * len(MISSING)
+    assert unexpected(answers, sentences) == []
     assert cli.count() == 0
-
-
-@pytest.mark.parametrize(("content", "sentence"), [case[1:] for case in JOB_FILES], ids=[case[0] for case in JOB_FILES])
-def test_a_broken_job_file_is_refused(cli: CommandLine, tmp_path: Path, content: bytes, sentence: str) -> None:
-    (tmp_path / "job.yaml").write_bytes(content)
-    assert sentence in said(cli, "run", SAMPLE, "-c", "job.yaml")
-
-
-def test_what_does_not_exist_is_named(cli: CommandLine) -> None:
-    for arguments in MISSING:
-        assert said(cli, *arguments).startswith("seatrial: There is no ")
 
 
 def test_the_key_is_asked_for_once_and_never_needed_twice(cli: CommandLine) -> None:
@@ -104,20 +109,22 @@ def test_wrong_settings_are_named(cli: CommandLine, tmp_path: Path) -> None:
     assert "No job yet" in cli("job", "list").out
 
 
-def test_every_problem_of_a_broken_task_is_listed_with_its_place(cli: CommandLine, tmp_path: Path) -> None:
-    broken = write_task(tmp_path, "broken")
-    (broken / "instruction.md").unlink()
-    (broken / "tests" / "test.sh").unlink()
-    text = (broken / "task.toml").read_text()
-    (broken / "task.toml").write_text(text.replace("timeout_sec = 60.0", 'timeout_sec = "soon"', 1))
-    done = cli("task", "add", broken, "--check", status=2)
-    assert "broken: INVALID" in done.out
-    assert "task.toml:9" in done.out
-    assert "instruction.md" in done.out
-    assert "tests/test.sh" in done.out
-    [inspection] = cli.json("task", "add", broken, "--check", status=2)
-    assert len(inspection["problems"]) >= 3
-    assert "broken" in said(cli, "run", broken)
+def test_every_problem_of_broken_tasks_is_listed_with_its_place(cli: CommandLine, tmp_path: Path) -> None:
+    empty, wrong = write_task(tmp_path / "bad", "empty"), write_task(tmp_path / "bad", "wrong")
+    (empty / "instruction.md").unlink()
+    (empty / "tests" / "test.sh").unlink()
+    text = (wrong / "task.toml").read_text()
+    (wrong / "task.toml").write_text(text.replace("timeout_sec = 60.0", 'timeout_sec = "soon"'))
+    done = cli("task", "add", tmp_path / "bad", "--check", status=2)
+    assert "empty: INVALID\n  error: instruction.md: is missing. Fix: " in done.out
+    assert "error: tests/test.sh: is missing. Fix: " in done.out
+    assert "wrong: INVALID\n  error: task.toml:9: agent.timeout_sec" in done.out
+    assert "error: task.toml:11: verifier.timeout_sec" in done.out
+    inspections = cli.json("task", "add", tmp_path / "bad", "--check", status=2)
+    assert [len(inspection["problems"]) for inspection in inspections] == [2, 2]
+    refused = said(cli, "run", str(tmp_path / "bad"))
+    assert "'empty' has 2 problem(s)" in refused
+    assert "'wrong' has 2 problem(s)" in refused
     sound = write_task(tmp_path, "sound")
     assert "sound: valid" in cli("task", "add", sound, "--check").out
     assert cli.json("task", "list") == []

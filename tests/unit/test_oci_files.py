@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from seatrial.sandboxes.options import Owner
-from seatrial.sandboxes.record import ProcessRef, SandboxRecord
+from seatrial.sandboxes.record import ProcessRef, SandboxRecord, remove_recorded
 from seatrial.sandboxes.storage import StorageWatch, size_of
 from seatrial.sandboxes.transfer import _leads_out
 
@@ -44,6 +44,14 @@ def test_record_comes_back_and_strangers_have_none(tmp_path: Path) -> None:
     assert SandboxRecord.read(tmp_path / "other") is None
 
 
+def test_record_goes_last(tmp_path: Path) -> None:
+    home = tmp_path / "st-1"
+    (home / "changes").mkdir(parents=True)
+    (home / "changes" / "file").write_text("x")
+    SandboxRecord.new("st-1", Owner()).write(home)
+    assert remove_recorded(home) and not home.exists() and remove_recorded(home)
+
+
 def test_process_is_not_taken_for_another() -> None:
     here = ProcessRef.current()
     assert here.lives
@@ -71,19 +79,19 @@ class _Threads:
 
 async def test_watch_tells_who_uses_too_much(tmp_path: Path) -> None:
     told: list[tuple[str, bool]] = []
-    watch = StorageWatch(tmp_path, _Threads(), interval_sec=0.02, growth=1 << 16, reserve=0)  # type: ignore[arg-type]
+    watch = StorageWatch(tmp_path, _Threads(), interval_sec=0.02, growth=0, reserve=0)  # type: ignore[arg-type]
     for name in ("greedy", "modest"):
         (tmp_path / name).mkdir()
         watch.add(name, tmp_path / name, 1 << 20, lambda size, danger, name=name: told.append((name, danger)))  # type: ignore[misc]
     (tmp_path / "modest" / "data").write_bytes(b"x" * 500_000)
     (tmp_path / "greedy" / "data").write_bytes(b"x" * 1_300_000)
-    for _ in range(100):
+    for _ in range(500):
         if told:
             break
         await asyncio.sleep(0.02)
     assert told == [("greedy", False)]
     (tmp_path / "greedy" / "more").write_bytes(b"x" * 2_000_000)
-    for _ in range(100):
+    for _ in range(500):
         if len(told) > 1:
             break
         await asyncio.sleep(0.02)

@@ -9,6 +9,7 @@ stock ``harbor`` CLI: ``-a seatrial.agents.mini_swe_agent:OfflineMiniSweAgent``.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import shutil
 import subprocess
@@ -31,7 +32,7 @@ PLACE = PurePosixPath("/opt/seatrial/mini-swe-agent")
 """Where the agent is inside the sandbox."""
 DEFAULT_VERSION = "2.4.6"
 
-_EXTRAS = ("orjson", "fastapi")  # LiteLLM wants them for tool calls but does not say so
+_EXTRAS = ("orjson", "fastapi", "mcp")  # LiteLLM wants them for tool calls but does not say so
 _NOT_NEEDED = ("pyarrow", "pandas", "numpy", "numpy.libs", "datasets", "botocore", "hf_xet")
 """Only for running benchmarks from mini-swe-agent itself; two thirds of its size."""
 _STDLIB_NOT_NEEDED = (
@@ -66,8 +67,8 @@ class OfflineMiniSweAgent(MiniSweAgent):
 
 def prepare(cache: Path, version: str) -> Path:
     """The agent's bundle of that version, made on first use. Blocking."""
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return make_once(cache / "agents" / f"mini-swe-agent-{version}-py{python}", lambda made: _build(made, version))
+    recipe = hashlib.sha256((sys.version + Path(__file__).read_text()).encode()).hexdigest()[:12]
+    return make_once(cache / "agents" / f"mini-swe-agent-{version}-{recipe}", lambda made: _build(made, version))
 
 
 def _build(bundle: Path, version: str) -> None:

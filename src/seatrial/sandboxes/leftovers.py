@@ -7,7 +7,6 @@ list. Only what carries a record of ours and whose owner is gone is touched; eve
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from seatrial.sandboxes.cgroups import Cgroups
 from seatrial.sandboxes.container_spec import MARK
-from seatrial.sandboxes.record import SandboxRecord
+from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 from seatrial.sandboxes.root_mount import RootMount
 
 Abandoned = Callable[[SandboxRecord], bool]
@@ -60,8 +59,7 @@ class Leftovers:
         if not self._cgroups.cage(record.sandbox).remove():
             return False
         RootMount(directory).end()
-        shutil.rmtree(directory, ignore_errors=True)
-        return not directory.exists()
+        return remove_recorded(directory)
 
 
 def _first_processes(directory: Path, sandbox: str) -> list[int]:

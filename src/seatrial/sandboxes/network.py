@@ -111,7 +111,7 @@ class SandboxNetworks:
         self._names = names or MachineNames()
         self._clock = clock
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="seatrial-network")
-        self._opening = asyncio.Lock()
+        self._opening: asyncio.Task[Router] | None = None
         self._router: Router | None = None
         self._name_server: NameServer | None = None
         self._stock: deque[Line] = deque()
@@ -141,8 +141,15 @@ class SandboxNetworks:
         """The same for a sandbox that has an empty namespace already, as a container engine makes one."""
         reach = self.permitted(policy)
         router = await self._opened()
-        with _explained():
-            line = await self.work(lambda: router.line_to(Namespace(os.open(namespace, os.O_RDONLY | os.O_CLOEXEC))))
+        making = asyncio.ensure_future(
+            self.work(lambda: router.line_to(Namespace(os.open(namespace, os.O_RDONLY | os.O_CLOEXEC))))
+        )
+        try:
+            with _explained():
+                line = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            making.add_done_callback(lambda made: None if made.exception() else router.forget(made.result()))
+            raise
         return await self._given(router, line, reach, sandbox_id)
 
     async def name_server(self) -> IPv4Address:
@@ -185,6 +192,8 @@ class SandboxNetworks:
 
     async def close(self) -> None:
         """Cuts off every sandbox that still has a network, and leaves the machine as it was."""
+        if self._opening is not None:
+            await asyncio.gather(self._opening, return_exceptions=True)
         tasks = [task for task in (self._stocking, self._following) if task is not None]
         for task in tasks:
             task.cancel()
@@ -215,11 +224,10 @@ class SandboxNetworks:
         self._held.pop(network.address, None)
 
     async def _opened(self) -> Router:
-        async with self._opening:
-            if self._router is None:
-                self._router = await self._open()
-                self._following = asyncio.create_task(self._follow())
-            return self._router
+        """Opened once, and to the end even if who asked for it gives up: half a router would be nobody's."""
+        if self._opening is None or (self._opening.done() and self._router is None):
+            self._opening = asyncio.create_task(self._open())
+        return await asyncio.shield(self._opening)
 
     async def _open(self) -> Router:
         closed = () if self._options.allow_private_network else PRIVATE
@@ -234,6 +242,8 @@ class SandboxNetworks:
             except BaseException:
                 await self.work(router.close)
                 raise
+        self._router = router
+        self._following = asyncio.create_task(self._follow())
         return router
 
     async def _follow(self) -> None:

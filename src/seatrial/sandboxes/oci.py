@@ -32,6 +32,7 @@ from seatrial.sandboxes.oci_plan import SandboxDesign, read_service
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.pod import Call, Pod
 from seatrial.sandboxes.pod_commands import Listeners, PodCommands
+from seatrial.sandboxes.reach import DefaultNetwork, default_network
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from seatrial.sandboxes.suspicion import find_suspicions
 from seatrial.sandboxes.terminal import Terminal
@@ -224,11 +225,12 @@ class OciEnvironment(Sandbox):
     async def _connect(self, sandbox: str) -> SandboxNetwork:
         """The task's own policy, or the operator's for a task that says nothing."""
         networks = self._given_networks or self._machine.networks.of(self.options, self.owner.install)
-        silent = self.task_env_config.network_mode is None and self.network_policy == NetworkPolicy()
-        if silent and "none" in (self._service.network_mode, self.options.network_mode):
-            self._network_policy = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
-        elif silent and self.options.network_mode == "host":
-            return await networks.host(sandbox)
+        if self.task_env_config.network_mode is None and self.network_policy == NetworkPolicy():
+            default = default_network(self.options)
+            if default is DefaultNetwork.NONE or self._service.network_mode == "none":
+                self._network_policy = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
+            elif default is DefaultNetwork.HOST:
+                return await networks.host(sandbox)
         return await networks.acquire(self.network_policy, sandbox)
 
     def _call(
@@ -272,9 +274,9 @@ class OciEnvironment(Sandbox):
         """A command that fails is a result; a sandbox in which none can run any more is a fault."""
         if self._removed_because:
             raise SandboxFault(self._removed_because)
-        if ended.fault or ended.code in (_CANNOT_RUN, _NOT_FOUND) or (ended.code == _KILLED and not pod.alive):
-            if broken := await self._machine.mounts.carry(pod.broken):
-                raise SandboxFault(f"The sandbox is broken: {broken}")
+        doubtful = ended.fault or ended.code in (_CANNOT_RUN, _NOT_FOUND) or (ended.code == _KILLED and not pod.alive)
+        if doubtful and (broken := await self._machine.mounts.carry(pod.broken)):
+            raise SandboxFault(f"The sandbox is broken: {broken}")
         if not ended.fault:
             return ExecResult(stdout=ended.stdout, stderr=ended.stderr, return_code=ended.code)
         missing = "no such file" in ended.fault.lower()

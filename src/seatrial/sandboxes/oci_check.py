@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from seatrial.errors import SandboxFault, SeatrialError, SetupProblem
+from seatrial.sandboxes import network_check
 from seatrial.sandboxes.check import Finding
 from seatrial.sandboxes.machine import Machine
 from seatrial.sandboxes.options import SandboxOptions
@@ -40,6 +41,7 @@ async def probe(options: SandboxOptions, machine: Machine) -> list[Finding]:
         _buildah(),
         _limits(machine),
         await _overlay(options, machine),
+        *await network_check.probe(options),
     ]
     return findings
 

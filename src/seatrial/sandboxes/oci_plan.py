@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from seatrial.sandboxes.pod import PodPlan
 DEFAULT_STORAGE_MB = 10240
 _PLAIN = ComposeService(name="main")
 _STAY = ("sh", "-c", "sleep infinity")
-_STAYING = ("sleep infinity", "tail -f /dev/null")
+_STAYING = re.compile(r"((/bin/)?(ba)?sh -c )?(exec )?(sleep infinity|tail -f /dev/null)")
 
 
 def read_service(environment_dir: Path, docker_image: str | None, options: SandboxOptions) -> ComposeService:
@@ -98,7 +99,7 @@ class SandboxDesign:
         """What the image or the compose file starts; nothing where that would only wait."""
         entrypoint = image.config.entrypoint if self.service.entrypoint is None else self.service.entrypoint
         command = self.service.command or _STAY
-        waits = not entrypoint and " ".join(command).endswith(_STAYING)
+        waits = not entrypoint and _STAYING.fullmatch(" ".join(command))
         return [] if waits else [*entrypoint, *command]
 
     def _extra_hosts(self) -> list[str]:

@@ -38,7 +38,7 @@ from seatrial.sandboxes.image import Image
 from seatrial.sandboxes.machine import Machine
 from seatrial.sandboxes.options import Owner
 from seatrial.sandboxes.private_mounts import MS_BIND, MS_NODEV, MS_NOSUID, MS_REMOUNT, mount, unmount
-from seatrial.sandboxes.record import SandboxRecord
+from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 from seatrial.sandboxes.root_mount import RootMount
 from seatrial.sandboxes.transfer import Transfer
 
@@ -207,7 +207,7 @@ class Pod:
             os.close(container.process)
         if not gone:
             raise SandboxFault(f"Processes of sandbox {self.plan.sandbox} could not be ended.")
-        shutil.rmtree(self.directory, ignore_errors=True)
+        remove_recorded(self.directory)
 
     @property
     def _state(self) -> Path:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -56,6 +57,21 @@ class SandboxRecord(Frozen):
             return cls.model_validate_json((directory / FILE).read_text())
         except (OSError, ValueError):
             return None
+
+
+def remove_recorded(directory: Path) -> bool:
+    """Removes a sandbox's directory, its record last: what could not be removed is still found the next time."""
+    for path in list(directory.iterdir()) if directory.is_dir() else []:
+        if path.name == FILE:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        if path.exists():
+            return False
+    shutil.rmtree(directory, ignore_errors=True)
+    return not directory.exists()
 
 
 def _start_time(pid: int) -> int | None:

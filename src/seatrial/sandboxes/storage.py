@@ -14,6 +14,9 @@ from pathlib import Path
 
 from seatrial.sandboxes.private_mounts import PrivateMounts
 
+_QUIET_LIMIT = 60
+"""Looks without growth after which sandboxes are measured anyway: others may free what one sandbox fills."""
+
 Exceeded = Callable[[int, bool], None]
 """Told the bytes found each time that it is too much by more than before, and whether the disk itself is in danger."""
 
@@ -64,14 +67,14 @@ class StorageWatch:
         return [watched for watched in list(self._watched.values()) if watched.loop is loop]
 
     async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        measured = self._used()[0]
+        measured, quiet = self._used()[0], 0
         while self._of(loop):
             await asyncio.sleep(self._interval_sec)
             used, free = self._used()
-            if used - measured < self._growth and free > self._reserve:
-                measured = min(measured, used)
+            if used - measured < self._growth and free > self._reserve and quiet < _QUIET_LIMIT:
+                measured, quiet = min(measured, used), quiet + 1
                 continue
-            measured = used
+            measured, quiet = used, 0
             for watched in self._of(loop):
                 await self._measure(watched, in_danger=free < self._reserve)
 

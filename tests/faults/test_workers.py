@@ -1,0 +1,159 @@
+"""Workers that die, freeze or are away: every trial ends exactly once, and soon."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import ROOT, CommandLine, Running, traces, until
+from tests.task_files import write_task
+
+pytestmark = pytest.mark.sandbox
+
+LOST = ("error", "worker_lost")
+PASSED = ("passed", None)
+CANCELLED = ("cancelled", None)
+LEASE_SEC = 6
+PROMISED_SEC = 10.0
+_START_SEC = 90.0
+_AGENTS = "tests.e2e.agents"
+
+
+class Crew:
+    """Workers of one home, and jobs whose agent waits until the gate is opened."""
+
+    def __init__(self, cli: CommandLine, place: Path) -> None:
+        self.cli = cli
+        self.gate = place / "gate"
+        self.diary = place / "diary"
+        self._task = write_task(place, "wait")
+
+    def submit(self, attempts: int, agent: str = "Patient", *flags: str) -> int:
+        told = ("--ak", f"gate={self.gate}", "--ak", f"diary={self.diary}")
+        name = f"{_AGENTS}:{agent}"
+        queued = self.cli.json("run", self._task, "-a", name, *told, "-k", str(attempts), "--queue-only", *flags)
+        return int(queued["job"])
+
+    def hire(self, count: int, capacity: int = 1) -> list[Running]:
+        """Workers that are ready for work."""
+        hired = [self.cli.start("worker", "-n", str(capacity)) for _ in range(count)]
+        until(lambda: all("Worker ready" in worker.err.read_text() for worker in hired), _START_SEC, "workers ready")
+        return hired
+
+    def working(self, count: int) -> None:
+        """Waits until so many agents have begun, over all tries."""
+        until(lambda: len(self.begun) >= count, _START_SEC, f"{count} agents at work")
+
+    @property
+    def begun(self) -> list[str]:
+        """The processes of the agents that began, one line for each try."""
+        return self.diary.read_text().splitlines() if self.diary.exists() else []
+
+    def ended(self, job: int, seconds: float) -> None:
+        until(lambda: self.cli.count(job_id=str(job), state="ended") == self.cli.count(job_id=str(job)), seconds, "end")
+
+    @property
+    def claims(self) -> int:
+        return int(self.cli.rows("SELECT count(*) FROM attempts")[0][0])
+
+    def tries(self, job: int) -> list[list[tuple[str | None, str | None]]]:
+        """Outcome and cause of each try, one list for each trial."""
+        query = """SELECT trial_id, json_extract(result, '$.outcome'), json_extract(result, '$.cause')
+            FROM attempts JOIN trials ON id = trial_id WHERE job_id = ? ORDER BY trial_id, number"""
+        found: dict[int, list[tuple[str | None, str | None]]] = {}
+        for trial, outcome, cause in self.cli.rows(query, job):
+            found.setdefault(trial, []).append((outcome, cause))
+        return list(found.values())
+
+
+@pytest.fixture
+def crew(cli: CommandLine, tmp_path: Path) -> Crew:
+    settings = {"LEASE_SEC": str(LEASE_SEC), "HEARTBEAT_SEC": "2", "REAP_SEC": "2"}
+    cli.environment.update({f"SEATRIAL_{name}": value for name, value in settings.items()})
+    cli.environment["PYTHONPATH"] = str(ROOT)
+    return Crew(cli, tmp_path)
+
+
+def test_twenty_kills_lose_nothing(crew: Crew) -> None:
+    """Five times four workers die in the middle of a trial; each time others are there to take over."""
+    job = crew.submit(4, "Patient", "--max-tries", "6")
+    workers, seen = crew.hire(4), set[str]()
+    for kills in range(1, 6):
+        crew.working(4 * kills)
+        seen |= crew.cli.sandboxes()
+        assert {str(worker.pid) for worker in workers} == set(crew.begun[-4:]), "each of them holds one"
+        others = crew.hire(4)
+        for worker in workers:
+            worker.signal(signal.SIGKILL)
+        until(lambda expected=4 * (kills + 1): crew.claims == expected, PROMISED_SEC, "claimed again")  # type: ignore[misc]
+        workers = others
+    crew.working(24)
+    crew.gate.touch()
+    crew.ended(job, 30)
+    assert crew.tries(job) == [[LOST] * 5 + [PASSED]] * 4
+    assert len(seen) == 20
+    until(lambda: not traces(crew.cli.cache, seen | crew.cli.sandboxes()), PROMISED_SEC, "sandboxes gone")
+
+
+def test_a_frozen_worker_is_replaced_and_its_result_refused(crew: Crew) -> None:
+    job = crew.submit(1)
+    [frozen] = crew.hire(1)
+    crew.working(1)
+    [sandbox] = crew.cli.sandboxes()
+    [other] = crew.hire(1)
+    frozen.signal(signal.SIGSTOP)
+    began = time.monotonic()
+    until(lambda: not traces(crew.cli.cache, {sandbox}), LEASE_SEC + PROMISED_SEC, "its sandbox gone")
+    crew.working(2)
+    assert crew.begun == [str(frozen.pid), str(other.pid)]
+    time.sleep(max(0.0, 15 - (time.monotonic() - began)))
+    frozen.signal(signal.SIGCONT)
+    time.sleep(3)
+    assert crew.cli.count(state="running") == 1, "what the frozen one had to say did not count"
+    crew.gate.touch()
+    crew.ended(job, 30)
+    assert crew.tries(job) == [[LOST, PASSED]]
+    next_job = crew.submit(2)
+    crew.ended(next_job, 30)
+    assert crew.tries(next_job) == [[PASSED], [PASSED]]
+    for worker in (frozen, other):
+        worker.signal(signal.SIGTERM)
+        assert worker.wait(30).status == 0
+    assert crew.cli.sandboxes() == set()
+
+
+def test_a_trial_that_kills_its_worker_ends_after_two_attempts(crew: Crew) -> None:
+    crew.gate.touch()
+    killer = crew.submit(1, "Assassin")
+    workers = crew.hire(3)
+    crew.ended(killer, 60)
+    assert crew.tries(killer) == [[LOST, LOST]]
+    [row] = crew.cli.json("job", "show", str(killer))["results"]
+    assert (row["outcome"], row["cause"], row["reward"]) == ("error", "worker_lost", None)
+    others = crew.submit(3)
+    crew.ended(others, 60)
+    assert crew.tries(others) == [[PASSED]] * 3
+    assert [worker.process.poll() for worker in workers].count(-signal.SIGKILL) == 2
+    assert crew.cli.sandboxes() == set()
+
+
+def test_trials_are_cancelled_while_their_workers_are_away(crew: Crew) -> None:
+    job = crew.submit(6)
+    away, frozen = crew.hire(2)
+    crew.working(2)
+    held = crew.cli.sandboxes()
+    away.signal(signal.SIGKILL)
+    frozen.signal(signal.SIGSTOP)
+    assert "6 trial(s)" in crew.cli("job", "cancel", str(job)).out
+    assert crew.cli.count(state="ended", outcome="cancelled") == 4
+    frozen.signal(signal.SIGCONT)
+    crew.hire(1)
+    crew.ended(job, PROMISED_SEC)
+    crew.gate.touch()
+    assert crew.cli.count(outcome="cancelled") == 6
+    assert len(crew.begun) == 2, "no agent began after the cancel"
+    until(lambda: not traces(crew.cli.cache, held), PROMISED_SEC, "sandboxes gone")
+    assert crew.tries(job) == [[CANCELLED]] * 2

@@ -1,0 +1,80 @@
+"""What the operator decides: privileges, the network of tasks that say nothing, and compose files as one container."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seatrial.errors import InvalidInput
+from seatrial.sandboxes.oci import OciEnvironment, probe
+from seatrial.sandboxes.options import SandboxOptions
+from tests.oci_trials import Workplace
+
+pytestmark = pytest.mark.sandbox
+
+COMPOSE = """services:
+  client:
+    build: {dockerfile: Dockerfile}
+    command: ["sh", "-c", "echo $$FROM_COMPOSE > /app/started; sleep infinity"]
+    environment: ["FROM_COMPOSE=yes"]
+    hostname: box
+"""
+
+
+def _with_compose(workplace: Workplace, text: str, **options: bool) -> OciEnvironment:
+    sandbox = workplace.sandbox()
+    (sandbox.environment_dir / "docker-compose.yaml").write_text(text)
+    return OciEnvironment(
+        environment_dir=sandbox.environment_dir,
+        environment_name="suite",
+        session_id="suite__env",
+        trial_paths=sandbox.trial_paths,
+        task_env_config=sandbox.task_env_config,
+        network_policy=sandbox.network_policy,
+        options=workplace.options(**options),
+        owner={"install": workplace.install},
+    )
+
+
+async def test_compose_file_with_one_service_is_one_container(workplace: Workplace) -> None:
+    sandbox = _with_compose(workplace, COMPOSE)
+    await sandbox.start(force_build=False)
+    try:
+        shown = "until test -s /app/started; do sleep 0.05; done; cat /app/started; hostname; echo $FROM_COMPOSE"
+        assert (await sandbox.exec(shown, timeout_sec=20)).stdout == "yes\nbox\nyes\n"
+    finally:
+        await sandbox.stop(delete=True)
+
+
+async def test_privileges_only_where_allowed_and_said(workplace: Workplace) -> None:
+    asking = COMPOSE + "    privileged: true\n"
+    with pytest.raises(InvalidInput, match="privileged"):
+        _with_compose(workplace, asking)
+    sandbox = _with_compose(workplace, asking, allow_privileged=True)
+    await sandbox.start(force_build=False)
+    try:
+        assert (await sandbox.exec("mount -t tmpfs none /mnt")).return_code == 0
+        assert any(line.startswith("privileged") for line in sandbox.facts.protections)
+        assert not any("seccomp" in line or "no-new" in line for line in sandbox.facts.protections)
+    finally:
+        await sandbox.stop(delete=True)
+
+
+async def test_several_services_are_refused_with_the_reason(workplace: Workplace) -> None:
+    with pytest.raises(InvalidInput, match="several services"):
+        _with_compose(workplace, COMPOSE + "  database:\n    image: postgres:16\n")
+
+
+async def test_probe_finds_this_machine_in_order(workplace: Workplace) -> None:
+    findings = await probe(SandboxOptions(cache=workplace.cache))
+    assert [finding.name for finding in findings if finding.needed and not finding.ok] == []
+    assert {"container runtime", "seccomp profile", "buildah"} <= {finding.name for finding in findings}
+
+
+async def test_stop_without_start_and_twice(workplace: Workplace, tmp_path: Path) -> None:
+    sandbox = workplace.sandbox()
+    await sandbox.stop(delete=True)
+    await sandbox.start(force_build=False)
+    await sandbox.stop(delete=True)
+    await sandbox.stop(delete=True)
