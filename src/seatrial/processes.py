@@ -33,7 +33,15 @@ class ProcessName:
 
     @property
     def folder(self) -> str:
-        return f"{self.pid}-{self.started}"
+        """The name of a directory that belongs to this process."""
+        return f"{self.pid}-{self.started}-{self.host}"
+
+    @classmethod
+    def of_folder(cls, name: str) -> Self | None:
+        """Whose directory that is; ``None`` for one with another kind of name."""
+        pid, _, rest = name.partition("-")
+        started, _, host = rest.partition("-")
+        return cls(host, int(pid), int(started)) if pid.isdigit() and started.isdigit() and host else None
 
     @property
     def is_dead(self) -> bool:

@@ -31,6 +31,7 @@ from seatrial.engine.execute import Executor
 from seatrial.engine.library import TaskLibrary
 from seatrial.engine.phases import PhaseLog
 from seatrial.engine.recover import Recovery
+from seatrial.engine.retention import remove_dead_work_dirs
 from seatrial.engine.submit import Submission
 from seatrial.errors import Conflict, SetupProblem
 from seatrial.ports.blobs import Blobs
@@ -163,7 +164,7 @@ async def restore_database(settings: Settings, source: Path, force: bool) -> Pat
 
 
 async def clean_leftovers(installation: Installation) -> int:
-    """Removes sandboxes that nobody holds a lease on any more."""
+    """Removes sandboxes that nobody holds a lease on any more, and the folders of workers that died."""
     from seatrial.sandboxes.options import SandboxOptions
     from seatrial.sandboxes.sweep import sweep
 
@@ -176,6 +177,7 @@ async def clean_leftovers(installation: Installation) -> int:
             if row.trial.lease_until is not None and row.trial.lease_until > now
         }
 
+    await remove_dead_work_dirs(installation.settings.work_dir)
     return await sweep(SandboxOptions.of(installation.settings), installation.id, leased)
 
 

@@ -47,7 +47,7 @@ def test_a_killed_run_is_resumed_and_every_trial_ends_once(cli: CommandLine, tmp
         assert passed["result"]["outcome"] == "passed"
     assert cli.sandboxes() == set()
     assert traces(cli.cache, before) == []
-    assert list((cli.home / "work").glob("*/*")) == []
+    assert list((cli.home / "work").glob("*/*")) == [], "nor the folders of the dead"
 
     resumed = cli.json("job", "resume", "1")
     assert resumed["results"] == summary["results"], "resuming what has ended changes nothing"
@@ -75,8 +75,8 @@ def test_an_interrupted_run_gives_its_trials_back(cli: CommandLine, tmp_path: Pa
 
 def test_a_job_is_cancelled_from_another_process_and_retried(cli: CommandLine, tmp_path: Path) -> None:
     task = write_task(tmp_path, "wait")
-    fast = {"SEATRIAL_HEARTBEAT_SEC": "1", "PYTHONPATH": str(ROOT)}
-    running = cli.start("run", task, *gated(tmp_path), "-k", "4", "-n", "3", "--json", **fast)
+    cli.environment.update(SEATRIAL_HEARTBEAT_SEC="1", PYTHONPATH=str(ROOT))
+    running = cli.start("run", task, *gated(tmp_path), "-k", "4", "-n", "3", "--json")
     until(lambda: cli.count(phase="agent") == 3, 90, "three under way")
     held = cli.sandboxes()
     assert "4 trial(s) cancelled or told to stop" in cli("job", "cancel", "1").out
@@ -87,7 +87,7 @@ def test_a_job_is_cancelled_from_another_process_and_retried(cli: CommandLine, t
     assert cli.json("job", "list")[0]["status"] == "cancelled"
 
     (tmp_path / "gate").touch()
-    summary = cli.json("job", "retry", "1", **fast)
+    summary = cli.json("job", "retry", "1")
     assert (summary["passed"], summary["cancelled"]) == (4, 0)
     stopped, passed = tries(cli, int(summary["results"][0]["trial"]))
     assert (stopped["result"]["outcome"], passed["result"]["outcome"]) == ("cancelled", "passed")

@@ -194,10 +194,11 @@ async def test_programs_in_the_terminal_inherit_nothing_of_the_kit(session: Tmux
 
 
 async def test_long_keys_are_pasted_whole(session: TmuxSession) -> None:
-    text = "".join(f"line {number} of a long answer\n" for number in range(1500))
+    """Far more than a terminal holds: what is typed and what is echoed must not wait for each other."""
+    text = "".join(f"line {number} of a long answer\n" for number in range(6000))
     await session.send_keys(["cat > /logs/agent/long << 'EOF'\n" + text + "EOF\n"])
     await session.send_keys(["echo writ''ten", "Enter"])
-    await shown(session, "written", within=30)
+    await shown(session, "written", within=90)
     written = session.environment.root / "logs/agent/long"  # type: ignore[attr-defined]
     assert written.read_text() == text
 

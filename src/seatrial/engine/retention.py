@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +12,7 @@ from seatrial.domain.trial import TrialState
 from seatrial.engine.clock import Clock
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.store import Store, TrialFilter
-from seatrial.processes import start_time
+from seatrial.processes import ProcessName
 
 
 class Freed(Frozen):
@@ -43,19 +42,19 @@ class Retention:
             trials, files, size = trials + 1, files + len(blobs), size + sum(blob.size for blob in blobs)
             if not dry_run:
                 await self._blobs.delete(f"trials/{row.trial.id}")
-        dead = list(dead_work_dirs(self._work_dir))
+        dead = dead_work_dirs(self._work_dir)
         if not dry_run:
-            for directory in dead:
-                await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+            await remove_dead_work_dirs(self._work_dir)
         return Freed(trials=trials, files=files, bytes=size, work_dirs=len(dead))
 
 
+async def remove_dead_work_dirs(work_dir: Path) -> None:
+    for directory in dead_work_dirs(work_dir):
+        await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+
+
 def dead_work_dirs(work_dir: Path) -> list[Path]:
-    """Directories of workers that no longer run; they are named ``<pid>-<start time>``."""
-    dead = []
-    with contextlib.suppress(FileNotFoundError):
-        for directory in work_dir.iterdir():
-            pid, _, started = directory.name.partition("-")
-            if pid.isdigit() and started.isdigit() and start_time(int(pid)) != int(started):
-                dead.append(directory)
-    return dead
+    """Directories of workers of this machine that no longer run; a home may be shared with other machines."""
+    directories = list(work_dir.iterdir()) if work_dir.is_dir() else []
+    owners = [(directory, ProcessName.of_folder(directory.name)) for directory in directories]
+    return [directory for directory, owner in owners if owner is not None and owner.is_dead]

@@ -31,6 +31,7 @@ from seatrial.sandboxes.engine_command import MARK, Ended, EngineCommands, Liste
 from seatrial.sandboxes.engine_images import shared_engine_images
 from seatrial.sandboxes.image import Image, ImageProvider, ImageRequest
 from seatrial.sandboxes.options import SandboxOptions
+from seatrial.sandboxes.reach import DefaultNetwork
 from seatrial.sandboxes.record import SandboxRecord
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from seatrial.sandboxes.terminal import Terminal
@@ -240,11 +241,10 @@ class DockerEnvironment(Sandbox):
 
     def _wanted_network(self) -> NetworkPolicy | None:
         """The task's own policy, or the operator's for a task that says nothing; ``None`` is the machine's network."""
-        if self.task_env_config.network_mode is not None or self.network_policy != NetworkPolicy():
-            return self.network_policy
-        if self._service.network_mode == "none" or self.options.network_mode == "none":
+        default = self._operators_network()
+        if default is DefaultNetwork.NONE or (default is not None and self._service.network_mode == "none"):
             self._network_policy = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
-        return None if self.options.network_mode == "host" else self._network_policy
+        return None if default is DefaultNetwork.HOST else self._network_policy
 
     def _plan(self, name: str, image: Image) -> ContainerPlan:
         return ContainerPlan(

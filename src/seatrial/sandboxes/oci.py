@@ -32,7 +32,7 @@ from seatrial.sandboxes.oci_plan import SandboxDesign, read_service
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.pod import Call, Pod
 from seatrial.sandboxes.pod_commands import Listeners, PodCommands
-from seatrial.sandboxes.reach import DefaultNetwork, default_network
+from seatrial.sandboxes.reach import DefaultNetwork
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from seatrial.sandboxes.suspicion import find_suspicions
 from seatrial.sandboxes.terminal import Terminal
@@ -225,12 +225,11 @@ class OciEnvironment(Sandbox):
     async def _connect(self, sandbox: str) -> SandboxNetwork:
         """The task's own policy, or the operator's for a task that says nothing."""
         networks = self._given_networks or self._machine.networks.of(self.options, self.owner.install)
-        if self.task_env_config.network_mode is None and self.network_policy == NetworkPolicy():
-            default = default_network(self.options)
-            if default is DefaultNetwork.NONE or self._service.network_mode == "none":
-                self._network_policy = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
-            elif default is DefaultNetwork.HOST:
-                return await networks.host(sandbox)
+        default = self._operators_network()
+        if default is DefaultNetwork.NONE or (default is not None and self._service.network_mode == "none"):
+            self._network_policy = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
+        elif default is DefaultNetwork.HOST:
+            return await networks.host(sandbox)
         return await networks.acquire(self.network_policy, sandbox)
 
     def _call(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERSION = "2.0 (seatrial recorder)"
+PIECE = 65536
 LIMIT = 256 * 1024 * 1024
 """A recording stops growing here; the terminal itself goes on."""
 USAGE = "usage: asciinema rec [--stdin] [-c COMMAND] [--overwrite] [-q] FILE\n"
@@ -124,22 +125,30 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def relay(master: int, cast: Cast, keep_input: bool) -> None:
-    """Moves bytes between the two terminals until the inner one ends, and writes down what passed."""
+    """Moves bytes between the two terminals until the inner one ends, and writes down what passed.
+
+    What was typed waits here until the inner terminal takes it: to wait for that in a write would stop the reading of
+    what it shows, and with a long paste both sides would wait for each other for ever."""
     resized, wake = os.pipe()
     os.set_blocking(wake, False)
+    os.set_blocking(master, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGWINCH, lambda *_: None)
     shown, typed = decoder(), decoder()
-    watched = [0, master, resized]
+    waiting = b""
+    open_input = True
     while True:
-        ready, _, _ = select.select(watched, [], [])
+        sources = [master, resized, *([0] if open_input and len(waiting) < PIECE else [])]
+        ready, takes, _ = select.select(sources, [master] if waiting else [], [])
         if resized in ready:
             os.read(resized, 1024)
             set_window_size(master, window_size(0))
             cast.resize(window_size(0))
         if master in ready:
             try:
-                data = os.read(master, 65536)
+                data = os.read(master, PIECE)
+            except BlockingIOError:
+                continue
             except OSError:  # EIO: the last program on the inner terminal is gone
                 data = b""
             if not data:
@@ -147,13 +156,18 @@ def relay(master: int, cast: Cast, keep_input: bool) -> None:
             write_all(1, data)
             cast.event("o", shown.decode(data))
         if 0 in ready:
-            data = os.read(0, 65536)
-            if not data:
-                watched.remove(0)
-                continue
-            write_all(master, data)
+            data = os.read(0, PIECE)
+            open_input = bool(data)
+            waiting += data
             if keep_input:
                 cast.event("i", typed.decode(data))
+        if master in takes:
+            try:
+                waiting = waiting[os.write(master, waiting) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                return
 
 
 def raw(fd: int) -> list[Any] | None:

@@ -20,9 +20,11 @@ from typing import Any, Literal, override
 
 from harbor.environments.base import BaseEnvironment, EnvironmentPath, ExecResult
 from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
+from harbor.models.task.config import NetworkPolicy
 
 from seatrial.domain.frozen import Frozen
 from seatrial.sandboxes.options import Owner, SandboxOptions
+from seatrial.sandboxes.reach import DefaultNetwork, default_network
 from seatrial.settings import Settings
 
 TESTS_DIR = PurePosixPath("/tests")
@@ -133,6 +135,11 @@ class Sandbox(BaseEnvironment):
     @override
     def _startup_env(self) -> dict[str, str]:
         return dict(self._persistent_env)
+
+    def _operators_network(self) -> DefaultNetwork | None:
+        """The operator's default for a task that says nothing about its network; ``None`` if it does."""
+        said = {"network_mode", "allowed_hosts"} & self.task_env_config.model_fields_set
+        return None if said or self.network_policy != NetworkPolicy() else default_network(self.options)
 
     async def _enter(self, phase: SandboxPhase) -> None:
         if self.on_phase is not None:

@@ -72,11 +72,12 @@ async def examine(settings: Settings) -> Health:
 
 
 async def examine_rooms(options: SandboxOptions) -> Health:
-    from seatrial.sandboxes import docker, oci
+    from seatrial.sandboxes.docker import probe as probe_docker
+    from seatrial.sandboxes.oci import probe as probe_oci
 
     rooms = (
-        Room(name="oci", findings=tuple(await oci.probe(options))),
-        Room(name="docker", findings=tuple(await docker.probe(options))),
+        Room(name="oci", findings=tuple(await probe_oci(options))),
+        Room(name="docker", findings=tuple(await probe_docker(options))),
     )
     return Health(rooms=rooms, automatic=next((room.name for room in rooms if room.works), None))
 

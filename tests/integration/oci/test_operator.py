@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from harbor.models.task.config import TaskConfig
 
 from seatrial.errors import InvalidInput
 from seatrial.sandboxes.oci import OciEnvironment, probe
@@ -78,3 +79,52 @@ async def test_stop_without_start_and_twice(workplace: Workplace, tmp_path: Path
     await sandbox.start(force_build=False)
     await sandbox.stop(delete=True)
     await sandbox.stop(delete=True)
+
+
+def _of_task(workplace: Workplace, task_toml: str, **options: object) -> OciEnvironment:
+    """A sandbox as Harbor makes it from a task's own file."""
+    made = workplace.sandbox()
+    environment = TaskConfig.model_validate_toml(task_toml).environment
+    return OciEnvironment(
+        environment_dir=made.environment_dir,
+        environment_name="suite",
+        session_id="suite__env",
+        trial_paths=made.trial_paths,
+        task_env_config=environment,
+        network_policy=environment.resolve_baseline(),
+        options=workplace.options(**options),
+        owner={"install": workplace.install},
+    )
+
+
+@pytest.mark.parametrize(
+    ("task_toml", "operators", "expected"),
+    [
+        ("[environment]\n", "none", "no-network"),
+        ("[environment]\n", "bridge", "public (NAT)"),
+        ("[environment]\nnetwork_mode = 'public'\n", "none", "public (NAT)"),
+        ("[environment]\nnetwork_mode = 'no-network'\n", "bridge", "no-network"),
+    ],
+)
+async def test_the_operators_network_is_for_tasks_that_say_nothing(
+    workplace: Workplace, task_toml: str, operators: str, expected: str
+) -> None:
+    sandbox = _of_task(workplace, task_toml, network_mode=operators)
+    await sandbox.start(force_build=False)
+    try:
+        assert sandbox.facts.network == expected
+    finally:
+        await sandbox.stop(delete=True)
+
+
+async def test_the_machines_own_network_needs_the_operators_word(workplace: Workplace) -> None:
+    closed = _of_task(workplace, "[environment]\n", network_mode="host")
+    with pytest.raises(InvalidInput, match="ALLOW_HOST_NETWORK"):
+        await closed.start(force_build=False)
+    await closed.stop(delete=True)
+    allowed = _of_task(workplace, "[environment]\n", network_mode="host", allow_host_network=True)
+    await allowed.start(force_build=False)
+    try:
+        assert "host" in allowed.facts.network
+    finally:
+        await allowed.stop(delete=True)
