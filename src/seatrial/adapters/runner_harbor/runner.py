@@ -21,12 +21,14 @@ from seatrial.domain.result import Failure, Lock, Result
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 from seatrial.errors import TrialFault
 from seatrial.ports.runner import Order, Progress
+from seatrial.sandboxes.compose import read_compose
 from seatrial.sandboxes.options import Owner, SandboxOptions
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from seatrial.sandboxes.selection import SandboxSelection
 
 _ENVIRONMENT_OF_THE_TASK = "not found in host environment"
 """Harbor's words for a ``${VAR}`` of the task that this process does not have; the agent is not to blame."""
+_LONGEST_MESSAGE = 500
 _SUSPICIONS = (Mark.SUSPECT_PATH, Mark.SUSPECT_PYTHON, Mark.SUSPECT_SHELL)
 
 
@@ -66,6 +68,8 @@ class HarborRunner:
         )
 
     async def _create(self, order: Order, sandbox: str, equipment: Equipment) -> Trial:
+        if sandbox == "harbor:docker":  # stock Harbor hands the file to compose as it is
+            read_compose(order.task_dir / "environment", allow_privileged=self._options.allow_privileged)
         owner = Owner(install=self._install, trial=order.trial.id, attempt=order.trial.attempt)
         trial = await Trial.create(trial_config(order, sandbox, equipment.agent, owner, self._options))
         if order.job.instruction is not None:
@@ -104,7 +108,12 @@ def _never_started(error: Exception) -> Result:
     else:
         cause = cause_of(kind, message, Phase.START)
     failure = Failure(type=kind, message=message)
-    return Result(outcome=Outcome.ERROR, cause=cause, message=message.partition("\n")[0] or kind, failure=failure)
+    return Result(
+        outcome=Outcome.ERROR,
+        cause=cause,
+        message=" ".join(message.split())[:_LONGEST_MESSAGE] or kind,
+        failure=failure,
+    )
 
 
 def _facts(trial: Trial | None) -> SandboxFacts:
