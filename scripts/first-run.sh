@@ -8,5 +8,5 @@ $seatrial doctor | tail -n 1
 echo "== The samples, each solved by its own solution (agent: oracle)"
 $seatrial run samples --name "first run: samples with the oracle"
 echo "== One conversation: terminus-2 with a scripted model solves samples/read-the-screen"
-$seatrial run samples/read-the-screen -a terminus-2 -m scripted/read-the-screen --name "first run: scripted terminus-2"
+$seatrial run samples/read-the-screen -a terminus-2 -m scripted/solve-read-the-screen --name "first run: scripted terminus-2"
 echo "Look closer with: $seatrial job list, $seatrial job show 1, $seatrial trial show 1, $seatrial trial logs 1"

@@ -20,6 +20,8 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+_PROVIDER_SUFFIXES = ("_API_KEY", "_API_BASE", "_BASE_URL", "HF_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
+
 
 def _names(field: str, compatibility_name: str) -> Any:
     """``SEATRIAL_<FIELD>`` first, then the name that another system's users already have in their ``.env``."""
@@ -78,7 +80,7 @@ class Settings(BaseSettings):
     allow_private_network: bool = False
     """Lets sandboxes reach private addresses besides public ones."""
     private_destinations: str = ""
-    """Private addresses and ranges that sandboxes may reach nevertheless (a package mirror): ``10.1.2.3, 10.4.0.0/16``."""
+    """Private addresses and ranges that sandboxes may reach all the same: ``10.1.2.3, 10.4.0.0/16``."""
     docker_registry: str = Field(default="", validation_alias=_names("docker_registry", "DOCKER_REGISTRY"))
     """Private repository that ``docker_image`` entries are mapped to first: ``<this>:<task>-<version>``."""
     default_registry: str = ""
@@ -100,6 +102,8 @@ class Settings(BaseSettings):
         default="", repr=False, validation_alias=_names("openrouter_api_key", "OPENROUTER_API_KEY")
     )
     """Key for ``openrouter/…`` models."""
+    model_patience_sec: float = Field(default=600.0, gt=0)
+    """How long a model's service may keep failing (rate limits, outages) before a trial ends as an LLM error."""
     tb2_dir: Path | None = Field(default=None, validation_alias=_names("tb2_dir", "TB2_DIR"))
     """A folder of tasks served by name."""
     registry: str = ""
@@ -153,7 +157,7 @@ class Settings(BaseSettings):
         return {
             name: value
             for name, value in os.environ.items()
-            if value and name.endswith(("_API_KEY", "_API_BASE", "_BASE_URL")) and not name.startswith("SEATRIAL_")
+            if value and name.endswith(_PROVIDER_SUFFIXES) and not name.startswith("SEATRIAL_")
         }
 
 

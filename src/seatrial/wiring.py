@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -87,9 +88,15 @@ async def open_installation(settings: Settings, clock: Clock = system_clock) -> 
         yield Installation(settings, store, blobs, queue, library, submission, clock, await store.install_id())
 
 
-def make_worker(installation: Installation, capacity: int, job_id: int | None = None) -> Worker:
-    """A worker of this process. Imports Harbor, and scrubs this process's environment of what tasks may not read."""
+def make_worker(
+    installation: Installation, capacity: int, job_id: int | None = None, with_models: bool = True
+) -> Worker:
+    """A worker of this process. Imports Harbor, and scrubs this process's environment of what tasks may not read.
+
+    ``with_models`` also imports the model client now: it takes seconds, in which a worker with trials could not beat."""
     runner = _harbor_runner(installation)
+    if with_models:
+        import_module("harbor.llms.lite_llm")
     return assemble_worker(installation, runner, capacity, job_id, lambda: clean_leftovers(installation))
 
 
@@ -209,7 +216,7 @@ def _harbor_runner(installation: Installation) -> Runner:
     from seatrial.sandboxes.selection import SandboxSelection
 
     options = SandboxOptions.of(settings)
-    return HarborRunner(options, installation.id, SandboxSelection(options), ModelAccess())
+    return HarborRunner(options, installation.id, SandboxSelection(options), ModelAccess(settings.model_patience_sec))
 
 
 def _has_sandbox(name: str) -> bool:

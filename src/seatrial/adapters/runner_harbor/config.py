@@ -15,6 +15,8 @@ OUR_SANDBOXES = {
     "oci": "seatrial.sandboxes.oci:OciEnvironment",
     "docker": "seatrial.sandboxes.docker:DockerEnvironment",
 }
+OUR_AGENTS = {"mini-swe-agent": "seatrial.agents.mini_swe_agent:OfflineMiniSweAgent"}
+"""Agents of Harbor's that come to the sandbox from this machine instead of the internet."""
 
 
 def trial_config(order: Order, sandbox: str, agent: AgentConfig, owner: Owner, options: SandboxOptions) -> TrialConfig:
@@ -59,5 +61,6 @@ def environment_config(sandbox: str, force_build: bool, owner: Owner, options: S
 
 def agent_config(order: Order, model: str | None, options: dict[str, Any], env: dict[str, str]) -> AgentConfig:
     spec = order.agent
-    name, path = (None, spec.name) if ":" in spec.name else (spec.name, None)
+    path = OUR_AGENTS.get(spec.name, spec.name if ":" in spec.name else None)
+    name = None if path else spec.name
     return AgentConfig(name=name, import_path=path, model_name=model, kwargs=options, env=env)

@@ -2,7 +2,8 @@
 because Harbor writes that into the trial's directory.
 
 An agent that runs on the host (terminus-2) gets the key handed to its model client. An agent that is installed into the
-sandbox calls the model from in there, so its key has to be in the environment of its commands; Harbor redacts that.
+sandbox calls the model from in there: where the model has an address of its own, through a relay that adds the key
+outside; where it is a provider's, the key has to be in the environment of its commands, and Harbor redacts that.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from harbor.agents.base import BaseAgent
 from harbor.models.trial.config import AgentConfig
 
 from seatrial.adapters.runner_harbor.config import agent_config
+from seatrial.agents.inside import NO_KEY, ModelRoute, call_through_relay
 from seatrial.agents.patience import ModelHealth, Patience, make_patient
 from seatrial.agents.terminus import terminus_options
 from seatrial.domain.catalogue import keys_for, runs_on_host
@@ -24,6 +26,7 @@ from seatrial.ports.runner import Order
 from seatrial.testing.model_server import ScriptedModels
 
 SCRIPTED = "scripted/"
+SCRIPTED_KEY = "scripted"
 
 
 @dataclass(frozen=True)
@@ -31,40 +34,47 @@ class Equipment:
     """What one attempt's agent is configured with, and what it is handed besides."""
 
     agent: AgentConfig
+    patience: Patience
     api_key: str | None = None
+    route: ModelRoute | None = None
+    """For an agent inside the sandbox whose model has an address that the sandbox cannot reach."""
 
     def hand_to(self, agent: BaseAgent) -> ModelHealth:
         """The key, and patience with the model's service; tells afterwards how that service behaved."""
-        return make_patient(agent, Patience(), key=self.api_key)
+        if self.route is not None:
+            call_through_relay(agent, self.route)
+        return make_patient(agent, self.patience, key=self.api_key)
 
 
 class ModelAccess:
     """One per worker. Starts the scripted model server when the first trial asks for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience_sec: float) -> None:
+        self._patience = Patience(limit_sec=patience_sec)
         self._scripted: ScriptedModels | None = None
         self._starting = asyncio.Lock()
 
     async def equip(self, order: Order) -> Equipment:
-        spec = order.agent
-        if spec.model is not None and spec.model.startswith(SCRIPTED):
-            return await self._scripted_equipment(order, spec.model.removeprefix(SCRIPTED))
-        key = _first(order.secrets, keys_for(spec.model)) if spec.model else None
-        env = dict(spec.env)
-        if key is not None and not runs_on_host(spec.name):
-            env = {**dict(order.secrets), **env}
-        config = agent_config(order, spec.model, _options(spec.name, spec.options), env)
-        return Equipment(config, key if runs_on_host(spec.name) else None)
+        model, options, key = order.agent.model, dict(order.agent.options), None
+        if model is not None and model.startswith(SCRIPTED):
+            model, key = f"openai/{model.removeprefix(SCRIPTED)}", SCRIPTED_KEY
+            options.setdefault("api_base", (await self._server()).base_url)
+        elif model is not None:
+            key = _first(order.secrets, keys_for(model))
+        if runs_on_host(order.agent.name):
+            options = _options(order.agent.name, options)
+            return Equipment(agent_config(order, model, options, dict(order.agent.env)), self._patience, key)
+        return self._inside(order, model, options, key)
 
-    async def _scripted_equipment(self, order: Order, script: str) -> Equipment:
-        base_url = (await self._server()).base_url
-        spec = order.agent
-        model = f"openai/{script}"
-        if runs_on_host(spec.name):
-            options = _options(spec.name, {"api_base": base_url, **spec.options})
-            return Equipment(agent_config(order, model, options, dict(spec.env)), api_key="scripted")
-        env = {"OPENAI_API_KEY": "scripted", "OPENAI_BASE_URL": base_url, "OPENAI_API_BASE": base_url, **spec.env}
-        return Equipment(agent_config(order, model, dict(spec.options), env))
+    def _inside(self, order: Order, model: str | None, options: dict[str, Any], key: str | None) -> Equipment:
+        """An agent that calls its model from inside the sandbox."""
+        base_url = options.pop("api_base", None)
+        if base_url is None:
+            env = {**(order.secrets if key is not None else {}), **order.agent.env}
+            return Equipment(agent_config(order, model, options, env), self._patience)
+        env = {"OPENAI_BASE_URL": base_url, "OPENAI_API_BASE": base_url, "OPENAI_API_KEY": NO_KEY, **order.agent.env}
+        route = ModelRoute(url=base_url, headers={"Authorization": f"Bearer {key}"} if key else {})
+        return Equipment(agent_config(order, model, options, env), self._patience, route=route)
 
     async def _server(self) -> ScriptedModels:
         async with self._starting:

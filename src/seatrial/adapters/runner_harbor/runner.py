@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import platform
 from importlib.metadata import version
+from pathlib import Path
 
 from harbor.trial.trial import Trial
 
@@ -23,6 +24,7 @@ from seatrial.errors import TrialFault
 from seatrial.ports.runner import Order, Progress
 from seatrial.sandboxes.compose import read_compose
 from seatrial.sandboxes.options import Owner, SandboxOptions
+from seatrial.sandboxes.recording import mend
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from seatrial.sandboxes.selection import SandboxSelection
 
@@ -59,6 +61,7 @@ class HarborRunner:
             return _never_started(error).model_copy(update={"lock": self._lock(order, sandbox, trial)})
         result = result_of(trial.result, order.work_dir, health.spoils_timeout(_agent_seconds(trial)))
         facts = _facts(trial)
+        await asyncio.to_thread(_mend_recordings, order.work_dir)
         return result.model_copy(
             update={
                 "marks": _with_facts(result.marks, facts),
@@ -119,6 +122,13 @@ def _never_started(error: Exception) -> Result:
 def _facts(trial: Trial | None) -> SandboxFacts:
     environment = getattr(trial, "agent_environment", None)
     return environment.facts if isinstance(environment, Sandbox) else SandboxFacts()
+
+
+def _mend_recordings(directory: Path) -> None:
+    """A kill tears the last line of a terminal recording."""
+    for recording in directory.rglob("*.cast"):
+        if recording.is_file() and not recording.is_symlink():
+            mend(recording)
 
 
 def _agent_version(trial: Trial | None) -> str:
