@@ -93,7 +93,7 @@ def make_worker(
 ) -> Worker:
     """A worker of this process. Imports Harbor, and scrubs this process's environment of what tasks may not read.
 
-    ``with_models`` also imports the model client now: it takes seconds, in which a worker with trials could not beat."""
+    ``with_models`` also imports the model client now: that takes seconds in which a worker could not beat."""
     runner = _harbor_runner(installation)
     if with_models:
         import_module("harbor.llms.lite_llm")

@@ -51,6 +51,8 @@ class Secretary(BaseAgent):
 
     def __init__(self, *arguments: Any, colour: str = "none", depth: int = 0, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        if depth < 0:
+            raise ValueError("depth must not be negative")
         self._told = f"{colour} {depth} {type(depth).__name__} {self.model_name}"
 
     @staticmethod

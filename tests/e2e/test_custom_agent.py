@@ -29,11 +29,11 @@ def test_it_gets_its_options_environment_and_model(cli: CommandLine, tmp_path: P
     assert other["outcome"] == "failed"
 
 
-def test_an_option_that_it_does_not_know_is_named(cli: CommandLine, tmp_path: Path) -> None:
+def test_an_option_that_it_refuses_is_named(cli: CommandLine, tmp_path: Path) -> None:
     task = write_task(tmp_path, "told")
-    agent = ("-a", "tests.e2e.agents:Secretary", "--ak", "size=large")
+    agent = ("-a", "tests.e2e.agents:Secretary", "--ak", "depth=-1")
     [row] = cli.json("run", task, *agent, status=3, PYTHONPATH=str(ROOT))["results"]
     assert (row["outcome"], row["cause"], row["tries"]) == ("error", "agent", 1)
-    assert "size" in row["message"]
+    assert row["message"] == "depth must not be negative"
     missing = cli("run", task, "-a", "tests.e2e.agents:Nobody", "--json", status=3, PYTHONPATH=str(ROOT))
     assert "Nobody" in missing.json()["results"][0]["message"]

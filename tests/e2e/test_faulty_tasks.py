@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import CommandLine
-from tests.task_files import DOCKERFILE, SOLVE, TEST, write_task
+from tests.task_files import DOCKERFILE, SOLVE, write_task
 
 pytestmark = pytest.mark.sandbox
 

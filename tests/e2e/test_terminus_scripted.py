@@ -22,9 +22,9 @@ from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial
 from seatrial.ports.runner import Order
-from seatrial.sandboxes import recording
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.selection import SandboxSelection
+from seatrial.sandboxes.terminals import recording
 from seatrial.testing import faults
 from seatrial.testing.faults import Fault
 from seatrial.testing.model_server import ScriptedModels

@@ -9,9 +9,9 @@ import pytest
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.errors import InvalidInput, Unsupported
-from seatrial.sandboxes.network import hostname_of
+from seatrial.sandboxes.networks.network import hostname_of
+from seatrial.sandboxes.networks.reach import DefaultNetwork, default_network, default_policy, parse_networks, reach_of
 from seatrial.sandboxes.options import SandboxOptions
-from seatrial.sandboxes.reach import DefaultNetwork, default_network, default_policy, parse_networks, reach_of
 
 
 def options(mode: str, *, allow_host: bool = False) -> SandboxOptions:

@@ -7,9 +7,18 @@ import subprocess
 
 import pytest
 
-from seatrial.sandboxes import links
-from seatrial.sandboxes.netlink import ROUTE, Message, NetlinkError, NetlinkSocket, attribute, attributes, nested, text
-from seatrial.sandboxes.stamp import ProcessStamp
+from seatrial.sandboxes.networks import links
+from seatrial.sandboxes.networks.netlink import (
+    ROUTE,
+    Message,
+    NetlinkError,
+    NetlinkSocket,
+    attribute,
+    attributes,
+    nested,
+    text,
+)
+from seatrial.sandboxes.networks.stamp import ProcessStamp
 
 
 def test_attributes_come_back_as_they_went() -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from seatrial.sandboxes.options import Owner
+from seatrial.sandboxes.pods.storage import StorageWatch, size_of
+from seatrial.sandboxes.pods.transfer import _leads_out
 from seatrial.sandboxes.record import ProcessRef, SandboxRecord, remove_recorded
-from seatrial.sandboxes.storage import StorageWatch, size_of
-from seatrial.sandboxes.transfer import _leads_out
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ from harbor.agents.installed.mini_swe_agent import MiniSweAgent
 from harbor.environments.base import BaseEnvironment
 
 from seatrial.errors import SetupProblem
-from seatrial.sandboxes.bundle import copy_libraries, interpreter, make_once, strip_symbols, wrapper
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.sandbox import Sandbox
+from seatrial.sandboxes.terminals.bundle import copy_libraries, interpreter, make_once, strip_symbols, wrapper
 from seatrial.settings import Settings
 
 PLACE = PurePosixPath("/opt/seatrial/mini-swe-agent")

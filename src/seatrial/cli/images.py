@@ -152,7 +152,7 @@ def _images(sandbox: str) -> Images:
     if sandbox == "oci":
         return oci_images(options)
     if sandbox == "docker":
-        from seatrial.sandboxes.engine_images import shared_engine_images
+        from seatrial.sandboxes.engine.images import shared_engine_images
 
         return shared_engine_images(options)
     raise InvalidInput(f"{sandbox} keeps no images.", field="sandbox", fix="Say oci or docker.")

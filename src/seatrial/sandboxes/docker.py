@@ -17,24 +17,24 @@ from harbor.environments.base import ExecResult
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.errors import SandboxFault, Unsupported
-from seatrial.sandboxes import docker_check
 from seatrial.sandboxes.check import Finding
 from seatrial.sandboxes.compose import ComposeService, read_compose
-from seatrial.sandboxes.docker_accounts import find_account
-from seatrial.sandboxes.docker_container import Container, ContainerPlan
-from seatrial.sandboxes.docker_facts import facts_of
-from seatrial.sandboxes.docker_files import AgentFiles, Files, GradingFiles
-from seatrial.sandboxes.docker_network import EngineNetwork, NetworkRoom
-from seatrial.sandboxes.docker_warden import Ward, Warden
-from seatrial.sandboxes.engine_client import EngineClient
-from seatrial.sandboxes.engine_command import MARK, Ended, EngineCommands, Listener, Order
-from seatrial.sandboxes.engine_images import shared_engine_images
+from seatrial.sandboxes.engine import probe as docker_check
+from seatrial.sandboxes.engine.accounts import find_account
+from seatrial.sandboxes.engine.client import EngineClient
+from seatrial.sandboxes.engine.command import MARK, Ended, EngineCommands, Listener, Order
+from seatrial.sandboxes.engine.container import Container, ContainerPlan
+from seatrial.sandboxes.engine.facts import facts_of
+from seatrial.sandboxes.engine.files import AgentFiles, Files, GradingFiles
+from seatrial.sandboxes.engine.images import shared_engine_images
+from seatrial.sandboxes.engine.network import EngineNetwork, NetworkRoom
+from seatrial.sandboxes.engine.warden import Ward, Warden
 from seatrial.sandboxes.image import Image, ImageProvider, ImageRequest
+from seatrial.sandboxes.networks.reach import DefaultNetwork
 from seatrial.sandboxes.options import SandboxOptions
-from seatrial.sandboxes.reach import DefaultNetwork
 from seatrial.sandboxes.record import SandboxRecord
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
-from seatrial.sandboxes.terminal import Terminal
+from seatrial.sandboxes.terminals.terminal import Terminal
 
 _PLAIN = ComposeService(name="main")
 _KILLED = 137

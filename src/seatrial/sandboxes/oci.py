@@ -17,26 +17,26 @@ from harbor.environments.base import ExecResult
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.errors import SandboxFault, SeatrialError
-from seatrial.sandboxes import oci_check
-from seatrial.sandboxes.accounts import UnknownUser
 from seatrial.sandboxes.check import Finding
-from seatrial.sandboxes.command import Ended
 from seatrial.sandboxes.compose import ComposeService
-from seatrial.sandboxes.container_spec import DEFAULT_PATH
 from seatrial.sandboxes.image import Image, ImageProvider
 from seatrial.sandboxes.images.assembly import shared_oci_images
-from seatrial.sandboxes.machine import Machine
-from seatrial.sandboxes.network import SandboxNetwork
-from seatrial.sandboxes.oci_facts import facts_of
-from seatrial.sandboxes.oci_plan import SandboxDesign, read_service
+from seatrial.sandboxes.networks.network import SandboxNetwork
+from seatrial.sandboxes.networks.reach import DefaultNetwork
 from seatrial.sandboxes.options import SandboxOptions
-from seatrial.sandboxes.pod import Call, Pod
-from seatrial.sandboxes.pod_commands import Listeners, PodCommands
-from seatrial.sandboxes.reach import DefaultNetwork
+from seatrial.sandboxes.pods import probe as oci_check
+from seatrial.sandboxes.pods.accounts import UnknownUser
+from seatrial.sandboxes.pods.command import Ended
+from seatrial.sandboxes.pods.container_spec import DEFAULT_PATH
+from seatrial.sandboxes.pods.design import SandboxDesign, read_service
+from seatrial.sandboxes.pods.facts import facts_of
+from seatrial.sandboxes.pods.machine import Machine
+from seatrial.sandboxes.pods.pod import Call, Pod
+from seatrial.sandboxes.pods.pod_commands import Listeners, PodCommands
+from seatrial.sandboxes.pods.suspicion import find_suspicions
+from seatrial.sandboxes.pods.transfer import Transfer
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
-from seatrial.sandboxes.suspicion import find_suspicions
-from seatrial.sandboxes.terminal import Terminal
-from seatrial.sandboxes.transfer import Transfer
+from seatrial.sandboxes.terminals.terminal import Terminal
 
 _CANNOT_RUN = 126
 _NOT_FOUND = 127

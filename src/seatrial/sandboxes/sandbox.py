@@ -23,8 +23,8 @@ from harbor.environments.capabilities import EnvironmentCapabilities, Environmen
 from harbor.models.task.config import NetworkPolicy
 
 from seatrial.domain.frozen import Frozen
+from seatrial.sandboxes.networks.reach import DefaultNetwork, default_network
 from seatrial.sandboxes.options import Owner, SandboxOptions
-from seatrial.sandboxes.reach import DefaultNetwork, default_network
 from seatrial.settings import Settings
 
 TESTS_DIR = PurePosixPath("/tests")

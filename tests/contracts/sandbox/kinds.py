@@ -120,13 +120,13 @@ class Oci(Kind):
         return OciEnvironment(**self.arguments(place, wish), **self.own_arguments(place, wish))
 
     async def traces(self, place: Place) -> list[str]:
-        from seatrial.sandboxes.leftovers import Leftovers
+        from seatrial.sandboxes.pods.leftovers import Leftovers
 
         records = Leftovers(place.cache / "run").sandboxes()
         return [record.sandbox for record in records if record.owner.install == place.install]
 
     async def sweep(self, place: Place) -> None:
-        from seatrial.sandboxes.leftovers import Leftovers
+        from seatrial.sandboxes.pods.leftovers import Leftovers
 
         await asyncio.to_thread(Leftovers(place.cache / "run").remove)
 
@@ -141,14 +141,14 @@ class Docker(Kind):
         return DockerEnvironment(**self.arguments(place, wish), **self.own_arguments(place, wish))
 
     async def traces(self, place: Place) -> list[str]:
-        from seatrial.sandboxes.docker_leftovers import Leftovers
+        from seatrial.sandboxes.engine.leftovers import Leftovers
 
         assert place.engine is not None
         async with Leftovers.at(place.engine.host) as leftovers:
             return [found.name for found in await leftovers.containers() if found.owner.install == place.install]
 
     async def sweep(self, place: Place) -> None:
-        from seatrial.sandboxes.docker_leftovers import Leftovers
+        from seatrial.sandboxes.engine.leftovers import Leftovers
 
         assert place.engine is not None
         async with Leftovers.at(place.engine.host) as leftovers:

@@ -15,8 +15,8 @@ from harbor.models.trial.paths import TrialPaths
 from seatrial.errors import SandboxFault, Unsupported
 from seatrial.sandboxes.compose import ComposeRefused
 from seatrial.sandboxes.docker import DockerEnvironment, probe
-from seatrial.sandboxes.docker_leftovers import Leftovers
-from seatrial.sandboxes.engine_client import EngineClient
+from seatrial.sandboxes.engine.client import EngineClient
+from seatrial.sandboxes.engine.leftovers import Leftovers
 from seatrial.sandboxes.options import SandboxOptions
 from tests.engine import Engine
 

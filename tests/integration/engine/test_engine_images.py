@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from seatrial.errors import ImageFault
-from seatrial.sandboxes.engine_images import EngineStore
+from seatrial.sandboxes.engine.images import EngineStore
 from seatrial.sandboxes.image import LABEL_BOOTSTRAPPED, LABEL_KEY, BuildPlan, Image, ImageRequest, RegistrySilent
 from seatrial.sandboxes.images.assembly import assemble
 from seatrial.sandboxes.options import SandboxOptions

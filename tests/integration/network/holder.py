@@ -12,8 +12,8 @@ from pathlib import Path
 
 from harbor.models.task.config import NetworkPolicy
 
-from seatrial.sandboxes.names import MachineNames
-from seatrial.sandboxes.network import SandboxNetworks
+from seatrial.sandboxes.networks.names import MachineNames
+from seatrial.sandboxes.networks.network import SandboxNetworks
 from seatrial.sandboxes.options import SandboxOptions
 
 

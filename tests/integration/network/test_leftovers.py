@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from harbor.models.task.config import NetworkPolicy
 
-from seatrial.sandboxes.network import SandboxNetworks
+from seatrial.sandboxes.networks.network import SandboxNetworks
+from seatrial.sandboxes.networks.stamp import ProcessStamp
 from seatrial.sandboxes.options import SandboxOptions
-from seatrial.sandboxes.stamp import ProcessStamp
 from tests.integration.network.world import WEB, World, batch, reaches, run
 
 pytestmark = pytest.mark.sandbox

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
-from seatrial.sandboxes.network import RoutedNetwork, SandboxNetwork, SandboxNetworks
+from seatrial.sandboxes.networks.network import RoutedNetwork, SandboxNetwork, SandboxNetworks
 from tests.integration.network.world import OTHER_WEB, WEB, World, reaches
 
 pytestmark = pytest.mark.sandbox

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.sandboxes.leftovers import Leftovers
+from seatrial.sandboxes.pods.leftovers import Leftovers
 from tests.oci_trials import Workplace, test_cache
 
 

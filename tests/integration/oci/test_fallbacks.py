@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import SandboxFault, SetupProblem
-from seatrial.sandboxes.cgroups import Cgroups, Limits
-from seatrial.sandboxes.container_spec import DOCKER_CAPABILITIES
 from seatrial.sandboxes.image import Image
 from seatrial.sandboxes.images.assembly import shared_oci_images
-from seatrial.sandboxes.machine import Machine
 from seatrial.sandboxes.options import Owner, SandboxOptions
-from seatrial.sandboxes.pod import Call, Pod, PodPlan
-from seatrial.sandboxes.root_mount import RootKind, RootMount
-from seatrial.sandboxes.runtime import Runtime
+from seatrial.sandboxes.pods.cgroups import Cgroups, Limits
+from seatrial.sandboxes.pods.container_spec import DOCKER_CAPABILITIES
+from seatrial.sandboxes.pods.machine import Machine
+from seatrial.sandboxes.pods.pod import Call, Pod, PodPlan
+from seatrial.sandboxes.pods.root_mount import RootKind, RootMount
+from seatrial.sandboxes.pods.runtime import Runtime
 from tests.oci_trials import Workplace
 
 pytestmark = pytest.mark.sandbox

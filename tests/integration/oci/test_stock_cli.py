@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.sandboxes.leftovers import Leftovers
+from seatrial.sandboxes.pods.leftovers import Leftovers
 from tests.oci_trials import IMPORT_PATH, Workplace
 
 pytestmark = pytest.mark.sandbox

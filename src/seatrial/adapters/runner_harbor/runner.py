@@ -24,9 +24,9 @@ from seatrial.errors import TrialFault
 from seatrial.ports.runner import Order, Progress
 from seatrial.sandboxes.compose import read_compose
 from seatrial.sandboxes.options import Owner, SandboxOptions
-from seatrial.sandboxes.recording import mend
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from seatrial.sandboxes.selection import SandboxSelection
+from seatrial.sandboxes.terminals.recording import mend
 
 _ENVIRONMENT_OF_THE_TASK = "not found in host environment"
 """Harbor's words for a ``${VAR}`` of the task that this process does not have; the agent is not to blame."""

@@ -1,0 +1,190 @@
+"""The container of one docker sandbox: how it is described to the engine, and what the engine made of it.
+
+``docker`` holds one. In the container the agent has what Docker gives by default, without AUDIT_WRITE: that one is the
+verifier's seal (see ``docker_warden``). ``/tests`` and ``/logs`` are volumes of the container's own, because a
+directory that is a mount point can be neither removed nor renamed by what runs there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+import tarfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from seatrial.errors import SandboxFault
+from seatrial.sandboxes.compose import ComposeService
+from seatrial.sandboxes.engine.client import EngineClient
+from seatrial.sandboxes.engine.command import EngineCommands, Order
+from seatrial.sandboxes.engine.warden import SEAL, remove_container
+from seatrial.sandboxes.image import Image
+from seatrial.sandboxes.pods.container_spec import DOCKER_CAPABILITIES
+from seatrial.sandboxes.record import SandboxRecord
+
+LABEL_RECORD = "seatrial.record"
+_LOGS = PurePosixPath("/logs")
+_CAPABILITIES = [name.removeprefix("CAP_") for name in DOCKER_CAPABILITIES if name != f"CAP_{SEAL}"]
+_STAY = ["sh", "-c", "sleep infinity"]
+_KILLS = (
+    "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null | grep '^oom_kill ' || true"
+)
+_KILLS_SEC = 10.0
+
+
+def labels_of(record: SandboxRecord) -> dict[str, str]:
+    """What leftovers are found by."""
+    owner = record.owner
+    return {
+        "seatrial.install": owner.install,
+        "seatrial.trial": "" if owner.trial is None else str(owner.trial),
+        "seatrial.attempt": "" if owner.attempt is None else str(owner.attempt),
+        LABEL_RECORD: record.model_dump_json(),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerPlan:
+    """What a sandbox's container shall be."""
+
+    name: str
+    image: Image
+    record: SandboxRecord
+    env: Mapping[str, str]
+    cpus: float
+    memory_mb: int
+    pids: int
+    service: ComposeService
+    """What the task's compose file says about it."""
+    workdir: str | None = None
+    guards_tests: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What commands get from the container."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    workdir: str = "/"
+    user: str = ""
+
+
+class Container:
+    """One container, from ``create`` to ``remove``."""
+
+    def __init__(self, engine: EngineClient, plan: ContainerPlan) -> None:
+        self._engine = engine
+        self.plan = plan
+        self.name = plan.name
+        self.labels = labels_of(plan.record)
+        self.started = False
+        self.settings = Settings()
+        self.id = ""
+        self.pid = 0
+        """Of its first process, as the engine's machine counts."""
+        self.applied: Mapping[str, Any] = {}
+        """The engine's own account of the container's confinement."""
+        self.warnings: tuple[str, ...] = ()
+        self.security: tuple[str, ...] = ()
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        memory = self.plan.memory_mb << 20
+        return {
+            "NanoCpus": int(self.plan.cpus * 1e9),
+            "Memory": memory,
+            "MemorySwap": memory,
+            "PidsLimit": self.plan.pids,
+        }
+
+    async def create(self, network: Mapping[str, Any]) -> None:
+        """``network`` adds to the host configuration."""
+        made = await self._engine.post("/containers/create", self._description(network), name=self.name)
+        self.id = made["Id"]
+        self.warnings = tuple(made.get("Warnings") or ())
+
+    async def start(self, open_dirs: Sequence[str]) -> None:
+        """Starts it with directories that everybody may write to."""
+        await self._make_dirs([PurePosixPath(path) for path in open_dirs])
+        await self._engine.post(f"/containers/{self.name}/start")
+        found, info = await asyncio.gather(self._engine.get(f"/containers/{self.name}/json"), self._engine.get("/info"))
+        if not found["State"]["Running"]:
+            raise SandboxFault(f"The image's first process ended at once, with status {found['State']['ExitCode']}.")
+        config = found["Config"]
+        self.settings = Settings(
+            env=dict(entry.partition("=")[::2] for entry in config.get("Env") or ()),
+            workdir=config.get("WorkingDir") or "/",
+            user=config.get("User") or "",
+        )
+        self.pid = int(found["State"]["Pid"])
+        self.applied = found["HostConfig"]
+        self.security = tuple(info.get("SecurityOptions") or ())
+        self.started = True
+
+    async def memory_kills(self) -> int:
+        """Processes that were killed for want of memory, as far as the container still says."""
+        try:
+            async with asyncio.timeout(_KILLS_SEC):
+                ended = await EngineCommands(self._engine, self.name).run(Order(["sh", "-c", _KILLS], user="0"))
+        except (SandboxFault, TimeoutError):
+            return 0
+        return sum(int(number) for number in re.findall(r"^oom_kill (\d+)$", ended.stdout, re.MULTILINE))
+
+    async def remove(self) -> None:
+        self.started = False
+        await remove_container(self._engine, self.name)
+
+    async def _make_dirs(self, paths: Sequence[PurePosixPath]) -> None:
+        """While nothing runs in it yet, which no command could do as quickly."""
+        names = sorted({str(path).lstrip("/") for path in paths if path != _LOGS})
+        if not names:
+            return
+        async with self._engine.stream(
+            "PUT", f"/containers/{self.name}/archive", data=_directories(names), query={"path": "/"}
+        ) as answer:
+            await answer.read()
+
+    def _description(self, network: Mapping[str, Any]) -> dict[str, Any]:
+        plan, service = self.plan, self.plan.service
+        described: dict[str, Any] = {
+            "Image": plan.image.digest,
+            "Cmd": list(service.command or _STAY),
+            "Entrypoint": list(service.entrypoint) if service.entrypoint is not None else None,
+            "Env": [f"{name}={value}" for name, value in plan.env.items()],
+            "Labels": self.labels,
+            "Hostname": service.hostname or plan.name,
+            "WorkingDir": plan.workdir,
+            "User": service.user,
+            "Volumes": {"/tests": {}, str(_LOGS): {}} if plan.guards_tests else None,
+        }
+        held = {
+            **self.limits,
+            "Init": True,
+            "IpcMode": "shareable",
+            "LogConfig": {"Type": "none"},
+            "Tmpfs": dict(entry.partition(":")[::2] for entry in service.tmpfs),
+            "ExtraHosts": list(service.extra_hosts),
+            **({"ShmSize": service.shm_mb << 20} if service.shm_mb else {}),
+            **network,
+            **({"Dns": list(service.dns)} if service.dns else {}),
+        }
+        rights = (
+            {"Privileged": True}
+            if service.privileged
+            else {"CapDrop": ["ALL"], "CapAdd": _CAPABILITIES, "SecurityOpt": ["no-new-privileges"]}
+        )
+        given = {name: value for name, value in described.items() if value is not None}
+        return {**given, "HostConfig": {**held, **rights}}
+
+
+async def _directories(names: Sequence[str]) -> AsyncIterator[bytes]:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.type, member.mode = tarfile.DIRTYPE, 0o777
+            tar.addfile(member)
+    yield buffer.getvalue()

@@ -1,0 +1,231 @@
+"""The network of a docker sandbox: a line to our own router where that can be had, else a bridge of the engine.
+
+``docker`` asks ``NetworkRoom`` for one per sandbox. As root on the engine's machine, the container starts without any
+network and its namespace is connected as that of a daemonless sandbox is: the same filter, the same names, the same
+switching. Elsewhere it joins one bridge that all sandboxes share (an engine has addresses for some thirty networks, so
+never one each); containers there do not reach each other, and what the bridge cannot close is said in the trial's lock.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import struct
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from harbor.models.task.config import NetworkMode, NetworkPolicy
+
+from seatrial.errors import InvalidInput, SandboxFault, Unsupported
+from seatrial.sandboxes.engine.client import USUAL_SOCKET, EngineClient, EngineRefused
+from seatrial.sandboxes.engine.container import Container
+from seatrial.sandboxes.images.locks import file_lock
+from seatrial.sandboxes.networks.network import SandboxNetwork, SandboxNetworks
+from seatrial.sandboxes.networks.shared_networks import SharedNetworks
+from seatrial.sandboxes.options import SandboxOptions
+
+BRIDGE = "seatrial"
+LABEL = "seatrial.network"
+_NOTHING = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
+_PEER = struct.Struct("3i")
+
+
+class EngineNetwork(Protocol):
+    """The network of one container."""
+
+    @property
+    def description(self) -> str:
+        """What it may reach at the moment, for the trial's lock."""
+        ...
+
+    @property
+    def not_applied(self) -> tuple[str, ...]: ...
+
+    async def host_config(self) -> Mapping[str, Any]:
+        """What the container has to be created with."""
+        ...
+
+    async def connect(self, container: Container) -> None:
+        """Gives the running container what its policy allows."""
+        ...
+
+    async def apply(self, policy: NetworkPolicy) -> None: ...
+
+    async def release(self) -> None: ...
+
+
+class NetworkRoom:
+    """Chooses the kind of network that can be had."""
+
+    def __init__(self, engine: EngineClient, options: SandboxOptions, install: str) -> None:
+        self._engine = engine
+        self._options = options
+        self._install = install
+
+    def network(self, name: str, policy: NetworkPolicy | None) -> EngineNetwork:
+        """``None`` asks for the machine's own network."""
+        if policy is None:
+            return HostNetwork(self._options)
+        if self.routes(self._engine.host):
+            return RoutedNetwork(_networks().of(self._options, self._install), name, policy)
+        return BridgeNetwork(self._engine, policy, self._options.cache / "locks")
+
+    @staticmethod
+    def routes(host: str) -> bool:
+        """Whether our own router can serve containers of that engine: it runs here, and we are root."""
+        address = urlsplit(host or USUAL_SOCKET)
+        if os.geteuid() != 0 or address.scheme != "unix" or shutil.which("nft") is None:
+            return False
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(5)
+                connection.connect(address.path)
+                peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+        except OSError:
+            return False
+        # A process of another process namespace, as for a worker that was only handed the socket, has no number here.
+        return bool(_PEER.unpack(peer)[0] > 0)
+
+
+@lru_cache(maxsize=1)
+def _networks() -> SharedNetworks:
+    return SharedNetworks()
+
+
+class RoutedNetwork:
+    """A line to our own router."""
+
+    not_applied: tuple[str, ...] = ()
+
+    def __init__(self, networks: SandboxNetworks, name: str, policy: NetworkPolicy) -> None:
+        self._networks = networks
+        self._name = name
+        self._policy = policy
+        self._network: SandboxNetwork | None = None
+
+    @property
+    def description(self) -> str:
+        return self._network.description if self._network is not None else ""
+
+    async def host_config(self) -> Mapping[str, Any]:
+        return {"NetworkMode": "none", "Dns": [str(await self._networks.name_server())]}
+
+    async def connect(self, container: Container) -> None:
+        if container.id not in Path(f"/proc/{container.pid}/cgroup").read_text():
+            raise SandboxFault("The container's first process is not to be seen, so its network cannot be made.")
+        self._network = await self._networks.adopt(self._policy, self._name, Path(f"/proc/{container.pid}/ns/net"))
+
+    async def apply(self, policy: NetworkPolicy) -> None:
+        if self._network is None:
+            raise SandboxFault("The sandbox's network is gone.")
+        await self._network.apply(policy)
+
+    async def release(self) -> None:
+        if self._network is not None:
+            await self._network.release()
+
+
+class BridgeNetwork:
+    """The engine's own means: nothing, or the bridge that all sandboxes share."""
+
+    def __init__(self, engine: EngineClient, policy: NetworkPolicy, locks: Path) -> None:
+        self._engine = engine
+        self._locks = locks
+        self._policy = policy
+        self._container: Container | None = None
+
+    @property
+    def description(self) -> str:
+        return "none" if self._policy.network_mode is NetworkMode.NO_NETWORK else "public (a bridge of the engine)"
+
+    @property
+    def not_applied(self) -> tuple[str, ...]:
+        if self._policy.network_mode is NetworkMode.NO_NETWORK:
+            return ()
+        return ("network: private addresses, the metadata address and the engine's machine can be reached",)
+
+    async def host_config(self) -> Mapping[str, Any]:
+        if self._policy.network_mode is NetworkMode.NO_NETWORK:
+            return {"NetworkMode": "none"}
+        await self._shared_bridge()
+        return {"NetworkMode": BRIDGE}
+
+    async def connect(self, container: Container) -> None:
+        self._container = container
+
+    async def apply(self, policy: NetworkPolicy) -> None:
+        container = self._container
+        if container is None:
+            raise SandboxFault("The sandbox's network is gone.")
+        before, after = (_mode(self._policy), _mode(policy))
+        if before is not after:
+            await self._shared_bridge()
+            leave, join = ("none", BRIDGE) if after is NetworkMode.PUBLIC else (BRIDGE, "none")
+            await self._engine.post(f"/networks/{leave}/disconnect", {"Container": container.name, "Force": True})
+            await self._engine.post(f"/networks/{join}/connect", {"Container": container.name})
+        self._policy = policy
+
+    async def release(self) -> None:
+        self._container = None
+
+    async def _shared_bridge(self) -> None:
+        """Makes it where it is missing. The engine would let two that ask at the same moment make two of one name."""
+        async with file_lock(self._locks / "bridge.lock"):
+            if any(
+                entry["Name"] == BRIDGE for entry in await self._engine.get("/networks", filters={"name": [BRIDGE]})
+            ):
+                return
+            body = {
+                "Name": BRIDGE,
+                "Driver": "bridge",
+                "CheckDuplicate": True,
+                "Labels": {LABEL: "shared"},
+                "Options": {"com.docker.network.bridge.enable_icc": "false"},
+            }
+            try:
+                await self._engine.post("/networks/create", body)
+            except EngineRefused as error:
+                if error.status != 409:  # somebody on another machine has just made it
+                    raise
+
+
+class HostNetwork:
+    """The machine's own network. Nothing about it can be limited."""
+
+    description = "host (shared with the machine, nothing is closed)"
+    not_applied = ("network: shared with the engine's machine, as the operator allowed",)
+
+    def __init__(self, options: SandboxOptions) -> None:
+        if not options.allow_host_network:
+            raise InvalidInput(
+                "Sandboxes may not share this machine's network.",
+                field="network_mode",
+                fix="Set SEATRIAL_ALLOW_HOST_NETWORK=true to allow it.",
+            )
+
+    async def host_config(self) -> Mapping[str, Any]:
+        return {"NetworkMode": "host"}
+
+    async def connect(self, container: Container) -> None:
+        return None
+
+    async def apply(self, policy: NetworkPolicy) -> None:
+        if policy.network_mode is not NetworkMode.PUBLIC:
+            raise Unsupported(
+                f"The network mode {policy.network_mode.value!r} cannot be had on the machine's own network.",
+                field="network_mode",
+                fix="Set CONTAINER_NETWORK_MODE=bridge.",
+            )
+
+    async def release(self) -> None:
+        return None
+
+
+def _mode(policy: NetworkPolicy) -> NetworkMode:
+    if policy.network_mode is NetworkMode.ALLOWLIST:
+        raise Unsupported("An allowlist of hosts cannot be enforced through the container engine alone.")
+    return policy.network_mode
