@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.."
 seatrial=.venv/bin/seatrial
 echo "== This machine"
 $seatrial doctor | tail -n 1
+echo "   (The first run also makes a Debian base image from the package mirror and builds the samples' images: about a minute.)"
 echo "== The samples, each solved by its own solution (agent: oracle)"
 $seatrial run samples --name "first run: samples with the oracle"
 echo "== One conversation: terminus-2 with a scripted model solves samples/read-the-screen"

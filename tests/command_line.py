@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -136,12 +137,11 @@ class CommandLine:
         return {record.sandbox for record in records if record is not None and record.owner.install == install}
 
     def _environment(self, changes: dict[str, str]) -> dict[str, str]:
-        """Ours, without what would change how the command behaves: no settings, no provider's keys."""
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith("SEATRIAL_") and not name.endswith(("_API_KEY", "_BASE_URL", "_API_BASE"))
-        }
+        """Ours, without what would change how the command behaves: no settings, no provider's keys.
+
+        Python keeps its bytecode, as it does for a person: without, every command compiles its libraries anew."""
+        strange = re.compile(r"SEATRIAL_.*|.*_(API_KEY|BASE_URL|API_BASE)|PYTHONDONTWRITEBYTECODE")
+        kept = {name: value for name, value in os.environ.items() if not strange.fullmatch(name)}
         ours = {"SEATRIAL_HOME": str(self.home), "SEATRIAL_CACHE": str(self.cache), "COLUMNS": "160"}
         return {**kept, **ours, **self.environment, **changes}
 

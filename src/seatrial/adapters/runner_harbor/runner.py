@@ -10,6 +10,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
+from harbor.agents.factory import AgentFactory
 from harbor.trial.trial import Trial
 
 from seatrial import __version__
@@ -20,7 +21,7 @@ from seatrial.adapters.runner_harbor.outcome import result_of
 from seatrial.adapters.runner_harbor.watch import Watch
 from seatrial.domain.result import Failure, Lock, Result
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
-from seatrial.errors import TrialFault
+from seatrial.errors import SetupProblem, TrialFault, Unsupported
 from seatrial.ports.runner import Order, Progress
 from seatrial.sandboxes.compose import read_compose
 from seatrial.sandboxes.options import Owner, SandboxOptions
@@ -28,8 +29,6 @@ from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from seatrial.sandboxes.selection import SandboxSelection
 from seatrial.sandboxes.terminals.recording import mend
 
-_ENVIRONMENT_OF_THE_TASK = "not found in host environment"
-"""Harbor's words for a ``${VAR}`` of the task that this process does not have; the agent is not to blame."""
 _LONGEST_MESSAGE = 500
 _SUSPICIONS = (Mark.SUSPECT_PATH, Mark.SUSPECT_PYTHON, Mark.SUSPECT_SHELL)
 
@@ -46,6 +45,7 @@ class HarborRunner:
     async def run(self, order: Order, progress: Progress) -> Result:
         watch = Watch(progress)
         trial: Trial | None = None
+        equipment: Equipment | None = None
         sandbox = order.job.sandbox
         try:
             sandbox = await self._sandboxes.choose(order.job.sandbox, order.task)
@@ -58,7 +58,8 @@ class HarborRunner:
             raise
         except Exception as error:
             # Harbor catches what happens inside ``run``; what arrives here kept the trial from starting.
-            return _never_started(error).model_copy(update={"lock": self._lock(order, sandbox, trial)})
+            result = _never_started(error, _cause(error, equipment, order.work_dir))
+            return result.model_copy(update={"lock": self._lock(order, sandbox, trial)})
         result = result_of(trial.result, order.work_dir, health.spoils_timeout(_agent_seconds(trial)))
         facts = _facts(trial)
         await asyncio.to_thread(_mend_recordings, order.work_dir)
@@ -102,14 +103,22 @@ class HarborRunner:
         )
 
 
-def _never_started(error: Exception) -> Result:
-    kind, message = type(error).__name__, str(error)
+def _cause(error: Exception, equipment: Equipment | None, directory: Path) -> Cause:
+    """Harbor makes the agent and the sandbox in one call; an agent that cannot be made alone either is to blame."""
     if isinstance(error, TrialFault):
-        cause = Cause(error.cause)
-    elif isinstance(error, ValueError | TypeError) and _ENVIRONMENT_OF_THE_TASK not in message:
-        cause = Cause.AGENT  # the agent or its options are not what the trial needs; another try would not help
-    else:
-        cause = cause_of(kind, message, Phase.START)
+        return Cause(error.cause)
+    if equipment is not None:
+        try:
+            AgentFactory.create_agent_from_config(equipment.agent, logs_dir=directory)
+        except Exception:
+            return Cause.AGENT
+    elif not isinstance(error, Unsupported | SetupProblem):
+        return Cause.AGENT  # its options are not what it takes; another try would not help
+    return cause_of(type(error).__name__, str(error), Phase.START)
+
+
+def _never_started(error: Exception, cause: Cause) -> Result:
+    kind, message = type(error).__name__, str(error)
     failure = Failure(type=kind, message=message)
     return Result(
         outcome=Outcome.ERROR,

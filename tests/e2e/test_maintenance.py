@@ -1,0 +1,66 @@
+"""Keeping an installation: doctor, catalogue, images, retention, backup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import SAMPLES, CommandLine
+
+
+@pytest.mark.sandbox
+def test_the_doctor_says_what_works(cli: CommandLine) -> None:
+    health = cli.json("doctor")
+    assert health["automatic"] == "oci"
+    rooms = {room["name"]: room for room in health["rooms"]}
+    assert {"oci", "docker"} <= set(rooms)
+    assert all(finding["ok"] for finding in rooms["oci"]["findings"] if finding["needed"])
+    told = cli("doctor").out
+    assert "oci: works" in told
+    assert "--sandbox auto means: oci" in told
+
+
+def test_agents_and_models_are_listed(cli: CommandLine) -> None:
+    agents = {agent["name"]: agent for agent in cli.json("agents")}
+    assert {"oracle", "nop", "terminus-2", "mini-swe-agent"} <= set(agents)
+    assert agents["terminus-2"]["needs_model"] and not agents["oracle"]["needs_model"]
+    assert "terminus-2" in cli("agents").out
+    models = {model["id"]: model["keys"] for model in cli.json("models")}
+    assert models["openai/gpt-4o"] == ["OPENAI_API_KEY"]
+    assert models["scripted/shell"] == []
+    assert "openrouter/" in cli("models").out
+
+
+@pytest.mark.sandbox
+def test_old_files_go_and_results_stay(cli: CommandLine) -> None:
+    cli("run", SAMPLES / "answer-file")
+    assert "0 file(s) of 0 trial(s)" in cli("gc").out, "nothing is old enough"
+    assert "of 1 trial(s)" in cli("gc", "--keep-days", "0", "--dry-run").out
+    assert cli("trial", "files", "1", "verifier/reward.txt").out == "1\n"
+    assert "of 1 trial(s)" in cli("gc", "--keep-days", "0").out
+    cli("trial", "files", "1", "verifier/reward.txt", status=2)
+    assert cli.json("trial", "show", "1")["result"]["rewards"] == {"reward": 1.0}
+    assert cli.json("job", "show", "1")["passed"] == 1
+    [image] = [image for image in cli.json("images", "list") if image["task"] == "answer-file"][:1]
+    assert image["digest"] == cli.json("trial", "show", "1")["result"]["lock"]["image_digest"]
+
+
+def test_a_backup_brings_everything_back(cli: CommandLine, tmp_path: Path) -> None:
+    cli("task", "add", SAMPLES / "answer-file")
+    assert "up to date" in cli("db", "upgrade").out
+    backup = tmp_path / "backup.db"
+    assert "bytes" in cli("db", "backup", backup).out
+    assert "exists" in cli("db", "backup", backup, status=1).err
+    cli("task", "add", SAMPLES / "tidy-the-list")
+    assert "Add --force" in cli("db", "restore", backup, status=1).err
+    assert len(cli.json("task", "list")) == 2
+    restored = cli("db", "restore", backup, "--force")
+    assert "The former database is" in restored.out
+    assert [task["name"] for task in cli.json("task", "list")] == ["answer-file"]
+    former = Path(restored.out.strip().rpartition(" ")[2].rstrip("."))
+    cli("db", "restore", former, "--force")
+    assert len(cli.json("task", "list")) == 2
+    cli("db", "restore", tmp_path / "nothing.db", status=2)
+    (tmp_path / "broken.db").write_text("not a database")
+    assert "cannot be used" in cli("db", "restore", tmp_path / "broken.db", "--force", status=2).err
