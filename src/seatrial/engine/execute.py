@@ -16,6 +16,7 @@ from pathlib import Path
 
 from seatrial.domain.job import Job
 from seatrial.domain.result import Failure, Result, StoredFile
+from seatrial.domain.task import Task
 from seatrial.domain.trial import Cause, Outcome, Trial
 from seatrial.engine.clock import Clock
 from seatrial.engine.keep import keep_files
@@ -27,6 +28,7 @@ from seatrial.ports.runner import Order, Runner
 from seatrial.ports.store import Store
 
 _STORE_PATIENCE_SEC = 1.0
+_TASKS_REMEMBERED = 1000
 
 
 class Stop(Enum):
@@ -62,6 +64,7 @@ class Executor:
         self._limit_sec = limit_sec
         self._secrets = secrets
         self._jobs: dict[int, Job] = {}
+        self._tasks: dict[str, Task] = {}
 
     async def execute(self, trial: Trial, why_stopped: Callable[[], Stop | None]) -> None:
         """Never raises for what happens inside a trial. ``why_stopped`` explains a cancellation of this task."""
@@ -81,7 +84,7 @@ class Executor:
         started = self._clock()
         try:
             async with asyncio.timeout(limit):
-                task = await self._store.task(trial.task.digest)
+                task = await self._task(trial.task.digest)
                 order = Order(
                     trial=trial,
                     task=task,
@@ -133,6 +136,14 @@ class Executor:
                 result = await asyncio.shield(self._keep(trial, result, directory, secrets))
                 await asyncio.shield(self._store.finish(trial.id, trial.attempt, result, self._clock()))
 
+    async def _task(self, digest: str) -> Task:
+        """A task never changes under its digest, and a job asks for each of its tasks many times."""
+        if digest not in self._tasks:
+            if len(self._tasks) >= _TASKS_REMEMBERED:
+                self._tasks.clear()
+            self._tasks[digest] = await self._store.task(digest)
+        return self._tasks[digest]
+
     async def _job(self, job_id: int) -> Job:
         if job_id not in self._jobs:
             self._jobs[job_id] = await self._store.job(job_id)
@@ -141,7 +152,8 @@ class Executor:
     @contextlib.asynccontextmanager
     async def _directory(self, trial: Trial) -> AsyncIterator[Path]:
         directory = self._work_dir / f"{trial.id}-{trial.attempt}"
-        shutil.rmtree(directory, ignore_errors=True)
+        if directory.exists():
+            await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
         directory.mkdir(parents=True)
         try:
             yield directory

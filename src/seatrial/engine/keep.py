@@ -16,6 +16,7 @@ from seatrial.domain.result import StoredFile
 from seatrial.ports.blobs import Blobs
 
 _CHUNK = 1 << 20
+_AT_ONCE = 8
 _REDACTED = b"[REDACTED]"
 _SHORTEST_SECRET = 6
 """Shorter values would blot out ordinary text; no provider's key is that short."""
@@ -37,12 +38,16 @@ async def keep_files(blobs: Blobs, prefix: str, root: Path, secrets: tuple[str, 
     needles = [secret.encode() for secret in secrets if len(secret) >= _SHORTEST_SECRET]
     if needles:
         await asyncio.to_thread(redact_tree, root, needles)
-    kept = []
-    for path in regular_files(root):
+    files = await asyncio.to_thread(lambda: list(regular_files(root)))
+    at_once = asyncio.Semaphore(_AT_ONCE)
+
+    async def keep(path: Path) -> StoredFile:
         name = path.relative_to(root).as_posix()
-        size = await blobs.put_file(f"{prefix}/{name}", path)
-        kept.append(StoredFile(path=name, size=size, media_type=media_type(name)))
-    return tuple(kept)
+        async with at_once:
+            size = await blobs.put_file(f"{prefix}/{name}", path)
+        return StoredFile(path=name, size=size, media_type=media_type(name))
+
+    return tuple(await asyncio.gather(*map(keep, files)))
 
 
 def regular_files(root: Path) -> Iterator[Path]:

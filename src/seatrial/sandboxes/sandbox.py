@@ -13,6 +13,7 @@ multi-step task) ends it again. So the isolation holds under the stock CLI too, 
 from __future__ import annotations
 
 import re
+import shlex
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path, PurePosixPath
@@ -30,6 +31,8 @@ from seatrial.settings import Settings
 TESTS_DIR = PurePosixPath("/tests")
 VERIFIER_DIR = PurePosixPath("/logs/verifier")
 
+_EXPANDED = re.compile(r"[$`*?\[\]{}~;&|<>()!\\]")
+"""What a shell would not take as it stands."""
 _TEMPLATE = re.compile(r"\$\{[^}:]+(?::-(?P<default>.*))?\}")
 
 SandboxPhase = Literal["build", "start"]
@@ -144,6 +147,15 @@ class Sandbox(BaseEnvironment):
     async def _enter(self, phase: SandboxPhase) -> None:
         if self.on_phase is not None:
             await self.on_phase(phase)
+
+
+def script_to_allow(command: str) -> str | None:
+    """The one path of a plain ``chmod +x PATH``, which Harbor runs before each script; ``None`` for anything else."""
+    try:
+        words = shlex.split(command) if command.startswith("chmod +x ") else []
+    except ValueError:
+        return None
+    return words[2] if len(words) == 3 and words[2].startswith("/") and not _EXPANDED.search(words[2]) else None
 
 
 def _own_values(env: dict[str, str]) -> dict[str, str]:

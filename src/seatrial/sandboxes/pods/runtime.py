@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -14,6 +16,8 @@ PROCESS_FD = 3
 LOG_FD = 4
 """Descriptor for the runtime's own errors, so that they are told from the command's."""
 
+_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+
 FIX = "Run: apt-get install crun busybox-static"
 
 
@@ -23,6 +27,7 @@ class Runtime:
 
     path: str
     version: str
+    is_crun: bool
 
     @classmethod
     def found(cls) -> Runtime:
@@ -31,12 +36,10 @@ class Runtime:
             if path is not None:
                 shown = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=10)
                 if shown.returncode == 0:
-                    return cls(path=path, version=shown.stdout.splitlines()[0])
+                    is_crun = name == "crun"
+                    kept = sealed_copy(Path(path)) if is_crun else path
+                    return cls(path=kept, version=shown.stdout.splitlines()[0], is_crun=is_crun)
         raise SetupProblem("No container runtime (crun or runc) works on this machine.", fix=FIX)
-
-    @property
-    def is_crun(self) -> bool:
-        return Path(self.path).name == "crun"
 
     def run(self, state: Path, bundle: Path, container: str) -> list[str]:
         """Starts a container and returns; its first process is then in ``pid`` of the bundle."""
@@ -51,6 +54,19 @@ class Runtime:
         cgroups = ["--cgroup-manager=disabled"] if self.is_crun else []
         log = ["--log", f"/proc/self/fd/{LOG_FD}", "--log-format", "text"]
         return [self.path, "--root", str(state), *cgroups, *log]
+
+
+def sealed_copy(program: Path) -> str:
+    """A program in memory that nobody can write to, for as long as this process lives.
+
+    crun never runs from a file that a container might overwrite: it copies itself into sealed memory and starts anew,
+    at every call. Given such a copy from the beginning, it starts once and in half the time."""
+    memory = os.memfd_create(program.name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with program.open("rb") as source, os.fdopen(memory, "wb", closefd=False) as copy:
+        shutil.copyfileobj(source, copy)
+    os.fchmod(memory, 0o700)
+    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
+    return f"/proc/{os.getpid()}/fd/{memory}"
 
 
 def busybox() -> Path:

@@ -95,6 +95,23 @@ class Transfer:
                     else:
                         entry.unlink()
 
+    def make_executable(self, path: str) -> bool:
+        """``chmod +x`` as root would; says whether there was such a file."""
+        with self._mounts.inside(self._process):
+            file = Path(path)
+            if not file.is_file():
+                return False
+            file.chmod(stat.S_IMODE(file.stat().st_mode) | 0o111)
+            return True
+
+    def is_dir(self, path: str) -> bool:
+        with self._mounts.inside(self._process):
+            return Path(path).is_dir()
+
+    def is_file(self, path: str) -> bool:
+        with self._mounts.inside(self._process):
+            return Path(path).is_file()
+
     def present(self, paths: list[str]) -> list[str]:
         """Those of the paths that lead to something executable."""
         with self._mounts.inside(self._process):
