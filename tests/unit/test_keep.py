@@ -20,14 +20,14 @@ def test_links_and_special_files_are_left_behind(tmp_path: Path) -> None:
     (tmp_path / "agent" / "passwd").symlink_to("/etc/passwd")
     (tmp_path / "outside").symlink_to("/etc")
     os.mkfifo(tmp_path / "pipe")
-    assert [path.relative_to(tmp_path).as_posix() for path in regular_files(tmp_path)] == ["agent/log.txt"]
+    assert list(regular_files(tmp_path)) == ["agent/log.txt"]
 
 
 def test_names_that_are_not_printable_are_left_behind(tmp_path: Path) -> None:
     (tmp_path / "fine.txt").touch()
     (tmp_path / "bad\nname").touch()
     (tmp_path / "back\\slash").touch()
-    assert [path.name for path in regular_files(tmp_path)] == ["fine.txt"]
+    assert list(regular_files(tmp_path)) == ["fine.txt"]
 
 
 def test_a_secret_is_redacted_in_text_and_in_binary(tmp_path: Path) -> None:

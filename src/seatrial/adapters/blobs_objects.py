@@ -8,6 +8,7 @@ newest files may be missing, and reading them says so.
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,8 @@ from seatrial.ports.blobs import BlobInfo, checked_key
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
+_PLAIN = re.compile(r"[A-Za-z0-9._/-]+")
+"""Keys that are file names as they stand."""
 _SMALL = 64 << 10
 _PART = 5 << 20
 """Files above this size travel in parts of it; object stores take no smaller ones."""
@@ -33,13 +36,15 @@ _CHUNK = 1 << 20
 class ObjectBlobs:
     """Safe to use from many trials at once. Holds no connection that needs closing."""
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: ObjectStore, folder: Path | None = None) -> None:
         self._store = store
+        self._folder = folder
+        """Where the files are, if they are on this machine."""
 
     @classmethod
     def in_directory(cls, directory: Path) -> Self:
         directory.mkdir(parents=True, exist_ok=True)
-        return cls(LocalStore(directory, automatic_cleanup=True))
+        return cls(LocalStore(directory, automatic_cleanup=True), directory)
 
     @classmethod
     def at(cls, url: str, **options: Any) -> Self:
@@ -60,6 +65,14 @@ class ObjectBlobs:
         with _boundary(key):
             await obstore.put_async(self._store, _path(key), source, chunk_size=_PART, max_concurrency=_PARTS_AT_ONCE)
         return (await self.info(key)).size
+
+    async def take_file(self, key: str, source: Path) -> int:
+        if self._folder is None or not _PLAIN.fullmatch(checked_key(key)):
+            return await self.put_file(key, source)
+        size = source.stat().st_size
+        if _moved(source, self._folder / key):
+            return size
+        return await self.put_file(key, source)
 
     async def put_bytes(self, key: str, data: bytes) -> None:
         with _boundary(key):
@@ -102,6 +115,19 @@ class ObjectBlobs:
         with _boundary(prefix):
             await obstore.delete_async(self._store, doomed)
         return len(doomed)
+
+
+def _moved(source: Path, target: Path) -> bool:
+    """Says no where the file has to be copied, to another file system for one."""
+    try:
+        try:
+            source.rename(target)
+        except FileNotFoundError:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source.rename(target)
+    except OSError:
+        return False
+    return True
 
 
 def _path(key: str) -> str:

@@ -34,41 +34,43 @@ _MEDIA_TYPES = {
 
 
 async def keep_files(blobs: Blobs, prefix: str, root: Path, secrets: tuple[str, ...]) -> tuple[StoredFile, ...]:
-    """Every regular file below ``root``, under ``prefix/`` in the blobs. Memory stays flat whatever their size."""
+    """Every regular file below ``root``, under ``prefix/`` in the blobs; ``root`` is used up by it.
+
+    Memory stays flat whatever their size."""
     needles = [secret.encode() for secret in secrets if len(secret) >= _SHORTEST_SECRET]
     if needles:
         await asyncio.to_thread(redact_tree, root, needles)
     files = await asyncio.to_thread(lambda: list(regular_files(root)))
     at_once = asyncio.Semaphore(_AT_ONCE)
 
-    async def keep(path: Path) -> StoredFile:
-        name = path.relative_to(root).as_posix()
+    async def keep(name: str) -> StoredFile:
         async with at_once:
-            size = await blobs.put_file(f"{prefix}/{name}", path)
+            size = await blobs.take_file(f"{prefix}/{name}", root / name)
         return StoredFile(path=name, size=size, media_type=media_type(name))
 
     return tuple(await asyncio.gather(*map(keep, files)))
 
 
-def regular_files(root: Path) -> Iterator[Path]:
-    """Regular files only, in order of name; never through a link."""
+def regular_files(root: Path) -> Iterator[str]:
+    """Regular files only, by their path below ``root`` and in order of it; never through a link."""
     for directory, subdirectories, names in os.walk(root, followlinks=False):
         subdirectories.sort()
+        below = directory.removeprefix(str(root)).lstrip("/")
         for name in sorted(names):
-            path = Path(directory, name)
-            if stat.S_ISREG(path.lstat().st_mode) and _is_storable(path.relative_to(root).as_posix()):
+            path = f"{below}/{name}" if below else name
+            if _is_storable(path) and stat.S_ISREG(os.lstat(f"{directory}/{name}").st_mode):
                 yield path
 
 
 def media_type(name: str) -> str:
-    return _MEDIA_TYPES.get(Path(name).suffix.lower(), "application/octet-stream")
+    return _MEDIA_TYPES.get(os.path.splitext(name)[1].lower(), "application/octet-stream")  # noqa: PTH122
 
 
 def redact_tree(root: Path, secrets: list[bytes], chunk: int = _CHUNK) -> None:
     """Replaces each secret by ``[REDACTED]`` in every file that holds one, text or not."""
     pattern = re.compile(b"|".join(re.escape(secret) for secret in sorted(secrets, key=len, reverse=True)))
     overlap = max(map(len, secrets)) - 1
-    for path in list(regular_files(root)):
+    for path in [root / name for name in regular_files(root)]:
         if _mentions(path, pattern, overlap, chunk):
             _rewrite(path, pattern, overlap, chunk)
 

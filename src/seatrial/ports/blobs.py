@@ -43,6 +43,10 @@ class Blobs(Protocol):
         """Streams the file; memory stays flat. Returns its size."""
         ...
 
+    async def take_file(self, key: str, source: Path) -> int:
+        """``put_file`` of a file that its owner needs no longer: it may be moved instead of copied."""
+        ...
+
     async def put_bytes(self, key: str, data: bytes) -> None: ...
 
     async def read(self, key: str, start: int = 0, length: int | None = None) -> bytes:

@@ -20,6 +20,9 @@ class MemoryBlobs:
         await self.put_bytes(key, data)
         return len(data)
 
+    async def take_file(self, key: str, source: Path) -> int:
+        return await self.put_file(key, source)
+
     async def put_bytes(self, key: str, data: bytes) -> None:
         self._blobs[checked_key(key)] = bytes(data)
 

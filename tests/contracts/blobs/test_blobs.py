@@ -183,3 +183,22 @@ async def test_many_files_at_once(blobs: Blobs) -> None:
     await asyncio.gather(*(blobs.put_bytes(f"many/{number % 7}/{number}", b"x" * number) for number in range(60)))
     assert await listed(blobs, "many") == {f"many/{number % 7}/{number}": number for number in range(60)}
     assert await blobs.delete("many") == 60
+
+
+async def test_a_taken_file_is_there_whole_and_replaces_what_was(blobs: Blobs, tmp_path: Path) -> None:
+    await blobs.put_bytes("x/taken", b"before")
+    source = tmp_path / "source"
+    source.write_bytes(b"after, and longer")
+    assert await blobs.take_file("x/taken", source) == 17
+    assert await blobs.read("x/taken") == b"after, and longer"
+    source.write_bytes(b"made anew by its owner")
+    assert await blobs.read("x/taken") == b"after, and longer"
+
+
+async def test_a_taken_file_may_have_any_name(blobs: Blobs, tmp_path: Path) -> None:
+    for key in ("x/plain.txt", "x/with space", "x/50% #1", "x/größe"):
+        source = tmp_path / "source"
+        source.write_bytes(key.encode())
+        await blobs.take_file(key, source)
+        assert await blobs.read(key) == key.encode()
+    assert {blob.key async for blob in blobs.list("x")} == {"x/plain.txt", "x/with space", "x/50% #1", "x/größe"}

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import traceback
 from importlib.metadata import version
 from pathlib import Path
 
-from harbor.agents.factory import AgentFactory
 from harbor.trial.trial import Trial
 
 from seatrial import __version__
@@ -30,6 +30,8 @@ from seatrial.sandboxes.selection import SandboxSelection
 from seatrial.sandboxes.terminals.recording import mend
 
 _LONGEST_MESSAGE = 500
+_MAKES_AGENT = "_init_agent"
+"""Harbor makes the agent and the sandbox in one call and lets any exception out; this method of it makes the agent."""
 _SUSPICIONS = (Mark.SUSPECT_PATH, Mark.SUSPECT_PYTHON, Mark.SUSPECT_SHELL)
 
 
@@ -58,7 +60,7 @@ class HarborRunner:
             raise
         except Exception as error:
             # Harbor catches what happens inside ``run``; what arrives here kept the trial from starting.
-            result = _never_started(error, _cause(error, equipment, order.work_dir))
+            result = _never_started(error, _cause(error, equipment))
             return result.model_copy(update={"lock": self._lock(order, sandbox, trial)})
         result = result_of(trial.result, order.work_dir, health.spoils_timeout(_agent_seconds(trial)))
         facts = _facts(trial)
@@ -103,18 +105,14 @@ class HarborRunner:
         )
 
 
-def _cause(error: Exception, equipment: Equipment | None, directory: Path) -> Cause:
-    """Harbor makes the agent and the sandbox in one call; an agent that cannot be made alone either is to blame."""
+def _cause(error: Exception, equipment: Equipment | None) -> Cause:
     if isinstance(error, TrialFault):
         return Cause(error.cause)
-    if equipment is not None:
-        try:
-            AgentFactory.create_agent_from_config(equipment.agent, logs_dir=directory)
-        except Exception:
-            return Cause.AGENT
-    elif not isinstance(error, Unsupported | SetupProblem):
-        return Cause.AGENT  # its options are not what it takes; another try would not help
-    return cause_of(type(error).__name__, str(error), Phase.START)
+    if equipment is None:
+        unfit = not isinstance(error, Unsupported | SetupProblem)  # the agent's options are not what it takes
+    else:
+        unfit = any(frame.name == _MAKES_AGENT for frame in traceback.extract_tb(error.__traceback__))
+    return Cause.AGENT if unfit else cause_of(type(error).__name__, str(error), Phase.START)
 
 
 def _never_started(error: Exception, cause: Cause) -> Result:

@@ -20,9 +20,11 @@ from seatrial.errors import SandboxFault
 from seatrial.sandboxes.compose import ComposeService
 from seatrial.sandboxes.engine.client import EngineClient
 from seatrial.sandboxes.engine.command import EngineCommands, Order
+from seatrial.sandboxes.engine.local_view import Residence
 from seatrial.sandboxes.engine.warden import SEAL, remove_container
 from seatrial.sandboxes.image import Image
 from seatrial.sandboxes.pods.container_spec import DOCKER_CAPABILITIES
+from seatrial.sandboxes.pods.private_mounts import PrivateMounts
 from seatrial.sandboxes.record import SandboxRecord
 
 LABEL_RECORD = "seatrial.record"
@@ -75,8 +77,10 @@ class Settings:
 class Container:
     """One container, from ``create`` to ``remove``."""
 
-    def __init__(self, engine: EngineClient, plan: ContainerPlan) -> None:
+    def __init__(self, engine: EngineClient, plan: ContainerPlan, mounts: PrivateMounts | None = None) -> None:
+        """``mounts`` are given where the engine's containers run on this machine and may be entered."""
         self._engine = engine
+        self._mounts = mounts
         self.plan = plan
         self.name = plan.name
         self.labels = labels_of(plan.record)
@@ -89,6 +93,8 @@ class Container:
         """The engine's own account of the container's confinement."""
         self.warnings: tuple[str, ...] = ()
         self.security: tuple[str, ...] = ()
+        self.residence: Residence | None = None
+        """While it runs, where it can be entered."""
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -108,7 +114,11 @@ class Container:
 
     async def start(self, open_dirs: Sequence[str]) -> None:
         """Starts it with directories that everybody may write to."""
-        await self._make_dirs([PurePosixPath(path) for path in open_dirs])
+        paths = sorted({path for path in open_dirs if PurePosixPath(path) != _LOGS})
+        # A first process of the task's own finds them; ours does nothing but wait.
+        later = self._mounts is not None and not self._has_own_process
+        if not later:
+            await self._make_dirs(paths)
         await self._engine.post(f"/containers/{self.name}/start")
         found, info = await asyncio.gather(self._engine.get(f"/containers/{self.name}/json"), self._engine.get("/info"))
         if not found["State"]["Running"]:
@@ -122,10 +132,23 @@ class Container:
         self.pid = int(found["State"]["Pid"])
         self.applied = found["HostConfig"]
         self.security = tuple(info.get("SecurityOptions") or ())
+        if self._mounts is not None:
+            self.residence = Residence.found(self._mounts, self.id, self.pid)
+        if later and self.residence is not None:
+            await self.residence.view.make_dirs(paths, 0o777)
+        elif later:
+            await self._make_dirs(paths)
         self.started = True
+
+    @property
+    def _has_own_process(self) -> bool:
+        service, image = self.plan.service, self.plan.image.config
+        return bool(service.command or service.entrypoint or (service.entrypoint is None and image.entrypoint))
 
     async def memory_kills(self) -> int:
         """Processes that were killed for want of memory, as far as the container still says."""
+        if self.residence is not None and (kills := self.residence.memory_kills) is not None:
+            return kills
         try:
             async with asyncio.timeout(_KILLS_SEC):
                 ended = await EngineCommands(self._engine, self.name).run(Order(["sh", "-c", _KILLS], user="0"))
@@ -135,11 +158,14 @@ class Container:
 
     async def remove(self) -> None:
         self.started = False
+        if self.residence is not None:
+            residence, self.residence = self.residence, None
+            residence.close()
         await remove_container(self._engine, self.name)
 
-    async def _make_dirs(self, paths: Sequence[PurePosixPath]) -> None:
-        """While nothing runs in it yet, which no command could do as quickly."""
-        names = sorted({str(path).lstrip("/") for path in paths if path != _LOGS})
+    async def _make_dirs(self, paths: Sequence[str]) -> None:
+        """Through the engine, which can do it while nothing runs in it yet."""
+        names = [str(PurePosixPath(path)).lstrip("/") for path in paths]
         if not names:
             return
         async with self._engine.stream(

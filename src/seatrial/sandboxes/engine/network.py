@@ -8,21 +8,18 @@ never one each); containers there do not reach each other, and what the bridge c
 
 from __future__ import annotations
 
-import os
 import shutil
-import socket
-import struct
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.errors import InvalidInput, SandboxFault, Unsupported
-from seatrial.sandboxes.engine.client import USUAL_SOCKET, EngineClient, EngineRefused
+from seatrial.sandboxes.engine.client import EngineClient, EngineRefused
 from seatrial.sandboxes.engine.container import Container
+from seatrial.sandboxes.engine.local_view import runs_here
 from seatrial.sandboxes.images.locks import file_lock
 from seatrial.sandboxes.networks.network import SandboxNetwork, SandboxNetworks
 from seatrial.sandboxes.networks.shared_networks import SharedNetworks
@@ -31,7 +28,6 @@ from seatrial.sandboxes.options import SandboxOptions
 BRIDGE = "seatrial"
 LABEL = "seatrial.network"
 _NOTHING = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
-_PEER = struct.Struct("3i")
 
 
 class EngineNetwork(Protocol):
@@ -77,18 +73,7 @@ class NetworkRoom:
     @staticmethod
     def routes(host: str) -> bool:
         """Whether our own router can serve containers of that engine: it runs here, and we are root."""
-        address = urlsplit(host or USUAL_SOCKET)
-        if os.geteuid() != 0 or address.scheme != "unix" or shutil.which("nft") is None:
-            return False
-        try:
-            with socket.socket(socket.AF_UNIX) as connection:
-                connection.settimeout(5)
-                connection.connect(address.path)
-                peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
-        except OSError:
-            return False
-        # A process of another process namespace, as for a worker that was only handed the socket, has no number here.
-        return bool(_PEER.unpack(peer)[0] > 0)
+        return shutil.which("nft") is not None and runs_here(host)
 
 
 @lru_cache(maxsize=1)

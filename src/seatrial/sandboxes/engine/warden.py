@@ -28,6 +28,7 @@ from typing import Any
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.engine.client import EngineClient, EngineRefused
 from seatrial.sandboxes.engine.command import MARK, Ended, EngineCommands, Listener, Order
+from seatrial.sandboxes.engine.local_view import LocalView, Residence
 from seatrial.sandboxes.engine.seccomp import warden_profile
 from seatrial.sandboxes.engine.tools import BUSYBOX, ensure_tools
 from seatrial.sandboxes.pods.accounts import Account
@@ -137,6 +138,8 @@ class Ward:
     container: str
     limits: Mapping[str, Any]
     labels: Mapping[str, str]
+    residence: Residence | None = None
+    """Where the sandbox can be entered without the engine."""
 
 
 class Warden:
@@ -147,7 +150,10 @@ class Warden:
         self._ward = ward
         self._starting = asyncio.Lock()
         self._container: str | None = None
+        self._id = ""
         self._holder: int | None = None
+        self.view: LocalView | None = None
+        """What the verifier sees, while grading goes on and where it can be had without the engine."""
 
     async def kill(self, mark: str) -> None:
         """Ends a command and what belongs to it. A process that has made itself a service stays."""
@@ -164,6 +170,8 @@ class Warden:
         if ended.return_code or not ended.stdout.strip().isdigit():
             raise SandboxFault(f"The verifier's view could not be made: {(ended.stderr or ended.stdout).strip()}")
         self._holder = int(ended.stdout)
+        if self._ward.residence is not None:
+            self.view = self._ward.residence.view_of(self._holder, self._id)
 
     async def run(
         self, command: str, env: Mapping[str, str], cwd: str, account: Account, mark: str, listener: Listener | None
@@ -200,6 +208,9 @@ class Warden:
         """Ends everything that ran in it."""
         async with self._starting:
             container, self._container, self._holder = self._container, None, None
+            if self.view is not None:
+                view, self.view = self.view, None
+                view.close()
             if container is not None:
                 await remove_container(self._client, container)
 
@@ -243,7 +254,7 @@ class Warden:
     async def _start(self) -> str:
         image = await ensure_tools(self._client)
         name = f"seatrial-warden-{uuid.uuid4().hex[:12]}"
-        await self._client.post("/containers/create", self._description(image), name=name)
+        self._id = (await self._client.post("/containers/create", self._description(image), name=name))["Id"]
         try:
             await self._client.post(f"/containers/{name}/start")
         except BaseException:
