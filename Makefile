@@ -4,6 +4,8 @@
 
 SEATRIAL := .venv/bin/seatrial
 PYTEST := .venv/bin/python -m pytest
+# These measure time, or watch what happens on the machine, and so want it for themselves.
+ALONE := tests/integration/network tests/faults
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -26,7 +28,8 @@ check: setup  ## The fast half of `test`: style, types, import contracts, unit t
 	@$(PYTEST) -q -n 2 tests/unit
 
 test: setup-test check  ## Every test, with real sandboxes, a container engine and PostgreSQL (under 20 min)
-	@$(PYTEST) -q tests --ignore=tests/unit
+	@$(PYTEST) -q -n 2 --dist loadfile tests --ignore=tests/unit $(ALONE:%=--ignore=%)
+	@$(PYTEST) -q $(ALONE)
 
 bench: setup-test  ## The numbers of the README, as ratios from one run
 	@.venv/bin/python -m benchmarks
