@@ -16,7 +16,7 @@ echo "Setting up .venv with $("$python" --version) ..."
 [ -x .venv/bin/python ] && .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null ||
     "$python" -m venv --clear .venv
 [ -x .venv/bin/uv ] || .venv/bin/python -m pip install --quiet --disable-pip-version-check "uv==$uv_version"
-.venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements.lock
+.venv/bin/uv pip install --quiet --compile-bytecode --python .venv/bin/python --require-hashes -r requirements.lock
 .venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation -e .
 echo "$wanted" > "$stamp"
 echo "Ready: .venv/bin/seatrial"

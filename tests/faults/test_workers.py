@@ -77,6 +77,7 @@ def crew(cli: CommandLine, tmp_path: Path) -> Crew:
     return Crew(cli, tmp_path)
 
 
+@pytest.mark.timeout(600)  # 24 processes start, and each imports Harbor
 def test_twenty_kills_lose_nothing(crew: Crew) -> None:
     """Five times four workers die in the middle of a trial; each time others are there to take over."""
     job = crew.submit(4, "Patient", "--max-tries", "6")

@@ -17,7 +17,9 @@ from seatrial.sandboxes.compose import ComposeRefused
 from seatrial.sandboxes.docker import DockerEnvironment, probe
 from seatrial.sandboxes.engine.client import EngineClient
 from seatrial.sandboxes.engine.leftovers import Leftovers
+from seatrial.sandboxes.engine.local_view import Residence
 from seatrial.sandboxes.options import SandboxOptions
+from seatrial.sandboxes.pods.private_mounts import PrivateMounts
 from tests.engine import Engine
 
 pytestmark = pytest.mark.engine
@@ -208,6 +210,112 @@ async def test_bridge_of_the_engine(bench: Bench, container_engine: Engine, monk
         assert (await one.exec(routes)).stdout != "0\n"
     finally:
         await asyncio.gather(one.stop(delete=True), other.stop(delete=True))
+
+
+@pytest.mark.parametrize("user_id", [0, 1000], ids=["entered", "through the engine"])
+async def test_files_are_the_same_either_way(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user_id: int
+) -> None:
+    """As root on the engine's machine a sandbox is entered; everybody else has the engine's archives and commands."""
+    monkeypatch.setattr(os, "geteuid", lambda: user_id)
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "test.sh").write_text("#!/bin/bash\nid -un > /logs/verifier/who; cat /app/given\n")
+    (tests / "test.sh").chmod(0o644)
+    (tmp_path / "given").write_text("something\n")
+    agent = {"type": "bind", "source": str(tmp_path), "target": "/logs/agent"}
+    sandbox = bench.sandbox(mounts=[agent])
+    await sandbox.start(force_build=False)
+    try:
+        await sandbox.upload_file(tmp_path / "given", "/app/given")
+        assert [await sandbox.is_dir(path) for path in ("/logs/agent", "/app/given", "/none")] == [True, False, False]
+        assert [await sandbox.is_file(path) for path in ("/logs/agent", "/app/given", "/none")] == [False, True, False]
+        assert (await sandbox.exec("stat -c '%a %U' /logs/agent /app/given")).stdout == "777 root\n644 root\n"
+        assert (await sandbox.exec("chmod +x /none")).return_code == 1
+        assert not await sandbox.is_file("/tests/test.sh")
+        await sandbox.upload_dir(tests, "/tests")
+        assert (await sandbox.exec("/tests/test.sh")).return_code == 126
+        assert (await sandbox.exec("chmod +x /tests/test.sh")).return_code == 0
+        assert (await sandbox.exec("/tests/test.sh")).stdout == "something\n"
+        assert (await sandbox.exec("/tests/test.sh", user="nobody")).return_code == 0
+        await sandbox.download_dir("/logs/verifier", tmp_path / "out")
+        assert (tmp_path / "out" / "who").read_text() == "root\n"
+        with pytest.raises(FileNotFoundError):
+            await sandbox.download_file("/logs/verifier/none", tmp_path / "none")
+        assert not sandbox.facts.memory_killed
+    finally:
+        await sandbox.stop(delete=True)
+
+
+@pytest.mark.parametrize("user_id", [0, 1000], ids=["entered", "through the engine"])
+async def test_memory_kill_is_seen_either_way(bench: Bench, monkeypatch: pytest.MonkeyPatch, user_id: int) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user_id)
+    sandbox = bench.sandbox()
+    await sandbox.start(force_build=False)
+    try:
+        await sandbox.exec("kill -9 $$")
+        assert not sandbox.facts.memory_killed
+        await sandbox.exec("perl -e '$x = \"a\" x (600 << 20)'")
+        assert sandbox.facts.memory_killed
+    finally:
+        await sandbox.stop(delete=True)
+
+
+async def test_other_users_rights_are_a_commands_matter(bench: Bench, tmp_path: Path) -> None:
+    """What root may do is done without a process; for others the sandbox's kernel decides."""
+    (tmp_path / "script").write_text("true\n")
+    (tmp_path / "script").chmod(0o600)
+    sandbox = bench.sandbox()
+    await sandbox.start(force_build=False)
+    try:
+        await sandbox.upload_file(tmp_path / "script", "/root/script")
+        assert not await sandbox.is_file("/root/script", user="nobody")
+        assert (await sandbox.exec("chmod +x /root/script", user="nobody")).return_code == 1
+        assert (await sandbox.exec("stat -c %a /root/script")).stdout == "600\n"
+        assert (await sandbox.exec("chmod +x /root/script")).return_code == 0
+        assert (await sandbox.exec("stat -c %a /root/script")).stdout == "711\n"
+    finally:
+        await sandbox.stop(delete=True)
+
+
+async def test_files_come_out_of_a_broken_sandbox(bench: Bench, tmp_path: Path) -> None:
+    sandbox = bench.sandbox()
+    await sandbox.start(force_build=False)
+    try:
+        await sandbox.exec("echo kept > /logs/log; rm -rf /bin /usr/bin 2>/dev/null; true")
+        await sandbox.download_dir("/logs", tmp_path / "out")
+        assert (tmp_path / "out" / "log").read_text() == "kept\n"
+    finally:
+        await sandbox.stop(delete=True)
+
+
+async def test_only_the_right_process_is_entered(bench: Bench, container_engine: Engine) -> None:
+    """Process numbers are used again: a process of anything but the named container is none to enter."""
+    sandbox = bench.sandbox()
+    await sandbox.start(force_build=False)
+    mounts = PrivateMounts()
+    try:
+        async with EngineClient(container_engine.host) as engine, Leftovers.at(container_engine.host) as leftovers:
+            own = [found.name for found in await leftovers.containers() if found.owner.install == bench.install]
+            found = await engine.get(f"/containers/{own[0]}/json")
+        name, pid = found["Id"], found["State"]["Pid"]
+        assert Residence.found(mounts, name, os.getpid()) is None
+        assert Residence.found(mounts, "0" * 64, pid) is None
+        residence = Residence.found(mounts, name, pid)
+        assert residence is not None and residence.alive
+        view = residence.view_of(1, name)
+        assert view is not None and await view.is_dir("/logs")
+        assert residence.view_of(1, "0" * 64) is None
+        view.close()
+        with pytest.raises(SandboxFault, match="gone"):
+            await view.is_dir("/logs")
+        await sandbox.stop(delete=True)
+        assert not residence.alive
+        with pytest.raises(SandboxFault, match="gone"):
+            await residence.view.is_dir("/logs")
+        residence.close()
+    finally:
+        await sandbox.stop(delete=True)
 
 
 async def test_probe(bench: Bench, tmp_path: Path) -> None:

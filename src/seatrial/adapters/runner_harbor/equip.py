@@ -49,7 +49,7 @@ class Equipment:
 class ModelAccess:
     """One per worker. Starts the scripted model server when the first trial asks for it."""
 
-    def __init__(self, patience_sec: float) -> None:
+    def __init__(self, patience_sec: float = 600.0) -> None:
         self._patience = Patience(limit_sec=patience_sec)
         self._scripted: ScriptedModels | None = None
         self._starting = asyncio.Lock()

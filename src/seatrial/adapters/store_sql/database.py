@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sqlalchemy.engine import Connection, make_url
+from sqlalchemy.exc import ArgumentError
 
-from seatrial.adapters.store_sql.postgres import PostgresDatabase
 from seatrial.adapters.store_sql.sqlite import SqliteDatabase
 from seatrial.errors import InvalidInput
 
@@ -34,11 +34,20 @@ class Database(Protocol):
 
 def database_at(url: str) -> Database:
     """The database of a SQLAlchemy URL; not opened yet."""
-    address = make_url(url)
+    try:
+        address = make_url(url)
+    except ArgumentError as error:
+        raise InvalidInput(
+            "The database's address cannot be read.",
+            field="database_url",
+            fix="Use postgresql://user:password@host/name, or leave it empty for SQLite.",
+        ) from error
     match address.get_backend_name():
         case "sqlite" if address.database and address.database != ":memory:":
             return SqliteDatabase(address.database)
         case "postgresql":
+            from seatrial.adapters.store_sql.postgres import PostgresDatabase  # its driver is slow to import
+
             return PostgresDatabase(address.set(drivername="postgresql+asyncpg"))
     raise InvalidInput(
         f"The store cannot be kept in {address.render_as_string(hide_password=True)}.",

@@ -110,13 +110,25 @@ class EngineClient:
     async def conversation(self, exec_id: str) -> AsyncIterator[Conversation]:
         """Starts a prepared command and holds the line to it."""
         body = json.dumps({"Detach": False, "Tty": False}).encode()
+        async with self._taken_over(f"/exec/{quote(exec_id)}/start", body) as line:
+            yield line
+
+    @asynccontextmanager
+    async def attachment(self, container: str) -> AsyncIterator[Conversation]:
+        """Listens to a container's first process, also to one that is only about to start."""
+        path = f"/containers/{quote(container)}/attach?stream=1&stdout=1&stderr=1"
+        async with self._taken_over(path, b"") as line:
+            yield line
+
+    @asynccontextmanager
+    async def _taken_over(self, path: str, body: bytes) -> AsyncIterator[Conversation]:
         try:
             reader, writer = await self._dial()
         except OSError as error:
             raise self._gone(error) from error
         try:
             writer.write(
-                f"POST /exec/{quote(exec_id)}/start HTTP/1.1\r\nHost: engine\r\nContent-Type: application/json\r\n"
+                f"POST {path} HTTP/1.1\r\nHost: engine\r\nContent-Type: application/json\r\n"
                 f"Connection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: {len(body)}\r\n\r\n".encode()
                 + body
             )
