@@ -43,6 +43,8 @@ class HarborInspection:
         if config is not None:
             services = self._services()
             self._check_files(config)
+        else:
+            self._check_usual_files()
         name = _name(config, self._root)
         if config is None or self._problems.fatal:
             return Inspection(name=name, task=None, problems=self._problems.all)
@@ -70,6 +72,17 @@ class HarborInspection:
                 self._problems.error(_COMPOSE, "has no services.", fix="Add a 'services' mapping.")
             return ()
         return tuple(str(name) for name in services if name != _MAIN_SERVICE)
+
+    def _check_usual_files(self) -> None:
+        """Where the configuration cannot be read: what a single-step task needs whatever it says, so that its author
+        hears of everything at once."""
+        if (self._root / "steps").is_dir():
+            return
+        usual = TaskConfig()
+        config = self._root / CONFIG
+        if config.is_file() and b"docker_image" not in config.read_bytes():
+            self._check_environment(usual)
+        self._check_step(usual, None)
 
     def _check_files(self, config: TaskConfig) -> None:
         self._check_environment(config)

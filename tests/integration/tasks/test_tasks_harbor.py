@@ -226,3 +226,17 @@ def test_reading_a_task_does_not_import_litellm() -> None:
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert "litellm" not in answer
     assert "harbor.trial" not in answer
+
+
+def test_missing_files_are_told_beside_a_broken_configuration(task: Path) -> None:
+    (task / "task.toml").write_text("[environment\n")
+    assert {problem.file for problem in problems(task)} == {"task.toml"}
+    (task / "instruction.md").unlink()
+    shutil.rmtree(task / "tests")
+    (task / "environment" / "Dockerfile").unlink()
+    assert {problem.file for problem in problems(task)} == {
+        "task.toml",
+        "instruction.md",
+        "tests/test.sh",
+        "environment",
+    }

@@ -13,7 +13,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,6 +24,7 @@ from seatrial.sandboxes.pods.accounts import Account, find_account
 from seatrial.sandboxes.pods.private_mounts import PrivateMounts
 from seatrial.sandboxes.pods.transfer import Transfer
 
+_CLOSED = -1
 _PEER = struct.Struct("3i")
 _CGROUPS = Path("/sys/fs/cgroup")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -185,8 +186,9 @@ class Residence:
 
     def close(self) -> None:
         self.view.close()
-        with suppress(OSError):
-            os.close(self._process)
+        process, self._process = self._process, _CLOSED
+        if process != _CLOSED:
+            os.close(process)
 
 
 def _read(name: str, directory: int) -> str:
