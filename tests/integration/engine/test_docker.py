@@ -314,6 +314,8 @@ async def test_only_the_right_process_is_entered(bench: Bench, container_engine:
         with pytest.raises(SandboxFault, match="gone"):
             await residence.view.is_dir("/logs")
         residence.close()
+        residence.close()
+        assert not residence.alive
     finally:
         await sandbox.stop(delete=True)
 
