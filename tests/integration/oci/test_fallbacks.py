@@ -122,7 +122,7 @@ async def test_with_cgroups_limits_are_real(machine: Machine, image: Image) -> N
 async def test_runc_serves_as_well(machine: Machine, image: Image) -> None:
     path = shutil.which("runc")
     assert path is not None
-    machine.__dict__["runtime"] = Runtime(path=path, version="runc")
+    machine.__dict__["runtime"] = Runtime(path=path, version="runc", is_crun=False)
     status = "grep -E '^(Seccomp|NoNewPrivs|CapEff):' /proc/self/status"
     probe = f"{status}; mount -t tmpfs none /mnt 2>/dev/null || echo refused"
     pod, said = await _run(machine, image, probe)
