@@ -3,13 +3,17 @@
 Local files are written beside their final place and renamed, so that a crash leaves no half of one; what it may leave
 is an unfinished ``name#1`` that no listing shows. They are not flushed to disk one by one: after a power cut a trial's
 newest files may be missing, and reading them says so.
+
+obstore's blocking calls are used, in threads. Its asynchronous ones are answered by threads of its own, which abort the
+interpreter when it ends while they still report: a command would print its result and then fail.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -63,7 +67,9 @@ class ObjectBlobs:
             await self.put_bytes(key, data)
             return len(data)
         with _boundary(key):
-            await obstore.put_async(self._store, _path(key), source, chunk_size=_PART, max_concurrency=_PARTS_AT_ONCE)
+            await asyncio.to_thread(
+                obstore.put, self._store, _path(key), source, chunk_size=_PART, max_concurrency=_PARTS_AT_ONCE
+            )
         return (await self.info(key)).size
 
     async def take_file(self, key: str, source: Path) -> int:
@@ -76,7 +82,7 @@ class ObjectBlobs:
 
     async def put_bytes(self, key: str, data: bytes) -> None:
         with _boundary(key):
-            await obstore.put_async(self._store, _path(key), data)
+            await asyncio.to_thread(obstore.put, self._store, _path(key), data)
 
     async def read(self, key: str, start: int = 0, length: int | None = None) -> bytes:
         size = (await self.info(key)).size
@@ -84,22 +90,22 @@ class ObjectBlobs:
         if start >= end:
             return b""
         with _boundary(key):
-            return bytes(await obstore.get_range_async(self._store, _path(key), start=start, end=end))
+            return bytes(await asyncio.to_thread(obstore.get_range, self._store, _path(key), start=start, end=end))
 
     async def stream(self, key: str) -> AsyncIterator[bytes]:
         with _boundary(key):
-            found = await obstore.get_async(self._store, _path(key))
-            async for piece in found.stream(min_chunk_size=_CHUNK):
+            found = await asyncio.to_thread(obstore.get, self._store, _path(key))
+            async for piece in _in_threads(found.stream(min_chunk_size=_CHUNK)):
                 yield bytes(piece)
 
     async def info(self, key: str) -> BlobInfo:
         with _boundary(key):
-            found = await obstore.head_async(self._store, _path(key))
+            found = await asyncio.to_thread(obstore.head, self._store, _path(key))
         return BlobInfo(key=key, size=found["size"])
 
     async def list(self, prefix: str) -> AsyncIterator[BlobInfo]:
         with _boundary(prefix):
-            async for batch in obstore.list(self._store, _path(prefix) if prefix else None):
+            async for batch in _in_threads(obstore.list(self._store, _path(prefix) if prefix else None)):
                 for found in batch:
                     yield BlobInfo(key=_key(found["path"]), size=found["size"])
 
@@ -113,8 +119,15 @@ class ObjectBlobs:
         except NotFound:
             pass
         with _boundary(prefix):
-            await obstore.delete_async(self._store, doomed)
+            await asyncio.to_thread(obstore.delete, self._store, doomed)
         return len(doomed)
+
+
+async def _in_threads[T](pieces: Iterable[T]) -> AsyncIterator[T]:
+    """What a blocking iterator gives, without blocking the loop."""
+    source = iter(pieces)
+    while (piece := await asyncio.to_thread(next, source, None)) is not None:
+        yield piece
 
 
 def _moved(source: Path, target: Path) -> bool:
