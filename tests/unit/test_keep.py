@@ -9,7 +9,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.engine.keep import redact_tree, regular_files
+from seatrial.adapters.blobs_objects import ObjectBlobs
+from seatrial.engine.keep import keep_files, redact_tree, regular_files
 
 SECRET = b"sk-canary-0123456789"
 
@@ -48,3 +49,17 @@ def test_a_secret_across_pieces_is_found(before: int, after: int, chunk: int) ->
         file.write_bytes(b"a" * before + SECRET + b"b" * after)
         redact_tree(Path(folder), [SECRET], chunk)
         assert file.read_bytes() == b"a" * before + b"[REDACTED]" + b"b" * after
+
+
+async def test_what_is_not_kept_does_not_come_along(tmp_path: Path) -> None:
+    root = tmp_path / "attempt"
+    (root / "agent").mkdir(parents=True)
+    (root / "agent" / "log.txt").write_text("kept")
+    (root / "agent" / "passwd").symlink_to("/etc/passwd")
+    (root / "etc").symlink_to("/etc")
+    os.mkfifo(root / "pipe")
+    blobs = ObjectBlobs.in_directory(tmp_path / "blobs")
+    assert [file.path for file in await keep_files(blobs, "trials/1/1", root, ())] == ["agent/log.txt"]
+    left = [path.relative_to(tmp_path / "blobs").as_posix() for path in (tmp_path / "blobs").rglob("*")]
+    assert sorted(left) == ["trials", "trials/1", "trials/1/1", "trials/1/1/agent", "trials/1/1/agent/log.txt"]
+    assert Path("/etc/passwd").exists()

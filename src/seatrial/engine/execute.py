@@ -152,13 +152,17 @@ class Executor:
     @contextlib.asynccontextmanager
     async def _directory(self, trial: Trial) -> AsyncIterator[Path]:
         directory = self._work_dir / f"{trial.id}-{trial.attempt}"
-        if directory.exists():
-            await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+        await _remove(directory)
         directory.mkdir(parents=True)
         try:
             yield directory
         finally:
-            await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+            await _remove(directory)
+
+
+async def _remove(directory: Path) -> None:
+    if directory.exists():
+        await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
 
 
 def files_prefix(trial: Trial) -> str:

@@ -16,7 +16,6 @@ from seatrial.domain.result import StoredFile
 from seatrial.ports.blobs import Blobs
 
 _CHUNK = 1 << 20
-_AT_ONCE = 8
 _REDACTED = b"[REDACTED]"
 _SHORTEST_SECRET = 6
 """Shorter values would blot out ordinary text; no provider's key is that short."""
@@ -40,15 +39,23 @@ async def keep_files(blobs: Blobs, prefix: str, root: Path, secrets: tuple[str, 
     needles = [secret.encode() for secret in secrets if len(secret) >= _SHORTEST_SECRET]
     if needles:
         await asyncio.to_thread(redact_tree, root, needles)
-    files = await asyncio.to_thread(lambda: list(regular_files(root)))
-    at_once = asyncio.Semaphore(_AT_ONCE)
+    names = await asyncio.to_thread(_clear_away, root)
+    sizes = await blobs.take_folder(prefix, root, names)
+    found = zip(names, sizes, strict=True)
+    return tuple(StoredFile(path=name, size=size, media_type=media_type(name)) for name, size in found)
 
-    async def keep(name: str) -> StoredFile:
-        async with at_once:
-            size = await blobs.take_file(f"{prefix}/{name}", root / name)
-        return StoredFile(path=name, size=size, media_type=media_type(name))
 
-    return tuple(await asyncio.gather(*map(keep, files)))
+def _clear_away(root: Path) -> list[str]:
+    """Removes what is not kept, and names what is."""
+    names = list(regular_files(root))
+    kept = set(names)
+    for directory, subdirectories, files in os.walk(root, followlinks=False):
+        below = directory.removeprefix(str(root)).lstrip("/")
+        links = [name for name in subdirectories if Path(directory, name).is_symlink()]
+        for name in (*files, *links):
+            if (f"{below}/{name}" if below else name) not in kept:
+                Path(directory, name).unlink()
+    return names
 
 
 def regular_files(root: Path) -> Iterator[str]:

@@ -8,7 +8,7 @@ Every implementation passes ``tests/contracts/blobs``. Unknown keys raise ``NotF
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -45,6 +45,10 @@ class Blobs(Protocol):
 
     async def take_file(self, key: str, source: Path) -> int:
         """``put_file`` of a file that its owner needs no longer: it may be moved instead of copied."""
+        ...
+
+    async def take_folder(self, prefix: str, root: Path, names: Sequence[str]) -> list[int]:
+        """``take_file`` of all that is in a folder, under ``prefix/``. ``names`` are its files; returns their sizes."""
         ...
 
     async def put_bytes(self, key: str, data: bytes) -> None: ...

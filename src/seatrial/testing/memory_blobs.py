@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from seatrial.errors import InvalidInput, NotFound
@@ -22,6 +22,9 @@ class MemoryBlobs:
 
     async def take_file(self, key: str, source: Path) -> int:
         return await self.put_file(key, source)
+
+    async def take_folder(self, prefix: str, root: Path, names: Sequence[str]) -> list[int]:
+        return [await self.take_file(f"{prefix}/{name}", root / name) for name in names]
 
     async def put_bytes(self, key: str, data: bytes) -> None:
         self._blobs[checked_key(key)] = bytes(data)

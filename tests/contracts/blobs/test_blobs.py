@@ -202,3 +202,24 @@ async def test_a_taken_file_may_have_any_name(blobs: Blobs, tmp_path: Path) -> N
         await blobs.take_file(key, source)
         assert await blobs.read(key) == key.encode()
     assert {blob.key async for blob in blobs.list("x")} == {"x/plain.txt", "x/with space", "x/50% #1", "x/größe"}
+
+
+async def test_a_taken_folder_is_there_whole(blobs: Blobs, tmp_path: Path) -> None:
+    for attempt, names in (("1", ("a.txt", "deep/er/b.txt")), ("2", ("größe", "deep/c d"))):
+        root = tmp_path / attempt
+        for name in names:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(name)
+        assert await blobs.take_folder(f"x/{attempt}", root, names) == [len(name.encode()) for name in names]
+        for name in names:
+            assert await blobs.read(f"x/{attempt}/{name}") == name.encode()
+    assert len([blob async for blob in blobs.list("x")]) == 4
+
+
+async def test_a_folder_taken_where_files_are_joins_them(blobs: Blobs, tmp_path: Path) -> None:
+    await blobs.put_bytes("x/1/earlier", b"kept")
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "later").write_bytes(b"new")
+    assert await blobs.take_folder("x/1", tmp_path / "root", ["later"]) == [3]
+    assert await blobs.read("x/1/earlier") == b"kept"
+    assert await blobs.read("x/1/later") == b"new"

@@ -43,6 +43,7 @@ class HarborRunner:
         self._install = install
         self._sandboxes = sandboxes
         self._models = models
+        self._harbor = version("harbor")
 
     async def run(self, order: Order, progress: Progress) -> Result:
         watch = Watch(progress)
@@ -64,7 +65,7 @@ class HarborRunner:
             return result.model_copy(update={"lock": self._lock(order, sandbox, trial)})
         result = result_of(trial.result, order.work_dir, health.spoils_timeout(_agent_seconds(trial)))
         facts = _facts(trial)
-        await asyncio.to_thread(_mend_recordings, order.work_dir)
+        _mend_recordings(order.work_dir)
         return result.model_copy(
             update={
                 "marks": _with_facts(result.marks, facts),
@@ -86,7 +87,7 @@ class HarborRunner:
         facts = _facts(trial)
         return Lock(
             seatrial=__version__,
-            harbor=version("harbor"),
+            harbor=self._harbor,
             task_digest=order.task.digest,
             sandbox=sandbox,
             image=facts.image,
@@ -133,9 +134,10 @@ def _facts(trial: Trial | None) -> SandboxFacts:
 
 def _mend_recordings(directory: Path) -> None:
     """A kill tears the last line of a terminal recording."""
-    for recording in directory.rglob("*.cast"):
-        if recording.is_file() and not recording.is_symlink():
-            mend(recording)
+    for pattern in ("agent/*.cast", "steps/*/agent/*.cast"):
+        for recording in directory.glob(pattern):
+            if recording.is_file() and not recording.is_symlink():
+                mend(recording)
 
 
 def _agent_version(trial: Trial | None) -> str:
