@@ -6,7 +6,7 @@ import pytest
 
 from seatrial.errors import SetupProblem
 from seatrial.sandboxes.images.bases import VERDICT_SEC, SilentRegistries
-from seatrial.sandboxes.images.mirror import PUBLIC_MIRROR, debian_base, security_mirror, system_mirror
+from seatrial.sandboxes.images.mirror import debian_base, security_mirror, system_mirror
 from seatrial.sandboxes.images.trust import Trust
 
 
@@ -47,7 +47,8 @@ def test_everything_else_is_not_debian(reference: str) -> None:
 
 
 def test_the_mirror_is_the_machine_s(tmp_path: Path) -> None:
-    assert system_mirror(tmp_path) == PUBLIC_MIRROR
+    with pytest.raises(SetupProblem, match="SEATRIAL_DEBIAN_MIRROR"):
+        system_mirror(tmp_path)
     (tmp_path / "sources.list").write_text("# deb http://no.example/debian bookworm main\n")
     (tmp_path / "sources.list.d").mkdir()
     (tmp_path / "sources.list.d" / "tool.list").write_text("deb https://tools.example/apt cloud main\n")

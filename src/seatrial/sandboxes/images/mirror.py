@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from seatrial.errors import SetupProblem
 from seatrial.sandboxes.images.references import parse
 
-PUBLIC_MIRROR = "http://mirror.example/debian"
 _SUITES = {
     "9": "stretch",
     "10": "buster",
@@ -48,7 +48,7 @@ def debian_base(reference: str) -> DebianBase | None:
 
 
 def system_mirror(apt_dir: Path = Path("/etc/apt")) -> str:
-    """The first mirror of Debian's main archive in this machine's sources, or else the public one."""
+    """The first mirror of Debian's main archive in this machine's sources; ``SetupProblem`` without any."""
     files = [apt_dir / "sources.list", *sorted((apt_dir / "sources.list.d").glob("*"))]
     for path in files:
         if path.suffix in (".list", ".sources") and path.is_file():
@@ -57,7 +57,10 @@ def system_mirror(apt_dir: Path = Path("/etc/apt")) -> str:
             for uri, suite in entries:
                 if suite in _NAMED and uri.startswith(("http://", "https://")):
                     return uri.rstrip("/")
-    return PUBLIC_MIRROR
+    raise SetupProblem(
+        "This machine's apt names no Debian mirror to make a base image from.",
+        fix="Set SEATRIAL_DEBIAN_MIRROR to one.",
+    )
 
 
 def security_mirror(mirror: str) -> str:
