@@ -16,10 +16,10 @@ setup:  ## Make .venv with the `seatrial` command in it (1 min the first time)
 setup-test:
 	@sh scripts/setup.sh test
 
-run: setup  ## Set up, run the samples in the sandbox, show a first result (under 3 min the first time, seconds after)
+run: setup  ## Set up, run the samples in the sandbox, show a first result (about 3 min the first time, seconds after)
 	@sh scripts/first-run.sh
 
-check: setup  ## The fast half of `test`: style, types, import contracts, unit tests (seconds)
+check: setup  ## The fast half of `test`: style, types, import contracts, unit tests (about a minute)
 	@.venv/bin/ruff format --check --quiet . || (echo "Run 'make format'."; exit 1)
 	@.venv/bin/ruff check --quiet .
 	@.venv/bin/mypy
