@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import AliasChoices, Field
 from pydantic_settings import (
@@ -50,6 +50,12 @@ class Settings(BaseSettings):
     """``postgresql://user:password@host/name``, or empty for SQLite in ``home``."""
     blobs_url: str = ""
     """``s3://bucket/prefix`` or another object store; empty for files in ``home``."""
+    storage_backend: Literal["local", "s3"] = Field(
+        default="local", validation_alias=_names("storage_backend", "STORAGE_BACKEND")
+    )
+    """``s3`` keeps files in ``s3_bucket_name`` where ``blobs_url`` says nothing."""
+    s3_bucket_name: str = Field(default="", validation_alias=_names("s3_bucket_name", "S3_BUCKET_NAME"))
+    """Bucket for ``storage_backend=s3``."""
     log_level: str = Field(default="INFO", validation_alias=_names("log_level", "LOG_LEVEL"))
     """How much is logged: DEBUG, INFO, WARNING or ERROR."""
 
@@ -106,6 +112,34 @@ class Settings(BaseSettings):
     """How long a model's service may keep failing (rate limits, outages) before a trial ends as an LLM error."""
     tb2_dir: Path | None = Field(default=None, validation_alias=_names("tb2_dir", "TB2_DIR"))
     """A folder of tasks served by name."""
+    host: str = "127.0.0.1"
+    """Address that ``seatrial up`` listens on. Beyond loopback it needs tokens, or ``auth=none``."""
+    port: int = Field(default=8000, ge=0, le=65535)
+    """Port that ``seatrial up`` listens on."""
+    auth: Literal["auto", "token", "none"] = "auto"
+    """``token`` asks everyone for one; ``none`` asks nobody, wherever it listens; ``auto`` asks beyond loopback."""
+    secret_key: str = Field(default="", repr=False)
+    """Seals stored provider keys; made in ``home`` on the first start where it is empty."""
+    allowed_hosts: str = ""
+    """Names besides the address itself that clients may use in the Host header: ``seatrial.example.org, runner``."""
+    cors_origins: str = Field(default="", validation_alias=_names("cors_origins", "CORS_ORIGINS"))
+    """Web origins besides our own whose pages may call the API: ``https://a.example, https://b.example``."""
+    model_url_allowlist: str = ""
+    """Model addresses that callers of an open server may name: ``https://models.example, 10.1.2.3:8000``."""
+    upload_limit_mb: int = Field(default=256, gt=0)
+    """Largest upload that is taken in."""
+    slow_client_sec: float = Field(default=30.0, gt=0)
+    """How long a client may send nothing in the middle of a request before it is cut."""
+    waiting_limit: int = Field(default=32, gt=0, validation_alias=_names("waiting_limit", "THREAD_POOL_MAX_WORKERS"))
+    """AgentCompass requests that run at once; further ones wait their turn."""
+    keep_alive_sec: int = Field(default=65, gt=0, validation_alias=_names("keep_alive_sec", "TIMEOUT_KEEP_ALIVE"))
+    """How long an idle connection is kept open."""
+    log_format: Literal["text", "json"] = "text"
+    """How the service and its workers write their logs."""
+    server: str = ""
+    """Address of a Seatrial service that the command line talks to, instead of working here."""
+    server_token: str = Field(default="", repr=False)
+    """Token for ``server``."""
     registry: str = ""
     """Harbor registry file (a path or URL) that ``-d name@version`` is looked up in after the local datasets."""
     archive_limit_mb: int = Field(default=512, gt=0)
@@ -133,6 +167,13 @@ class Settings(BaseSettings):
             return f"sqlite:///{self.home / 'seatrial.db'}"
         scheme, _, rest = self.database_url.partition("://")
         return f"postgresql+asyncpg://{rest}" if scheme in ("postgres", "postgresql") else self.database_url
+
+    @property
+    def files_url(self) -> str:
+        """Where files are kept; empty for the folder in ``home``."""
+        if self.blobs_url or self.storage_backend == "local":
+            return self.blobs_url
+        return f"s3://{self.s3_bucket_name}"
 
     @property
     def tasks_dir(self) -> Path:

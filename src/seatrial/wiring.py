@@ -19,16 +19,17 @@ from seatrial.adapters.archives import ArchiveFiles
 from seatrial.adapters.blobs_objects import ObjectBlobs
 from seatrial.adapters.queue_local import LocalQueue
 from seatrial.adapters.registry_harbor import FoundDataset, open_dataset
+from seatrial.adapters.seal_fernet import FernetSeal
 from seatrial.adapters.store_sql.backup import backup, restore
 from seatrial.adapters.store_sql.migrate import upgrade
 from seatrial.adapters.store_sql.store import SqlStore
 from seatrial.adapters.tasks_harbor import HarborTasks
 from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
 from seatrial.domain.catalogue import agent_names, keys_for, needs_model
-from seatrial.domain.job import Job
 from seatrial.domain.trial import TrialState
 from seatrial.engine.clock import Clock, system_clock
 from seatrial.engine.execute import Executor
+from seatrial.engine.keys import KeyRing
 from seatrial.engine.library import TaskLibrary
 from seatrial.engine.phases import PhaseLog
 from seatrial.engine.recover import Recovery
@@ -54,6 +55,7 @@ class Installation:
     queue: Queue
     library: TaskLibrary
     submission: Submission
+    keys: KeyRing
     clock: Clock
     id: str
 
@@ -69,11 +71,13 @@ async def open_installation(settings: Settings, clock: Clock = system_clock) -> 
     await upgrade(settings.store_url)
     async with SqlStore.at(settings.store_url) as store:
         blobs = (
-            ObjectBlobs.at(settings.blobs_url) if settings.blobs_url else ObjectBlobs.in_directory(settings.blobs_dir)
+            ObjectBlobs.at(settings.files_url) if settings.files_url else ObjectBlobs.in_directory(settings.blobs_dir)
         )
         queue = LocalQueue(settings.home)
         files = ArchiveFiles(limit_bytes=settings.archive_limit_mb << 20)
         library = TaskLibrary(store, blobs, (HarborTasks(), TerminalBench1Tasks()), files, settings.tasks_dir, clock)
+        seal = FernetSeal(settings.home, settings.secret_key)
+        keys = KeyRing(store, store, seal, lambda: provider_keys(settings), keys_for)
         submission = Submission(
             store,
             queue,
@@ -81,11 +85,11 @@ async def open_installation(settings: Settings, clock: Clock = system_clock) -> 
             agent_names=agent_names,
             needs_model=needs_model,
             keys_for=keys_for,
-            key_is_set=lambda name: name in provider_keys(settings),
+            keys=keys,
             can_run_services=lambda sandbox: _engine_answers(settings),
             has_sandbox=_has_sandbox,
         )
-        yield Installation(settings, store, blobs, queue, library, submission, clock, await store.install_id())
+        yield Installation(settings, store, blobs, queue, library, submission, keys, clock, await store.install_id())
 
 
 def make_worker(
@@ -120,7 +124,7 @@ def assemble_worker(
         clock,
         work_dir=settings.work_dir / name.folder,
         limit_sec=settings.trial_limit_sec,
-        secrets=lambda job: _secrets(job, settings),
+        secrets=installation.keys.for_job,
     )
     about = Heartbeat(
         worker=str(name),
@@ -194,13 +198,6 @@ def provider_keys(settings: Settings) -> Mapping[str, str]:
     if settings.openrouter_api_key:
         keys["OPENROUTER_API_KEY"] = settings.openrouter_api_key
     return keys
-
-
-def _secrets(job: Job, settings: Settings) -> Mapping[str, str]:
-    """Only what the job's models need."""
-    keys = provider_keys(settings)
-    wanted = {name for agent in job.spec.agents if agent.model for name in keys_for(agent.model)}
-    return {name: keys[name] for name in wanted if name in keys}
 
 
 def _harbor_runner(installation: Installation) -> Runner:

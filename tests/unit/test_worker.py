@@ -31,6 +31,10 @@ PASSED = Result(outcome=Outcome.PASSED, rewards={"reward": 1.0})
 Behaviour = Callable[[Order], Awaitable[Result]]
 
 
+async def _canary(job: Job) -> dict[str, str]:
+    return {"OPENAI_API_KEY": "sk-canary-123456"}
+
+
 class Library:
     """Stands in for the task library: these trials have no files."""
 
@@ -71,7 +75,7 @@ class Bench:
             system_clock,
             work_dir=self.folder / name,
             limit_sec=self.job.spec.trial_limit_sec or 60,
-            secrets=lambda job: {"OPENAI_API_KEY": "sk-canary-123456"},
+            secrets=_canary,
         )
         about = Heartbeat(worker=name, host="here", pid=1, capacity=capacity, started_at=system_clock())
         recovery = Recovery(self.store, self.queue, system_clock, worker_is_dead=lambda worker: worker == "dead")

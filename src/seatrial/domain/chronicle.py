@@ -39,7 +39,12 @@ def attempt_closed(trial: Trial, result: Result | None) -> NewEvent:
     data: dict[str, Any] = {"outcome": trial.outcome, "cause": trial.cause}
     if result is not None and trial.outcome is not Outcome.CANCELLED:
         data |= {"reward": result.reward, "marks": list(result.marks), "seconds": result.seconds}
+        data |= {"usage": result.usage.model_dump(exclude_none=True), "phases": _phases(result)}
     return _about(trial, EventKind.TRIAL_ENDED, data)
+
+
+def trial_released(trial: Trial) -> NewEvent:
+    return _about(trial, EventKind.TRIAL_RELEASED, {})
 
 
 def trial_retried(trial: Trial) -> NewEvent:
@@ -51,6 +56,14 @@ def _waits(trial: Trial, result: Result | None) -> NewEvent:
         return _about(trial, EventKind.TRIAL_RETRY, {"why": "given back"})
     data = {"why": "fault", "cause": result.cause, "message": result.message, "not_before": _iso(trial.not_before)}
     return _about(trial, EventKind.TRIAL_RETRY, data)
+
+
+def _phases(result: Result) -> dict[str, float]:
+    """Seconds by phase; the steps of a multi-step task are added up."""
+    seconds: dict[str, float] = {}
+    for timing in result.timings:
+        seconds[timing.phase] = round(seconds.get(timing.phase, 0.0) + timing.seconds, 3)
+    return seconds
 
 
 def _iso(moment: datetime | None) -> str | None:

@@ -13,6 +13,7 @@ class EventKind(StrEnum):
     JOB_CREATED = "job.created"
     JOB_CANCELLED = "job.cancelled"
     JOB_ENDED = "job.ended"
+    TRIAL_RELEASED = "trial.released"
     TRIAL_CLAIMED = "trial.claimed"
     TRIAL_PHASE = "trial.phase"
     TRIAL_STEP = "trial.step"

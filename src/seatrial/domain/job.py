@@ -34,7 +34,7 @@ class RetryPolicy(Frozen):
     """Which faults are worth another attempt. An agent's failure is a result and never is."""
 
     max_attempts: int = Field(default=2, ge=1)
-    """Attempts of one trial altogether, lost workers included."""
+    """Attempts of one trial altogether, lost workers included; but not those that were lost together with others."""
     causes: tuple[Cause, ...] = (Cause.LLM, Cause.SANDBOX, Cause.IMAGE, Cause.WORKER_LOST)
     backoff_sec: float = Field(default=5.0, ge=0)
 
@@ -63,6 +63,13 @@ class JobSpec(Frozen):
     retry: RetryPolicy = RetryPolicy()
     instruction: str | None = None
     """Replaces the task's own instruction."""
+    own_keys: bool = True
+    """Whether the installation's own provider keys may be used; never where a caller of the service chose the address
+    that they would be sent to."""
+    origin: str = "seatrial"
+    """Which door it came through: ``seatrial``, ``tbench-runner`` or ``agentcompass``."""
+    labels: dict[str, str] = {}
+    """Whatever else the one who asked wants to find again."""
 
 
 class Job(Frozen):
@@ -90,6 +97,7 @@ class JobStatus(StrEnum):
 class JobCounts(Frozen):
     """How a job's trials stand, counted from the trials themselves."""
 
+    held: int = 0
     queued: int = 0
     running: int = 0
     passed: int = 0
@@ -99,7 +107,7 @@ class JobCounts(Frozen):
 
     @property
     def total(self) -> int:
-        return self.queued + self.running + self.ended
+        return self.held + self.queued + self.running + self.ended
 
     @property
     def ended(self) -> int:
@@ -107,6 +115,8 @@ class JobCounts(Frozen):
 
     @property
     def status(self) -> JobStatus:
+        if self.held and self.queued + self.running == 0:
+            return JobStatus.PENDING
         if self.queued + self.running == 0:
             return JobStatus.CANCELLED if self.cancelled and self.cancelled == self.total else JobStatus.COMPLETED
         return JobStatus.PENDING if self.running + self.ended == 0 else JobStatus.RUNNING

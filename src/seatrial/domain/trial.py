@@ -1,7 +1,7 @@
 """One attempt at one task, its life, and the single function that may change its state.
 
-A trial is *queued*, *running* or *ended*. ``attempt`` counts the claims: each time a worker takes the trial it gets
-the next number, and every later write carries it, so that a worker that was presumed dead cannot overwrite its
+A trial is *held*, *queued*, *running* or *ended*. ``attempt`` counts the claims: each time a worker takes the trial it
+gets the next number, and every later write carries it, so that a worker that was presumed dead cannot overwrite its
 successor.
 """
 
@@ -16,7 +16,13 @@ from seatrial.domain.task import TaskRef
 from seatrial.errors import Conflict, StaleAttempt
 
 
+LOSSES_IN_COMPANY = 2
+"""After so many workers that were lost with it and others, a trial runs alone; ``domain/isolation.py`` says why."""
+
+
 class TrialState(StrEnum):
+    HELD = "held"
+    """Planned, and not to be run before somebody releases it."""
     QUEUED = "queued"
     RUNNING = "running"
     ENDED = "ended"
@@ -100,7 +106,10 @@ class Trial(Frozen):
     attempt: int = 0
     """Claims so far; also the number that every write of the current claim carries."""
     attempts_base: int = 0
-    """Attempts that do not count: those before the last ``retry``, and those given back by a leaving worker."""
+    """Attempts that do not count: those before the last ``retry``, those given back by a leaving worker, and those that
+    were lost in company."""
+    shared_losses: int = 0
+    """Workers that were lost while they held this trial and others."""
     worker: str | None = None
     lease_until: datetime | None = None
     not_before: datetime | None = None
@@ -113,6 +122,11 @@ class Trial(Frozen):
     @property
     def attempts_made(self) -> int:
         return self.attempt - self.attempts_base
+
+    @property
+    def suspected(self) -> bool:
+        """Whether it may be the one that takes its workers down; such a trial runs alone."""
+        return self.shared_losses >= LOSSES_IN_COMPANY
 
 
 class Claimed(Frozen):
@@ -143,6 +157,17 @@ class TryAgain(Frozen):
     delay: timedelta = timedelta(0)
 
 
+class WorkerLost(Frozen):
+    """The worker went silent. In company that counts against nobody; alone it counts, and may be the last attempt."""
+
+    kind: Literal["worker_lost"] = "worker_lost"
+    attempt: int
+    shared: bool
+    """Whether the worker held other trials at any moment of this attempt."""
+    last: bool
+    """Whether an attempt that counts was the last one."""
+
+
 class GivenBack(Frozen):
     """The worker is leaving; the trial waits for another one and the attempt does not count."""
 
@@ -154,13 +179,21 @@ class CancelAsked(Frozen):
     kind: Literal["cancel_asked"] = "cancel_asked"
 
 
+class Released(Frozen):
+    """Somebody asked to run a trial that was held until now."""
+
+    kind: Literal["released"] = "released"
+
+
 class Retried(Frozen):
     """Somebody asked to run an ended trial anew; its earlier attempts are kept."""
 
     kind: Literal["retried"] = "retried"
+    hold: bool = False
+    """Not yet: it waits until it is released."""
 
 
-TrialEvent = Claimed | LeaseRenewed | Ended | TryAgain | GivenBack | CancelAsked | Retried
+TrialEvent = Claimed | LeaseRenewed | Ended | TryAgain | WorkerLost | GivenBack | CancelAsked | Released | Retried
 
 
 def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
@@ -191,30 +224,47 @@ def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
             if trial.cancel_requested:
                 return _end(trial, Outcome.CANCELLED, None, now)
             return _requeue(trial, now + event.delay if event.delay else None)
+        case WorkerLost():
+            _require_current(trial, event.attempt, event)
+            return _lose(trial, event, now)
         case GivenBack():
             _require_current(trial, event.attempt, event)
             if trial.cancel_requested:
                 return _end(trial, Outcome.CANCELLED, None, now)
             return _requeue(trial, None).model_copy(update={"attempts_base": trial.attempts_base + 1})
         case CancelAsked():
-            if trial.state is TrialState.QUEUED:
+            if trial.state in (TrialState.HELD, TrialState.QUEUED):
                 return _end(trial, Outcome.CANCELLED, None, now)
             if trial.state is TrialState.RUNNING:
                 return trial.model_copy(update={"cancel_requested": True})
             return trial
+        case Released():
+            _require(trial, TrialState.HELD, event)
+            return trial.model_copy(update={"state": TrialState.QUEUED})
         case Retried():
             _require(trial, TrialState.ENDED, event)
             fresh = _requeue(trial, None)
             return fresh.model_copy(
                 update={
+                    "state": TrialState.HELD if event.hold else TrialState.QUEUED,
                     "outcome": None,
                     "cause": None,
                     "ended_at": None,
                     "started_at": None,
                     "cancel_requested": False,
                     "attempts_base": trial.attempt,
+                    "shared_losses": 0,
                 }
             )
+
+
+def _lose(trial: Trial, event: WorkerLost, now: datetime) -> Trial:
+    if trial.cancel_requested:
+        return _end(trial, Outcome.CANCELLED, None, now)
+    if event.shared and not trial.suspected:  # a suspect was alone, whatever clocks of other machines say
+        uncounted = {"attempts_base": trial.attempts_base + 1, "shared_losses": trial.shared_losses + 1}
+        return _requeue(trial, now).model_copy(update=uncounted)
+    return _end(trial, Outcome.ERROR, Cause.WORKER_LOST, now) if event.last else _requeue(trial, now)
 
 
 def _end(trial: Trial, outcome: Outcome, cause: Cause | None, now: datetime) -> Trial:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -52,7 +52,7 @@ class Executor:
         clock: Clock,
         work_dir: Path,
         limit_sec: float,
-        secrets: Callable[[Job], Mapping[str, str]],
+        secrets: Callable[[Job], Awaitable[Mapping[str, str]]],
     ) -> None:
         self._store = store
         self._blobs = blobs
@@ -66,16 +66,23 @@ class Executor:
         self._jobs: dict[int, Job] = {}
         self._tasks: dict[str, Task] = {}
 
-    async def execute(self, trial: Trial, why_stopped: Callable[[], Stop | None]) -> None:
-        """Never raises for what happens inside a trial. ``why_stopped`` explains a cancellation of this task."""
+    async def execute(
+        self, trial: Trial, why_stopped: Callable[[], Stop | None], sandbox_gone: Callable[[], None] = lambda: None
+    ) -> None:
+        """Never raises for what happens inside a trial. ``why_stopped`` explains a cancellation of this task.
+
+        ``sandbox_gone`` is called once nothing runs any more: what is left is to keep the files and record the result,
+        and another trial may have the place."""
         job = await self._job(trial.job_id)
-        secrets = self._secrets(job)
+        secrets = await self._secrets(job)
         async with self._directory(trial) as directory:
             try:
                 result = await self._attempt(trial, job, directory, secrets)
             except asyncio.CancelledError:
+                sandbox_gone()
                 await self._stopped(trial, directory, secrets, why_stopped() or Stop.LEAVING)
                 raise
+            sandbox_gone()
             result = await self._keep(trial, result, directory, secrets)
             await self._record(trial, job, result)
 

@@ -18,10 +18,12 @@ from typing import Protocol
 
 from seatrial.domain.event import Event, NewEvent
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.job import Job, JobCounts, JobSpec
+from seatrial.domain.job import Job, JobCounts, JobSpec, JobStatus
+from seatrial.domain.output import NewOutput, Output
 from seatrial.domain.result import Attempt, Result
 from seatrial.domain.task import Dataset, Task
-from seatrial.domain.trial import Mark, NewTrial, Outcome, Phase, Trial, TrialState
+from seatrial.domain.token import NewToken, Token
+from seatrial.domain.trial import Cause, Mark, NewTrial, Outcome, Phase, Trial, TrialState
 
 
 class Page(Frozen):
@@ -29,14 +31,38 @@ class Page(Frozen):
 
     limit: int = 50
     before: int | None = None
+    skip: int = 0
+    """Rows left out first, for callers that count pages."""
+
+
+class JobFilter(Frozen):
+    status: JobStatus | None = None
+    origin: str | None = None
+    name: str | None = None
+    """A part of its name, in any case."""
+    dataset: str | None = None
+    task: str | None = None
+    agent: str | None = None
+    model: str | None = None
 
 
 class TrialFilter(Frozen):
     job_id: int | None = None
     states: tuple[TrialState, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
+    causes: tuple[Cause, ...] = ()
     task: str | None = None
     """A task's name."""
+    agent: str | None = None
+    model: str | None = None
+
+
+class Once(Frozen):
+    """Makes a creation safe to repeat: the same key with the same request gives what was created first."""
+
+    key: str
+    fingerprint: str
+    """Of the request; another request under the same key is a ``Conflict``."""
 
 
 class TrialRow(Frozen):
@@ -56,6 +82,55 @@ class TrialSummary(Frozen):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+
+
+class JobTotals(Frozen):
+    """What a job's trials came to, summed over their last results."""
+
+    seconds: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    started_at: datetime | None = None
+    """When its first trial was claimed; ``None`` before that."""
+
+
+class Overview(Frozen):
+    """The whole installation in numbers."""
+
+    jobs: dict[JobStatus, int] = {}
+    trials: JobCounts = JobCounts()
+    errors: dict[Cause, int] = {}
+
+
+class Backlog(Frozen):
+    """What waits and what runs, for ``/queue`` and the metrics."""
+
+    queued: int = 0
+    delayed: int = 0
+    """Queued, but not before a later moment."""
+    running: int = 0
+    oldest_queued_at: datetime | None = None
+    ended_last_minute: int = 0
+
+
+class Experience(Frozen):
+    """What earlier trials of a task with an agent and a model took, on the average."""
+
+    task: str
+    agent: str
+    model: str | None
+    trials: int
+    seconds: float
+    cost_usd: float | None = None
+
+
+class ProviderKey(Frozen):
+    """A key of the installation. ``sealed`` means nothing without the installation's secret."""
+
+    name: str
+    sealed: str
+    set_at: datetime
 
 
 class Heartbeat(Frozen):
@@ -87,6 +162,12 @@ class TaskStore(Protocol):
         """By exact name, or all; newest first."""
         ...
 
+    async def delete_task(self, digest: str) -> None:
+        """Forgets a task; ``Conflict`` while a dataset or a job that has not ended needs it.
+
+        Its archive in the blobs is the caller's to delete, after this."""
+        ...
+
     async def save_dataset(self, dataset: Dataset, now: datetime) -> Dataset:
         """A name and version is written once; other content under the same id raises ``Conflict``."""
         ...
@@ -99,26 +180,60 @@ class TaskStore(Protocol):
 
 
 class JobStore(Protocol):
-    async def create_job(self, spec: JobSpec, trials: Sequence[NewTrial], now: datetime) -> Job:
-        """The job and all of its trials in one step; appends ``job.created``."""
+    async def create_job(
+        self,
+        spec: JobSpec,
+        trials: Sequence[NewTrial],
+        now: datetime,
+        *,
+        hold: bool = False,
+        keys: str | None = None,
+        once: Once | None = None,
+    ) -> Job:
+        """The job and all of its trials in one step; appends ``job.created``.
+
+        ``hold`` leaves the trials to be released later. ``keys`` are its sealed provider keys, forgotten when it ends.
+        With ``once``, a repetition gives the first job and changes nothing."""
         ...
 
     async def job(self, job_id: int) -> Job: ...
 
-    async def jobs(self, page: Page) -> list[Job]: ...
+    async def jobs(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
+        """One page, newest first."""
+        ...
 
     async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
         """Every id has an entry; all zero where there is no such job."""
+        ...
+
+    async def totals(self, job_ids: Sequence[int]) -> dict[int, JobTotals]:
+        """Every id has an entry."""
+        ...
+
+    async def save_job_keys(self, job_id: int, keys: str) -> None:
+        """Sealed provider keys of a job that has not ended, in the place of earlier ones."""
+        ...
+
+    async def job_keys(self, job_id: int) -> str | None:
+        """They are gone once the job ended."""
+        ...
+
+    async def release_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
+        """Queues held trials; others are left alone. Says how many."""
+        ...
+
+    async def cancel_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
+        """``cancel_job`` for single trials of any jobs."""
         ...
 
     async def cancel_job(self, job_id: int, now: datetime) -> int:
         """Ends what is queued and asks what runs to stop; says how many trials that were."""
         ...
 
-    async def retry_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
+    async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
         """Queues ended trials anew with their earlier attempts kept; others are left alone. Says how many.
 
-        Their jobs are open again, and no longer cancelled."""
+        Their jobs are open again, and no longer cancelled. With ``hold`` they wait until they are released."""
         ...
 
     async def delete_job(self, job_id: int) -> None:
@@ -135,7 +250,9 @@ class TrialStore(Protocol):
         """Takes up to ``limit`` queued trials whose time has come, fairly over jobs and within each job's concurrency.
 
         Each has the state ``running`` and the next attempt number. Appends ``trial.claimed``. With ``job_id`` only
-        trials of that job are taken (``seatrial run`` works on its own job alone)."""
+        trials of that job are taken (``seatrial run`` works on its own job alone).
+
+        A suspected trial is taken by a worker that holds nothing, alone, and nothing is taken beside it."""
         ...
 
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
@@ -156,6 +273,13 @@ class TrialStore(Protocol):
 
     async def try_again(self, trial_id: int, attempt: int, result: Result, delay: timedelta, now: datetime) -> Trial:
         """Records the result of the current attempt and queues the trial anew (or ends it, if it was cancelled)."""
+        ...
+
+    async def lose_worker(self, trial_id: int, attempt: int, result: Result, last: bool, now: datetime) -> Trial:
+        """Records that the worker of the current attempt went silent, and queues the trial anew or ends it.
+
+        An attempt that shared its worker with others does not count, and is never the last; see ``domain/isolation``.
+        """
         ...
 
     async def give_back(self, trial_id: int, attempt: int, now: datetime) -> Trial:
@@ -206,6 +330,54 @@ class EventStore(Protocol):
         ...
 
 
+class OutputStore(Protocol):
+    """A bounded ring of live output for each running trial; what falls out is in the trial's files later."""
+
+    async def append_output(self, pieces: Sequence[NewOutput], now: datetime) -> None:
+        """Keeps the newest pieces of each trial; pieces of attempts that are over are dropped."""
+        ...
+
+    async def output(self, trial_ids: Sequence[int], after: int = 0, limit: int = 500) -> list[Output]:
+        """In order of ``seq``, without gaps for whoever goes on from the last one seen, as ``events``."""
+        ...
+
+    async def drop_output(self, trial_ids: Sequence[int]) -> None: ...
+
+
+class OverviewStore(Protocol):
+    async def overview(self) -> Overview: ...
+
+    async def backlog(self, now: datetime) -> Backlog: ...
+
+    async def experience(self, tasks: Sequence[str]) -> list[Experience]:
+        """Of the trials of these tasks, by name, that got a valid reward."""
+        ...
+
+
+class TokenStore(Protocol):
+    async def save_token(self, token: NewToken, now: datetime) -> Token: ...
+
+    async def token(self, fingerprint: str) -> Token | None:
+        """Whatever its state; the caller looks whether it is valid."""
+        ...
+
+    async def tokens(self) -> list[Token]:
+        """All of them, newest first."""
+        ...
+
+    async def revoke_token(self, token_id: int, now: datetime) -> Token: ...
+
+    async def note_token_use(self, token_id: int, now: datetime) -> None: ...
+
+
+class KeyStore(Protocol):
+    async def save_provider_key(self, name: str, sealed: str, now: datetime) -> None: ...
+
+    async def provider_keys(self) -> list[ProviderKey]: ...
+
+    async def delete_provider_key(self, name: str) -> None: ...
+
+
 class WorkerStore(Protocol):
     async def beat(self, heartbeat: Heartbeat, now: datetime) -> None: ...
 
@@ -214,7 +386,18 @@ class WorkerStore(Protocol):
     async def forget_worker(self, worker: str) -> None: ...
 
 
-class Store(TaskStore, JobStore, TrialStore, EventStore, WorkerStore, Protocol):
+class Store(
+    TaskStore,
+    JobStore,
+    TrialStore,
+    EventStore,
+    OutputStore,
+    OverviewStore,
+    TokenStore,
+    KeyStore,
+    WorkerStore,
+    Protocol,
+):
     """All of it; what ``wiring`` hands out. Used as ``async with``."""
 
     async def install_id(self) -> str:

@@ -12,6 +12,7 @@ from typing import Self
 
 from seatrial.domain import chronicle
 from seatrial.domain.event import Event, NewEvent
+from seatrial.domain.isolation import Turn, turn
 from seatrial.domain.job import Job, JobCounts, JobSpec
 from seatrial.domain.result import Attempt, Result
 from seatrial.domain.task import Dataset, Task
@@ -22,16 +23,21 @@ from seatrial.domain.trial import (
     GivenBack,
     LeaseRenewed,
     NewTrial,
+    Released,
     Retried,
     Trial,
     TrialEvent,
     TrialState,
     TryAgain,
+    WorkerLost,
     transition,
 )
 from seatrial.errors import Conflict, NotFound
 from seatrial.ports.store import (
     Heartbeat,
+    JobFilter,
+    JobTotals,
+    Once,
     Page,
     PhaseEntry,
     RenewalReport,
@@ -40,6 +46,7 @@ from seatrial.ports.store import (
     TrialSummary,
     WorkerRow,
 )
+from seatrial.testing.memory_service import MemoryOutput, MemoryOverview, MemoryTokens
 
 
 class MemoryTasks:
@@ -62,6 +69,18 @@ class MemoryTasks:
         found = [(task, used) for task, used in self._tasks.values() if name in (None, task.name)]
         found.sort(key=lambda pair: (-pair[1].timestamp(), pair[0].name, pair[0].digest))
         return [task for task, _ in found[:limit]]
+
+    async def delete_task(self, digest: str) -> None:
+        await self.task(digest)
+        for dataset in self._datasets.values():
+            if any(task.digest == digest for task in dataset.tasks):
+                raise Conflict(f"Dataset {dataset.id} holds this task.")
+        if (job_id := self._job_that_needs(digest)) is not None:
+            raise Conflict(f"Job {job_id} has trials of this task left to do.")
+        del self._tasks[digest]
+
+    def _job_that_needs(self, digest: str) -> int | None:
+        raise NotImplementedError
 
     async def save_dataset(self, dataset: Dataset, now: datetime) -> Dataset:
         kept = dataset.model_copy(update={"created_at": dataset.created_at or now})
@@ -132,18 +151,39 @@ class MemoryTrials(MemoryEvents):
         self._trials: dict[int, Trial] = {}
         self._attempts: dict[int, list[Attempt]] = {}
         self._served_last = 0
+        self._keys: dict[int, str] = {}
+        self._creations: dict[str, tuple[str, int]] = {}
         self._last_job = 0
         self._last_trial = 0
 
-    async def create_job(self, spec: JobSpec, trials: Sequence[NewTrial], now: datetime) -> Job:
+    async def create_job(
+        self,
+        spec: JobSpec,
+        trials: Sequence[NewTrial],
+        now: datetime,
+        *,
+        hold: bool = False,
+        keys: str | None = None,
+        once: Once | None = None,
+    ) -> Job:
+        if once is not None and once.key in self._creations:
+            fingerprint, job_id = self._creations[once.key]
+            if fingerprint != once.fingerprint:
+                raise Conflict("This idempotency key was used for another request.")
+            return self._jobs[job_id]
         self._last_job += 1
         job = Job(id=self._last_job, spec=spec, created_at=now)
         self._jobs[job.id] = job
         for planned in trials:
             self._last_trial += 1
-            trial = Trial(id=self._last_trial, job_id=job.id, created_at=now, **dict(planned))
+            state = TrialState.HELD if hold else TrialState.QUEUED
+            trial = Trial(id=self._last_trial, job_id=job.id, created_at=now, state=state, **dict(planned))
             self._trials[trial.id] = trial
             self._attempts[trial.id] = []
+        if keys is not None:
+            self._keys[job.id] = keys
+        if once is not None:
+            self._creations[once.key] = (once.fingerprint, job.id)
         self._tell(chronicle.job_created(job, len(trials)), now)
         self._end_job_if_done(job.id, now)
         return self._jobs[job.id]
@@ -153,9 +193,21 @@ class MemoryTrials(MemoryEvents):
             raise NotFound(f"There is no job {job_id}.")
         return self._jobs[job_id]
 
-    async def jobs(self, page: Page) -> list[Job]:
-        newest_first = reversed(self._jobs.values())
-        return [job for job in newest_first if page.before is None or job.id < page.before][: page.limit]
+    async def jobs(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
+        newest_first = [job for job in reversed(self._jobs.values()) if self._admits(chosen or JobFilter(), job)]
+        below = [job for job in newest_first if page.before is None or job.id < page.before]
+        return below[page.skip : page.skip + page.limit]
+
+    async def totals(self, job_ids: Sequence[int]) -> dict[int, JobTotals]:
+        return {job_id: self._total(job_id) for job_id in job_ids}
+
+    async def save_job_keys(self, job_id: int, keys: str) -> None:
+        if (await self.job(job_id)).ended_at is not None:
+            raise Conflict(f"Job {job_id} has ended.")
+        self._keys[job_id] = keys
+
+    async def job_keys(self, job_id: int) -> str | None:
+        return self._keys.get(job_id)
 
     async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
         return {job_id: self._count(job_id) for job_id in job_ids}
@@ -178,11 +230,29 @@ class MemoryTrials(MemoryEvents):
         self._end_job_if_done(job_id, now)
         return len(asked)
 
-    async def retry_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
+    async def cancel_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
+        trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
+        asked = [trial for trial in trials if trial.state is not TrialState.ENDED and not trial.cancel_requested]
+        for trial in asked:
+            after = self._change(trial, CancelAsked(), now)
+            if after.state is TrialState.ENDED:
+                self._tell(chronicle.attempt_closed(after, None), now)
+        for job_id in sorted({trial.job_id for trial in trials}):
+            self._end_job_if_done(job_id, now)
+        return len(asked)
+
+    async def release_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
+        trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
+        held = [trial for trial in trials if trial.state is TrialState.HELD]
+        for trial in held:
+            self._tell(chronicle.trial_released(self._change(trial, Released(), now)), now)
+        return len(held)
+
+    async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
         trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
         ended = [trial for trial in trials if trial.state is TrialState.ENDED]
         for trial in ended:
-            self._tell(chronicle.trial_retried(self._change(trial, Retried(), now)), now)
+            self._tell(chronicle.trial_retried(self._change(trial, Retried(hold=hold), now)), now)
             job = self._jobs[trial.job_id]
             self._jobs[job.id] = job.model_copy(update={"cancelled_at": None, "ended_at": None})
         return len(ended)
@@ -198,20 +268,44 @@ class MemoryTrials(MemoryEvents):
     async def claim(
         self, worker: str, lease: timedelta, limit: int, now: datetime, job_id: int | None = None
     ) -> list[Trial]:
+        allowed = self._turn(worker, job_id, now)
         claimed: list[Trial] = []
-        waiting = {job.id: self._ready(job, now) for job in self._by_turns() if job_id in (None, job.id)}
-        while len(claimed) < limit and any(waiting.values()):
-            for line in waiting.values():
-                if line and len(claimed) < limit:
-                    trial = self._change(line.pop(0), Claimed(worker=worker, lease=lease), now)
-                    self._attempts[trial.id].append(
-                        Attempt(trial_id=trial.id, number=trial.attempt, worker=worker, started_at=now)
-                    )
-                    claimed.append(trial)
+        if allowed in (Turn.COMPANY, Turn.COMPANY_FIRST):
+            claimed = self._deal(Claimed(worker=worker, lease=lease), limit, now, job_id)
+        if not claimed and allowed in (Turn.COMPANY_FIRST, Turn.SUSPECT):
+            claimed = self._deal(Claimed(worker=worker, lease=lease), min(limit, 1), now, job_id, suspected=True)
         for trial in claimed:
             self._tell(chronicle.trial_claimed(trial), now)
         if claimed and job_id is None:
             self._served_last = claimed[-1].job_id
+        return claimed
+
+    def _turn(self, worker: str, job_id: int | None, now: datetime) -> Turn:
+        open_trials = [trial for trial in self._trials.values() if trial.state is not TrialState.ENDED]
+        suspects = [
+            trial
+            for trial in open_trials
+            if trial.suspected
+            and (trial.not_before is None or trial.not_before <= now)
+            and (job_id in (None, trial.job_id) or trial.worker == worker)
+        ]
+        holds = sum(trial.state is TrialState.RUNNING and trial.worker == worker for trial in open_trials)
+        return turn(worker, holds, suspects, now)
+
+    def _deal(
+        self, event: Claimed, limit: int, now: datetime, job_id: int | None, *, suspected: bool = False
+    ) -> list[Trial]:
+        claimed: list[Trial] = []
+        jobs = [job for job in self._by_turns() if job_id in (None, job.id)]
+        waiting = {job.id: self._ready(job, now, suspected) for job in jobs}
+        while len(claimed) < limit and any(waiting.values()):
+            for line in waiting.values():
+                if line and len(claimed) < limit:
+                    trial = self._change(line.pop(0), event, now)
+                    self._attempts[trial.id].append(
+                        Attempt(trial_id=trial.id, number=trial.attempt, worker=event.worker, started_at=now)
+                    )
+                    claimed.append(trial)
         return claimed
 
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
@@ -235,6 +329,17 @@ class MemoryTrials(MemoryEvents):
     async def try_again(self, trial_id: int, attempt: int, result: Result, delay: timedelta, now: datetime) -> Trial:
         return self._close(trial_id, TryAgain(attempt=attempt, delay=delay), result, now)
 
+    async def lose_worker(self, trial_id: int, attempt: int, result: Result, last: bool, now: datetime) -> Trial:
+        event = WorkerLost(attempt=attempt, shared=self._was_shared(trial_id, attempt), last=last)
+        return self._close(trial_id, event, result, now)
+
+    def _was_shared(self, trial_id: int, attempt: int) -> bool:
+        mine = next((one for one in self._attempts.get(trial_id, []) if one.number == attempt), None)
+        others = (one for number, tries in self._attempts.items() if number != trial_id for one in tries)
+        return mine is not None and any(
+            one.worker == mine.worker and (one.ended_at is None or one.ended_at > mine.started_at) for one in others
+        )
+
     async def give_back(self, trial_id: int, attempt: int, now: datetime) -> Trial:
         return self._close(trial_id, GivenBack(attempt=attempt), None, now)
 
@@ -255,7 +360,8 @@ class MemoryTrials(MemoryEvents):
 
     async def summaries(self, chosen: TrialFilter, page: Page) -> list[TrialSummary]:
         newest_first = reversed(self._chosen(chosen))
-        rows = [trial for trial in newest_first if page.before is None or trial.id < page.before][: page.limit]
+        below = [trial for trial in newest_first if page.before is None or trial.id < page.before]
+        rows = below[page.skip : page.skip + page.limit]
         return [_summary(trial, self._last_result(trial.id)) for trial in rows]
 
     async def attempts(self, trial_id: int) -> list[Attempt]:
@@ -284,15 +390,17 @@ class MemoryTrials(MemoryEvents):
         job = self._jobs[job_id]
         if job.ended_at is None and all(trial.state is TrialState.ENDED for trial in self._of_job(job_id)):
             self._jobs[job_id] = job.model_copy(update={"ended_at": now})
+            self._keys.pop(job_id, None)
             self._tell(chronicle.job_ended(job_id), now)
 
     def _by_turns(self) -> list[Job]:
         """Open jobs; the one after the job that was served last comes first."""
         return sorted(self._jobs.values(), key=lambda job: (job.id <= self._served_last, job.id))
 
-    def _ready(self, job: Job, now: datetime) -> list[Trial]:
+    def _ready(self, job: Job, now: datetime, suspected: bool) -> list[Trial]:
         trials = list(self._of_job(job.id))
-        ready = [t for t in trials if t.state is TrialState.QUEUED and (t.not_before is None or t.not_before <= now)]
+        queued = [t for t in trials if t.state is TrialState.QUEUED and t.suspected is suspected]
+        ready = [t for t in queued if t.not_before is None or t.not_before <= now]
         if job.spec.concurrency is None:
             return ready
         running = sum(trial.state is TrialState.RUNNING for trial in trials)
@@ -311,6 +419,9 @@ class MemoryTrials(MemoryEvents):
             for trial in self._trials.values()
             if chosen.job_id in (None, trial.job_id)
             and chosen.task in (None, trial.task.name)
+            and chosen.agent in (None, trial.agent)
+            and chosen.model in (None, trial.model)
+            and (not chosen.causes or trial.cause in chosen.causes)
             and (not chosen.states or trial.state in chosen.states)
             and (not chosen.outcomes or trial.outcome in chosen.outcomes)
         ]
@@ -318,6 +429,34 @@ class MemoryTrials(MemoryEvents):
     def _last_result(self, trial_id: int) -> Result | None:
         results = [attempt.result for attempt in self._attempts[trial_id] if attempt.result is not None]
         return results[-1] if results else None
+
+    def _admits(self, chosen: JobFilter, job: Job) -> bool:
+        trials = list(self._of_job(job.id))
+        return (
+            chosen.status in (None, self._count(job.id).status)
+            and chosen.origin in (None, job.spec.origin)
+            and (chosen.name is None or chosen.name.lower() in job.spec.name.lower())
+            and chosen.dataset in (None, job.spec.dataset)
+            and (chosen.task is None or any(trial.task.name == chosen.task for trial in trials))
+            and (chosen.agent is None or any(trial.agent == chosen.agent for trial in trials))
+            and (chosen.model is None or any(trial.model == chosen.model for trial in trials))
+        )
+
+    def _total(self, job_id: int) -> JobTotals:
+        trials = list(self._of_job(job_id))
+        results = [result for trial in trials if (result := self._last_result(trial.id)) is not None]
+        costs = [result.usage.cost_usd for result in results if result.usage.cost_usd is not None]
+        return JobTotals(
+            seconds=sum(result.seconds for result in results),
+            input_tokens=sum(result.usage.input_tokens or 0 for result in results),
+            output_tokens=sum(result.usage.output_tokens or 0 for result in results),
+            cost_usd=sum(costs) if costs else None,
+            started_at=min((trial.started_at for trial in trials if trial.started_at), default=None),
+        )
+
+    def _job_that_needs(self, digest: str) -> int | None:
+        unfinished = (trial for trial in self._trials.values() if trial.state is not TrialState.ENDED)
+        return next((trial.job_id for trial in unfinished if trial.task.digest == digest), None)
 
     def _count(self, job_id: int) -> JobCounts:
         tally: dict[str, int] = {}
@@ -327,12 +466,14 @@ class MemoryTrials(MemoryEvents):
         return JobCounts(**tally)
 
 
-class MemoryStore(MemoryTasks, MemoryTrials, MemoryWorkers):
+class MemoryStore(MemoryTrials, MemoryTasks, MemoryOutput, MemoryOverview, MemoryTokens, MemoryWorkers):
     """All ports of the store; gone with the process."""
 
     def __init__(self) -> None:
         MemoryTasks.__init__(self)
         MemoryTrials.__init__(self)
+        MemoryOutput.__init__(self)
+        MemoryTokens.__init__(self)
         MemoryWorkers.__init__(self)
         self._install_id = secrets.token_hex(8)
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.rows import changing_values, summary_values, trial_of
-from seatrial.adapters.store_sql.tables import IS_QUEUED, IS_RUNNING, attempts, jobs, trials
+from seatrial.adapters.store_sql.tables import IS_HELD, IS_QUEUED, IS_RUNNING, attempts, jobs, trials
 from seatrial.domain import chronicle
 from seatrial.domain.event import NewEvent
 from seatrial.domain.result import Result
@@ -42,6 +42,7 @@ _still_open = sa.select(
     sa.or_(
         sa.exists().where(trials.c.job_id == _job, IS_QUEUED),
         sa.exists().where(trials.c.job_id == _job, IS_RUNNING),
+        sa.exists().where(trials.c.job_id == _job, IS_HELD),
     )
 )
 _end_job = sa.update(jobs).where(jobs.c.id == _job, jobs.c.ended_at.is_(None))
@@ -74,7 +75,8 @@ def end_job_if_done(connection: Connection, job_id: int, now: datetime) -> list[
     """``job.ended``, once, when no trial of the job is left to do."""
     if connection.execute(_still_open, {"job": job_id}).scalar():
         return []
-    ended = connection.execute(_end_job, {"job": job_id, "ended_at": now}).rowcount
+    # Provider keys that came with a job are gone with its last trial.
+    ended = connection.execute(_end_job, {"job": job_id, "ended_at": now, "sealed_keys": None}).rowcount
     return [chronicle.job_ended(job_id)] if ended else []
 
 

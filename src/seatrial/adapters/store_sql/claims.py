@@ -7,15 +7,17 @@ own concurrency.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from seatrial.adapters.store_sql.company import turn_of
 from seatrial.adapters.store_sql.rows import trial_of
 from seatrial.adapters.store_sql.tables import IS_QUEUED, IS_RUNNING, attempts, jobs, trials
+from seatrial.domain.isolation import LOSSES_IN_COMPANY, Turn
 from seatrial.domain.trial import Phase, Trial, TrialState
 
 
@@ -30,6 +32,8 @@ class Wish:
     job_id: int | None = None
     after_job: int = 0
     """The job that was served last; the one after it comes first."""
+    suspected: bool = False
+    """Whether for suspected trials, or for the others."""
 
 
 @dataclass(slots=True)
@@ -45,6 +49,7 @@ _now = sa.bindparam("now", type_=trials.c.not_before.type)
 _is_ready = sa.or_(trials.c.not_before.is_(None), trials.c.not_before <= _now)
 _is_wanted = sa.or_(sa.bindparam("only", type_=sa.BigInteger).is_(None), jobs.c.id == sa.bindparam("only"))
 _running = sa.select(sa.func.count()).where(trials.c.job_id == jobs.c.id, IS_RUNNING).correlate(jobs).scalar_subquery()
+_is_suspected = trials.c.shared_losses >= LOSSES_IN_COMPANY
 _is_open = jobs.c.ended_at.is_(None)
 
 # Two claims must not count the same free place: they take turns on jobs that have a limit.
@@ -60,14 +65,22 @@ _servable = (
         _is_open,
         _is_wanted,
         sa.or_(jobs.c.concurrency.is_(None), jobs.c.concurrency > _running),
-        sa.exists().where(trials.c.job_id == jobs.c.id, IS_QUEUED, _is_ready),
+        sa.exists().where(
+            trials.c.job_id == jobs.c.id, IS_QUEUED, _is_ready, _is_suspected == sa.bindparam("suspected")
+        ),
     )
     .order_by(jobs.c.id <= sa.bindparam("after_job"), jobs.c.id)
     .limit(sa.bindparam("limit"))
 )
 _first_in_line = (
     sa.select(trials.c.id)
-    .where(trials.c.job_id == sa.bindparam("job"), IS_QUEUED, _is_ready, trials.c.id > sa.bindparam("after"))
+    .where(
+        trials.c.job_id == sa.bindparam("job"),
+        IS_QUEUED,
+        _is_ready,
+        _is_suspected == sa.bindparam("suspected"),
+        trials.c.id > sa.bindparam("after"),
+    )
     .order_by(trials.c.id)
     .limit(sa.bindparam("limit"))
     .with_for_update(skip_locked=True)
@@ -83,11 +96,22 @@ _start_attempts = sa.insert(attempts)
 
 def claim_trials(connection: Connection, wish: Wish) -> list[Trial]:
     """The trials, in the order in which they were dealt out; what ``transition`` calls *claimed*."""
+    allowed = turn_of(connection, wish.worker, wish.job_id, wish.now)
+    order: list[int] = []
+    if allowed in (Turn.COMPANY, Turn.COMPANY_FIRST):
+        order = _chosen(connection, wish)
+    if not order and allowed in (Turn.COMPANY_FIRST, Turn.SUSPECT):
+        order = _chosen(connection, replace(wish, limit=min(wish.limit, 1), suspected=True))
+    return _taken(connection, order, wish) if order else []
+
+
+def _chosen(connection: Connection, wish: Wish) -> list[int]:
     shares = _servable_jobs(connection, wish)
     _deal(connection, shares, wish)
-    order = _by_turns(shares)
-    if not order:
-        return []
+    return _by_turns(shares)
+
+
+def _taken(connection: Connection, order: list[int], wish: Wish) -> list[Trial]:
     values = {
         "ids": order,
         "state": TrialState.RUNNING,
@@ -110,8 +134,15 @@ def claim_trials(connection: Connection, wish: Wish) -> list[Trial]:
 
 
 def _servable_jobs(connection: Connection, wish: Wish) -> list[_Share]:
-    connection.execute(_lock_limited, {"only": wish.job_id}).all()
-    query = {"only": wish.job_id, "now": wish.now, "after_job": wish.after_job, "limit": wish.limit}
+    if connection.dialect.name != "sqlite":  # which has one writer
+        connection.execute(_lock_limited, {"only": wish.job_id}).all()
+    query = {
+        "only": wish.job_id,
+        "now": wish.now,
+        "after_job": wish.after_job,
+        "limit": wish.limit,
+        "suspected": wish.suspected,
+    }
     rows = connection.execute(_servable, query)
     return [_Share(row.id, wish.limit if row.room is None else min(row.room, wish.limit)) for row in rows]
 
@@ -125,7 +156,7 @@ def _deal(connection: Connection, shares: Sequence[_Share], wish: Wish) -> None:
         still_hungry = []
         for turn, share in enumerate(hungry):
             size = min(part + (turn < rest), share.room - len(share.taken))
-            got = _next_in_line(connection, share, size, wish.now) if size else []
+            got = _next_in_line(connection, share, size, wish) if size else []
             share.taken += got
             wanted -= len(got)
             if len(got) == size and share.room > len(share.taken):
@@ -133,8 +164,14 @@ def _deal(connection: Connection, shares: Sequence[_Share], wish: Wish) -> None:
         hungry = sorted(still_hungry, key=lambda share: len(share.taken))
 
 
-def _next_in_line(connection: Connection, share: _Share, size: int, now: datetime) -> list[int]:
-    query = {"job": share.job_id, "now": now, "after": share.taken[-1] if share.taken else 0, "limit": size}
+def _next_in_line(connection: Connection, share: _Share, size: int, wish: Wish) -> list[int]:
+    query = {
+        "job": share.job_id,
+        "now": wish.now,
+        "after": share.taken[-1] if share.taken else 0,
+        "limit": size,
+        "suspected": wish.suspected,
+    }
     return list(connection.execute(_first_in_line, query).scalars())
 
 

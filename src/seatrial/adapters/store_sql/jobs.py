@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import batched
@@ -14,15 +15,19 @@ from sqlalchemy.engine import Connection
 from seatrial.adapters.store_sql.change import change_all, end_job_if_done
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
+from seatrial.adapters.store_sql.job_filter import narrow_jobs
 from seatrial.adapters.store_sql.rows import job_of, trial_of
-from seatrial.adapters.store_sql.tables import IS_ENDED, IS_QUEUED, IS_RUNNING, jobs, trials
+from seatrial.adapters.store_sql.tables import IS_ENDED, IS_HELD, IS_QUEUED, IS_RUNNING, creations, jobs, trials
 from seatrial.domain import chronicle
 from seatrial.domain.event import NewEvent
 from seatrial.domain.job import Job, JobCounts, JobSpec
-from seatrial.domain.trial import CancelAsked, NewTrial, Retried, Trial, TrialState
+from seatrial.domain.trial import CancelAsked, NewTrial, Released, Retried, Trial, TrialState
 from seatrial.errors import Conflict, NotFound
-from seatrial.ports.store import Page
+from seatrial.ports.store import JobFilter, JobTotals, Once, Page
 
+_IS_UNFINISHED = sa.or_(IS_HELD, IS_QUEUED, IS_RUNNING)
+_CREATING = 0x5EA7_0004
+"""PostgreSQL's advisory lock, one for each idempotency key."""
 _IDS_AT_ONCE = 5000
 """Both databases take about 32,000 parameters in one statement."""
 
@@ -31,8 +36,22 @@ class SqlJobs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def create_job(self, spec: JobSpec, trials: Sequence[NewTrial], now: datetime) -> Job:
-        return await self._database.write(lambda connection: _create(connection, spec, trials, now))
+    async def create_job(
+        self,
+        spec: JobSpec,
+        trials: Sequence[NewTrial],
+        now: datetime,
+        *,
+        hold: bool = False,
+        keys: str | None = None,
+        once: Once | None = None,
+    ) -> Job:
+        wish = _Creation(spec, trials, now, TrialState.HELD if hold else TrialState.QUEUED, keys)
+
+        def operation(connection: Connection) -> Job:
+            return _create(connection, wish) if once is None else _create_once(connection, wish, once)
+
+        return await self._database.write(operation)
 
     async def job(self, job_id: int) -> Job:
         query = sa.select(jobs).where(jobs.c.id == job_id)
@@ -41,8 +60,9 @@ class SqlJobs:
             raise _unknown(job_id)
         return job_of(row)
 
-    async def jobs(self, page: Page) -> list[Job]:
-        query = sa.select(jobs).order_by(jobs.c.id.desc()).limit(page.limit)
+    async def jobs(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
+        query = narrow_jobs(sa.select(jobs), chosen or JobFilter())
+        query = query.order_by(jobs.c.id.desc()).limit(page.limit).offset(page.skip)
         if page.before is not None:
             query = query.where(jobs.c.id < page.before)
         rows = await self._database.read(lambda connection: connection.execute(query).all())
@@ -55,21 +75,77 @@ class SqlJobs:
                 tally[row.job_id][row.outcome if row.state == TrialState.ENDED else row.state] = row.trials
         return {job_id: JobCounts(**found) for job_id, found in tally.items()}
 
+    async def totals(self, job_ids: Sequence[int]) -> dict[int, JobTotals]:
+        found = {job_id: JobTotals() for job_id in job_ids}
+        for ids in batched(found, _IDS_AT_ONCE):
+            for row in await self._database.read(partial(_sum, job_ids=ids)):
+                found[row["job_id"]] = _totals(row)
+        return found
+
+    async def save_job_keys(self, job_id: int, keys: str) -> None:
+        open_job = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.ended_at.is_(None)).values(sealed_keys=keys)
+        if not await self._database.write(lambda connection: connection.execute(open_job).rowcount):
+            await self.job(job_id)
+            raise Conflict(f"Job {job_id} has ended.", fix="Retry its trials first.")
+
+    async def job_keys(self, job_id: int) -> str | None:
+        query = sa.select(jobs.c.sealed_keys).where(jobs.c.id == job_id)
+        return await self._database.read(lambda connection: connection.execute(query).scalar())
+
     async def cancel_job(self, job_id: int, now: datetime) -> int:
         return await self._database.write(lambda connection: _cancel(connection, job_id, now))
 
-    async def retry_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
-        return await self._database.write(lambda connection: _retry(connection, sorted(set(trial_ids)), now))
+    async def cancel_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
+        return await self._database.write(lambda connection: _cancel_trials(connection, sorted(set(trial_ids)), now))
+
+    async def release_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
+        return await self._database.write(lambda connection: _release(connection, sorted(set(trial_ids)), now))
+
+    async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
+        return await self._database.write(lambda connection: _retry(connection, sorted(set(trial_ids)), now, hold))
 
     async def delete_job(self, job_id: int) -> None:
         await self._database.write(lambda connection: _delete(connection, job_id))
 
 
-def _create(connection: Connection, spec: JobSpec, planned: Sequence[NewTrial], now: datetime) -> Job:
-    values = {"spec": spec.model_dump_json(), "concurrency": spec.concurrency, "created_at": now}
+@dataclass(frozen=True, slots=True)
+class _Creation:
+    spec: JobSpec
+    trials: Sequence[NewTrial]
+    now: datetime
+    state: TrialState
+    keys: str | None
+
+
+def _create_once(connection: Connection, wish: _Creation, once: Once) -> Job:
+    """SQLite has one writer. On PostgreSQL two with the same key at the same moment go one after the other."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATING, sa.func.hashtext(once.key))))
+    known = connection.execute(sa.select(creations).where(creations.c.key == once.key)).first()
+    if known is None:
+        job = _create(connection, wish)
+        values = {"key": once.key, "fingerprint": once.fingerprint, "job_id": job.id, "created_at": wish.now}
+        connection.execute(sa.insert(creations).values(values))
+        return job
+    if known.fingerprint != once.fingerprint:
+        raise Conflict("This idempotency key was used for another request.", fix="Make a new key for a new request.")
+    return job_of(connection.execute(sa.select(jobs).where(jobs.c.id == known.job_id)).one())
+
+
+def _create(connection: Connection, wish: _Creation) -> Job:
+    spec, planned, now = wish.spec, wish.trials, wish.now
+    values = {
+        "spec": spec.model_dump_json(),
+        "name": spec.name,
+        "origin": spec.origin,
+        "dataset": spec.dataset,
+        "concurrency": spec.concurrency,
+        "created_at": now,
+        "sealed_keys": wish.keys,
+    }
     job_id = connection.execute(sa.insert(jobs).values(values).returning(jobs.c.id)).scalar_one()
     if planned:
-        connection.execute(sa.insert(trials), [_new_trial(job_id, trial, now) for trial in planned])
+        connection.execute(sa.insert(trials), [_new_trial(job_id, trial, wish) for trial in planned])
     facts = [chronicle.job_created(Job(id=job_id, spec=spec, created_at=now), len(planned))]
     if not planned:
         facts += end_job_if_done(connection, job_id, now)
@@ -86,7 +162,28 @@ def _count(connection: Connection, job_ids: Sequence[int]) -> Sequence[sa.Row[An
     return connection.execute(query).all()
 
 
-def _new_trial(job_id: int, trial: NewTrial, now: datetime) -> dict[str, Any]:
+def _sum(connection: Connection, job_ids: Sequence[int]) -> Sequence[sa.RowMapping]:
+    total = sa.func.coalesce
+    query = (
+        sa.select(
+            trials.c.job_id,
+            total(sa.func.sum(trials.c.seconds), 0.0).label("seconds"),
+            total(sa.func.sum(trials.c.input_tokens), 0).label("input_tokens"),
+            total(sa.func.sum(trials.c.output_tokens), 0).label("output_tokens"),
+            sa.func.sum(trials.c.cost_usd).label("cost_usd"),
+            sa.func.min(trials.c.started_at).label("started_at"),
+        )
+        .where(trials.c.job_id.in_(job_ids))
+        .group_by(trials.c.job_id)
+    )
+    return connection.execute(query).mappings().all()
+
+
+def _totals(row: sa.RowMapping) -> JobTotals:
+    return JobTotals(**{name: value for name, value in row.items() if name != "job_id"})
+
+
+def _new_trial(job_id: int, trial: NewTrial, wish: _Creation) -> dict[str, Any]:
     return {
         "job_id": job_id,
         "task_name": trial.task.name,
@@ -95,40 +192,73 @@ def _new_trial(job_id: int, trial: NewTrial, now: datetime) -> dict[str, Any]:
         "agent": trial.agent,
         "model": trial.model,
         "repeat": trial.repeat,
-        "state": TrialState.QUEUED.value,
+        "state": wish.state.value,
         "attempt": 0,
         "attempts_base": 0,
         "cancel_requested": False,
-        "created_at": now,
+        "created_at": wish.now,
     }
 
 
 def _cancel(connection: Connection, job_id: int, now: datetime) -> int:
     _lock_jobs(connection, [job_id])
-    unfinished = sa.and_(trials.c.job_id == job_id, sa.or_(IS_QUEUED, IS_RUNNING))
+    unfinished = sa.and_(trials.c.job_id == job_id, _IS_UNFINISHED)
     asked = [trial for trial in _lock_trials(connection, unfinished) if not trial.cancel_requested]
     if not asked:
         return 0
-    after = change_all(connection, asked, CancelAsked(), now)
     connection.execute(
         sa.update(jobs).where(jobs.c.id == job_id, jobs.c.cancelled_at.is_(None)).values(cancelled_at=now)
     )
-    facts = [chronicle.job_cancelled(job_id, len(asked))]
-    facts += [chronicle.attempt_closed(trial, None) for trial in after if trial.state is TrialState.ENDED]
+    facts = [chronicle.job_cancelled(job_id, len(asked)), *_ask_to_stop(connection, asked, now)]
     append_events(connection, facts + end_job_if_done(connection, job_id, now), now)
     return len(asked)
 
 
-def _retry(connection: Connection, trial_ids: list[int], now: datetime) -> int:
+def _cancel_trials(connection: Connection, trial_ids: list[int], now: datetime) -> int:
+    facts: list[NewEvent] = []
+    stopped = 0
+    for ids in batched(trial_ids, _IDS_AT_ONCE):
+        job_ids = _lock_jobs_of(connection, ids)
+        unfinished = sa.and_(trials.c.id.in_(ids), _IS_UNFINISHED)
+        asked = [trial for trial in _lock_trials(connection, unfinished) if not trial.cancel_requested]
+        facts += _ask_to_stop(connection, asked, now)
+        for job_id in job_ids:
+            facts += end_job_if_done(connection, job_id, now)
+        stopped += len(asked)
+    append_events(connection, facts, now)
+    return stopped
+
+
+def _ask_to_stop(connection: Connection, asked: list[Trial], now: datetime) -> list[NewEvent]:
+    after = change_all(connection, asked, CancelAsked(), now)
+    return [chronicle.attempt_closed(trial, None) for trial in after if trial.state is TrialState.ENDED]
+
+
+def _release(connection: Connection, trial_ids: list[int], now: datetime) -> int:
     facts: list[NewEvent] = []
     for ids in batched(trial_ids, _IDS_AT_ONCE):
-        rows = connection.execute(sa.select(trials.c.id, trials.c.job_id).where(trials.c.id.in_(ids))).all()
-        if missing := set(ids) - {row.id for row in rows}:
-            raise NotFound(f"There is no trial {min(missing)}.")
-        job_ids = sorted({row.job_id for row in rows})
-        _lock_jobs(connection, job_ids)
+        _lock_jobs_of(connection, ids)
+        held = _lock_trials(connection, sa.and_(trials.c.id.in_(ids), IS_HELD))
+        facts += [chronicle.trial_released(trial) for trial in change_all(connection, held, Released(), now)]
+    append_events(connection, facts, now)
+    return len(facts)
+
+
+def _lock_jobs_of(connection: Connection, trial_ids: Sequence[int]) -> list[int]:
+    rows = connection.execute(sa.select(trials.c.id, trials.c.job_id).where(trials.c.id.in_(trial_ids))).all()
+    if missing := set(trial_ids) - {row.id for row in rows}:
+        raise NotFound(f"There is no trial {min(missing)}.")
+    job_ids = sorted({row.job_id for row in rows})
+    _lock_jobs(connection, job_ids)
+    return job_ids
+
+
+def _retry(connection: Connection, trial_ids: list[int], now: datetime, hold: bool) -> int:
+    facts: list[NewEvent] = []
+    for ids in batched(trial_ids, _IDS_AT_ONCE):
+        _lock_jobs_of(connection, ids)
         ended = _lock_trials(connection, sa.and_(trials.c.id.in_(ids), IS_ENDED))
-        facts += [chronicle.trial_retried(trial) for trial in change_all(connection, ended, Retried(), now)]
+        facts += [chronicle.trial_retried(trial) for trial in change_all(connection, ended, Retried(hold=hold), now)]
         reopened = {trial.job_id for trial in ended}
         connection.execute(sa.update(jobs).where(jobs.c.id.in_(reopened)).values(cancelled_at=None, ended_at=None))
     append_events(connection, facts, now)

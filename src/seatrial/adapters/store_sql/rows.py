@@ -18,6 +18,7 @@ _CHANGING = (
     "cause",
     "attempt",
     "attempts_base",
+    "shared_losses",
     "worker",
     "lease_until",
     "not_before",

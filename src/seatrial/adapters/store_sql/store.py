@@ -8,12 +8,15 @@ from seatrial.adapters.store_sql.database import Database, database_at
 from seatrial.adapters.store_sql.events import SqlEvents
 from seatrial.adapters.store_sql.jobs import SqlJobs
 from seatrial.adapters.store_sql.migrate import read_install_id, require_current
+from seatrial.adapters.store_sql.output import SqlOutput
+from seatrial.adapters.store_sql.overview import SqlOverview
 from seatrial.adapters.store_sql.tasks import SqlTasks
+from seatrial.adapters.store_sql.tokens import SqlKeys, SqlTokens
 from seatrial.adapters.store_sql.trials import SqlTrials
 from seatrial.adapters.store_sql.workers import SqlWorkers
 
 
-class SqlStore(SqlTasks, SqlJobs, SqlTrials, SqlEvents, SqlWorkers):
+class SqlStore(SqlTasks, SqlJobs, SqlTrials, SqlEvents, SqlOutput, SqlOverview, SqlTokens, SqlKeys, SqlWorkers):
     """``async with SqlStore.at(url) as store``. One per process: SQLite's writers meet in it."""
 
     def __init__(self, database: Database) -> None:

@@ -91,10 +91,15 @@ jobs = sa.Table(
     metadata,
     _counted("id"),
     sa.Column("spec", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False, server_default=""),
+    sa.Column("origin", sa.Text, nullable=False, server_default="seatrial"),
+    sa.Column("dataset", sa.Text),
     sa.Column("concurrency", sa.Integer),
     sa.Column("created_at", Moment, nullable=False),
     sa.Column("cancelled_at", Moment),
     sa.Column("ended_at", Moment),
+    sa.Column("sealed_keys", sa.Text),
+    sa.Index("ix_jobs_origin", "origin", "id"),
     _partial("ix_jobs_open", "id", where="ended_at IS NULL"),
     sqlite_autoincrement=True,
 )
@@ -115,6 +120,7 @@ trials = sa.Table(
     sa.Column("cause", sa.Text),
     sa.Column("attempt", sa.Integer, nullable=False),
     sa.Column("attempts_base", sa.Integer, nullable=False),
+    sa.Column("shared_losses", sa.Integer, nullable=False, server_default="0"),
     sa.Column("worker", sa.Text),
     sa.Column("lease_until", Moment),
     sa.Column("not_before", Moment),
@@ -137,7 +143,9 @@ trials = sa.Table(
     _partial("ix_trials_queued", "job_id", "id", "not_before", where="state = 'queued'"),
     # Not over lease_until: a renewal that touches no index is the cheapest one, and few trials run at once.
     _partial("ix_trials_running", "id", where="state = 'running'"),
+    _partial("ix_trials_suspected", "id", where="shared_losses >= 2 AND state <> 'ended'"),
     _partial("ix_trials_outcome", "outcome", "id", where="state = 'ended'"),
+    _partial("ix_trials_ended_at", "ended_at", where="state = 'ended'"),
     sqlite_autoincrement=True,
 )
 
@@ -175,6 +183,54 @@ workers = sa.Table(
     sa.Column("seen_at", Moment, nullable=False),
 )
 
+output = sa.Table(
+    "output",
+    metadata,
+    _counted("seq"),
+    sa.Column("trial_id", _Id, sa.ForeignKey("trials.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("stream", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("at", Moment, nullable=False),
+    sa.Index("ix_output_trial", "trial_id", "seq"),
+    sqlite_autoincrement=True,
+)
+
+tokens = sa.Table(
+    "tokens",
+    metadata,
+    _counted("id"),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("fingerprint", sa.Text, nullable=False, unique=True),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("expires_at", Moment),
+    sa.Column("revoked_at", Moment),
+    sa.Column("used_at", Moment),
+    sqlite_autoincrement=True,
+)
+
+provider_keys = sa.Table(
+    "provider_keys",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("sealed", sa.Text, nullable=False),
+    sa.Column("set_at", Moment, nullable=False),
+)
+
+creations = sa.Table(
+    "creations",
+    metadata,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("fingerprint", sa.Text, nullable=False),
+    sa.Column("job_id", _Id, sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+)
+
+IS_HELD = trials.c.state == sa.literal_column("'held'")
 IS_QUEUED = trials.c.state == sa.literal_column("'queued'")
 IS_RUNNING = trials.c.state == sa.literal_column("'running'")
 IS_ENDED = trials.c.state == sa.literal_column("'ended'")
+IS_SUSPECTED = sa.and_(
+    trials.c.shared_losses >= sa.literal_column("2"), trials.c.state != sa.literal_column("'ended'")
+)

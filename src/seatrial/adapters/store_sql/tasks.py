@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.database import Database
-from seatrial.adapters.store_sql.tables import datasets, tasks
+from seatrial.adapters.store_sql.tables import IS_HELD, IS_QUEUED, IS_RUNNING, datasets, tasks, trials
 from seatrial.domain.task import Dataset, Task
 from seatrial.errors import Conflict, NotFound
 
@@ -51,6 +51,9 @@ class SqlTasks:
         documents = await self._database.read(lambda connection: connection.execute(query).scalars().all())
         return [Task.model_validate_json(document) for document in documents]
 
+    async def delete_task(self, digest: str) -> None:
+        await self._database.write(lambda connection: _delete_task(connection, digest))
+
     async def save_dataset(self, dataset: Dataset, now: datetime) -> Dataset:
         kept = dataset.model_copy(update={"created_at": dataset.created_at or now})
         values = {"name": kept.name, "version": kept.version, "document": kept.model_dump_json()}
@@ -76,6 +79,18 @@ class SqlTasks:
         query = sa.select(datasets.c.document).order_by(datasets.c.id.desc())
         documents = await self._database.read(lambda connection: connection.execute(query).scalars().all())
         return [Dataset.model_validate_json(document) for document in documents]
+
+
+def _delete_task(connection: Connection, digest: str) -> None:
+    documents = connection.execute(sa.select(datasets.c.document)).scalars()
+    for dataset in map(Dataset.model_validate_json, documents):
+        if any(task.digest == digest for task in dataset.tasks):
+            raise Conflict(f"Dataset {dataset.id} holds this task.")
+    in_use = sa.select(trials.c.job_id).where(trials.c.task_digest == digest, sa.or_(IS_HELD, IS_QUEUED, IS_RUNNING))
+    if (job_id := connection.execute(in_use.limit(1)).scalar()) is not None:
+        raise Conflict(f"Job {job_id} has trials of this task left to do.", fix="Cancel it or wait for its end.")
+    if not connection.execute(sa.delete(tasks).where(tasks.c.digest == digest)).rowcount:
+        raise NotFound(f"There is no task {digest}.")
 
 
 def _dataset(name: str, version: str | None) -> sa.Select[str]:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.change import close_attempt
+from seatrial.adapters.store_sql.company import was_shared
 from seatrial.adapters.store_sql.claims import Wish, claim_trials
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
@@ -17,7 +18,7 @@ from seatrial.adapters.store_sql.rows import result_of, summary_of, trial_of, tr
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, attempts, trials
 from seatrial.domain import chronicle
 from seatrial.domain.result import Attempt, Result
-from seatrial.domain.trial import Ended, GivenBack, Trial, TrialEvent, TrialState, TryAgain
+from seatrial.domain.trial import Ended, GivenBack, Trial, TrialEvent, TrialState, TryAgain, WorkerLost
 from seatrial.errors import NotFound
 from seatrial.ports.store import Page, PhaseEntry, RenewalReport, TrialFilter, TrialRow, TrialSummary
 
@@ -79,6 +80,16 @@ class SqlTrials:
     async def try_again(self, trial_id: int, attempt: int, result: Result, delay: timedelta, now: datetime) -> Trial:
         return await self._close(trial_id, TryAgain(attempt=attempt, delay=delay), now, result)
 
+    async def lose_worker(self, trial_id: int, attempt: int, result: Result, last: bool, now: datetime) -> Trial:
+        def operation(connection: Connection) -> Trial:
+            shared = was_shared(connection, trial_id, attempt)
+            event = WorkerLost(attempt=attempt, shared=shared, last=last)
+            trial, facts = close_attempt(connection, trial_id, event, now, result)
+            append_events(connection, facts, now)
+            return trial
+
+        return await self._database.write(operation)
+
     async def give_back(self, trial_id: int, attempt: int, now: datetime) -> Trial:
         return await self._close(trial_id, GivenBack(attempt=attempt), now, None)
 
@@ -108,7 +119,7 @@ class SqlTrials:
             last = rows[-1]["id"]
 
     async def summaries(self, chosen: TrialFilter, page: Page) -> list[TrialSummary]:
-        query = _narrow(sa.select(trials), chosen).order_by(trials.c.id.desc()).limit(page.limit)
+        query = _narrow(sa.select(trials), chosen).order_by(trials.c.id.desc()).limit(page.limit).offset(page.skip)
         if page.before is not None:
             query = query.where(trials.c.id < page.before)
         return [summary_of(row) for row in await self._rows(query)]
@@ -152,8 +163,15 @@ def _narrow(query: sa.Select[Any], chosen: TrialFilter) -> sa.Select[Any]:
         query = query.where(trials.c.state.in_(chosen.states))
     if chosen.outcomes:
         query = query.where(IS_ENDED, trials.c.outcome.in_(chosen.outcomes))
-    if chosen.task is not None:
-        query = query.where(trials.c.task_name == chosen.task)
+    if chosen.causes:
+        query = query.where(IS_ENDED, trials.c.cause.in_(chosen.causes))
+    for column, value in (
+        (trials.c.task_name, chosen.task),
+        (trials.c.agent, chosen.agent),
+        (trials.c.model, chosen.model),
+    ):
+        if value is not None:
+            query = query.where(column == value)
     return query
 
 

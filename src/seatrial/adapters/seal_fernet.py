@@ -1,0 +1,55 @@
+"""Sealing with Fernet (AES and HMAC) under ``SEATRIAL_SECRET_KEY``, or under a key made in the home on first use."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+from seatrial.errors import SetupProblem
+
+_FILE = "secret.key"
+
+
+class FernetSeal:
+    """The key is read when the first secret is sealed or opened, and the library loaded only then."""
+
+    def __init__(self, home: Path, secret: str = "") -> None:
+        self._home = home
+        self._secret = secret
+
+    def close(self, text: str) -> str:
+        from cryptography.fernet import Fernet
+
+        return Fernet(self._key()).encrypt(text.encode()).decode()
+
+    def open(self, sealed: str) -> str:
+        from cryptography.fernet import Fernet, InvalidToken
+
+        try:
+            return Fernet(self._key()).decrypt(sealed.encode()).decode()
+        except InvalidToken as fault:
+            raise SetupProblem(
+                "A stored key was sealed with another secret key.",
+                fix="Set SEATRIAL_SECRET_KEY to the one it was sealed with, or enter the key again.",
+            ) from fault
+
+    def _key(self) -> bytes:
+        """Any text serves as a secret key; Fernet wants 32 bytes."""
+        secret = self._secret or _read_or_make(self._home / _FILE)
+        return base64.urlsafe_b64encode(hashlib.sha256(secret.encode()).digest())
+
+
+def _read_or_make(path: Path) -> str:
+    """Written beside and linked into place: two processes that start together end up with the same key."""
+    if not path.exists():
+        fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+        fresh.touch(mode=0o600)
+        fresh.write_text(secrets.token_urlsafe(32))
+        with contextlib.suppress(FileExistsError):
+            os.link(fresh, path)
+        fresh.unlink()
+    return path.read_text()

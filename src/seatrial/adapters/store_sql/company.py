@@ -1,0 +1,60 @@
+"""Who shared a worker with whom, and which trials are suspected of taking theirs down. Rules: ``domain/isolation.py``."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from seatrial.adapters.store_sql.rows import trial_of
+from seatrial.adapters.store_sql.tables import IS_RUNNING, IS_SUSPECTED, attempts, trials
+from seatrial.domain.isolation import Turn, turn
+
+_worker: sa.BindParameter[str] = sa.bindparam("worker", type_=sa.Text)
+_attempt = sa.select(attempts.c.worker, attempts.c.started_at).where(
+    attempts.c.trial_id == sa.bindparam("trial"), attempts.c.number == sa.bindparam("number")
+)
+_running_beside = sa.select(
+    sa.exists().where(IS_RUNNING, trials.c.worker == _worker, trials.c.id != sa.bindparam("trial"))
+)
+_ran_beside = sa.select(
+    sa.exists().where(
+        attempts.c.worker == _worker,
+        attempts.c.trial_id != sa.bindparam("trial"),
+        attempts.c.ended_at > sa.bindparam("since", type_=attempts.c.started_at.type),
+    )
+)
+_suspects = sa.select(trials).where(
+    IS_SUSPECTED,
+    sa.or_(trials.c.not_before.is_(None), trials.c.not_before <= sa.bindparam("now", type_=trials.c.not_before.type)),
+    sa.or_(
+        sa.bindparam("only", type_=sa.BigInteger).is_(None),
+        trials.c.job_id == sa.bindparam("only"),
+        trials.c.worker == _worker,
+    ),
+)
+_held = sa.select(sa.func.count()).select_from(trials).where(IS_RUNNING, trials.c.worker == _worker)
+
+
+def was_shared(connection: Connection, trial_id: int, attempt: int) -> bool:
+    """Whether the attempt's worker held other trials at any moment of it.
+
+    Those of a lost worker are recovered one by one: the first finds the others running, the last finds their attempts.
+    """
+    mine = connection.execute(_attempt, {"trial": trial_id, "number": attempt}).first()
+    if mine is None:
+        return False
+    if connection.execute(_running_beside, {"worker": mine.worker, "trial": trial_id}).scalar():
+        return True
+    beside = {"worker": mine.worker, "trial": trial_id, "since": mine.started_at}
+    return bool(connection.execute(_ran_beside, beside).scalar())
+
+
+def turn_of(connection: Connection, worker: str, job_id: int | None, now: datetime) -> Turn:
+    """What the worker may claim. Nearly always there are no suspects, and that costs one look at an empty index."""
+    rows = connection.execute(_suspects, {"worker": worker, "only": job_id, "now": now}).mappings().all()
+    if not rows:
+        return Turn.COMPANY
+    holds = connection.execute(_held, {"worker": worker}).scalar() or 0
+    return turn(worker, holds, [trial_of(row) for row in rows], now)

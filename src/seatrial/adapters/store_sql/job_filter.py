@@ -1,0 +1,52 @@
+"""Which jobs a listing shows, in SQL. A job's status is derived from its trials, as ``JobCounts.status`` does it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from seatrial.adapters.store_sql.tables import IS_ENDED, IS_HELD, IS_QUEUED, IS_RUNNING, jobs, trials
+from seatrial.domain.job import JobStatus
+from seatrial.domain.trial import Outcome
+from seatrial.ports.store import JobFilter
+
+
+def narrow_jobs(query: sa.Select[Any], chosen: JobFilter) -> sa.Select[Any]:
+    if chosen.status is not None:
+        query = query.where(has_status(chosen.status))
+    if chosen.origin is not None:
+        query = query.where(jobs.c.origin == chosen.origin)
+    if chosen.name is not None:
+        query = query.where(jobs.c.name.icontains(chosen.name, autoescape=True))
+    if chosen.dataset is not None:
+        query = query.where(jobs.c.dataset == chosen.dataset)
+    for column, value in (
+        (trials.c.task_name, chosen.task),
+        (trials.c.agent, chosen.agent),
+        (trials.c.model, chosen.model),
+    ):
+        if value is not None:
+            query = query.where(_has_trial(column == value))
+    return query
+
+
+def has_status(status: JobStatus) -> sa.ColumnElement[bool]:
+    is_open = jobs.c.ended_at.is_(None)
+    waits_or_runs = sa.or_(_has_trial(IS_QUEUED), _has_trial(IS_RUNNING))
+    has_begun = sa.or_(_has_trial(IS_RUNNING), _has_trial(IS_ENDED))
+    only_held = sa.and_(_has_trial(IS_HELD), ~waits_or_runs)
+    only_cancelled = sa.and_(_has_trial(IS_ENDED), ~_has_trial(trials.c.outcome != Outcome.CANCELLED.value))
+    match status:
+        case JobStatus.PENDING:
+            return sa.and_(is_open, sa.or_(only_held, ~has_begun))
+        case JobStatus.RUNNING:
+            return sa.and_(is_open, has_begun, waits_or_runs)
+        case JobStatus.COMPLETED:
+            return sa.and_(~is_open, ~only_cancelled)
+        case JobStatus.CANCELLED:
+            return sa.and_(~is_open, only_cancelled)
+
+
+def _has_trial(which: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    return sa.exists().where(trials.c.job_id == jobs.c.id, which)

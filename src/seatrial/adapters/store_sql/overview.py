@@ -1,0 +1,87 @@
+"""The installation in numbers, counted from the trials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from seatrial.adapters.store_sql.database import Database
+from seatrial.adapters.store_sql.job_filter import has_status
+from seatrial.adapters.store_sql.tables import IS_ENDED, IS_QUEUED, IS_RUNNING, jobs, trials
+from seatrial.domain.job import JobCounts, JobStatus
+from seatrial.domain.trial import Cause, Outcome, TrialState
+from seatrial.ports.store import Backlog, Experience, Overview
+
+
+class SqlOverview:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def overview(self) -> Overview:
+        return await self._database.read(_overview)
+
+    async def backlog(self, now: datetime) -> Backlog:
+        return await self._database.read(lambda connection: _backlog(connection, now))
+
+    async def experience(self, tasks: Sequence[str]) -> list[Experience]:
+        query = (
+            sa.select(
+                trials.c.task_name.label("task"),
+                trials.c.agent,
+                trials.c.model,
+                sa.func.count().label("trials"),
+                sa.func.avg(trials.c.seconds).label("seconds"),
+                sa.func.avg(trials.c.cost_usd).label("cost_usd"),
+            )
+            .where(trials.c.task_name.in_(tasks), IS_ENDED, trials.c.seconds.is_not(None))
+            .where(trials.c.outcome.in_([Outcome.PASSED.value, Outcome.FAILED.value]))
+            .group_by(trials.c.task_name, trials.c.agent, trials.c.model)
+        )
+        rows = await self._database.read(lambda connection: connection.execute(query).mappings().all())
+        return [Experience(**row) for row in rows]
+
+
+def _overview(connection: Connection) -> Overview:
+    by_state = connection.execute(
+        sa.select(trials.c.state, trials.c.outcome, sa.func.count().label("trials")).group_by(
+            trials.c.state, trials.c.outcome
+        )
+    )
+    tally: dict[str, int] = {}
+    for row in by_state:
+        key = row.outcome if row.state == TrialState.ENDED else row.state
+        tally[key] = tally.get(key, 0) + row.trials
+    causes = connection.execute(
+        sa.select(trials.c.cause, sa.func.count().label("trials"))
+        .where(IS_ENDED, trials.c.outcome == Outcome.ERROR.value, trials.c.cause.is_not(None))
+        .group_by(trials.c.cause)
+    )
+    by_status = {
+        status: connection.execute(sa.select(sa.func.count()).select_from(jobs).where(has_status(status))).scalar_one()
+        for status in JobStatus
+    }
+    errors = {Cause(row.cause): row.trials for row in causes}
+    return Overview(jobs=by_status, trials=JobCounts(**tally), errors=errors)
+
+
+def _backlog(connection: Connection, now: datetime) -> Backlog:
+    is_delayed = trials.c.not_before > now
+    waiting = connection.execute(
+        sa.select(
+            sa.func.count().label("queued"),
+            sa.func.count(sa.case((is_delayed, 1))).label("delayed"),
+            sa.func.min(trials.c.created_at, type_=trials.c.created_at.type).label("oldest"),
+        ).where(IS_QUEUED)
+    ).one()
+    running = connection.execute(sa.select(sa.func.count()).where(IS_RUNNING)).scalar_one()
+    recent = sa.select(sa.func.count()).where(IS_ENDED, trials.c.ended_at > now - timedelta(minutes=1))
+    return Backlog(
+        queued=waiting.queued,
+        delayed=waiting.delayed,
+        running=running,
+        oldest_queued_at=waiting.oldest,
+        ended_last_minute=connection.execute(recent).scalar_one(),
+    )

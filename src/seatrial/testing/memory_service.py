@@ -1,0 +1,132 @@
+"""What the service asks of a store, in memory: live output, numbers, tokens, provider keys."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from statistics import fmean
+
+from seatrial.domain.job import Job, JobCounts
+from seatrial.domain.output import NewOutput, Output
+from seatrial.domain.result import Result
+from seatrial.domain.token import NewToken, Token
+from seatrial.domain.trial import Outcome, Trial, TrialState
+from seatrial.errors import NotFound
+from seatrial.ports.store import Backlog, Experience, Overview, ProviderKey
+
+_KEPT_PIECES = 400
+
+
+class MemoryOutput:
+    _trials: dict[int, Trial]
+
+    def __init__(self) -> None:
+        self._output: list[Output] = []
+        self._last_output = 0
+
+    async def append_output(self, pieces: Sequence[NewOutput], now: datetime) -> None:
+        for piece in pieces:
+            trial = self._trials.get(piece.trial_id)
+            if trial is None or trial.state is not TrialState.RUNNING or trial.attempt != piece.attempt:
+                continue
+            self._last_output += 1
+            self._output.append(Output(seq=self._last_output, at=now, **piece.model_dump()))
+            mine = [kept.seq for kept in self._output if kept.trial_id == piece.trial_id]
+            gone = set(mine[:-_KEPT_PIECES])
+            self._output = [kept for kept in self._output if kept.seq not in gone]
+
+    async def output(self, trial_ids: Sequence[int], after: int = 0, limit: int = 500) -> list[Output]:
+        return [piece for piece in self._output if piece.trial_id in trial_ids and piece.seq > after][:limit]
+
+    async def drop_output(self, trial_ids: Sequence[int]) -> None:
+        self._output = [piece for piece in self._output if piece.trial_id not in trial_ids]
+
+
+class MemoryOverview:
+    _jobs: dict[int, Job]
+    _trials: dict[int, Trial]
+
+    def _count(self, job_id: int) -> JobCounts:
+        raise NotImplementedError
+
+    def _last_result(self, trial_id: int) -> Result | None:
+        raise NotImplementedError
+
+    async def overview(self) -> Overview:
+        trials = self._trials.values()
+        tally = Counter(str(trial.outcome or trial.state) for trial in trials)
+        errors = Counter(trial.cause for trial in trials if trial.outcome is Outcome.ERROR and trial.cause is not None)
+        jobs = Counter(self._count(job_id).status for job_id in self._jobs)
+        return Overview(jobs=dict(jobs), trials=JobCounts(**tally), errors=dict(errors))
+
+    async def backlog(self, now: datetime) -> Backlog:
+        queued = [trial for trial in self._trials.values() if trial.state is TrialState.QUEUED]
+        ended = [trial.ended_at for trial in self._trials.values() if trial.ended_at is not None]
+        return Backlog(
+            queued=len(queued),
+            delayed=sum(trial.not_before is not None and trial.not_before > now for trial in queued),
+            running=sum(trial.state is TrialState.RUNNING for trial in self._trials.values()),
+            oldest_queued_at=min((trial.created_at for trial in queued), default=None),
+            ended_last_minute=sum(moment > now - timedelta(minutes=1) for moment in ended),
+        )
+
+    async def experience(self, tasks: Sequence[str]) -> list[Experience]:
+        groups: dict[tuple[str, str, str | None], list[Result]] = {}
+        for trial in self._trials.values():
+            result = self._last_result(trial.id)
+            if trial.task.name in tasks and result and trial.outcome in (Outcome.PASSED, Outcome.FAILED):
+                groups.setdefault((trial.task.name, trial.agent, trial.model), []).append(result)
+        return [_experience(key, results) for key, results in groups.items()]
+
+
+class MemoryTokens:
+    """Tokens and provider keys."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[int, Token] = {}
+        self._provider_keys: dict[str, ProviderKey] = {}
+
+    async def save_token(self, token: NewToken, now: datetime) -> Token:
+        kept = Token(id=len(self._tokens) + 1, created_at=now, **token.model_dump())
+        self._tokens[kept.id] = kept
+        return kept
+
+    async def token(self, fingerprint: str) -> Token | None:
+        return next((token for token in self._tokens.values() if token.fingerprint == fingerprint), None)
+
+    async def tokens(self) -> list[Token]:
+        return list(reversed(self._tokens.values()))
+
+    async def revoke_token(self, token_id: int, now: datetime) -> Token:
+        if token_id not in self._tokens:
+            raise NotFound(f"There is no token {token_id}.")
+        known = self._tokens[token_id]
+        self._tokens[token_id] = known.model_copy(update={"revoked_at": known.revoked_at or now})
+        return self._tokens[token_id]
+
+    async def note_token_use(self, token_id: int, now: datetime) -> None:
+        if token_id in self._tokens:
+            self._tokens[token_id] = self._tokens[token_id].model_copy(update={"used_at": now})
+
+    async def save_provider_key(self, name: str, sealed: str, now: datetime) -> None:
+        self._provider_keys[name] = ProviderKey(name=name, sealed=sealed, set_at=now)
+
+    async def provider_keys(self) -> list[ProviderKey]:
+        return sorted(self._provider_keys.values(), key=lambda key: key.name)
+
+    async def delete_provider_key(self, name: str) -> None:
+        if self._provider_keys.pop(name, None) is None:
+            raise NotFound(f"There is no provider key {name}.")
+
+
+def _experience(key: tuple[str, str, str | None], results: list[Result]) -> Experience:
+    costs = [result.usage.cost_usd for result in results if result.usage.cost_usd is not None]
+    return Experience(
+        task=key[0],
+        agent=key[1],
+        model=key[2],
+        trials=len(results),
+        seconds=fmean(result.seconds for result in results),
+        cost_usd=fmean(costs) if costs else None,
+    )
