@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -42,6 +45,25 @@ class Crew:
         hired = [self.cli.start("worker", "-n", str(capacity)) for _ in range(count)]
         until(lambda: all("Worker ready" in worker.err.read_text() for worker in hired), _START_SEC, "workers ready")
         return hired
+
+    @contextmanager
+    def supervised(self, capacity: int) -> Iterator[list[Running]]:
+        """One worker that is started again whenever it died; all that were started."""
+        starts: list[Running] = []
+        over = threading.Event()
+
+        def keep_alive() -> None:
+            while not over.wait(0.1):
+                if not starts or starts[-1].process.poll() is not None:
+                    starts.append(self.cli.start("worker", "-n", str(capacity)))
+
+        supervisor = threading.Thread(target=keep_alive)
+        supervisor.start()
+        try:
+            yield starts
+        finally:
+            over.set()
+            supervisor.join()
 
     def working(self, count: int) -> None:
         """Waits until so many agents have begun, over all tries."""
@@ -139,6 +161,22 @@ def test_a_trial_that_kills_its_worker_ends_after_two_attempts(crew: Crew) -> No
     assert crew.tries(others) == [[PASSED]] * 3
     assert [worker.process.poll() for worker in workers].count(-signal.SIGKILL) == 2
     assert crew.cli.sandboxes() == set()
+
+
+@pytest.mark.timeout(600)  # a worker is started five times, and at last each trial runs by itself
+def test_a_trial_that_kills_its_worker_takes_nobody_along(crew: Crew) -> None:
+    """Twenty neighbours in the same process: twice they are lost together, then each gets the worker to itself."""
+    neighbours, killer = crew.submit(20), crew.submit(1, "Assassin")
+    with crew.supervised(21) as starts:
+        until(lambda: crew.cli.count(shared_losses="2") == 21, 240, "all suspected")
+        crew.gate.touch()
+        crew.ended(neighbours, 300)
+        crew.ended(killer, 120)
+    assert crew.tries(killer) == [[LOST] * 4], "twice in company, and the two tries of its own"
+    assert crew.tries(neighbours) == [[LOST, LOST, PASSED]] * 20
+    assert 4 <= len(starts) <= 5, "nothing but the killer killed"
+    assert crew.cli.count(outcome="passed") == 20
+    assert crew.cli.count(outcome="error", cause="worker_lost") == 1
 
 
 def test_trials_are_cancelled_while_their_workers_are_away(crew: Crew) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from seatrial.adapters.queue_local import LocalQueue
 from seatrial.domain.job import AgentSpec, Job, JobSpec, RetryPolicy, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import Task, TaskFormat, TaskRef
-from seatrial.domain.trial import Cause, Outcome, Trial
+from seatrial.domain.trial import Cause, Outcome, Phase, Trial
 from seatrial.engine.clock import system_clock
 from seatrial.engine.execute import Executor
+from seatrial.engine.live import LiveLog
 from seatrial.engine.phases import PhaseLog
 from seatrial.engine.recover import Recovery
 from seatrial.errors import SandboxFault
@@ -48,10 +51,27 @@ class ScriptedRunner:
 
     behaviour: Behaviour
     orders: list[Trial] = field(default_factory=list)
+    reaches: tuple[Phase, ...] = ()
 
     async def run(self, order: Order, progress: Progress) -> Result:
         self.orders.append(order.trial)
+        for phase in self.reaches:
+            await progress.phase(phase)
         return await self.behaviour(order)
+
+
+class SlowBlobs(MemoryBlobs):
+    """Keeps nothing before ``ready`` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ready = asyncio.Event()
+        self.asked = 0
+
+    async def take_folder(self, prefix: str, root: Path, names: Sequence[str]) -> list[int]:
+        self.asked += 1
+        await self.ready.wait()
+        return await super().take_folder(prefix, root, names)
 
 
 @dataclass
@@ -72,6 +92,7 @@ class Bench:
             runner,
             Library(),  # type: ignore[arg-type]
             phases,
+            LiveLog(self.store, system_clock, every_sec=0.01),
             system_clock,
             work_dir=self.folder / name,
             limit_sec=self.job.spec.trial_limit_sec or 60,
@@ -182,17 +203,87 @@ async def test_a_failed_attempt_is_a_result_and_not_tried_again(tmp_path: Path) 
         assert len(runner.orders) == 1
 
 
-async def test_a_whole_trial_has_a_limit(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("reaches", "cause", "tries"),
+    [
+        ((), Cause.SANDBOX, 2),
+        ((Phase.BUILD,), Cause.IMAGE, 2),
+        ((Phase.BUILD, Phase.START), Cause.SANDBOX, 2),
+        ((Phase.START, Phase.AGENT), Cause.AGENT, 1),
+        ((Phase.START, Phase.AGENT, Phase.VERIFY), Cause.VERIFIER, 1),
+    ],
+)
+async def test_a_whole_trial_has_a_limit_and_what_used_it_up_is_not_tried_again(
+    tmp_path: Path, reaches: tuple[Phase, ...], cause: Cause, tries: int
+) -> None:
     async def hang(order: Order) -> Result:
         await asyncio.sleep(60)
         return PASSED
 
-    async with bench(tmp_path, trial_limit_sec=0.05, retry=RetryPolicy(max_attempts=1)) as ground:
-        await ground.until_ended(ground.worker(ScriptedRunner(hang)))
+    async with bench(tmp_path, trial_limit_sec=0.05, retry=RetryPolicy(max_attempts=2, backoff_sec=0)) as ground:
+        await ground.until_ended(ground.worker(ScriptedRunner(hang, reaches=reaches)))
         row = await ground.store.trial(1)
-        assert row.trial.outcome is Outcome.ERROR
+        assert (row.trial.outcome, row.trial.cause, row.trial.attempt) == (Outcome.ERROR, cause, tries)
         assert row.result is not None
         assert "limit of 0.05 s" in row.result.message
+
+
+async def test_the_next_trial_starts_while_the_last_one_is_saved(tmp_path: Path) -> None:
+    async with bench(tmp_path, attempts=9) as ground:
+        ground.blobs = blobs = SlowBlobs()
+        runner = ScriptedRunner(succeed)
+        worker = ground.worker(runner, capacity=2)
+        working = asyncio.create_task(worker.run())
+        async with asyncio.timeout(5):
+            while blobs.asked < 4:
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        assert len(runner.orders) == 4, "no more than twice its capacity, however slow the blobs are"
+        assert await ground.outcomes() == [None] * 9
+        blobs.ready.set()
+        async with asyncio.timeout(5):
+            while None in await ground.outcomes():
+                await asyncio.sleep(0.01)
+        worker.leave()
+        await working
+        assert await ground.outcomes() == [Outcome.PASSED] * 9
+
+
+async def test_a_jobs_own_limit_counts_what_is_being_saved(tmp_path: Path) -> None:
+    async with bench(tmp_path, attempts=3, concurrency=1) as ground:
+        ground.blobs = blobs = SlowBlobs()
+        runner = ScriptedRunner(succeed)
+        working = asyncio.create_task(ground.worker(runner).run())
+        async with asyncio.timeout(5):
+            while not blobs.asked:
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        assert len(runner.orders) == 1
+        working.cancel()
+        blobs.ready.set()
+        await asyncio.gather(working, return_exceptions=True)
+
+
+@pytest.mark.parametrize("by", ["cancel", "stop", "leave"])
+async def test_what_is_being_saved_is_past_stopping(tmp_path: Path, by: str) -> None:
+    async with bench(tmp_path) as ground:
+        ground.blobs = blobs = SlowBlobs()
+        worker = ground.worker(ScriptedRunner(succeed))
+        working = asyncio.create_task(worker.run())
+        async with asyncio.timeout(5):
+            while not blobs.asked:
+                await asyncio.sleep(0.01)
+        if by == "cancel":
+            await ground.store.cancel_job(ground.job.id, system_clock())
+            await asyncio.sleep(0.1)  # several heartbeats
+        elif by == "stop":
+            working.cancel()
+        worker.leave()
+        await asyncio.sleep(0.05)
+        assert not working.done()
+        blobs.ready.set()
+        await asyncio.gather(working, return_exceptions=True)
+        assert await ground.outcomes() == [Outcome.PASSED]
 
 
 async def test_cancelling_stops_what_runs(tmp_path: Path) -> None:

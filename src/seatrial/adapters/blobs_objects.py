@@ -22,7 +22,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, from_url
 
-from seatrial.errors import InvalidInput, NotFound, StoreUnavailable
+from seatrial.errors import InvalidInput, NotFound, StorageFull, StoreUnavailable
 from seatrial.ports.blobs import BlobInfo, checked_key
 
 if TYPE_CHECKING:
@@ -182,6 +182,8 @@ def _boundary(key: str) -> Iterator[None]:
     except (BaseError, OSError) as fault:
         if f"(os error {errno.ENOTDIR})" in str(fault):  # the key lies under another key
             raise NotFound(f"There is no file {key}.") from fault
+        if f"(os error {errno.ENOSPC})" in str(fault) or getattr(fault, "errno", None) == errno.ENOSPC:
+            raise StorageFull(f"There is no room left to keep {key}.") from fault
         raise StoreUnavailable(f"The files could not be reached at {key}: {_first_line(fault)}") from fault
 
 

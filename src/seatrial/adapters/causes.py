@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from seatrial.domain.trial import Cause, Mark, Phase
+from seatrial.domain.trial import Cause, Mark, Phase, blamed
 
 MARKS: Mapping[str, Mark] = {
     "AgentTimeoutError": Mark.AGENT_TIMEOUT,
@@ -99,16 +99,6 @@ _BY_MESSAGE: tuple[tuple[str, Cause], ...] = (
 )
 """Harbor raises a plain ``RuntimeError`` for these."""
 
-_BY_PHASE: Mapping[Phase, Cause] = {
-    Phase.PREPARING: Cause.SANDBOX,
-    Phase.BUILD: Cause.IMAGE,
-    Phase.START: Cause.SANDBOX,
-    Phase.AGENT_SETUP: Cause.AGENT,
-    Phase.AGENT: Cause.AGENT,
-    Phase.VERIFY: Cause.VERIFIER,
-    Phase.SAVING: Cause.SANDBOX,
-}
-
 
 def cause_of(exception_type: str, message: str = "", phase: Phase | None = None) -> Cause:
     """Why a trial without a valid reward ended; an exception that is in no table is judged by the phase it ended."""
@@ -117,7 +107,7 @@ def cause_of(exception_type: str, message: str = "", phase: Phase | None = None)
     for part, cause in _BY_MESSAGE:
         if part in message:
             return cause
-    return _BY_PHASE.get(phase, Cause.AGENT) if phase is not None else Cause.AGENT
+    return blamed(phase) if phase is not None else Cause.AGENT
 
 
 def mark_of(exception_type: str) -> Mark | None:

@@ -38,8 +38,7 @@ def attempt_closed(trial: Trial, result: Result | None) -> NewEvent:
         return _waits(trial, result)
     data: dict[str, Any] = {"outcome": trial.outcome, "cause": trial.cause}
     if result is not None and trial.outcome is not Outcome.CANCELLED:
-        data |= {"reward": result.reward, "marks": list(result.marks), "seconds": result.seconds}
-        data |= {"usage": result.usage.model_dump(exclude_none=True), "phases": _phases(result)}
+        data |= {"reward": result.reward, "marks": list(result.marks), **_spent(result)}
     return _about(trial, EventKind.TRIAL_ENDED, data)
 
 
@@ -55,7 +54,13 @@ def _waits(trial: Trial, result: Result | None) -> NewEvent:
     if result is None:
         return _about(trial, EventKind.TRIAL_RETRY, {"why": "given back"})
     data = {"why": "fault", "cause": result.cause, "message": result.message, "not_before": _iso(trial.not_before)}
-    return _about(trial, EventKind.TRIAL_RETRY, data)
+    return _about(trial, EventKind.TRIAL_RETRY, data | _spent(result))
+
+
+def _spent(result: Result) -> dict[str, Any]:
+    """Time, tokens and money of one try."""
+    usage = result.usage.model_dump(exclude_none=True)
+    return {"seconds": result.seconds, "usage": usage, "phases": _phases(result)}
 
 
 def _phases(result: Result) -> dict[str, float]:

@@ -1,10 +1,10 @@
 """Which trial of a lost worker is to blame: trials that were lost in company more than once run alone from then on.
 
-A worker holds many trials in one process, and a trial that kills the process takes all of them along. Whose fault it was
-cannot be seen, so a loss in company counts against nobody. The first one may be anything (a reboot, an operator), and
-everybody tries again together; after the second one each of them gets a worker to itself. A loss there names its trial,
-and counts. So nobody is ended for what a neighbour did, and a trial has at most ``LOSSES_IN_COMPANY`` tries more than
-its job allows.
+A worker holds many trials in one process, and a trial that kills the process takes all of them along. Whose fault it
+was cannot be seen, so a loss in company counts against nobody. The first one may be anything (a reboot, an operator),
+and everybody tries again together; after the second one each of them gets a worker to itself. A loss there names its
+trial, and counts. So nobody is ended for what a neighbour did, and a trial has at most ``LOSSES_IN_COMPANY`` tries more
+than its job allows.
 
 Called by the stores: ``turn`` before a claim, ``transition`` when a worker was lost.
 """
@@ -33,7 +33,7 @@ class Turn(Enum):
 
 
 def turn(worker: str, holds: int, suspects: Sequence[Trial], now: datetime) -> Turn:
-    """For a worker that holds so many trials, itself included in ``suspects``: all that run or whose time has come."""
+    """For a worker that holds so many trials; ``suspects`` are all that run or whose time has come."""
     if any(trial.state is TrialState.RUNNING and trial.worker == worker for trial in suspects):
         return Turn.NOTHING
     waiting = [trial for trial in suspects if trial.state is TrialState.QUEUED]

@@ -8,6 +8,10 @@ from enum import StrEnum
 from seatrial.domain.frozen import Frozen
 
 
+RING_PIECES = 400
+"""So many of its newest pieces are there of a running trial; whoever writes them keeps each small."""
+
+
 class OutputStream(StrEnum):
     TERMINAL = "terminal"
     """What the agent's terminal showed, with its escape sequences: an asciinema recording in the making."""

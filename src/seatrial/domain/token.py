@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from seatrial.domain.frozen import Frozen
+from seatrial.errors import InvalidInput
 
 _PREFIX = "st_"
 _BYTES = 32
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_LONGEST_LIFE = timedelta(days=3650)
 
 
 class Role(StrEnum):
@@ -53,3 +57,18 @@ def fresh_secret() -> str:
 def fingerprint(secret: str) -> str:
     """What is kept of a token. A plain hash is enough for 256 random bits: there is nothing to guess."""
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def lifetime(text: str) -> timedelta | None:
+    """``30d``, ``12h``, ``2w``, ``45m``; ``None`` for ``never``."""
+    if text == "never":
+        return None
+    found = re.fullmatch(r"([1-9][0-9]{0,8})([mhdw])", text, re.ASCII)
+    life = int(found[1]) * _UNITS[found[2]] if found else timedelta(0)
+    if not timedelta(0) < life <= _LONGEST_LIFE:
+        raise InvalidInput(
+            "That is no time a token could be valid for.",
+            field="expires",
+            fix="Use 30d, 12h, 2w (ten years at most) or never.",
+        )
+    return life

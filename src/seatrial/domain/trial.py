@@ -7,6 +7,7 @@ successor.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal
@@ -14,7 +15,6 @@ from typing import Literal
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.task import TaskRef
 from seatrial.errors import Conflict, StaleAttempt
-
 
 LOSSES_IN_COMPANY = 2
 """After so many workers that were lost with it and others, a trial runs alone; ``domain/isolation.py`` says why."""
@@ -80,6 +80,22 @@ class Phase(StrEnum):
     SAVING = "saving"
 
 
+_BLAMED: Mapping[Phase, Cause] = {
+    Phase.PREPARING: Cause.SANDBOX,
+    Phase.BUILD: Cause.IMAGE,
+    Phase.START: Cause.SANDBOX,
+    Phase.AGENT_SETUP: Cause.AGENT,
+    Phase.AGENT: Cause.AGENT,
+    Phase.VERIFY: Cause.VERIFIER,
+    Phase.SAVING: Cause.SANDBOX,
+}
+
+
+def blamed(phase: Phase) -> Cause:
+    """The cause of what ended a trial without a grade, where nothing better is known than how far it had come."""
+    return _BLAMED[phase]
+
+
 class NewTrial(Frozen):
     """A planned trial that has no id yet."""
 
@@ -115,6 +131,8 @@ class Trial(Frozen):
     not_before: datetime | None = None
     phase: Phase | None = None
     cancel_requested: bool = False
+    limit_sec: float | None = None
+    """Limit of the whole trial, of the one who released it; it comes before the job's own."""
     created_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -183,6 +201,7 @@ class Released(Frozen):
     """Somebody asked to run a trial that was held until now."""
 
     kind: Literal["released"] = "released"
+    limit_sec: float | None = None
 
 
 class Retried(Frozen):
@@ -240,7 +259,7 @@ def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
             return trial
         case Released():
             _require(trial, TrialState.HELD, event)
-            return trial.model_copy(update={"state": TrialState.QUEUED})
+            return trial.model_copy(update={"state": TrialState.QUEUED, "limit_sec": event.limit_sec})
         case Retried():
             _require(trial, TrialState.ENDED, event)
             fresh = _requeue(trial, None)

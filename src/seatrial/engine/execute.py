@@ -17,10 +17,11 @@ from pathlib import Path
 from seatrial.domain.job import Job
 from seatrial.domain.result import Failure, Result, StoredFile
 from seatrial.domain.task import Task
-from seatrial.domain.trial import Cause, Outcome, Trial
+from seatrial.domain.trial import Cause, Outcome, Phase, Trial, blamed
 from seatrial.engine.clock import Clock
-from seatrial.engine.keep import keep_files
+from seatrial.engine.keep import keep_files, redact_result
 from seatrial.engine.library import TaskLibrary
+from seatrial.engine.live import Followed, LiveLog
 from seatrial.engine.phases import PhaseLog
 from seatrial.errors import SeatrialError, StaleAttempt, StoreUnavailable, TrialFault
 from seatrial.ports.blobs import Blobs
@@ -49,6 +50,7 @@ class Executor:
         runner: Runner,
         library: TaskLibrary,
         phases: PhaseLog,
+        live: LiveLog,
         clock: Clock,
         work_dir: Path,
         limit_sec: float,
@@ -59,6 +61,7 @@ class Executor:
         self._runner = runner
         self._library = library
         self._phases = phases
+        self.live = live
         self._clock = clock
         self._work_dir = work_dir
         self._limit_sec = limit_sec
@@ -76,19 +79,25 @@ class Executor:
         job = await self._job(trial.job_id)
         secrets = await self._secrets(job)
         async with self._directory(trial) as directory:
-            try:
-                result = await self._attempt(trial, job, directory, secrets)
-            except asyncio.CancelledError:
+            with self.live.follow(trial, directory, secrets.values()) as followed:
+                try:
+                    result = await self._attempt(trial, job, directory, secrets, followed)
+                except asyncio.CancelledError:
+                    sandbox_gone()
+                    self.live.let_go(followed)
+                    await self._stopped(trial, directory, secrets, why_stopped() or Stop.LEAVING)
+                    raise
                 sandbox_gone()
-                await self._stopped(trial, directory, secrets, why_stopped() or Stop.LEAVING)
-                raise
-            sandbox_gone()
+                await self.live.catch_up(followed)
             result = await self._keep(trial, result, directory, secrets)
             await self._record(trial, job, result)
 
-    async def _attempt(self, trial: Trial, job: Job, directory: Path, secrets: Mapping[str, str]) -> Result:
-        limit = job.spec.trial_limit_sec or self._limit_sec
+    async def _attempt(
+        self, trial: Trial, job: Job, directory: Path, secrets: Mapping[str, str], followed: Followed
+    ) -> Result:
+        limit = trial.limit_sec or job.spec.trial_limit_sec or self._limit_sec
         started = self._clock()
+        progress = self._phases.of(trial, followed.show)
         try:
             async with asyncio.timeout(limit):
                 task = await self._task(trial.task.digest)
@@ -101,11 +110,10 @@ class Executor:
                     work_dir=directory,
                     secrets=secrets,
                 )
-                return await self._runner.run(order, self._phases.of(trial))
+                return await self._runner.run(order, progress)
         except TimeoutError:
             elapsed = (self._clock() - started).total_seconds()
-            message = f"The whole trial took longer than its limit of {limit:g} s."
-            return Result(outcome=Outcome.ERROR, cause=Cause.SANDBOX, message=message, seconds=elapsed)
+            return _overdue(limit, progress.reached, elapsed)
         except TrialFault as fault:
             return _faulty(fault, Cause(fault.cause))
         except SeatrialError as fault:
@@ -114,7 +122,7 @@ class Executor:
     async def _keep(self, trial: Trial, result: Result, directory: Path, secrets: Mapping[str, str]) -> Result:
         prefix = files_prefix(trial)
         files: tuple[StoredFile, ...] = await keep_files(self._blobs, prefix, directory, tuple(secrets.values()))
-        return result.model_copy(update={"files": files})
+        return redact_result(result, secrets.values()).model_copy(update={"files": files})
 
     async def _record(self, trial: Trial, job: Job, result: Result) -> None:
         """Until the store took it or refuses it: a finished trial is too dear to lose to a store that restarts."""
@@ -132,6 +140,7 @@ class Executor:
             await self._store.try_again(trial.id, trial.attempt, result, delay, self._clock())
         else:
             await self._store.finish(trial.id, trial.attempt, result, self._clock())
+            self.live.ended(trial)
 
     async def _stopped(self, trial: Trial, directory: Path, secrets: Mapping[str, str], why: Stop) -> None:
         """Shielded from a second cancellation: what was done so far is kept, and the store learns how it ended."""
@@ -142,6 +151,7 @@ class Executor:
                 result = Result(outcome=Outcome.CANCELLED, message="The trial was cancelled while it ran.")
                 result = await asyncio.shield(self._keep(trial, result, directory, secrets))
                 await asyncio.shield(self._store.finish(trial.id, trial.attempt, result, self._clock()))
+                self.live.ended(trial)
 
     async def _task(self, digest: str) -> Task:
         """A task never changes under its digest, and a job asks for each of its tasks many times."""
@@ -175,6 +185,12 @@ async def _remove(directory: Path) -> None:
 def files_prefix(trial: Trial) -> str:
     """Where the files of the current attempt are kept."""
     return f"trials/{trial.id}/{trial.attempt}"
+
+
+def _overdue(limit: float, reached: Phase, elapsed: float) -> Result:
+    """Time that an agent or a verifier used up is gone; only a sandbox that never got ready is worth another try."""
+    message = f"The whole trial took longer than its limit of {limit:g} s; it had reached the phase {reached}."
+    return Result(outcome=Outcome.ERROR, cause=blamed(reached), message=message, seconds=elapsed)
 
 
 def _faulty(fault: SeatrialError, cause: Cause) -> Result:

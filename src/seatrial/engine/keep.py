@@ -6,18 +6,19 @@ Files come from a sandbox, so nothing about them is trusted: links and special f
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from seatrial.domain.result import StoredFile
+from seatrial.domain.result import Result, StoredFile
 from seatrial.ports.blobs import Blobs
 
 _CHUNK = 1 << 20
-_REDACTED = b"[REDACTED]"
-_SHORTEST_SECRET = 6
+REDACTED = b"[REDACTED]"
+SHORTEST_SECRET = 6
 """Shorter values would blot out ordinary text; no provider's key is that short."""
 
 _MEDIA_TYPES = {
@@ -36,13 +37,22 @@ async def keep_files(blobs: Blobs, prefix: str, root: Path, secrets: tuple[str, 
     """Every regular file below ``root``, under ``prefix/`` in the blobs; ``root`` is used up by it.
 
     Memory stays flat whatever their size."""
-    needles = [secret.encode() for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+    needles = [secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET]
     if needles:
         await asyncio.to_thread(redact_tree, root, needles)
     names = await asyncio.to_thread(_clear_away, root)
     sizes = await blobs.take_folder(prefix, root, names)
     found = zip(names, sizes, strict=True)
     return tuple(StoredFile(path=name, size=size, media_type=media_type(name)) for name, size in found)
+
+
+def redact_result(result: Result, secrets: Iterable[str]) -> Result:
+    """The same result without the secrets: an agent's last words may be its key."""
+    text = told = result.model_dump_json()
+    for secret in sorted((secret for secret in secrets if len(secret) >= SHORTEST_SECRET), key=len, reverse=True):
+        for spelling in {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}:
+            text = text.replace(spelling, REDACTED.decode())
+    return result if text == told else Result.model_validate_json(text)
 
 
 def _clear_away(root: Path) -> list[str]:
@@ -77,9 +87,21 @@ def redact_tree(root: Path, secrets: list[bytes], chunk: int = _CHUNK) -> None:
     """Replaces each secret by ``[REDACTED]`` in every file that holds one, text or not."""
     pattern = re.compile(b"|".join(re.escape(secret) for secret in sorted(secrets, key=len, reverse=True)))
     overlap = max(map(len, secrets)) - 1
+    _redact_names(root, pattern)
     for path in [root / name for name in regular_files(root)]:
         if _mentions(path, pattern, overlap, chunk):
             _rewrite(path, pattern, overlap, chunk)
+
+
+def _redact_names(root: Path, pattern: re.Pattern[bytes]) -> None:
+    """Names are kept in the store and in the blobs. The innermost go first, so that no path changes on the way."""
+    for folder, subdirectories, names in os.walk(root, topdown=False, followlinks=False):
+        for name in (*names, *subdirectories):
+            clean = os.fsdecode(pattern.sub(REDACTED, os.fsencode(name)))
+            if clean != name:
+                while os.path.lexists(f"{folder}/{clean}"):
+                    clean += "~"
+                Path(folder, name).rename(Path(folder, clean))
 
 
 def _mentions(path: Path, pattern: re.Pattern[bytes], overlap: int, chunk: int) -> bool:
@@ -99,11 +121,11 @@ def _rewrite(path: Path, pattern: re.Pattern[bytes], overlap: int, chunk: int) -
     with path.open("rb") as source, clean.open("wb") as sink:
         held = b""
         while piece := source.read(chunk):
-            text = pattern.sub(_REDACTED, held + piece)
+            text = pattern.sub(REDACTED, held + piece)
             cut = max(len(text) - overlap, 0)
             sink.write(text[:cut])
             held = text[cut:]
-        sink.write(pattern.sub(_REDACTED, held))
+        sink.write(pattern.sub(REDACTED, held))
     clean.chmod(stat.S_IMODE(path.lstat().st_mode))
     clean.replace(path)
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 from seatrial.domain.trial import Phase, Trial
 from seatrial.engine.clock import Clock
 from seatrial.errors import StoreUnavailable
-from seatrial.ports.runner import Progress
+from seatrial.ports.runner import Progress, Window
 from seatrial.ports.store import PhaseEntry, TrialStore
 
 
@@ -27,8 +28,8 @@ class PhaseLog:
         self._entries: list[PhaseEntry] = []
         self._writer: asyncio.Task[None] | None = None
 
-    def of(self, trial: Trial) -> Progress:
-        return _TrialProgress(self, trial)
+    def of(self, trial: Trial, show: Callable[[Window], None]) -> TrialProgress:
+        return TrialProgress(self, trial, show)
 
     def note(self, trial: Trial, phase: Phase, step: str | None) -> None:
         entry = PhaseEntry(
@@ -62,10 +63,18 @@ class PhaseLog:
             await self.flush()
 
 
-class _TrialProgress:
-    def __init__(self, log: PhaseLog, trial: Trial) -> None:
+class TrialProgress(Progress):
+    """What one attempt reports to."""
+
+    def __init__(self, log: PhaseLog, trial: Trial, show: Callable[[Window], None]) -> None:
         self._log = log
         self._trial = trial
+        self._show = show
+        self.reached = Phase.PREPARING
 
     async def phase(self, phase: Phase, step: str | None = None) -> None:
+        self.reached = phase
         self._log.note(self._trial, phase, step)
+
+    def shows(self, window: Window) -> None:
+        self._show(window)

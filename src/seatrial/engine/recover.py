@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from datetime import timedelta
 
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Cause, Outcome, Trial, TrialState
@@ -32,6 +31,7 @@ class Recovery:
         for trial in expired.values():
             with contextlib.suppress(StaleAttempt):
                 await self._recover(trial)
+        await self._store.drop_output(tuple(expired))
         if expired:
             await self._queue.announce(tuple(expired))
         return len(expired)
@@ -45,7 +45,9 @@ class Recovery:
             return
         message = f"Worker {trial.worker} went silent during attempt {trial.attempt}."
         result = Result(outcome=Outcome.ERROR, cause=Cause.WORKER_LOST, message=message)
-        if job.spec.retry.allows(Cause.WORKER_LOST, trial.attempts_made):
-            await self._store.try_again(trial.id, trial.attempt, result, timedelta(0), now)
-        else:
+        retry = job.spec.retry
+        if not retry.allows(Cause.WORKER_LOST, attempts_made=1):  # a job that wants one try gets one, whoever was lost
             await self._store.finish(trial.id, trial.attempt, result, now)
+            return
+        last = not retry.allows(Cause.WORKER_LOST, trial.attempts_made)
+        await self._store.lose_worker(trial.id, trial.attempt, result, last, now)

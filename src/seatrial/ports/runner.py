@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +11,7 @@ from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.result import Result
 from seatrial.domain.task import Task
 from seatrial.domain.trial import Phase, Trial
+from seatrial.glimpse import Glimpse
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,24 @@ class Order:
     """Provider keys by environment name. Never logged, stored or handed to a sandbox by the runner itself."""
 
 
+class Window(Protocol):
+    """Shows what a running attempt writes where only its sandbox has it, until that is copied to ``work_dir``."""
+
+    async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[Glimpse] | None:
+        """Files by the names they will have below ``work_dir``; ``None`` while there is nothing to look into.
+
+        ``seen`` says how much of each is known. Never raises, and is never called again before it answered."""
+        ...
+
+
 class Progress(Protocol):
     """How a runner tells what happens. Calls are quick and never raise."""
 
     async def phase(self, phase: Phase, step: str | None = None) -> None: ...
+
+    def shows(self, window: Window) -> None:
+        """From now on what happens in the sandbox can be watched."""
+        ...
 
 
 class Runner(Protocol):

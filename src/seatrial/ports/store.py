@@ -21,7 +21,7 @@ from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job, JobCounts, JobSpec, JobStatus
 from seatrial.domain.output import NewOutput, Output
 from seatrial.domain.result import Attempt, Result
-from seatrial.domain.task import Dataset, Task
+from seatrial.domain.task import Dataset, Task, TaskRef
 from seatrial.domain.token import NewToken, Token
 from seatrial.domain.trial import Cause, Mark, NewTrial, Outcome, Phase, Trial, TrialState
 
@@ -37,6 +37,10 @@ class Page(Frozen):
 
 class JobFilter(Frozen):
     status: JobStatus | None = None
+    waits: bool | None = None
+    """Whether all that is left to do of it is held (true), or something of it is queued or runs (false)."""
+    graded: bool | None = None
+    """Whether any of its trials ended with a grade."""
     origin: str | None = None
     name: str | None = None
     """A part of its name, in any case."""
@@ -95,6 +99,16 @@ class JobTotals(Frozen):
     """When its first trial was claimed; ``None`` before that."""
 
 
+class Tally(Frozen):
+    """Trials of one task of a job that stand alike; enough to work out a score without reading them one by one."""
+
+    digest: str
+    outcome: Outcome | None = None
+    """``None``: not ended."""
+    cause: Cause | None = None
+    trials: int
+
+
 class Overview(Frozen):
     """The whole installation in numbers."""
 
@@ -144,7 +158,11 @@ class Heartbeat(Frozen):
     agents: tuple[str, ...] = ()
     sandboxes: tuple[str, ...] = ()
     versions: dict[str, str] = {}
+    starting: bool = False
+    """It is there, and still loading what it runs trials with."""
     draining: bool = False
+    paused: str = ""
+    """Why it claims nothing at the moment, such as a full disk."""
 
 
 class WorkerRow(Heartbeat):
@@ -157,6 +175,14 @@ class TaskStore(Protocol):
         ...
 
     async def task(self, digest: str) -> Task: ...
+
+    async def tasks(self, digests: Sequence[str]) -> list[Task]:
+        """In the order asked for; ``NotFound`` names the first that is not there."""
+        ...
+
+    async def task_page(self, after: TaskRef | None, limit: int) -> list[Task]:
+        """In order of name and digest, from behind ``after`` on."""
+        ...
 
     async def find_tasks(self, name: str | None = None, limit: int = 1000) -> list[Task]:
         """By exact name, or all; newest first."""
@@ -202,12 +228,20 @@ class JobStore(Protocol):
         """One page, newest first."""
         ...
 
+    async def count_jobs(self, chosen: JobFilter) -> int:
+        """How many ``jobs`` would list in all."""
+        ...
+
     async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
         """Every id has an entry; all zero where there is no such job."""
         ...
 
     async def totals(self, job_ids: Sequence[int]) -> dict[int, JobTotals]:
         """Every id has an entry."""
+        ...
+
+    async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
+        """How often each task of a job ended in which way; every id has an entry."""
         ...
 
     async def save_job_keys(self, job_id: int, keys: str) -> None:
@@ -218,8 +252,10 @@ class JobStore(Protocol):
         """They are gone once the job ended."""
         ...
 
-    async def release_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
-        """Queues held trials; others are left alone. Says how many."""
+    async def release_trials(
+        self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None
+    ) -> int:
+        """Queues held trials; others are left alone. Says how many. ``limit_sec`` is for each of them as a whole."""
         ...
 
     async def cancel_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
@@ -259,6 +295,10 @@ class TrialStore(Protocol):
         """Extends the leases of ``{trial id: attempt}``; tells which were lost and which should be cancelled.
 
         Unknown ids count as lost."""
+        ...
+
+    async def asked_to_stop(self, worker: str) -> frozenset[int]:
+        """Trials of this worker that somebody cancelled. Cheaper than a renewal: workers ask often."""
         ...
 
     async def enter_phases(self, entries: Sequence[PhaseEntry]) -> None:
@@ -329,6 +369,10 @@ class EventStore(Protocol):
         after a higher one could be read."""
         ...
 
+    async def last_event(self) -> int:
+        """The number from which ``events`` goes on with what is yet to happen."""
+        ...
+
 
 class OutputStore(Protocol):
     """A bounded ring of live output for each running trial; what falls out is in the trial's files later."""
@@ -345,7 +389,9 @@ class OutputStore(Protocol):
 
 
 class OverviewStore(Protocol):
-    async def overview(self) -> Overview: ...
+    async def overview(self, origin: str | None = None) -> Overview:
+        """Of everything, or of the jobs that came through one door."""
+        ...
 
     async def backlog(self, now: datetime) -> Backlog: ...
 

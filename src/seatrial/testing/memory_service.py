@@ -8,14 +8,12 @@ from datetime import datetime, timedelta
 from statistics import fmean
 
 from seatrial.domain.job import Job, JobCounts
-from seatrial.domain.output import NewOutput, Output
+from seatrial.domain.output import RING_PIECES, NewOutput, Output
 from seatrial.domain.result import Result
 from seatrial.domain.token import NewToken, Token
 from seatrial.domain.trial import Outcome, Trial, TrialState
 from seatrial.errors import NotFound
 from seatrial.ports.store import Backlog, Experience, Overview, ProviderKey
-
-_KEPT_PIECES = 400
 
 
 class MemoryOutput:
@@ -33,7 +31,7 @@ class MemoryOutput:
             self._last_output += 1
             self._output.append(Output(seq=self._last_output, at=now, **piece.model_dump()))
             mine = [kept.seq for kept in self._output if kept.trial_id == piece.trial_id]
-            gone = set(mine[:-_KEPT_PIECES])
+            gone = set(mine[:-RING_PIECES])
             self._output = [kept for kept in self._output if kept.seq not in gone]
 
     async def output(self, trial_ids: Sequence[int], after: int = 0, limit: int = 500) -> list[Output]:
@@ -53,11 +51,12 @@ class MemoryOverview:
     def _last_result(self, trial_id: int) -> Result | None:
         raise NotImplementedError
 
-    async def overview(self) -> Overview:
-        trials = self._trials.values()
+    async def overview(self, origin: str | None = None) -> Overview:
+        chosen = {job_id for job_id, job in self._jobs.items() if origin in (None, job.spec.origin)}
+        trials = [trial for trial in self._trials.values() if trial.job_id in chosen]
         tally = Counter(str(trial.outcome or trial.state) for trial in trials)
         errors = Counter(trial.cause for trial in trials if trial.outcome is Outcome.ERROR and trial.cause is not None)
-        jobs = Counter(self._count(job_id).status for job_id in self._jobs)
+        jobs = Counter(self._count(job_id).status for job_id in chosen)
         return Overview(jobs=dict(jobs), trials=JobCounts(**tally), errors=dict(errors))
 
     async def backlog(self, now: datetime) -> Backlog:

@@ -6,6 +6,7 @@ Passes the same contract suite as the SQL store. It never waits, so nothing can 
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Self
@@ -15,7 +16,7 @@ from seatrial.domain.event import Event, NewEvent
 from seatrial.domain.isolation import Turn, turn
 from seatrial.domain.job import Job, JobCounts, JobSpec
 from seatrial.domain.result import Attempt, Result
-from seatrial.domain.task import Dataset, Task
+from seatrial.domain.task import Dataset, Task, TaskRef
 from seatrial.domain.trial import (
     CancelAsked,
     Claimed,
@@ -41,6 +42,7 @@ from seatrial.ports.store import (
     Page,
     PhaseEntry,
     RenewalReport,
+    Tally,
     TrialFilter,
     TrialRow,
     TrialSummary,
@@ -64,6 +66,15 @@ class MemoryTasks:
         if digest not in self._tasks:
             raise NotFound(f"There is no task {digest}.")
         return self._tasks[digest][0]
+
+    async def tasks(self, digests: Sequence[str]) -> list[Task]:
+        return [await self.task(digest) for digest in digests]
+
+    async def task_page(self, after: TaskRef | None, limit: int) -> list[Task]:
+        found = sorted((task for task, _ in self._tasks.values()), key=lambda task: (task.name, task.digest))
+        if after is not None:
+            found = [task for task in found if (task.name, task.digest) > (after.name, after.digest)]
+        return found[:limit]
 
     async def find_tasks(self, name: str | None = None, limit: int = 1000) -> list[Task]:
         found = [(task, used) for task, used in self._tasks.values() if name in (None, task.name)]
@@ -122,6 +133,9 @@ class MemoryEvents:
             if event.seq > after and job_id in (None, event.job_id) and trial_id in (None, event.trial_id)
         )
         return list(wanted)[:limit]
+
+    async def last_event(self) -> int:
+        return self._last_seq
 
     def _tell(self, event: NewEvent, now: datetime) -> None:
         self._last_seq += 1
@@ -198,8 +212,21 @@ class MemoryTrials(MemoryEvents):
         below = [job for job in newest_first if page.before is None or job.id < page.before]
         return below[page.skip : page.skip + page.limit]
 
+    async def count_jobs(self, chosen: JobFilter) -> int:
+        return sum(self._admits(chosen, job) for job in self._jobs.values())
+
     async def totals(self, job_ids: Sequence[int]) -> dict[int, JobTotals]:
         return {job_id: self._total(job_id) for job_id in job_ids}
+
+    async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
+        found: dict[int, list[Tally]] = {}
+        for job_id in job_ids:
+            ways = Counter((t.task.digest, t.outcome, t.cause) for t in self._of_job(job_id))
+            found[job_id] = [
+                Tally(digest=digest, outcome=outcome, cause=cause, trials=times)
+                for (digest, outcome, cause), times in sorted(ways.items(), key=str)
+            ]
+        return found
 
     async def save_job_keys(self, job_id: int, keys: str) -> None:
         if (await self.job(job_id)).ended_at is not None:
@@ -241,11 +268,13 @@ class MemoryTrials(MemoryEvents):
             self._end_job_if_done(job_id, now)
         return len(asked)
 
-    async def release_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
+    async def release_trials(
+        self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None
+    ) -> int:
         trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
         held = [trial for trial in trials if trial.state is TrialState.HELD]
         for trial in held:
-            self._tell(chronicle.trial_released(self._change(trial, Released(), now)), now)
+            self._tell(chronicle.trial_released(self._change(trial, Released(limit_sec=limit_sec), now)), now)
         return len(held)
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
@@ -314,6 +343,10 @@ class MemoryTrials(MemoryEvents):
             self._change(trial, LeaseRenewed(attempt=trial.attempt, lease=lease), now)
         lost = frozenset(held) - {trial.id for trial in kept}
         return RenewalReport(lost=lost, cancel=frozenset(trial.id for trial in kept if trial.cancel_requested))
+
+    async def asked_to_stop(self, worker: str) -> frozenset[int]:
+        running = (trial for trial in self._trials.values() if trial.state is TrialState.RUNNING)
+        return frozenset(trial.id for trial in running if trial.worker == worker and trial.cancel_requested)
 
     async def enter_phases(self, entries: Sequence[PhaseEntry]) -> None:
         for entry in entries:
@@ -432,8 +465,13 @@ class MemoryTrials(MemoryEvents):
 
     def _admits(self, chosen: JobFilter, job: Job) -> bool:
         trials = list(self._of_job(job.id))
+        counts = self._count(job.id)
+        moves = counts.queued + counts.running > 0
+        waits = counts.held > 0 and not moves
         return (
-            chosen.status in (None, self._count(job.id).status)
+            chosen.status in (None, counts.status)
+            and (chosen.waits is None or (waits if chosen.waits else moves))
+            and chosen.graded in (None, counts.passed + counts.failed > 0)
             and chosen.origin in (None, job.spec.origin)
             and (chosen.name is None or chosen.name.lower() in job.spec.name.lower())
             and chosen.dataset in (None, job.spec.dataset)

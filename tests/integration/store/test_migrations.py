@@ -41,7 +41,7 @@ def shape(connection: Connection) -> dict[str, Any]:
         return {row.name: sorted("".join((row.sql or "").split()).replace(")", ",").split(",")) for row in rows}
     return {
         table: (
-            [{**column, "type": str(column["type"])} for column in inspector.get_columns(table)],
+            sorted(str({**column, "type": str(column["type"])}) for column in inspector.get_columns(table)),
             sorted(map(str, inspector.get_indexes(table))),
             sorted(map(str, inspector.get_foreign_keys(table))),
             inspector.get_pk_constraint(table),

@@ -4,12 +4,15 @@ because Harbor writes that into the trial's directory.
 An agent that runs on the host (terminus-2) gets the key handed to its model client. An agent that is installed into the
 sandbox calls the model from in there: where the model has an address of its own, through a relay that adds the key
 outside; where it is a provider's, the key has to be in the environment of its commands, and Harbor redacts that.
+
+An address that a caller of the service chose is always called through a relay, so that it cannot redirect us.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -23,6 +26,7 @@ from seatrial.agents.patience import ModelHealth, Patience, make_patient
 from seatrial.agents.terminus import terminus_options
 from seatrial.domain.catalogue import keys_for, runs_on_host
 from seatrial.ports.runner import Order
+from seatrial.sandboxes.networks.relay import ModelRelay
 from seatrial.testing.model_server import ScriptedModels
 
 SCRIPTED = "scripted/"
@@ -54,14 +58,21 @@ class ModelAccess:
         self._scripted: ScriptedModels | None = None
         self._starting = asyncio.Lock()
 
-    async def equip(self, order: Order) -> Equipment:
-        model, options, key = order.agent.model, dict(order.agent.options), None
+    async def equip(self, order: Order, relays: AsyncExitStack) -> Equipment:
+        """``relays`` stay open as long as the agent may call its model; the caller closes them."""
+        model, options, key = order.agent.model, _renamed(order.agent.options), None
+        chosen_by_caller = "api_base" in options and not order.job.own_keys
         if model is not None and model.startswith(SCRIPTED):
             model, key = f"openai/{model.removeprefix(SCRIPTED)}", SCRIPTED_KEY
             options.setdefault("api_base", (await self._server()).base_url)
         elif model is not None:
             key = _first(order.secrets, keys_for(model))
         if runs_on_host(order.agent.name):
+            if chosen_by_caller:
+                relay = ModelRelay(options["api_base"], None, passes_keys=True)
+                options["api_base"] = (await relays.enter_async_context(relay)).url
+            if key is None and "api_base" in options:
+                key = NO_KEY  # model clients refuse to start without any
             options = _options(order.agent.name, options)
             return Equipment(agent_config(order, model, options, dict(order.agent.env)), self._patience, key)
         return self._inside(order, model, options, key)
@@ -92,6 +103,11 @@ class ModelAccess:
     ) -> None:
         if self._scripted is not None:
             await self._scripted.__aexit__(kind, error, trace)
+
+
+def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Some clients call a model's address by another name."""
+    return {"api_base" if name == "base_url" else name: value for name, value in options.items()}
 
 
 def _options(agent: str, options: Mapping[str, Any]) -> dict[str, Any]:

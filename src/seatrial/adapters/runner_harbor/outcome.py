@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,26 @@ def result_of(trial: TrialResult, directory: Path, excuse: str | None = None) ->
         usage=_usage(trial),
         seconds=_seconds(trial),
     )
+
+
+def without_host_paths(result: Result, directory: Path) -> Result:
+    """Messages name files as they are kept, not where this machine had them while the attempt ran."""
+    failure = result.failure
+    if failure is None and not result.message:
+        return result
+    if failure is not None:
+        message, trace = _kept_paths(failure.message, directory), _kept_paths(failure.traceback, directory)
+        failure = failure.model_copy(update={"message": message, "traceback": trace})
+    return result.model_copy(update={"message": _kept_paths(result.message, directory), "failure": failure})
+
+
+def _kept_paths(text: str, directory: Path) -> str:
+    for place in {str(directory), str(directory.resolve())}:
+        if place not in text:
+            continue
+        here = re.compile(rf"{re.escape(place)}(?:(/)|(?![\w-]))")  # not the start of a longer name
+        text = here.sub(lambda found: "" if found[1] else ".", text)
+    return text
 
 
 @dataclass(frozen=True)

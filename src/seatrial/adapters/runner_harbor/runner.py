@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import platform
 import traceback
+from contextlib import AsyncExitStack
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from seatrial import __version__
 from seatrial.adapters.causes import cause_of
 from seatrial.adapters.runner_harbor.config import trial_config
 from seatrial.adapters.runner_harbor.equip import Equipment, ModelAccess
-from seatrial.adapters.runner_harbor.outcome import result_of
+from seatrial.adapters.runner_harbor.outcome import result_of, without_host_paths
 from seatrial.adapters.runner_harbor.watch import Watch
 from seatrial.domain.result import Failure, Lock, Result
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
@@ -51,26 +52,28 @@ class HarborRunner:
         equipment: Equipment | None = None
         sandbox = order.job.sandbox
         try:
-            sandbox = await self._sandboxes.choose(order.job.sandbox, order.task)
-            equipment = await self._models.equip(order)
-            trial = await self._create(order, sandbox, equipment)
-            watch.attach(trial)
-            health = equipment.hand_to(trial.agent)
-            await trial.run()
+            async with AsyncExitStack() as relays:
+                sandbox = await self._sandboxes.choose(order.job.sandbox, order.task)
+                equipment = await self._models.equip(order, relays)
+                trial = await self._create(order, sandbox, equipment)
+                watch.attach(trial)
+                health = equipment.hand_to(trial.agent)
+                await trial.run()
         except asyncio.CancelledError:
             raise
         except Exception as error:
             # Harbor catches what happens inside ``run``; what arrives here kept the trial from starting.
-            result = _never_started(error, _cause(error, equipment))
-            return result.model_copy(update={"lock": self._lock(order, sandbox, trial)})
+            result = without_host_paths(_never_started(error, _cause(error, equipment)), order.work_dir)
+            return result.model_copy(update={"lock": self._lock(order, sandbox, trial, _facts(trial))})
         result = result_of(trial.result, order.work_dir, health.spoils_timeout(_agent_seconds(trial)))
+        result = without_host_paths(result, order.work_dir)
         facts = _facts(trial)
         _mend_recordings(order.work_dir)
         return result.model_copy(
             update={
                 "marks": _with_facts(result.marks, facts),
                 "timings": watch.refine(result.timings),
-                "lock": self._lock(order, sandbox, trial),
+                "lock": self._lock(order, sandbox, trial, facts),
             }
         )
 
@@ -83,8 +86,7 @@ class HarborRunner:
             trial.task.instruction = order.job.instruction
         return trial
 
-    def _lock(self, order: Order, sandbox: str, trial: Trial | None) -> Lock:
-        facts = _facts(trial)
+    def _lock(self, order: Order, sandbox: str, trial: Trial | None, facts: SandboxFacts) -> Lock:
         return Lock(
             seatrial=__version__,
             harbor=self._harbor,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from harbor.trial.hooks import TrialEvent, TrialHookEvent
 from harbor.trial.trial import Trial
@@ -19,6 +20,17 @@ _PHASES = {
 }
 
 
+class _Diary:
+    """A build's output, as a file of the trial; there is none where nothing was built."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __call__(self, text: str) -> None:
+        with self._path.open("a", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+
+
 class Watch:
     """One per attempt."""
 
@@ -27,10 +39,13 @@ class Watch:
         self._began: dict[SandboxPhase, datetime] = {}
 
     def attach(self, trial: Trial) -> None:
+        sandbox = trial.agent_environment
         for event in _PHASES:
             trial.add_hook(event, self._hear)
-        if isinstance(trial.agent_environment, Sandbox):
-            trial.agent_environment.on_phase = self._hear_sandbox
+        if isinstance(sandbox, Sandbox):
+            sandbox.on_phase = self._hear_sandbox
+            sandbox.on_build_output = _Diary(trial.paths.trial_dir / "build.log")
+            self._progress.shows(sandbox)
 
     def refine(self, timings: tuple[PhaseTiming, ...]) -> tuple[PhaseTiming, ...]:
         """Harbor times the environment as one; here it is split into the build and the start."""

@@ -1,4 +1,4 @@
-"""Who shared a worker with whom, and which trials are suspected of taking theirs down. Rules: ``domain/isolation.py``."""
+"""Who shared a worker with whom, and what a worker may claim beside suspects. The rules are ``domain/isolation.py``."""
 
 from __future__ import annotations
 

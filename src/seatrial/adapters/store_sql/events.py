@@ -61,6 +61,10 @@ class SqlEvents:
 
         await self._database.write(operation, durable=False)
 
+    async def last_event(self) -> int:
+        query = sa.select(sa.func.coalesce(sa.func.max(events.c.seq), 0))
+        return int(await self._database.read(lambda connection: connection.execute(query).scalar_one()))
+
     async def events(
         self, after: int = 0, job_id: int | None = None, trial_id: int | None = None, limit: int = 500
     ) -> list[Event]:

@@ -11,10 +11,17 @@ from seatrial.domain.job import JobStatus
 from seatrial.domain.trial import Outcome
 from seatrial.ports.store import JobFilter
 
+_GRADES = [outcome.value for outcome in Outcome if outcome.graded]
+
 
 def narrow_jobs(query: sa.Select[Any], chosen: JobFilter) -> sa.Select[Any]:
     if chosen.status is not None:
         query = query.where(has_status(chosen.status))
+    if chosen.waits is not None:
+        query = query.where(jobs.c.ended_at.is_(None), _only_held() if chosen.waits else _waits_or_runs())
+    if chosen.graded is not None:
+        has_grade = _has_trial(sa.and_(IS_ENDED, trials.c.outcome.in_(_GRADES)))
+        query = query.where(has_grade if chosen.graded else ~has_grade)
     if chosen.origin is not None:
         query = query.where(jobs.c.origin == chosen.origin)
     if chosen.name is not None:
@@ -33,19 +40,25 @@ def narrow_jobs(query: sa.Select[Any], chosen: JobFilter) -> sa.Select[Any]:
 
 def has_status(status: JobStatus) -> sa.ColumnElement[bool]:
     is_open = jobs.c.ended_at.is_(None)
-    waits_or_runs = sa.or_(_has_trial(IS_QUEUED), _has_trial(IS_RUNNING))
     has_begun = sa.or_(_has_trial(IS_RUNNING), _has_trial(IS_ENDED))
-    only_held = sa.and_(_has_trial(IS_HELD), ~waits_or_runs)
     only_cancelled = sa.and_(_has_trial(IS_ENDED), ~_has_trial(trials.c.outcome != Outcome.CANCELLED.value))
     match status:
         case JobStatus.PENDING:
-            return sa.and_(is_open, sa.or_(only_held, ~has_begun))
+            return sa.and_(is_open, sa.or_(_only_held(), ~has_begun))
         case JobStatus.RUNNING:
-            return sa.and_(is_open, has_begun, waits_or_runs)
+            return sa.and_(is_open, has_begun, _waits_or_runs())
         case JobStatus.COMPLETED:
             return sa.and_(~is_open, ~only_cancelled)
         case JobStatus.CANCELLED:
             return sa.and_(~is_open, only_cancelled)
+
+
+def _waits_or_runs() -> sa.ColumnElement[bool]:
+    return sa.or_(_has_trial(IS_QUEUED), _has_trial(IS_RUNNING))
+
+
+def _only_held() -> sa.ColumnElement[bool]:
+    return sa.and_(_has_trial(IS_HELD), ~_waits_or_runs())
 
 
 def _has_trial(which: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:

@@ -23,7 +23,7 @@ from seatrial.domain.event import NewEvent
 from seatrial.domain.job import Job, JobCounts, JobSpec
 from seatrial.domain.trial import CancelAsked, NewTrial, Released, Retried, Trial, TrialState
 from seatrial.errors import Conflict, NotFound
-from seatrial.ports.store import JobFilter, JobTotals, Once, Page
+from seatrial.ports.store import JobFilter, JobTotals, Once, Page, Tally
 
 _IS_UNFINISHED = sa.or_(IS_HELD, IS_QUEUED, IS_RUNNING)
 _CREATING = 0x5EA7_0004
@@ -68,6 +68,10 @@ class SqlJobs:
         rows = await self._database.read(lambda connection: connection.execute(query).all())
         return [job_of(row) for row in rows]
 
+    async def count_jobs(self, chosen: JobFilter) -> int:
+        query = narrow_jobs(sa.select(sa.func.count()).select_from(jobs), chosen)
+        return await self._database.read(lambda connection: connection.execute(query).scalar_one())
+
     async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
         tally: dict[int, dict[str, int]] = {job_id: {} for job_id in job_ids}
         for ids in batched(tally, _IDS_AT_ONCE):
@@ -80,6 +84,14 @@ class SqlJobs:
         for ids in batched(found, _IDS_AT_ONCE):
             for row in await self._database.read(partial(_sum, job_ids=ids)):
                 found[row["job_id"]] = _totals(row)
+        return found
+
+    async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
+        found: dict[int, list[Tally]] = {job_id: [] for job_id in job_ids}
+        for ids in batched(found, _IDS_AT_ONCE):
+            for row in await self._database.read(partial(_tally, job_ids=ids)):
+                tally = Tally(digest=row.task_digest, outcome=row.outcome, cause=row.cause, trials=row.trials)
+                found[row.job_id].append(tally)
         return found
 
     async def save_job_keys(self, job_id: int, keys: str) -> None:
@@ -98,8 +110,11 @@ class SqlJobs:
     async def cancel_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
         return await self._database.write(lambda connection: _cancel_trials(connection, sorted(set(trial_ids)), now))
 
-    async def release_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
-        return await self._database.write(lambda connection: _release(connection, sorted(set(trial_ids)), now))
+    async def release_trials(
+        self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None
+    ) -> int:
+        released = Released(limit_sec=limit_sec)
+        return await self._database.write(lambda connection: _release(connection, sorted(set(trial_ids)), released, now))
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
         return await self._database.write(lambda connection: _retry(connection, sorted(set(trial_ids)), now, hold))
@@ -160,6 +175,12 @@ def _count(connection: Connection, job_ids: Sequence[int]) -> Sequence[sa.Row[An
         .group_by(trials.c.job_id, trials.c.state, trials.c.outcome)
     )
     return connection.execute(query).all()
+
+
+def _tally(connection: Connection, job_ids: Sequence[int]) -> Sequence[sa.Row[Any]]:
+    columns = (trials.c.job_id, trials.c.task_digest, trials.c.outcome, trials.c.cause)
+    query = sa.select(*columns, sa.func.count().label("trials")).where(trials.c.job_id.in_(job_ids)).group_by(*columns)
+    return connection.execute(query.order_by(*columns)).all()
 
 
 def _sum(connection: Connection, job_ids: Sequence[int]) -> Sequence[sa.RowMapping]:
@@ -234,12 +255,12 @@ def _ask_to_stop(connection: Connection, asked: list[Trial], now: datetime) -> l
     return [chronicle.attempt_closed(trial, None) for trial in after if trial.state is TrialState.ENDED]
 
 
-def _release(connection: Connection, trial_ids: list[int], now: datetime) -> int:
+def _release(connection: Connection, trial_ids: list[int], released: Released, now: datetime) -> int:
     facts: list[NewEvent] = []
     for ids in batched(trial_ids, _IDS_AT_ONCE):
         _lock_jobs_of(connection, ids)
         held = _lock_trials(connection, sa.and_(trials.c.id.in_(ids), IS_HELD))
-        facts += [chronicle.trial_released(trial) for trial in change_all(connection, held, Released(), now)]
+        facts += [chronicle.trial_released(trial) for trial in change_all(connection, held, released, now)]
     append_events(connection, facts, now)
     return len(facts)
 

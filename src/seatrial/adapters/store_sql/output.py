@@ -10,10 +10,8 @@ from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.tables import IS_RUNNING, output, trials
-from seatrial.domain.output import NewOutput, Output
+from seatrial.domain.output import RING_PIECES, NewOutput, Output
 
-KEPT_PIECES = 400
-"""Newest pieces of a trial; whoever writes them keeps each small."""
 _WRITING = 0x5EA7_0003
 """PostgreSQL's advisory lock: numbers are given before a commit, and readers must not see a later one first."""
 
@@ -63,7 +61,7 @@ def _trim(connection: Connection, trial_id: int) -> None:
         sa.select(output.c.seq)
         .where(output.c.trial_id == trial_id)
         .order_by(output.c.seq.desc())
-        .offset(KEPT_PIECES - 1)
+        .offset(RING_PIECES - 1)
         .limit(1)
         .scalar_subquery()
     )

@@ -9,19 +9,19 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.database import Database
-from seatrial.adapters.store_sql.job_filter import has_status
+from seatrial.adapters.store_sql.job_filter import narrow_jobs
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_QUEUED, IS_RUNNING, jobs, trials
 from seatrial.domain.job import JobCounts, JobStatus
 from seatrial.domain.trial import Cause, Outcome, TrialState
-from seatrial.ports.store import Backlog, Experience, Overview
+from seatrial.ports.store import Backlog, Experience, JobFilter, Overview
 
 
 class SqlOverview:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def overview(self) -> Overview:
-        return await self._database.read(_overview)
+    async def overview(self, origin: str | None = None) -> Overview:
+        return await self._database.read(lambda connection: _overview(connection, origin))
 
     async def backlog(self, now: datetime) -> Backlog:
         return await self._database.read(lambda connection: _backlog(connection, now))
@@ -44,11 +44,13 @@ class SqlOverview:
         return [Experience(**row) for row in rows]
 
 
-def _overview(connection: Connection) -> Overview:
+def _overview(connection: Connection, origin: str | None) -> Overview:
+    everything = origin is None
+    of_origin = trials.c.job_id.in_(sa.select(jobs.c.id).where(jobs.c.origin == origin))
     by_state = connection.execute(
-        sa.select(trials.c.state, trials.c.outcome, sa.func.count().label("trials")).group_by(
-            trials.c.state, trials.c.outcome
-        )
+        sa.select(trials.c.state, trials.c.outcome, sa.func.count().label("trials"))
+        .where(sa.true() if everything else of_origin)
+        .group_by(trials.c.state, trials.c.outcome)
     )
     tally: dict[str, int] = {}
     for row in by_state:
@@ -57,12 +59,12 @@ def _overview(connection: Connection) -> Overview:
     causes = connection.execute(
         sa.select(trials.c.cause, sa.func.count().label("trials"))
         .where(IS_ENDED, trials.c.outcome == Outcome.ERROR.value, trials.c.cause.is_not(None))
+        .where(sa.true() if everything else of_origin)
         .group_by(trials.c.cause)
     )
-    by_status = {
-        status: connection.execute(sa.select(sa.func.count()).select_from(jobs).where(has_status(status))).scalar_one()
-        for status in JobStatus
-    }
+    chosen = (JobFilter(status=status, origin=origin) for status in JobStatus)
+    counted = ((each.status, narrow_jobs(sa.select(sa.func.count()).select_from(jobs), each)) for each in chosen)
+    by_status = {status: connection.execute(query).scalar_one() for status, query in counted if status}
     errors = {Cause(row.cause): row.trials for row in causes}
     return Overview(jobs=by_status, trials=JobCounts(**tally), errors=errors)
 

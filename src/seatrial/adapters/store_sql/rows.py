@@ -24,6 +24,7 @@ _CHANGING = (
     "not_before",
     "phase",
     "cancel_requested",
+    "limit_sec",
     "started_at",
     "ended_at",
 )

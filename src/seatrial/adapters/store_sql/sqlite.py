@@ -26,7 +26,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from seatrial.errors import SeatrialError, StoreUnavailable
+from seatrial.errors import SeatrialError, StorageFull, StoreUnavailable
 
 _READERS = 2
 _LARGEST_GROUP = 64
@@ -213,4 +213,6 @@ def _locked(lock: BinaryIO) -> Iterator[None]:
 
 def _unavailable(path: Path, fault: Exception) -> SeatrialError:
     reason = getattr(fault, "orig", None) or fault
+    if "disk is full" in str(reason):
+        return StorageFull(f"There is no room left for the store {path}.")
     return StoreUnavailable(f"The store {path} did not answer: {reason}.")

@@ -126,6 +126,7 @@ trials = sa.Table(
     sa.Column("not_before", Moment),
     sa.Column("phase", sa.Text),
     sa.Column("cancel_requested", sa.Boolean, nullable=False),
+    sa.Column("limit_sec", sa.Double),
     sa.Column("created_at", Moment, nullable=False),
     sa.Column("started_at", Moment),
     sa.Column("ended_at", Moment),
@@ -231,6 +232,4 @@ IS_HELD = trials.c.state == sa.literal_column("'held'")
 IS_QUEUED = trials.c.state == sa.literal_column("'queued'")
 IS_RUNNING = trials.c.state == sa.literal_column("'running'")
 IS_ENDED = trials.c.state == sa.literal_column("'ended'")
-IS_SUSPECTED = sa.and_(
-    trials.c.shared_losses >= sa.literal_column("2"), trials.c.state != sa.literal_column("'ended'")
-)
+IS_SUSPECTED = sa.and_(trials.c.shared_losses >= sa.literal_column("2"), trials.c.state != sa.literal_column("'ended'"))

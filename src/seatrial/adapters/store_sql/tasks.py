@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
+from itertools import batched
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,8 +14,10 @@ from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.tables import IS_HELD, IS_QUEUED, IS_RUNNING, datasets, tasks, trials
-from seatrial.domain.task import Dataset, Task
+from seatrial.domain.task import Dataset, Task, TaskRef
 from seatrial.errors import Conflict, NotFound
+
+_DIGESTS_AT_ONCE = 500
 
 
 class SqlTasks:
@@ -43,6 +48,22 @@ class SqlTasks:
         if document is None:
             raise NotFound(f"There is no task {digest}.")
         return Task.model_validate_json(document)
+
+    async def tasks(self, digests: Sequence[str]) -> list[Task]:
+        found: dict[str, Task] = {}
+        for some in batched(dict.fromkeys(digests), _DIGESTS_AT_ONCE):
+            query = sa.select(tasks.c.digest, tasks.c.document).where(tasks.c.digest.in_(some))
+            found |= await self._database.read(partial(_by_digest, query=query))
+        if missing := next((digest for digest in digests if digest not in found), None):
+            raise NotFound(f"There is no task {missing}.")
+        return [found[digest] for digest in digests]
+
+    async def task_page(self, after: TaskRef | None, limit: int) -> list[Task]:
+        query = sa.select(tasks.c.document).order_by(tasks.c.name, tasks.c.digest).limit(limit)
+        if after is not None:
+            query = query.where(sa.tuple_(tasks.c.name, tasks.c.digest) > sa.tuple_(after.name, after.digest))
+        documents = await self._database.read(lambda connection: connection.execute(query).scalars().all())
+        return [Task.model_validate_json(document) for document in documents]
 
     async def find_tasks(self, name: str | None = None, limit: int = 1000) -> list[Task]:
         query = sa.select(tasks.c.document).order_by(tasks.c.used_at.desc(), tasks.c.name, tasks.c.digest).limit(limit)
@@ -79,6 +100,10 @@ class SqlTasks:
         query = sa.select(datasets.c.document).order_by(datasets.c.id.desc())
         documents = await self._database.read(lambda connection: connection.execute(query).scalars().all())
         return [Dataset.model_validate_json(document) for document in documents]
+
+
+def _by_digest(connection: Connection, query: sa.Select[Any]) -> dict[str, Task]:
+    return {row.digest: Task.model_validate_json(row.document) for row in connection.execute(query)}
 
 
 def _delete_task(connection: Connection, digest: str) -> None:

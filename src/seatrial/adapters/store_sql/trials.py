@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.change import close_attempt
-from seatrial.adapters.store_sql.company import was_shared
 from seatrial.adapters.store_sql.claims import Wish, claim_trials
+from seatrial.adapters.store_sql.company import was_shared
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.rows import result_of, summary_of, trial_of, trial_row_of
@@ -68,6 +68,10 @@ class SqlTrials:
             return RenewalReport(lost=frozenset(held) - frozenset(ids), cancel=cancel)
 
         return await self._database.write(operation, durable=False)
+
+    async def asked_to_stop(self, worker: str) -> frozenset[int]:
+        query = sa.select(trials.c.id).where(IS_RUNNING, trials.c.worker == worker, trials.c.cancel_requested)
+        return await self._database.read(lambda connection: frozenset(connection.execute(query).scalars()))
 
     async def enter_phases(self, entries: Sequence[PhaseEntry]) -> None:
         if entries:
