@@ -80,7 +80,7 @@ def start_engine(directory: Path, *, apart: bool = False) -> Engine:
         f"--pidfile={directory}/engine.pid",
         f"--host={host}",
     ]
-    pid = _spawn(command, directory / "engine.log")
+    pid = spawn(command, directory / "engine.log", dict(os.environ))
     deadline = time.monotonic() + _START_SEC
     while not answers(host):
         if os.waitpid(pid, os.WNOHANG)[0] or time.monotonic() > deadline:
@@ -90,13 +90,13 @@ def start_engine(directory: Path, *, apart: bool = False) -> Engine:
     return Engine(host, pid, directory)
 
 
-def _spawn(command: list[str], log: Path) -> int:
+def spawn(command: list[str], log: Path, environment: dict[str, str]) -> int:
     """A process that outlives the test that started it, in a session of its own."""
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     actions = [(os.POSIX_SPAWN_DUP2, source, target) for source, target in ((nothing, 0), (output, 1), (output, 2))]
     try:
-        return os.posix_spawn(command[0], command, os.environ, file_actions=actions, setsid=True)
+        return os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)
     finally:
         os.close(output)
         os.close(nothing)

@@ -149,7 +149,9 @@ class ImageStore(Protocol):
 
     async def tag(self, image: Image, reference: str) -> None: ...
 
-    async def push(self, reference: str, log: LogSink) -> None: ...
+    async def push(self, image: Image, reference: str, log: LogSink) -> None:
+        """Under a name that the image was tagged with."""
+        ...
 
     async def remove(self, digest: str) -> None:
         """Takes the image and its names away; one that a container or another image needs is an ``ImageFault``."""

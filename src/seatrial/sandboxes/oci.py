@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +18,12 @@ from harbor.environments.base import ExecResult
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.errors import SandboxFault, SeatrialError
+from seatrial.glimpse import Glimpse
 from seatrial.sandboxes.check import Finding
 from seatrial.sandboxes.compose import ComposeService
 from seatrial.sandboxes.image import Image, ImageProvider
 from seatrial.sandboxes.images.assembly import shared_oci_images
+from seatrial.sandboxes.name_servers import Asked
 from seatrial.sandboxes.networks.network import SandboxNetwork
 from seatrial.sandboxes.networks.reach import DefaultNetwork
 from seatrial.sandboxes.options import SandboxOptions
@@ -30,13 +33,13 @@ from seatrial.sandboxes.pods.command import Ended
 from seatrial.sandboxes.pods.container_spec import DEFAULT_PATH
 from seatrial.sandboxes.pods.design import SandboxDesign, read_service
 from seatrial.sandboxes.pods.facts import facts_of
+from seatrial.sandboxes.pods.layer_suspicion import find_suspicions
 from seatrial.sandboxes.pods.machine import Machine
 from seatrial.sandboxes.pods.pod import Call, Pod
 from seatrial.sandboxes.pods.pod_commands import Listeners, PodCommands
-from seatrial.sandboxes.pods.suspicion import find_suspicions
+from seatrial.sandboxes.pods.storage import removal
 from seatrial.sandboxes.pods.transfer import Transfer
-from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts, script_to_allow
-from seatrial.sandboxes.terminals.terminal import Terminal
+from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 
 _CANNOT_RUN = 126
 _NOT_FOUND = 127
@@ -44,7 +47,7 @@ _KILLED = 137
 
 
 class NetworkProvider(Protocol):
-    """Where a sandbox gets its network from: ``network.SandboxNetworks``."""
+    """Where a sandbox gets its network from: ``network_set.SandboxNetworks``."""
 
     async def acquire(self, policy: NetworkPolicy, sandbox_id: str) -> SandboxNetwork: ...
 
@@ -81,7 +84,6 @@ class OciEnvironment(Sandbox):
         self._held = ExitStack()
         super().__init__(*args, **kwargs)
         self._machine = Machine.shared(self.options.cache)
-        self._terminal = Terminal(self.options.cache)
 
     @staticmethod
     @override
@@ -121,18 +123,21 @@ class OciEnvironment(Sandbox):
     async def start(self, force_build: bool) -> None:
         await self._enter("build")
         images = self._given_images or shared_oci_images(self.options).resolver
-        self._image = image = await images.resolve(self._design.image_request(force_build=force_build))
+        self._image = image = await images.resolve(
+            self._design.image_request(force_build=force_build), self.on_build_output
+        )
         await self._enter("start")
         self._held.enter_context(images.hold(image))
         sandbox = f"st-{uuid.uuid4().hex[:12]}"
         self._network = await self._connect(sandbox)
         open_dirs = self._mount_targets(writable_only=True)
-        self._pod = pod = Pod(self._machine, self._design.plan(sandbox, image, self._network, open_dirs))
+        asked = Asked.of(self._service.dns, self.network_policy)
+        self._pod = pod = Pod(self._machine, self._design.plan(sandbox, image, self._network, open_dirs, asked))
         self._commands = PodCommands(self._machine.mounts, pod)
         self._starting = asyncio.ensure_future(self._machine.mounts.carry(pod.start))
         await asyncio.shield(self._starting)
         limit = pod.plan.limits.storage_mb << 20
-        self._machine.storage.add(sandbox, pod.root.upper, limit, self._on_storage_exceeded)
+        self._machine.storage.add(sandbox, (pod.root.upper,), limit, self._on_storage_exceeded)
         if first_command := self._design.first_command(image):
             await self._commands.serve(self._call(first_command))
         await self._upload_environment_dir_after_start()
@@ -154,18 +159,20 @@ class OciEnvironment(Sandbox):
             self._held.close()
 
     @override
-    async def exec(
+    async def _allow(self, script: str, user: str | int | None) -> bool:
+        transfer = self._transfer()
+        return self._is_root(user) and await self._machine.mounts.start(transfer.make_executable, script)
+
+    @override
+    async def _run(
         self,
         command: str,
-        cwd: str | None = None,
-        env: dict[str, str] | None = None,
-        timeout_sec: int | None = None,
-        user: str | int | None = None,
+        cwd: str | None,
+        env: dict[str, str] | None,
+        timeout_sec: int | None,
+        user: str | int | None,
     ) -> ExecResult:
-        await self._terminal.offer(self, command)
         pod, commands = self._running()
-        if self._is_root(user) and await self._made_executable(script_to_allow(command)):
-            return ExecResult(stdout="", stderr="", return_code=0)
         call = self._call([pod.shell, "-c", command], cwd, env, user)
         try:
             ended = await commands.run(self._view, call, timeout_sec, self._listeners())
@@ -221,6 +228,15 @@ class OciEnvironment(Sandbox):
         self._view = "agent"
 
     @override
+    async def _look(
+        self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
+    ) -> Sequence[Glimpse] | None:
+        pod, _ = self._running()
+        if not pod.findings.started:
+            return None
+        return await self._machine.mounts.carry(pod.look, self._view, folders, seen, wanted)
+
+    @override
     async def _apply_network_policy(self, network_policy: NetworkPolicy) -> None:
         if self._network is not None:
             await self._network.apply(network_policy)
@@ -261,9 +277,6 @@ class OciEnvironment(Sandbox):
             cwd=self._absolute(cwd or ""),
             user=self._design.user(self._image) if wanted is None else wanted,
         )
-
-    async def _made_executable(self, script: str | None) -> bool:
-        return script is not None and await self._machine.mounts.start(self._transfer().make_executable, script)
 
     def _is_root(self, user: str | int | None) -> bool:
         """Whether a command of this user may do everything, so that what it would do can be done without it."""
@@ -315,7 +328,7 @@ class OciEnvironment(Sandbox):
         pod, used, limit = self._pod, size >> 20, self._pod.plan.limits.storage_mb
         self._storage_exceeded_mb = used
         if in_danger:
-            self._removed_because = f"The sandbox was removed: it filled {used} MB of disk and may have {limit} MB."
+            self._removed_because = removal(used, limit)
             self._commands.do_behind(self._machine.mounts.carry(pod.stop))
         else:
             self._commands.do_behind(self._machine.mounts.carry(pod.kill_processes, self._view))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import shlex
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, override
 
@@ -24,12 +24,17 @@ from harbor.environments.capabilities import EnvironmentCapabilities, Environmen
 from harbor.models.task.config import NetworkPolicy
 
 from seatrial.domain.frozen import Frozen
+from seatrial.errors import SandboxFault, Unsupported
+from seatrial.glimpse import Glimpse
+from seatrial.sandboxes.image import LogSink
 from seatrial.sandboxes.networks.reach import DefaultNetwork, default_network
 from seatrial.sandboxes.options import Owner, SandboxOptions
+from seatrial.sandboxes.terminals.terminal import Terminal
 from seatrial.settings import Settings
 
 TESTS_DIR = PurePosixPath("/tests")
 VERIFIER_DIR = PurePosixPath("/logs/verifier")
+AGENT_DIR = PurePosixPath("/logs/agent")
 
 _EXPANDED = re.compile(r"[$`*?\[\]{}~;&|<>()!\\]")
 """What a shell would not take as it stands."""
@@ -71,7 +76,10 @@ class Sandbox(BaseEnvironment):
         self.owner = Owner(**(owner or {}))
         self.on_phase: PhaseListener | None = None
         """Set by the runner to hear when the build and the start begin."""
+        self.on_build_output: LogSink | None = None
+        """Set by the runner to hear what a build of the image prints, if there is one."""
         self.grading = False
+        self._terminal = Terminal(self.options.cache)
         super().__init__(*args, **kwargs)
 
     @property
@@ -100,8 +108,57 @@ class Sandbox(BaseEnvironment):
 
     @property
     def network_namespace(self) -> Path | None:
-        """Where its network is, for a relay to stand in; ``None`` if it is this machine's or cannot be entered."""
+        """Where its network is, for a relay to stand in; ``None`` if it is this machine's own. ``SetupProblem`` where
+        it cannot be entered."""
         return None
+
+    async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[Glimpse] | None:
+        """Implements ``ports.runner.Window``: what is being written below ``/logs`` right now, without any program of
+        the image. A sandbox that cannot tell says ``None``; its files are seen once they are downloaded."""
+        try:
+            return await self._look(self._watched, seen, wanted)
+        except (OSError, SandboxFault):  # not started yet, or gone
+            return None
+
+    async def _look(
+        self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
+    ) -> Sequence[Glimpse] | None:
+        return None
+
+    @property
+    def _watched(self) -> dict[str, str]:
+        """Directories by the prefix that their files have in the trial's own."""
+        return {"agent/": str(AGENT_DIR)} | ({"verifier/": str(VERIFIER_DIR)} if self.grading else {})
+
+    @override
+    async def exec(
+        self,
+        command: str,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        timeout_sec: int | None = None,
+        user: str | int | None = None,
+    ) -> ExecResult:
+        await self._terminal.offer(self, command)
+        script = script_to_allow(command)
+        if script is not None and await self._allow(script, user):
+            return ExecResult(stdout="", stderr="", return_code=0)
+        return await self._run(command, cwd, env, timeout_sec, user)
+
+    @abstractmethod
+    async def _allow(self, script: str, user: str | int | None) -> bool:
+        """``chmod +x`` without a process, if this user may do everything; ``False`` where a command has to do it."""
+
+    @abstractmethod
+    async def _run(
+        self,
+        command: str,
+        cwd: str | None,
+        env: dict[str, str] | None,
+        timeout_sec: int | None,
+        user: str | int | None,
+    ) -> ExecResult:
+        """A command, in the view that is current."""
 
     @abstractmethod
     async def begin_grading(self) -> None:
@@ -167,5 +224,8 @@ def _own_values(env: dict[str, str]) -> dict[str, str]:
         elif template["default"] is not None:
             values[name] = template["default"]
         else:
-            raise ValueError(f"The task's {name} asks for {value} of the worker's environment, which no task gets.")
+            raise Unsupported(
+                f"The task's {name} asks for {value} of the worker's environment, which no task gets.",
+                fix=f"Give {name} a value in the task's environment, or a default: ${{NAME:-value}}.",
+            )
     return values

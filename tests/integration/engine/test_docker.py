@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,27 @@ from seatrial.sandboxes.compose import ComposeRefused
 from seatrial.sandboxes.docker import DockerEnvironment, probe
 from seatrial.sandboxes.engine.client import EngineClient
 from seatrial.sandboxes.engine.leftovers import Leftovers
-from seatrial.sandboxes.engine.local_view import Residence
+from seatrial.sandboxes.engine.local_view import Residence, runs_here
+from seatrial.sandboxes.images.assembly import assemble
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.pods.private_mounts import PrivateMounts
 from tests.engine import Engine
+from tests.integration.engine.counting import CountingStore
 
 pytestmark = pytest.mark.engine
 
 DOCKERFILE = "FROM debian:bookworm-slim\nWORKDIR /app\n"
 OFFLINE = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
+
+IsLocal = Callable[[str], bool]
+
+
+def elsewhere(host: str) -> bool:
+    """Every engine is on another machine, or we are not root."""
+    return False
+
+
+either_way = pytest.mark.parametrize("is_local", [runs_here, elsewhere], ids=["entered", "through the engine"])
 
 
 class Bench:
@@ -36,11 +49,18 @@ class Bench:
         self.options = SandboxOptions(cache=cache, docker_host=engine.host)
         self._directory = directory
 
-    def sandbox(self, compose: str = "", *, options: dict[str, Any] | None = None, **changes: Any) -> DockerEnvironment:
+    def sandbox(
+        self,
+        compose: str = "",
+        *,
+        dockerfile: str = DOCKERFILE,
+        options: dict[str, Any] | None = None,
+        **changes: Any,
+    ) -> DockerEnvironment:
         directory = self._directory / uuid.uuid4().hex[:8]
         environment = directory / "environment"
         environment.mkdir(parents=True)
-        (environment / "Dockerfile").write_text(DOCKERFILE)
+        (environment / "Dockerfile").write_text(dockerfile)
         if compose:
             (environment / "docker-compose.yaml").write_text(compose)
         paths = TrialPaths(trial_dir=directory / "trial")
@@ -115,19 +135,34 @@ async def _networks(engine: EngineClient) -> set[str]:
     return {entry["Name"] for entry in await engine.get("/networks") if not entry["Name"].startswith("suite-")}
 
 
-async def test_many_sandboxes_need_no_network_of_the_engine(bench: Bench, container_engine: Engine) -> None:
-    """A default engine has addresses for some thirty networks."""
-    public = NetworkPolicy(network_mode=NetworkMode.PUBLIC)
-    sandboxes = [bench.sandbox(network_policy=public) for _ in range(12)]
+@pytest.mark.parametrize(
+    ("is_local", "count"), [(runs_here, 40), (elsewhere, 12)], ids=["our router", "a bridge of the engine"]
+)
+async def test_many_sandboxes_of_one_new_image(
+    bench: Bench, container_engine: Engine, is_local: IsLocal, count: int
+) -> None:
+    """FAULTS 27: one build for all of them, and no network each: an engine has addresses for some thirty."""
+    store = CountingStore(container_engine.host)
+    images = assemble(store, bench.options).resolver
+    public, dockerfile = NetworkPolicy(network_mode=NetworkMode.PUBLIC), f"{DOCKERFILE}ENV ONLY={uuid.uuid4().hex}\n"
+    sandboxes = [
+        bench.sandbox(dockerfile=dockerfile, network_policy=public, images=images, is_local=is_local)
+        for _ in range(count)
+    ]
     async with EngineClient(container_engine.host) as engine:
         before = await _networks(engine)
         try:
             await asyncio.gather(*(sandbox.start(force_build=False) for sandbox in sandboxes))
+            assert store.builds == 1
             assert len(await _networks(engine) - before) <= 1
             results = await asyncio.gather(*(sandbox.exec("echo up") for sandbox in sandboxes))
-            assert [result.stdout for result in results] == ["up\n"] * len(sandboxes)
+            assert [result.stdout for result in results] == ["up\n"] * count
+            digest = sandboxes[0].facts.image_digest
+            assert {sandbox.facts.image_digest for sandbox in sandboxes} == {digest}
         finally:
             await asyncio.gather(*(sandbox.stop(delete=True) for sandbox in sandboxes))
+        assert digest is not None
+        await store.remove(digest)
 
 
 COMPOSE = """
@@ -186,11 +221,10 @@ async def test_allowlist_is_refused_where_it_cannot_be_enforced(bench: Bench) ->
     assert bench.sandbox(network_policy=allowlist).network_policy == allowlist
 
 
-async def test_bridge_of_the_engine(bench: Bench, container_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bridge_of_the_engine(bench: Bench) -> None:
     """What a worker without root gets: no allowlists, and a lock that says what stays open."""
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     public = NetworkPolicy(network_mode=NetworkMode.PUBLIC)
-    one, other = bench.sandbox(network_policy=public), bench.sandbox(network_policy=public)
+    one, other = (bench.sandbox(network_policy=public, is_local=elsewhere) for _ in range(2))
     try:
         await asyncio.gather(one.start(force_build=False), other.start(force_build=False))
         assert any("metadata" in line for line in one.facts.not_applied)
@@ -212,19 +246,16 @@ async def test_bridge_of_the_engine(bench: Bench, container_engine: Engine, monk
         await asyncio.gather(one.stop(delete=True), other.stop(delete=True))
 
 
-@pytest.mark.parametrize("user_id", [0, 1000], ids=["entered", "through the engine"])
-async def test_files_are_the_same_either_way(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user_id: int
-) -> None:
+@either_way
+async def test_files_are_the_same_either_way(bench: Bench, tmp_path: Path, is_local: IsLocal) -> None:
     """As root on the engine's machine a sandbox is entered; everybody else has the engine's archives and commands."""
-    monkeypatch.setattr(os, "geteuid", lambda: user_id)
     tests = tmp_path / "tests"
     tests.mkdir()
     (tests / "test.sh").write_text("#!/bin/bash\nid -un > /logs/verifier/who; cat /app/given\n")
     (tests / "test.sh").chmod(0o644)
     (tmp_path / "given").write_text("something\n")
     agent = {"type": "bind", "source": str(tmp_path), "target": "/logs/agent"}
-    sandbox = bench.sandbox(mounts=[agent])
+    sandbox = bench.sandbox(mounts=[agent], is_local=is_local)
     await sandbox.start(force_build=False)
     try:
         await sandbox.upload_file(tmp_path / "given", "/app/given")
@@ -247,10 +278,9 @@ async def test_files_are_the_same_either_way(
         await sandbox.stop(delete=True)
 
 
-@pytest.mark.parametrize("user_id", [0, 1000], ids=["entered", "through the engine"])
-async def test_memory_kill_is_seen_either_way(bench: Bench, monkeypatch: pytest.MonkeyPatch, user_id: int) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: user_id)
-    sandbox = bench.sandbox()
+@either_way
+async def test_memory_kill_is_seen_either_way(bench: Bench, is_local: IsLocal) -> None:
+    sandbox = bench.sandbox(is_local=is_local)
     await sandbox.start(force_build=False)
     try:
         await sandbox.exec("kill -9 $$")

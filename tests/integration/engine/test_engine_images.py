@@ -18,6 +18,7 @@ from seatrial.sandboxes.image import LABEL_BOOTSTRAPPED, LABEL_KEY, BuildPlan, I
 from seatrial.sandboxes.images.assembly import assemble
 from seatrial.sandboxes.options import SandboxOptions
 from tests.engine import Engine
+from tests.integration.engine.counting import CountingStore
 
 pytestmark = pytest.mark.engine
 
@@ -108,16 +109,6 @@ async def test_engine_that_is_not_there(tmp_path: Path) -> None:
     absent = EngineStore(f"unix://{tmp_path}/nothing.sock")
     with pytest.raises(ImageFault, match="does not answer"):
         await absent.find("docker.io/library/debian:12")
-
-
-class CountingStore(EngineStore):
-    """The real store, counting."""
-
-    builds = 0
-
-    async def build(self, plan: BuildPlan, log: object) -> Image:
-        self.builds += 1
-        return await super().build(plan, log)  # type: ignore[arg-type]
 
 
 async def test_one_build_for_forty_askers(container_engine: Engine, image_cache: Path, tmp_path: Path) -> None:

@@ -6,10 +6,8 @@ since the agent may have made users.
 
 from __future__ import annotations
 
-import io
-import tarfile
-
-from seatrial.sandboxes.engine.client import EngineClient, EngineRefused
+from seatrial.sandboxes.engine.client import EngineClient
+from seatrial.sandboxes.engine.entry import read_entry
 from seatrial.sandboxes.pods.accounts import Account, UnknownUser
 
 _SIZE_LIMIT = 1 << 20
@@ -53,16 +51,5 @@ def _rows(text: str, width: int, numbers: tuple[int, ...]) -> list[list[str]]:
 
 async def _content(engine: EngineClient, container: str, path: str) -> str:
     """Empty if there is no such file, or a link or something else in its place."""
-    try:
-        async with engine.stream("GET", f"/containers/{container}/archive", query={"path": path}) as answer:
-            data = await answer.content.read(_SIZE_LIMIT)
-            while len(data) < _SIZE_LIMIT and (more := await answer.content.read(_SIZE_LIMIT)):
-                data += more
-    except EngineRefused as error:
-        if error.status == 404:
-            return ""
-        raise
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r|") as tar:
-        member = tar.next()
-        content = tar.extractfile(member) if member is not None and member.isreg() else None
-        return content.read(_SIZE_LIMIT).decode(errors="replace") if content is not None else ""
+    entry = await read_entry(engine, container, path, _SIZE_LIMIT)
+    return entry.content.decode(errors="replace") if entry is not None and entry.is_file else ""

@@ -1,7 +1,7 @@
 """The container of one docker sandbox: how it is described to the engine, and what the engine made of it.
 
 ``docker`` holds one. In the container the agent has what Docker gives by default, without AUDIT_WRITE: that one is the
-verifier's seal (see ``docker_warden``). ``/tests`` and ``/logs`` are volumes of the container's own, because a
+verifier's seal (see ``warden``). ``/tests`` and ``/logs`` are volumes of the container's own, because a
 directory that is a mount point can be neither removed nor renamed by what runs there.
 """
 
@@ -18,11 +18,15 @@ from typing import Any
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.compose import ComposeService
-from seatrial.sandboxes.engine.client import EngineClient
+from seatrial.sandboxes.engine.client import EngineClient, EngineRefused
 from seatrial.sandboxes.engine.command import EngineCommands, Order
+from seatrial.sandboxes.engine.layers import Layers
 from seatrial.sandboxes.engine.local_view import Residence
-from seatrial.sandboxes.engine.warden import SEAL, remove_container
+from seatrial.sandboxes.engine.seccomp import Profiles
+from seatrial.sandboxes.engine.warden import remove_container
+from seatrial.sandboxes.engine.warden_scripts import SEAL
 from seatrial.sandboxes.image import Image
+from seatrial.sandboxes.name_servers import Asked
 from seatrial.sandboxes.pods.container_spec import DOCKER_CAPABILITIES
 from seatrial.sandboxes.pods.private_mounts import PrivateMounts
 from seatrial.sandboxes.record import SandboxRecord
@@ -30,7 +34,7 @@ from seatrial.sandboxes.record import SandboxRecord
 LABEL_RECORD = "seatrial.record"
 _LOGS = PurePosixPath("/logs")
 _CAPABILITIES = [name.removeprefix("CAP_") for name in DOCKER_CAPABILITIES if name != f"CAP_{SEAL}"]
-_STAY = ["sh", "-c", "sleep infinity"]
+_STAY = ["sh", "-c", "exec sleep infinity"]
 _KILLS = (
     "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null | grep '^oom_kill ' || true"
 )
@@ -48,6 +52,12 @@ def labels_of(record: SandboxRecord) -> dict[str, str]:
     }
 
 
+def may_have_quota(info: Mapping[str, Any]) -> bool:
+    """Whether to ask the engine for a limit of storage: its driver can, if its file system was set up for it."""
+    driver, backing = info.get("Driver"), dict(info.get("DriverStatus") or ()).get("Backing Filesystem")
+    return driver in ("btrfs", "zfs") or (driver in ("overlay", "overlay2") and backing == "xfs")
+
+
 @dataclass(frozen=True, slots=True)
 class ContainerPlan:
     """What a sandbox's container shall be."""
@@ -59,8 +69,10 @@ class ContainerPlan:
     cpus: float
     memory_mb: int
     pids: int
+    storage_mb: int
     service: ComposeService
     """What the task's compose file says about it."""
+    asked: Asked = Asked()  # noqa: RUF009
     workdir: str | None = None
     guards_tests: bool = True
 
@@ -92,9 +104,11 @@ class Container:
         self.applied: Mapping[str, Any] = {}
         """The engine's own account of the container's confinement."""
         self.warnings: tuple[str, ...] = ()
-        self.security: tuple[str, ...] = ()
+        self.profiles = Profiles({}, None)
         self.residence: Residence | None = None
         """While it runs, where it can be entered."""
+        self.layers: Layers | None = None
+        """Where its files are, in the same case."""
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -106,11 +120,26 @@ class Container:
             "PidsLimit": self.plan.pids,
         }
 
-    async def create(self, network: Mapping[str, Any]) -> None:
-        """``network`` adds to the host configuration."""
-        made = await self._engine.post("/containers/create", self._description(network), name=self.name)
+    async def create(self, network: Mapping[str, Any], info: Mapping[str, Any], profiles: Profiles) -> None:
+        """``network`` adds to the host configuration; ``info`` is what the engine says about itself."""
+        self.profiles = profiles
+        made = await self._created(self._description(network), may_have_quota(info))
         self.id = made["Id"]
         self.warnings = tuple(made.get("Warnings") or ())
+
+    async def _created(self, description: dict[str, Any], quota: bool) -> dict[str, Any]:
+        if quota:
+            size = {"StorageOpt": {"size": f"{self.plan.storage_mb}M"}}
+            limited = {**description, "HostConfig": {**description["HostConfig"], **size}}
+            try:
+                return await self._post(limited)
+            except EngineRefused:  # its file system was mounted without; if it was something else, it is refused again
+                pass
+        return await self._post(description)
+
+    async def _post(self, description: dict[str, Any]) -> dict[str, Any]:
+        made: dict[str, Any] = await self._engine.post("/containers/create", description, name=self.name)
+        return made
 
     async def start(self, open_dirs: Sequence[str]) -> None:
         """Starts it with directories that everybody may write to."""
@@ -120,25 +149,32 @@ class Container:
         if not later:
             await self._make_dirs(paths)
         await self._engine.post(f"/containers/{self.name}/start")
-        found, info = await asyncio.gather(self._engine.get(f"/containers/{self.name}/json"), self._engine.get("/info"))
+        found = await self._engine.get(f"/containers/{self.name}/json")
         if not found["State"]["Running"]:
             raise SandboxFault(f"The image's first process ended at once, with status {found['State']['ExitCode']}.")
         config = found["Config"]
         self.settings = Settings(
-            env=dict(entry.partition("=")[::2] for entry in config.get("Env") or ()),
+            # Not as the engine tells it: Podman adds root's HOME, which is no other user's.
+            env={**self.plan.image.config.env, **self.plan.env},
             workdir=config.get("WorkingDir") or "/",
             user=config.get("User") or "",
         )
         self.pid = int(found["State"]["Pid"])
         self.applied = found["HostConfig"]
-        self.security = tuple(info.get("SecurityOptions") or ())
         if self._mounts is not None:
             self.residence = Residence.found(self._mounts, self.id, self.pid)
+        if self.residence is not None:
+            self.layers = Layers.found(found)
         if later and self.residence is not None:
             await self.residence.view.make_dirs(paths, 0o777)
         elif later:
             await self._make_dirs(paths)
         self.started = True
+
+    @property
+    def has_quota(self) -> bool:
+        """Whether the engine itself limits what it may fill."""
+        return bool((self.applied.get("StorageOpt") or {}).get("size"))
 
     @property
     def _has_own_process(self) -> bool:
@@ -195,13 +231,14 @@ class Container:
             "ExtraHosts": list(service.extra_hosts),
             **({"ShmSize": service.shm_mb << 20} if service.shm_mb else {}),
             **network,
-            **({"Dns": list(service.dns)} if service.dns else {}),
+            **({"Dns": list(plan.asked.servers)} if plan.asked.servers else {}),
         }
-        rights = (
-            {"Privileged": True}
-            if service.privileged
-            else {"CapDrop": ["ALL"], "CapAdd": _CAPABILITIES, "SecurityOpt": ["no-new-privileges"]}
-        )
+        confined = {
+            "CapDrop": ["ALL"],
+            "CapAdd": _CAPABILITIES,
+            "SecurityOpt": ["no-new-privileges", *self.profiles.agent([f"CAP_{name}" for name in _CAPABILITIES])],
+        }
+        rights = {"Privileged": True} if service.privileged else confined
         given = {name: value for name, value in described.items() if value is not None}
         return {**given, "HostConfig": {**held, **rights}}
 

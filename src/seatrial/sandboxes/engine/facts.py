@@ -6,12 +6,19 @@ from typing import Any
 
 from seatrial.sandboxes.engine.container import Container
 from seatrial.sandboxes.engine.network import EngineNetwork
+from seatrial.sandboxes.engine.storage import StorageLimit
 from seatrial.sandboxes.image import Image
 from seatrial.sandboxes.sandbox import SandboxFacts
 
 
 def facts_of(
-    image: Image | None, container: Container | None, network: EngineNetwork | None, *, memory_killed: bool
+    image: Image | None,
+    container: Container | None,
+    network: EngineNetwork | None,
+    storage: StorageLimit | None,
+    *,
+    memory_killed: bool,
+    suspicions: tuple[str, ...],
 ) -> SandboxFacts:
     """Nothing is claimed before the sandbox runs."""
     named: dict[str, Any] = {}
@@ -21,11 +28,12 @@ def facts_of(
         return SandboxFacts(**named)
     return SandboxFacts(
         **named,
-        limits=_limits(container),
+        limits={**_limits(container), **_storage(container, storage)},
         network=network.description if network is not None else "",
-        protections=_protections(container),
+        protections=_protections(container, storage),
         not_applied=(*_not_applied(container), *(network.not_applied if network is not None else ())),
         memory_killed=memory_killed,
+        suspicions=suspicions,
     )
 
 
@@ -42,23 +50,28 @@ def _limits(container: Container) -> dict[str, Any]:
     return limits
 
 
-def _seccomp(container: Container) -> bool:
-    return any(option.startswith("name=seccomp") and "unconfined" not in option for option in container.security)
+def _storage(container: Container, storage: StorageLimit | None) -> dict[str, Any]:
+    limits = {"storage_mb": container.plan.storage_mb} if storage is not None or container.has_quota else {}
+    if storage is not None and storage.exceeded_mb:
+        limits["storage_exceeded_mb"] = storage.exceeded_mb
+    return limits
 
 
-def _protections(container: Container) -> tuple[str, ...]:
+def _protections(container: Container, storage: StorageLimit | None) -> tuple[str, ...]:
     applied = container.applied
+    stored = ["storage: the engine's quota"] if container.has_quota else []
+    stored += [storage.description] if storage is not None else []
     if applied.get("Privileged"):
-        return ("privileged: the machine's own rights, as the operator allowed",)
+        return ("privileged: the machine's own rights, as the operator allowed", *stored)
     lines = [f"capabilities: {len(applied.get('CapAdd') or ())} of Docker's default 14"]
-    if _seccomp(container):
-        lines.append("seccomp: the engine's default profile")
+    if container.profiles.description:
+        lines.append(container.profiles.description)
     lines += [line for line in applied.get("SecurityOpt") or () if line.startswith("no-new-privileges")]
     if applied.get("MaskedPaths"):
         lines.append("masked and read-only paths")
     if container.plan.guards_tests:
         lines.append("grading: own mount namespace, out of the agent's reach")
-    return tuple(lines)
+    return (*lines, *stored)
 
 
 def _not_applied(container: Container) -> tuple[str, ...]:
@@ -67,8 +80,8 @@ def _not_applied(container: Container) -> tuple[str, ...]:
     lines = [f"{what}: the engine cannot enforce it" for name, what in wanted.items() if name not in limits]
     if container.applied.get("Privileged"):
         lines.append("capabilities, seccomp, no-new-privileges, isolated grading: the task is privileged")
-    elif not _seccomp(container):
-        lines.append("seccomp: the engine has none")
-    lines.append("storage limit: the engine has none for single containers")
-    lines.append("integrity findings: changes are not looked at in an engine")
-    return (*lines, *container.warnings)
+    else:
+        lines += container.profiles.not_applied
+    if container.layers is None and container.plan.guards_tests:
+        lines.append("storage limit of /logs and /tests: the engine does not tell how full its volumes are")
+    return (*lines, *container.plan.asked.not_applied, *container.warnings)

@@ -105,8 +105,9 @@ class EngineStore:
     async def load_root(self, reference: str, archive: Path, labels: dict[str, str], log: LogSink) -> Image:
         wanted = parse(reference)
         changes = ('CMD ["bash"]', *(f"LABEL {name}={_quoted(value)}" for name, value in labels.items()))
-        repository = f"{wanted.registry}/{wanted.repository}"
-        query = {"fromSrc": "-", "repo": repository, "tag": wanted.tag, "changes": changes}
+        # Docker takes the tag in either place, Podman in this one only.
+        name = f"{wanted.registry}/{wanted.repository}:{wanted.tag}"
+        query = {"fromSrc": "-", "repo": name, "changes": changes}
         async with EngineClient(self._host) as engine:
             await _follow(engine, "/images/create", query, log, data=_content(archive))
             return await _must_find(engine, reference, "bootstrapped")
@@ -117,7 +118,7 @@ class EngineStore:
             with_repository = {"repo": f"{wanted.registry}/{wanted.repository}", "tag": wanted.tag}
             await _asked(engine.post(f"/images/{image.digest}/tag", **with_repository))
 
-    async def push(self, reference: str, log: LogSink) -> None:
+    async def push(self, image: Image, reference: str, log: LogSink) -> None:
         wanted = parse(reference)
         async with EngineClient(self._host) as engine:
             path = f"/images/{wanted.registry}/{wanted.repository}/push"

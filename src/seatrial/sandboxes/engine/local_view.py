@@ -12,19 +12,23 @@ import signal
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from seatrial.errors import SandboxFault
+from seatrial.glimpse import Glimpse
 from seatrial.sandboxes.engine.client import USUAL_SOCKET
 from seatrial.sandboxes.pods.accounts import Account, find_account
+from seatrial.sandboxes.pods.command import kill_family
 from seatrial.sandboxes.pods.private_mounts import PrivateMounts
 from seatrial.sandboxes.pods.transfer import Transfer
 
 _CLOSED = -1
+_STARTING_SEC = 0.5
 _PEER = struct.Struct("3i")
 _CGROUPS = Path("/sys/fs/cgroup")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -82,6 +86,12 @@ class LocalView:
 
     async def is_file(self, path: str) -> bool:
         return await self._mounts.start(self._with_transfer, lambda transfer: transfer.is_file(path))
+
+    async def look(
+        self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
+    ) -> list[Glimpse]:
+        """What grows in these directories."""
+        return await self._mounts.carry(self._with_transfer, lambda transfer: transfer.look(folders, seen, wanted))
 
     async def account(self, wanted: str) -> Account:
         """A user of the sandbox, from its own files."""
@@ -166,6 +176,37 @@ class Residence:
         except OSError:
             return None
         return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+
+    def kill_command(self, mark: str) -> None:
+        """Ends the command whose environment has this entry, and what belongs to it. Blocking."""
+        until = time.monotonic() + _STARTING_SEC
+        while (leader := self._leader(mark.encode())) is None and time.monotonic() < until:
+            time.sleep(0.01)  # the engine may be about to start it
+        if leader is not None:
+            kill_family(leader, self._processes)
+
+    def _leader(self, mark: bytes) -> int | None:
+        """The engine starts a command from outside, so its first process has no parent in the sandbox."""
+        processes = self._processes()
+        for process in processes:
+            place = Path("/proc", str(process))
+            with suppress(OSError):
+                parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+                if parent not in processes and mark in (place / "environ").read_bytes().split(b"\0"):
+                    return process
+        return None
+
+    def _processes(self) -> set[int]:
+        """Of the agent's container and of the warden's: they count together."""
+        if not self.alive:
+            return set()
+        wanted = Path(f"/proc/{self._pid}/ns/pid").readlink()
+        found = set()
+        for place in Path("/proc").iterdir():
+            with suppress(OSError):
+                if place.name.isdecimal() and (place / "ns/pid").readlink() == wanted:
+                    found.add(int(place.name))
+        return found
 
     def view_of(self, number: int, container: str) -> LocalView | None:
         """What another process sees: ``number`` is the sandbox's for it, ``container`` the one that it must be of."""

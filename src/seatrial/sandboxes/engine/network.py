@@ -16,12 +16,13 @@ from typing import Any, Protocol
 
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
-from seatrial.errors import InvalidInput, SandboxFault, Unsupported
+from seatrial.errors import SandboxFault, SetupProblem, Unsupported
 from seatrial.sandboxes.engine.client import EngineClient, EngineRefused
 from seatrial.sandboxes.engine.container import Container
-from seatrial.sandboxes.engine.local_view import runs_here
 from seatrial.sandboxes.images.locks import file_lock
-from seatrial.sandboxes.networks.network import SandboxNetwork, SandboxNetworks
+from seatrial.sandboxes.networks.network import SandboxNetwork
+from seatrial.sandboxes.networks.network_set import SandboxNetworks
+from seatrial.sandboxes.networks.reach import require_host_network, require_open
 from seatrial.sandboxes.networks.shared_networks import SharedNetworks
 from seatrial.sandboxes.options import SandboxOptions
 
@@ -41,6 +42,11 @@ class EngineNetwork(Protocol):
     @property
     def not_applied(self) -> tuple[str, ...]: ...
 
+    @property
+    def namespace(self) -> Path | None:
+        """Where it is on this machine; ``None`` for the machine's own. ``SetupProblem`` if it cannot be entered."""
+        ...
+
     async def host_config(self) -> Mapping[str, Any]:
         """What the container has to be created with."""
         ...
@@ -57,23 +63,25 @@ class EngineNetwork(Protocol):
 class NetworkRoom:
     """Chooses the kind of network that can be had."""
 
-    def __init__(self, engine: EngineClient, options: SandboxOptions, install: str) -> None:
+    def __init__(self, engine: EngineClient, options: SandboxOptions, install: str, *, routed: bool) -> None:
+        """``routed`` says whether our own router can serve the engine's containers, see ``can_route``."""
         self._engine = engine
         self._options = options
         self._install = install
+        self._routed = routed
 
     def network(self, name: str, policy: NetworkPolicy | None) -> EngineNetwork:
         """``None`` asks for the machine's own network."""
         if policy is None:
             return HostNetwork(self._options)
-        if self.routes(self._engine.host):
+        if self._routed:
             return RoutedNetwork(_networks().of(self._options, self._install), name, policy)
         return BridgeNetwork(self._engine, policy, self._options.cache / "locks")
 
-    @staticmethod
-    def routes(host: str) -> bool:
-        """Whether our own router can serve containers of that engine: it runs here, and we are root."""
-        return shutil.which("nft") is not None and runs_here(host)
+
+def can_route() -> bool:
+    """Whether this machine has what our router needs; the engine has to be here too (``local_view.runs_here``)."""
+    return shutil.which("nft") is not None
 
 
 @lru_cache(maxsize=1)
@@ -95,6 +103,10 @@ class RoutedNetwork:
     @property
     def description(self) -> str:
         return self._network.description if self._network is not None else ""
+
+    @property
+    def namespace(self) -> Path | None:
+        return self._network.netns_path if self._network is not None else None
 
     async def host_config(self) -> Mapping[str, Any]:
         return {"NetworkMode": "none", "Dns": [str(await self._networks.name_server())]}
@@ -132,6 +144,16 @@ class BridgeNetwork:
         if self._policy.network_mode is NetworkMode.NO_NETWORK:
             return ()
         return ("network: private addresses, the metadata address and the engine's machine can be reached",)
+
+    @property
+    def namespace(self) -> Path | None:
+        container = self._container
+        if container is None or container.residence is None or not container.residence.alive:
+            raise SetupProblem(
+                "The sandbox's network cannot be entered from here, so an agent inside it cannot be led to its model.",
+                fix="Run as root on the engine's own machine, use --sandbox oci, or an agent that runs outside.",
+            )
+        return Path(f"/proc/{container.pid}/ns/net")
 
     async def host_config(self) -> Mapping[str, Any]:
         if self._policy.network_mode is NetworkMode.NO_NETWORK:
@@ -182,15 +204,11 @@ class HostNetwork:
     """The machine's own network. Nothing about it can be limited."""
 
     description = "host (shared with the machine, nothing is closed)"
+    namespace: Path | None = None
     not_applied = ("network: shared with the engine's machine, as the operator allowed",)
 
     def __init__(self, options: SandboxOptions) -> None:
-        if not options.allow_host_network:
-            raise InvalidInput(
-                "Sandboxes may not share this machine's network.",
-                field="network_mode",
-                fix="Set SEATRIAL_ALLOW_HOST_NETWORK=true to allow it.",
-            )
+        require_host_network(options)
 
     async def host_config(self) -> Mapping[str, Any]:
         return {"NetworkMode": "host"}
@@ -199,12 +217,7 @@ class HostNetwork:
         return None
 
     async def apply(self, policy: NetworkPolicy) -> None:
-        if policy.network_mode is not NetworkMode.PUBLIC:
-            raise Unsupported(
-                f"The network mode {policy.network_mode.value!r} cannot be had on the machine's own network.",
-                field="network_mode",
-                fix="Set CONTAINER_NETWORK_MODE=bridge.",
-            )
+        require_open(policy)
 
     async def release(self) -> None:
         return None

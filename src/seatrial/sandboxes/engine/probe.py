@@ -6,7 +6,8 @@ from seatrial.errors import SeatrialError
 from seatrial.sandboxes.check import Finding
 from seatrial.sandboxes.engine import tools as docker_tools
 from seatrial.sandboxes.engine.client import EngineClient
-from seatrial.sandboxes.engine.network import NetworkRoom
+from seatrial.sandboxes.engine.local_view import runs_here
+from seatrial.sandboxes.engine.network import can_route
 from seatrial.sandboxes.options import SandboxOptions
 
 
@@ -65,7 +66,7 @@ def _tools() -> Finding:
 
 
 def _network(host: str) -> Finding:
-    routed = NetworkRoom.routes(host)
+    routed = can_route() and runs_here(host)
     return Finding(
         name="network filter",
         ok=routed,

@@ -1,6 +1,6 @@
 """The image that wardens run from: a static busybox, and setpriv with its libraries, taken from this machine.
 
-``docker_warden`` asks for it. Nothing of it ever lies in a sandbox's own file system, where the agent could change what
+``warden`` asks for it. Nothing of it ever lies in a sandbox's own file system, where the agent could change what
 a privileged process is about to run.
 """
 
@@ -42,8 +42,8 @@ async def ensure_tools(client: EngineClient) -> str:
     except EngineRefused as error:
         if error.status != 404:
             raise
-        repository, _, tag = tools.reference.rpartition(":")
-        query = {"fromSrc": "-", "repo": repository, "tag": tag, "changes": f"LABEL {LABEL}={tag}"}
+        tag = tools.reference.rpartition(":")[2]
+        query = {"fromSrc": "-", "repo": tools.reference, "changes": f"LABEL {LABEL}={tag}"}
         async with client.stream("POST", "/images/create", data=_once(tools.archive), query=query) as answer:
             await answer.read()
     return tools.reference

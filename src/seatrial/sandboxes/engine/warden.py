@@ -21,8 +21,8 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,115 +30,33 @@ from seatrial.errors import SandboxFault
 from seatrial.sandboxes.engine.client import Conversation, EngineClient, EngineRefused
 from seatrial.sandboxes.engine.command import MARK, Ended, EngineCommands, Listener, Order
 from seatrial.sandboxes.engine.local_view import LocalView, Residence
-from seatrial.sandboxes.engine.seccomp import warden_profile
 from seatrial.sandboxes.engine.tools import BUSYBOX, ensure_tools
+from seatrial.sandboxes.engine.warden_scripts import (
+    ALL_ROUNDS,
+    CAPABILITIES,
+    DRESS,
+    DROP,
+    ENTER,
+    ENTERS,
+    FEW_ROUNDS,
+    KILL,
+    KILL_ALL,
+    PREFIX,
+    PREPARE,
+    PREPARE_AND_WAIT,
+    SEAL,
+    WAIT,
+)
 from seatrial.sandboxes.pods.accounts import Account
-from seatrial.sandboxes.pods.container_spec import DEFAULT_PATH, DOCKER_CAPABILITIES
+from seatrial.sandboxes.pods.container_spec import DEFAULT_PATH
 
-SEAL = "AUDIT_WRITE"
-"""The capability that the verifier has and the agent has not."""
-_CAPABILITIES = tuple(name.removeprefix("CAP_") for name in DOCKER_CAPABILITIES)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PREFIX = "SEATRIAL_V_"
 _ROOT = Account(0, 0, (0,), "/root")
 _KILL_SEC = 20.0
 _PREPARE_SEC = 60.0
-_FORGOTTEN = 2147483647
-
-# Every process of the command has it as an ancestor, or is in its session or in that of one of its processes.
-_KILL = rf"""
-known=
-quiet=0
-round=0
-while [ $quiet -lt 2 ] && [ $round -lt 400 ]; do
-    round=$((round + 1))
-    if [ -z "$known" ]; then
-        # The engine's own children have no parent in here.
-        for status in $({BUSYBOX} grep -l '^PPid:[^0-9]*0$' /proc/[0-9]*/status 2>/dev/null); do
-            {BUSYBOX} tr '\0' '\n' < "${{status%status}}environ" 2>/dev/null | {BUSYBOX} grep -qxF "{MARK}=$1" &&
-                known="$known ${{status//[!0-9]/}}"
-        done
-        # The engine may be about to start it.
-        [ -n "$known" ] || {{ [ $round -gt 10 ] && exit 0; {BUSYBOX} usleep 50000; continue; }}
-    fi
-    family=$({BUSYBOX} cat /proc/[0-9]*/status 2>/dev/null | {BUSYBOX} awk -v "known=$known" '
-        BEGIN {{ count = split(known, list, " "); for (i = 1; i <= count; i++) is[list[i]] = 1 }}
-        /^State:/ {{ dead = ($2 == "Z" || $2 == "X") }}
-        /^Pid:/ {{ pid = $2 }}
-        /^PPid:/ {{ parent[pid] = $2; alive[pid] = !dead }}
-        /^NSsid:/ {{ session[pid] = $NF }}
-        END {{
-            do {{
-                more = 0
-                for (p in parent) if (!(p in is) && ((parent[p] in is) || (session[p] in is))) {{ is[p] = 1; more = 1 }}
-            }} while (more)
-            for (p in is) if (alive[p] && p > 1) printf "%s ", p
-        }}')
-    if [ -n "$family" ]; then
-        known="$known $family"
-        kill -9 $family 2>/dev/null
-        quiet=0
-    else
-        quiet=$((quiet + 1))
-    fi
-done
-[ $round -lt 400 ]
-"""
-
-# Runs in the copied mount namespace, with nothing of the sandbox's files but as mount points and as sources of binds.
-_PREPARE = f"""
-set -e
-tool=/proc/self/fd/8{BUSYBOX}
-cd /logs
-$tool mount -t tmpfs -o mode=755,nosuid,nodev tests /tests
-$tool mount -t tmpfs -o mode=755,nosuid,nodev logs /logs
-for entry in * .[!.]*; do
-    [ "$entry" != verifier ] && [ -e "./$entry" ] && [ ! -L "./$entry" ] || continue
-    if [ -d "./$entry" ]; then $tool mkdir "/logs/$entry"; else : > "/logs/$entry"; fi
-    $tool mount -o bind "./$entry" "/logs/$entry"
-done
-$tool mkdir -m 777 /logs/verifier
-cd /
-$tool sleep {_FORGOTTEN} <&- >&- 2>&- &
-echo $!
-"""
-
-_ENTER = f"""
-exec 8< /
-export PATH=/proc/self/fd/8/bin
-exec {BUSYBOX} nsenter -t 1 -m -u -- /proc/self/fd/8{BUSYBOX} unshare -m -- /proc/self/fd/8{BUSYBOX} sh -c "$1"
-"""
-
-_WAIT = [BUSYBOX, "sleep", str(_FORGOTTEN)]
-# A warden that is made for grading prepares it as it starts, which saves the engine a command.
-_PREPARE_AND_WAIT = [
-    *(BUSYBOX, "sh", "-c"),
-    f'{BUSYBOX} sh -c "$1" sh "$2" || echo failed; exec {BUSYBOX} sleep {_FORGOTTEN} <&- >&- 2>&-',
-    *("sh", _ENTER, _PREPARE),
-]
-
-# From the warden's privileges to the verifier's. What is needed to enter the sandbox's namespaces is kept in the
-# inheritable set, which survives the loss of the bounding set, and given up by a static program after that.
-_ENTERS = ("sys_admin", "sys_chroot", "sys_ptrace")
-_DROP = f"""
-exec 8< /
-here=/proc/self/fd/8 holder=$1 user=$2 group=$3 groups=$4 ambient=$5
-shift 5
-drop="/lib/ld.so --library-path /lib /bin/setpriv"
-exec $drop --inh-caps=-all,{",".join(f"+{name}" for name in _ENTERS)},+{SEAL.lower()} -- \\
-    $drop --reuid="$user" --regid="$group" $groups --no-new-privs --ambient-caps=-all$ambient \\
-    --bounding-set=-all,{",".join(f"+{name.lower()}" for name in _CAPABILITIES)} -- \\
-    {BUSYBOX} nsenter -t "$holder" -m -u -- \\
-    $here{BUSYBOX} setpriv --inh-caps {",".join(f"-{name}" for name in _ENTERS)} -- "$@"
-"""
-
-# The verifier's own environment is put on last, by the sandbox's own shell: no privileged program may be led by it.
-_DRESS = f"""exec 8<&-
-for name in $SEATRIAL_NAMES; do value={_PREFIX}$name; export "$name=${{!value}}"; unset "$value"; done
-unset SEATRIAL_NAMES name value
-cd -- "$1" || exit 126
-exec bash -c "$2"
-"""
+_REMOVE_SEC = 30.0
+_LOOK_AGAIN_SEC = 0.05
+_SHARED = "has dependent containers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +66,8 @@ class Ward:
     container: str
     limits: Mapping[str, Any]
     labels: Mapping[str, str]
+    seccomp: Sequence[str]
+    """The security options about system calls."""
     residence: Residence | None = None
     """Where the sandbox can be entered without the engine."""
 
@@ -167,11 +87,21 @@ class Warden:
 
     async def kill(self, mark: str) -> None:
         """Ends a command and what belongs to it. A process that has made itself a service stays."""
-        commands = await self._commands()
         async with asyncio.timeout(_KILL_SEC):
-            ended = await commands.run(Order([BUSYBOX, "sh", "-c", _KILL, "sh", mark]))
+            async with self._paused():  # while a warden is made, the command could still finish what it was late with
+                commands = await self._commands()
+                await commands.run(Order([BUSYBOX, "sh", "-c", KILL, "sh", mark, FEW_ROUNDS]))
+            ended = await commands.run(Order([BUSYBOX, "sh", "-c", KILL, "sh", mark, ALL_ROUNDS]))
         if ended.return_code:
             raise SandboxFault(f"A command could not be ended. {ended.stderr.strip()}".strip())
+
+    async def kill_all(self) -> None:
+        """Ends every command and what they left, in the agent's view and in the verifier's. The sandbox stays."""
+        commands = await self._commands()
+        async with asyncio.timeout(_KILL_SEC):
+            ended = await commands.run(Order([BUSYBOX, "sh", "-c", KILL_ALL, "sh"]))
+        if ended.return_code:
+            raise SandboxFault(f"The sandbox's processes could not be ended. {ended.stderr.strip()}".strip())
 
     async def begin_grading(self) -> None:
         """Makes the verifier's view of the sandbox."""
@@ -179,7 +109,7 @@ class Warden:
             prepared = await self._start_grading() if self._container is None else None
         if prepared is None:
             commands = await self._commands()
-            prepared = await commands.run(Order([BUSYBOX, "sh", "-c", _ENTER, "sh", _PREPARE]))
+            prepared = await commands.run(Order([BUSYBOX, "sh", "-c", ENTER, "sh", PREPARE]))
         if prepared.return_code or not prepared.stdout.strip().isdigit():
             raise SandboxFault(f"The verifier's view could not be made: {(prepared.stderr or prepared.stdout).strip()}")
         self._holder = int(prepared.stdout)
@@ -190,7 +120,7 @@ class Warden:
         self, command: str, env: Mapping[str, str], cwd: str, account: Account, mark: str, listener: Listener | None
     ) -> Ended:
         """A command of the verifier."""
-        argv = ["bash", "-c", _DRESS, "bash", cwd, command]
+        argv = ["bash", "-c", DRESS, "bash", cwd, command]
         return await self._as(account, argv, {**_covered(env), MARK: mark}, listener=listener)
 
     async def is_directory(self, path: str) -> bool:
@@ -252,10 +182,10 @@ class Warden:
             raise SandboxFault("Grading has not begun.")
         groups = f"--groups={','.join(map(str, account.groups))}" if account.groups else "--clear-groups"
         # Root has the bounding set whenever a program starts; others have what is ambient.
-        ambient = "" if account.uid == 0 else "".join(f",+{name}" for name in (*_ENTERS, SEAL.lower()))
+        ambient = "" if account.uid == 0 else "".join(f",+{name}" for name in (*ENTERS, SEAL.lower()))
         words = [str(self._holder), str(account.uid), str(account.gid), groups, ambient, *argv]
         commands = await self._commands()
-        order = Order([BUSYBOX, "sh", "-c", _DROP, "sh", *words], env, input=input, take=take)
+        order = Order([BUSYBOX, "sh", "-c", DROP, "sh", *words], env, input=input, take=take)
         return await commands.run(order, listener)
 
     async def _commands(self) -> EngineCommands:
@@ -264,13 +194,25 @@ class Warden:
                 self._container = await self._start()
             return EngineCommands(self._client, self._container)
 
+    @asynccontextmanager
+    async def _paused(self) -> AsyncIterator[None]:
+        """Holds the sandbox still, where the engine can."""
+        place = f"/containers/{self._ward.container}"
+        with suppress(EngineRefused):
+            await self._client.post(f"{place}/pause")
+        try:
+            yield
+        finally:
+            with suppress(EngineRefused):
+                await self._client.post(f"{place}/unpause")
+
     async def _start(self) -> str:
-        async with self._created(_WAIT) as name:
+        async with self._created(WAIT) as name:
             await self._client.post(f"/containers/{name}/start")
         return name
 
     async def _start_grading(self) -> Ended:
-        async with self._created(_PREPARE_AND_WAIT) as name, self._client.attachment(name) as line:
+        async with self._created(PREPARE_AND_WAIT) as name, self._client.attachment(name) as line:
             await self._client.post(f"/containers/{name}/start")
             try:
                 async with asyncio.timeout(_PREPARE_SEC):
@@ -306,8 +248,8 @@ class Warden:
                 "NetworkMode": shared,
                 "IpcMode": shared,
                 "CapDrop": ["ALL"],
-                "CapAdd": [*_CAPABILITIES, "SYS_ADMIN", "SYS_PTRACE"],
-                "SecurityOpt": [f"seccomp={warden_profile()}", "apparmor=unconfined", "label=disable"],
+                "CapAdd": [*CAPABILITIES, "SYS_ADMIN", "SYS_PTRACE"],
+                "SecurityOpt": [*self._ward.seccomp, "apparmor=unconfined", "label=disable"],
                 "ReadonlyRootfs": True,
                 "LogConfig": {"Type": "none"},
             },
@@ -316,11 +258,17 @@ class Warden:
 
 async def remove_container(client: EngineClient, container: str) -> None:
     """Takes a container away with its anonymous volumes; one that is gone already is fine."""
-    try:
-        await client.delete(f"/containers/{container}", force=True, v=True)
-    except EngineRefused as error:
-        if error.status not in (404, 409):  # 409: somebody else is removing it at this moment
-            raise
+    until = asyncio.get_running_loop().time() + _REMOVE_SEC
+    while True:
+        try:
+            return await client.delete(f"/containers/{container}", force=True, v=True)
+        except EngineRefused as error:
+            if error.status in (404, 409):  # 409: somebody else is removing it at this moment
+                return None
+            # Podman gives up no container whose namespaces another one shares, be it that one's last moment.
+            if _SHARED not in error.reason or asyncio.get_running_loop().time() > until:
+                raise
+        await asyncio.sleep(_LOOK_AGAIN_SEC)
 
 
 async def _first_line(line: Conversation) -> Ended:
@@ -336,6 +284,6 @@ async def _first_line(line: Conversation) -> Ended:
 def _covered(env: Mapping[str, str]) -> dict[str, str]:
     """Under names that no program on the way looks at. What has no proper name no program looks at anyway."""
     names = [name for name in env if _NAME.fullmatch(name)]
-    covered = {f"{_PREFIX}{name}": env[name] for name in names}
+    covered = {f"{PREFIX}{name}": env[name] for name in names}
     odd = {name: value for name, value in env.items() if not _NAME.fullmatch(name)}
     return {"PATH": env.get("PATH", DEFAULT_PATH), "SEATRIAL_NAMES": " ".join(names), **odd, **covered}

@@ -83,5 +83,5 @@ class Publisher:
         image = await self._images.resolver.resolve(request, log)
         with self._images.resolver.hold(image):
             await self._images.store.tag(image, name)
-            await self._images.store.push(name, log)
+            await self._images.store.push(image, name, log)
         return image.model_copy(update={"reference": name})

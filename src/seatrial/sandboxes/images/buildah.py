@@ -133,10 +133,12 @@ class BuildahStore:
     async def tag(self, image: Image, reference: str) -> None:
         await self._quiet(["tag", image.digest.removeprefix("sha256:"), reference])
 
-    async def push(self, reference: str, log: LogSink) -> None:
+    async def push(self, image: Image, reference: str, log: LogSink) -> None:
+        """By its id: a build of the same image that ends at the same moment may take a new name away again."""
+        image_id = image.digest.removeprefix("sha256:")
         insecure = ["--tls-verify=false"] if references.parse(reference).on_this_machine else []
         async with self._scratch() as scratch:
-            ended = await self._buildah(["push", *insecure, reference, f"docker://{reference}"], scratch, log)
+            ended = await self._buildah(["push", *insecure, image_id, f"docker://{reference}"], scratch, log)
         if not ended.ok:
             raise ImageFault(f"{references.familiar(reference)} could not be pushed: {_last_line(ended)}")
 

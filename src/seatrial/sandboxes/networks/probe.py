@@ -12,7 +12,7 @@ from seatrial.sandboxes.check import Finding
 from seatrial.sandboxes.networks import links
 from seatrial.sandboxes.networks.names import MachineNames
 from seatrial.sandboxes.networks.netlink import ROUTE, NetlinkSocket
-from seatrial.sandboxes.networks.network import SandboxNetworks
+from seatrial.sandboxes.networks.network_set import SandboxNetworks
 from seatrial.sandboxes.networks.reach import default_network, parse_networks
 from seatrial.sandboxes.options import SandboxOptions
 

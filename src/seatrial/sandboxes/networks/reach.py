@@ -178,3 +178,23 @@ def parse_networks(words: str) -> tuple[IPv4Network, ...]:
 
 def is_in(address: IPv4Address, networks: Iterable[IPv4Network]) -> bool:
     return any(address in network for network in networks)
+
+
+def require_host_network(options: SandboxOptions) -> None:
+    """``InvalidInput`` unless the operator lets sandboxes share this machine's own network."""
+    if not options.allow_host_network:
+        raise InvalidInput(
+            "Sandboxes may not share this machine's network.",
+            field="network_mode",
+            fix="Set SEATRIAL_ALLOW_HOST_NETWORK=true to allow it.",
+        )
+
+
+def require_open(policy: NetworkPolicy) -> None:
+    """``Unsupported`` for a policy that would limit the machine's own network."""
+    if policy.network_mode is not NetworkMode.PUBLIC:
+        raise Unsupported(
+            f"The network mode {policy.network_mode.value!r} cannot be had on the machine's own network.",
+            field="network_mode",
+            fix="Set CONTAINER_NETWORK_MODE=bridge.",
+        )

@@ -5,7 +5,8 @@ addresses, or any network at all may be out of reach, and where a key would be t
 listens *inside* the sandbox's network namespace and asks the model *from outside*, with the key, which the sandbox
 never sees. No firewall is opened: a socket belongs to the namespace it was made in, so only its making happens there.
 
-``agents.inside`` uses it for the time that an agent runs.
+``agents.inside`` uses it for the time that an agent runs. The runner uses it on this machine for an agent whose model's
+address a caller of the service chose: whatever client the agent has, a redirect to elsewhere ends here.
 """
 
 from __future__ import annotations
@@ -26,23 +27,11 @@ from seatrial.plain_http import BadRequest, Request, Response, read_request
 from seatrial.sandboxes.networks.namespace import Namespace, entered
 
 _NOT_PASSED_ON = frozenset(
-    {
-        "api-key",
-        "authorization",
-        "connection",
-        "content-length",
-        "cookie",
-        "expect",
-        "host",
-        "keep-alive",
-        "proxy-authorization",
-        "te",
-        "upgrade",
-        "x-api-key",
-        "x-goog-api-key",
-    }
+    {"connection", "content-length", "cookie", "expect", "host", "keep-alive", "proxy-authorization", "te", "upgrade"}
 )
-"""What concerns one connection only, and whatever key the sandbox made up."""
+"""What concerns one connection only."""
+_KEYS = frozenset({"api-key", "authorization", "x-api-key", "x-goog-api-key"})
+"""A sandbox has no key; what it sends here, it made up."""
 _CONNECT_SEC = 30.0
 _PIECE = 65536
 
@@ -50,8 +39,17 @@ _PIECE = 65536
 class ModelRelay:
     """Serves while it is open. ``calls`` counts what was passed on, ``refused`` what was not."""
 
-    def __init__(self, upstream: str, namespace: Path | None, headers: Mapping[str, str] | None = None) -> None:
-        """``namespace`` is the sandbox's; ``None`` listens on this machine. ``headers`` go with every call."""
+    def __init__(
+        self,
+        upstream: str,
+        namespace: Path | None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        passes_keys: bool = False,
+    ) -> None:
+        """``namespace`` is the sandbox's; ``None`` listens on this machine. ``headers`` go with every call.
+
+        With ``passes_keys`` the caller is ours and sends the model's key itself."""
         address = urlsplit(upstream)
         if address.scheme not in ("http", "https") or not address.hostname:
             raise InvalidInput(f"{upstream!r} is not the address of a model.", field="api_base")
@@ -62,6 +60,7 @@ class ModelRelay:
         self._base = address.path.rstrip("/")
         self._namespace = namespace
         self._headers = dict(headers or {})
+        self._dropped = _NOT_PASSED_ON if passes_keys else _NOT_PASSED_ON | _KEYS
         self._connections: set[asyncio.Task[None]] = set()
         self.calls = 0
         self.refused = 0
@@ -115,6 +114,7 @@ class ModelRelay:
         try:
             question.write(self._head(request) + request.body)
             await question.drain()
+            writer.write(await _status_line(answer))
             while piece := await answer.read(_PIECE):
                 writer.write(piece)
                 await writer.drain()
@@ -130,12 +130,23 @@ class ModelRelay:
             raise BadRequest(403, f"Only {self._base}/… is open.")
 
     def _head(self, request: Request) -> bytes:
-        kept = {name: value for name, value in request.headers.items() if name not in _NOT_PASSED_ON}
+        kept = {name: value for name, value in request.headers.items() if name not in self._dropped}
         fixed = {"host": self._authority, "connection": "close", "content-length": str(len(request.body))}
         ours = {name.lower(): value for name, value in self._headers.items()}
         lines = [f"{request.method} {request.path} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in {**kept, **ours, **fixed}.items()]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+async def _status_line(answer: asyncio.StreamReader) -> bytes:
+    """The first line of the answer, unless it sends us elsewhere: the address that was allowed is this one."""
+    try:
+        line = await answer.readuntil(b"\n")
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        raise BadRequest(502, "The model's address did not answer in HTTP.") from error
+    if line.split(b" ", 2)[1:2] and line.split(b" ", 2)[1].startswith(b"3"):
+        raise BadRequest(403, "The model's address sends its callers elsewhere; that is not followed.")
+    return line
 
 
 def _listen(namespace: Path | None) -> socket.socket:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from weakref import WeakKeyDictionary
 
-from seatrial.sandboxes.networks.network import SandboxNetworks
+from seatrial.sandboxes.networks.network_set import SandboxNetworks
 from seatrial.sandboxes.options import SandboxOptions
 
 

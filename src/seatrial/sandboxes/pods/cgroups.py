@@ -59,13 +59,20 @@ class Cgroups:
     """The cgroup hierarchies of this machine."""
 
     def __init__(
-        self, hierarchies: dict[str, Path], unified: Path | None, every: frozenset[Path], problem: str = ""
+        self,
+        hierarchies: dict[str, Path],
+        unified: Path | None,
+        every: frozenset[Path],
+        problem: str = "",
+        fix: str = "",
     ) -> None:
         self._hierarchies = hierarchies
         self._unified = unified
         self._every = every
         self.problem = problem
         """Why limits cannot be enforced; empty where they can."""
+        self.fix = fix
+        """What somebody could do about it, where something can be done."""
 
     @classmethod
     def found(cls, mountinfo: Path = _MOUNTINFO) -> Cgroups:
@@ -74,7 +81,8 @@ class Cgroups:
             chosen = {name: legacy[name] for name in _LEGACY_CONTROLLERS if name in legacy}
             return cls(chosen, None, every, _refusal(list(chosen.values())))
         if unified is not None:
-            return cls({}, unified, every, _refusal([unified]) or _delegation(unified))
+            problem, fix = _delegation(unified)
+            return cls({}, unified, every, _refusal([unified]) or problem, fix)
         return cls({}, None, every, "no cgroup hierarchy is mounted")
 
     @property
@@ -234,15 +242,21 @@ def _refusal(roots: list[Path]) -> str:
     return ""
 
 
-def _delegation(root: Path) -> str:
+def _delegation(root: Path) -> tuple[str, str]:
+    """Why its children cannot be limited, and what would help; both empty where they can."""
     missing = set(_UNIFIED_CONTROLLERS) - set(_read(root / "cgroup.controllers").split())
     if missing:
-        return f"{root} offers no {', '.join(sorted(missing))} controller"
+        return f"{root} offers no {', '.join(sorted(missing))} controller", ""
     try:
         _write(root / "cgroup.subtree_control", " ".join(f"+{name}" for name in _UNIFIED_CONTROLLERS))
     except OSError as error:
-        return f"controllers of {root} cannot be handed on: {os.strerror(error.errno or 0)}"
-    return ""
+        if error.errno == errno.EBUSY:
+            # A container's root is an ordinary group to the kernel: it has processes or limited children, never both.
+            place = f"{root}/others"
+            fix = f"Run: mkdir -p {place} && xargs -I @ sh -c 'echo @ > {place}/cgroup.procs' < {root}/cgroup.procs"
+            return f"processes of this machine are in {root} itself, so its children cannot be limited", fix
+        return f"controllers of {root} cannot be handed on: {os.strerror(error.errno or 0)}", ""
+    return "", ""
 
 
 def _write(path: Path, text: str, *, optional: bool = False) -> None:

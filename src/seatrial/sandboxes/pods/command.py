@@ -186,15 +186,21 @@ class _Files:
 
 
 def kill_tree(runtime_process: int, candidates: Callable[[], set[int]], patience: float = 10.0) -> None:
-    """Kills the command that a runtime's process started: its session and all of its descendants. Blocking.
-
-    All are stopped before any is killed: a shell whose child dies goes on with its next line. A process that detached
-    itself, with neither session nor parent in common, is a service and stays."""
+    """Kills the command that a runtime's process started. Blocking."""
     until = time.monotonic() + patience
     leader = _leader(runtime_process, until)
     if leader is None:
         _signal(runtime_process)
-        return
+    else:
+        kill_family(leader, candidates, until - time.monotonic())
+
+
+def kill_family(leader: int, candidates: Callable[[], set[int]], patience: float = 10.0) -> None:
+    """Kills a command by its first process: its session and all of its descendants. Blocking.
+
+    All are stopped before any is killed: a shell whose child dies goes on with its next line. A process that detached
+    itself, with neither session nor parent in common, is a service and stays."""
+    until = time.monotonic() + patience
     session = _stat(leader).session
     stopped: set[int] = set()
     quiet = 0

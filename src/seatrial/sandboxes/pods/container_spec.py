@@ -39,6 +39,8 @@ DOCKER_CAPABILITIES = tuple(
     ]
 )
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+FOUNDATIONS = ("/bin/sh", "/bin/bash", "/usr/bin/env")
+"""What scripts name in their first line. An image that had them and lost them is broken."""
 GUARDED = ("/logs", "/logs/verifier", "/tests")
 """Directories that the agent can neither remove nor rename."""
 MARK = "SEATRIAL_SANDBOX"
@@ -109,6 +111,8 @@ class Layout:
     """Whether this kernel lets process numbers be aligned."""
     limits: dict[str, Path] = field(default_factory=dict)
     """The sandbox's own cgroups by the names they have below ``/sys/fs/cgroup``, for programs that size themselves."""
+    memory_mounts: dict[str, tuple[Path, tuple[str, ...]]] = field(default_factory=dict)
+    """Directories that the task wants in memory: where each is mounted, and with which flags."""
     grading_mounts: dict[str, Path] = field(default_factory=dict)
     cgroups_above: str = ""
     """Where a runtime that cannot leave cgroups alone shall have its own."""
@@ -231,6 +235,7 @@ def _mounts(layout: Layout, confinement: Confinement) -> list[dict[str, Any]]:
         _bind(layout.busybox, _INIT, "ro"),
         _bind(layout.hosts, "/etc/hosts"),
         _bind(layout.resolv_conf, "/etc/resolv.conf"),
+        *(_bind(source, target, *flags) for target, (source, flags) in layout.memory_mounts.items()),
     ]
 
 

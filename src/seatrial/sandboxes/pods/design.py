@@ -11,9 +11,11 @@ from harbor.models.task.config import EnvironmentConfig
 from seatrial.errors import Unsupported
 from seatrial.sandboxes.compose import ComposeService, read_compose
 from seatrial.sandboxes.image import Image, ImageRequest
+from seatrial.sandboxes.name_servers import Asked
 from seatrial.sandboxes.networks.network import SandboxNetwork
 from seatrial.sandboxes.options import Owner, SandboxOptions
 from seatrial.sandboxes.pods.cgroups import Limits
+from seatrial.sandboxes.pods.memory_dirs import MemoryDir
 from seatrial.sandboxes.pods.pod import PodPlan
 
 DEFAULT_STORAGE_MB = 10240
@@ -60,7 +62,8 @@ class SandboxDesign:
             target=self.service.target,
         )
 
-    def plan(self, sandbox: str, image: Image, network: SandboxNetwork, open_dirs: list[str]) -> PodPlan:
+    def plan(self, sandbox: str, image: Image, network: SandboxNetwork, open_dirs: list[str], asked: Asked) -> PodPlan:
+        memory_dirs = tuple(MemoryDir.read(entry) for entry in self.service.tmpfs)
         return PodPlan(
             sandbox=sandbox,
             owner=self.owner,
@@ -68,13 +71,15 @@ class SandboxDesign:
             limits=self.limits,
             hostname=self.service.hostname or network.hostname,
             hosts=network.hosts + "".join(f"{line}\n" for line in self._extra_hosts()),
-            resolv_conf=network.resolv_conf,
+            resolv_conf=asked.resolv_conf(network.resolv_conf),
             network=network.netns_path,
             host_network=network.netns_path is None,
             privileged=self.service.privileged and self.options.allow_privileged,
-            open_dirs=(*open_dirs, *self.service.directories, *(path.partition(":")[0] for path in self.service.tmpfs)),
+            open_dirs=(*open_dirs, *self.service.directories, *(wanted.target for wanted in memory_dirs)),
             workdir=self.workdir(image),
             shared_memory_mb=self.service.shm_mb or 64,
+            memory_dirs=memory_dirs,
+            not_applied=(*asked.not_applied, *(f"tmpfs {option}" for each in memory_dirs for option in each.unheard)),
         )
 
     @property

@@ -13,12 +13,13 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
+from seatrial.glimpse import Glimpse
 from seatrial.sandboxes.image import Image
 from seatrial.sandboxes.options import Owner
 from seatrial.sandboxes.pods import command
@@ -26,6 +27,7 @@ from seatrial.sandboxes.pods.accounts import Account, find_account
 from seatrial.sandboxes.pods.cgroups import ROOM, Cage, Limits
 from seatrial.sandboxes.pods.container_spec import (
     DEFAULT_PATH,
+    FOUNDATIONS,
     GUARDED,
     LEADS_SESSION,
     OWN_SESSION,
@@ -37,18 +39,16 @@ from seatrial.sandboxes.pods.container_spec import (
     process_spec,
 )
 from seatrial.sandboxes.pods.machine import Machine
-from seatrial.sandboxes.pods.private_mounts import MS_BIND, MS_NODEV, MS_NOSUID, MS_REMOUNT, mount, unmount
+from seatrial.sandboxes.pods.memory_dirs import MemoryDir
+from seatrial.sandboxes.pods.private_mounts import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_REMOUNT, mount, unmount
 from seatrial.sandboxes.pods.root_mount import RootMount
 from seatrial.sandboxes.pods.transfer import Transfer
 from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 
-_MS_NOEXEC = 8
 _COUNTS_APART = "process numbers: the verifier sees the agent's processes under other numbers"
 _STARTING_SEC = 20.0
 _ENDING_SEC = 20.0
 _SHELLS = ("bash", "sh")
-_FOUNDATIONS = ("/bin/sh", "/bin/bash", "/usr/bin/env")
-"""What scripts name in their first line. An image that had them and lost them is broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,9 @@ class PodPlan:
     """Directories that every user may write to."""
     workdir: str | None = None
     shared_memory_mb: int = 64
+    memory_dirs: tuple[MemoryDir, ...] = ()
+    not_applied: tuple[str, ...] = ()
+    """What the task asks for and does not get, known beforehand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ class Pod:
         self.directory = machine.run_dir / plan.sandbox
         self.root = RootMount(self.directory)
         self.cage: Cage = machine.cgroups.cage(plan.sandbox)
-        self.findings = Findings()
+        self.findings = Findings(not_applied=list(plan.not_applied))
         self._machine = machine
         self._containers: dict[str, Container] = {}
         self._ending = threading.Lock()
@@ -140,9 +143,10 @@ class Pod:
             self._keep_filters()
         finally:
             self.root.hide()
-            with suppress(OSError):
-                unmount(shared_memory)
-        self._foundations = self.transfer("agent").present(list(_FOUNDATIONS))
+            for place in (shared_memory, *self._memory_places.values()):
+                with suppress(OSError):
+                    unmount(place)
+        self._foundations = self.transfer("agent").present(list(FOUNDATIONS))
         self._shell = self._find_shell()
         if self._machine.commands_lead_sessions is None:
             self._machine.commands_lead_sessions = self._leads_session()
@@ -150,6 +154,21 @@ class Pod:
 
     def transfer(self, view: str) -> Transfer:
         return Transfer(self._machine.mounts, self._container(view).process)
+
+    def look(
+        self, view: str, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
+    ) -> list[Glimpse] | None:
+        """What grows in these directories; ``None`` once the pod is being stopped."""
+        if not self._ending.acquire(blocking=False):
+            return None
+        try:
+            process = os.dup(self._container(view).process)
+        finally:
+            self._ending.release()
+        try:
+            return Transfer(self._machine.mounts, process).look(folders, seen, wanted)
+        finally:
+            os.close(process)
 
     def spawn(self, view: str, call: Call) -> command.Command:
         """Starts a command. Raises ``UnknownUser``, or ``SandboxFault`` where the sandbox is gone."""
@@ -218,6 +237,10 @@ class Pod:
             return []
         return self.cage.entrance(view, str(self._machine.busybox))
 
+    @property
+    def _memory_places(self) -> dict[MemoryDir, Path]:
+        return {wanted: self.directory / f"memory{number}" for number, wanted in enumerate(self.plan.memory_dirs)}
+
     def _make_cage(self) -> None:
         problem = self._machine.cgroups.problem
         if not problem:
@@ -242,9 +265,11 @@ class Pod:
             "shm",
             shared_memory,
             "tmpfs",
-            MS_NOSUID | MS_NODEV | _MS_NOEXEC,
+            MS_NOSUID | MS_NODEV | MS_NOEXEC,
             f"mode=1777,size={self.plan.shared_memory_mb}m",
         )
+        for wanted in self.plan.memory_dirs:
+            wanted.make(self._memory_places[wanted])
         names = {"hosts": self.plan.hosts, "resolv.conf": self.plan.resolv_conf}
         for name, text in names.items():
             (self.directory / name).write_text(text)
@@ -257,6 +282,7 @@ class Pod:
             hosts=self.directory / "hosts",
             resolv_conf=self.directory / "resolv.conf",
             shared_memory=shared_memory,
+            memory_mounts={wanted.target: (place, wanted.flags) for wanted, place in self._memory_places.items()},
             network=self.plan.network,
             host_network=self.plan.host_network,
             counts_processes=self._machine.aligns_processes,

@@ -70,7 +70,7 @@ def _buildah() -> Finding:
 def _limits(machine: Machine) -> Finding:
     problem = machine.cgroups.problem
     detail = f"limits not enforced: {problem}" if problem else machine.cgroups.description
-    return Finding(name="cgroup limits", ok=not problem, detail=detail, needed=False)
+    return Finding(name="cgroup limits", ok=not problem, detail=detail, fix=machine.cgroups.fix, needed=False)
 
 
 async def _overlay(options: SandboxOptions, machine: Machine) -> Finding:

@@ -1,7 +1,8 @@
 """Keeps a sandbox from filling the disk: two looks a second at the whole file system, and a closer one when it grows.
 
-Quotas are not there on most machines, so this is the storage limit. ``Machine`` has one watch for all sandboxes of the
-process; it costs two system calls a second as long as nothing grows.
+Quotas are not there on most machines, so this is the storage limit. ``Machine`` has one watch for all daemonless
+sandboxes of the process, ``engine.storage`` one for each container of an engine on this machine; it costs two system
+calls a second as long as nothing grows.
 """
 
 from __future__ import annotations
@@ -17,17 +18,34 @@ from seatrial.sandboxes.pods.private_mounts import PrivateMounts
 _QUIET_LIMIT = 60
 """Looks without growth after which sandboxes are measured anyway: others may free what one sandbox fills."""
 
+GROWTH = 64 << 20
+"""Bytes that are worth another look."""
+
 Exceeded = Callable[[int, bool], None]
 """Told the bytes found each time that it is too much by more than before, and whether the disk itself is in danger."""
 
 
-@dataclass(slots=True)
+class Allowance:
+    """What one sandbox may fill, and when there is something to say about it."""
+
+    def __init__(self, limit: int, exceeded: Exceeded, growth: int = GROWTH) -> None:
+        self._limit = limit
+        self._exceeded = exceeded
+        self._growth = growth
+        self._allowed = limit
+
+    def judge(self, size: int, *, disk_is_short: bool = False) -> None:
+        in_danger = size > 2 * self._limit or (disk_is_short and size > self._limit // 2)
+        if size > self._allowed or in_danger:
+            self._allowed = max(size, self._limit) + self._growth
+            self._exceeded(size, in_danger)
+
+
+@dataclass(frozen=True, slots=True)
 class Watched:
-    directory: Path
-    limit: int
-    exceeded: Exceeded
+    directories: tuple[Path, ...]
+    allowance: Allowance
     loop: asyncio.AbstractEventLoop
-    allowed: int
 
 
 class StorageWatch:
@@ -39,7 +57,7 @@ class StorageWatch:
         mounts: PrivateMounts,
         *,
         interval_sec: float = 0.5,
-        growth: int = 64 << 20,
+        growth: int = GROWTH,
         reserve: int = 2 << 30,
     ) -> None:
         """Sandboxes are measured again once the file system grew by ``growth`` bytes; below ``reserve`` free bytes,
@@ -52,10 +70,10 @@ class StorageWatch:
         self._watched: dict[str, Watched] = {}
         self._tasks: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
 
-    def add(self, name: str, directory: Path, limit: int, exceeded: Exceeded) -> None:
+    def add(self, name: str, directories: tuple[Path, ...], limit: int, exceeded: Exceeded) -> None:
         """On the event loop that ``exceeded`` shall be called on."""
         loop = asyncio.get_running_loop()
-        self._watched[name] = Watched(directory, limit, exceeded, loop, limit)
+        self._watched[name] = Watched(directories, Allowance(limit, exceeded, self._growth), loop)
         if loop not in self._tasks or self._tasks[loop].done():
             self._tasks = {known: task for known, task in self._tasks.items() if not known.is_closed()}
             self._tasks[loop] = loop.create_task(self._watch(loop))
@@ -70,24 +88,29 @@ class StorageWatch:
         measured, quiet = self._used()[0], 0
         while self._of(loop):
             await asyncio.sleep(self._interval_sec)
+            if not self._of(loop):
+                return
             used, free = self._used()
             if used - measured < self._growth and free > self._reserve and quiet < _QUIET_LIMIT:
                 measured, quiet = min(measured, used), quiet + 1
                 continue
             measured, quiet = used, 0
             for watched in self._of(loop):
-                await self._measure(watched, in_danger=free < self._reserve)
-
-    async def _measure(self, watched: Watched, *, in_danger: bool) -> None:
-        size = await self._mounts.carry(size_of, watched.directory)
-        in_danger = size > 2 * watched.limit or (in_danger and size > watched.limit // 2)
-        if size > watched.allowed or in_danger:
-            watched.allowed = max(size, watched.limit) + self._growth
-            watched.exceeded(size, in_danger)
+                size = await self._mounts.carry(_size_of_all, watched.directories)
+                watched.allowance.judge(size, disk_is_short=free < self._reserve)
 
     def _used(self) -> tuple[int, int]:
         status = os.statvfs(self._place)
         return (status.f_blocks - status.f_bfree) * status.f_frsize, status.f_bavail * status.f_frsize
+
+
+def removal(used_mb: int, limit_mb: int) -> str:
+    """Why a sandbox that endangered the disk is not there any more."""
+    return f"The sandbox was removed: it filled {used_mb} MB of disk, and its storage limit is {limit_mb} MB."
+
+
+def _size_of_all(directories: tuple[Path, ...]) -> int:
+    return sum(size_of(directory) for directory in directories)
 
 
 def size_of(directory: Path) -> int:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
+from seatrial.glimpse import Glimpse, look_into
 from seatrial.sandboxes.pods.private_mounts import PrivateMounts
 
 _CHUNK = 1 << 20
@@ -111,6 +112,17 @@ class Transfer:
     def is_file(self, path: str) -> bool:
         with self._mounts.inside(self._process):
             return Path(path).is_file()
+
+    def look(
+        self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
+    ) -> list[Glimpse]:
+        """What grows in directories, given by the prefix under which their files are told."""
+        found: list[Glimpse] = []
+        with self._mounts.inside(self._process):
+            for prefix, path in folders.items():
+                with suppress(OSError), _opened(Path(path), _DIRECTORY) as directory:
+                    found += look_into(directory, prefix, seen, wanted)
+        return found
 
     def present(self, paths: list[str]) -> list[str]:
         """Those of the paths that lead to something executable."""

@@ -1,4 +1,4 @@
-"""Faults 23 to 25 on the daemonless sandbox, as whole trials: what a solution writes never decides its own reward."""
+"""Faults 23 to 25 on each sandbox of ours, as whole trials: what a solution writes never decides its own reward."""
 
 from __future__ import annotations
 
@@ -6,20 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.oci_trials import Outcome, Workplace, test_cache
-
-pytestmark = pytest.mark.sandbox
+from tests.trials import Outcome, Workplace
 
 JUDGE = (
     'sleep 0.3; [ "$(cat /app/answer 2>/dev/null)" = 42 ] && reward=1;'
     " echo ${reward:-0} > /logs/verifier/reward.txt; sleep 0.2"
 )
 DAEMON = "nohup setsid bash -c 'while true; do {loop}; sleep 0.01; done' >/dev/null 2>&1 &"
-
-
-@pytest.fixture
-def workplace(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path, test_cache())
 
 
 async def _graded(workplace: Workplace, solve: str, test: str = JUDGE, agent_timeout: float = 120.0) -> Outcome:

@@ -1,0 +1,107 @@
+"""The data disk is full: claims stop, uploads are refused, nothing is truncated, and all goes on once there is room."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import CommandLine, until
+from tests.service import Up
+from tests.task_files import write_task
+
+pytestmark = pytest.mark.sandbox
+
+_LOW_WATER_MB = 16
+
+
+@pytest.fixture
+def small_disk(cli: CommandLine) -> Iterator[Path]:
+    """The home is a file system of its own, of 64 MB."""
+    cli.home.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", cli.home], check=True)
+    cli.environment.update(SEATRIAL_DISK_LOW_WATER_MB=str(_LOW_WATER_MB), SEATRIAL_HEARTBEAT_SEC="1")
+    try:
+        yield cli.home
+    finally:
+        for running in cli.started:
+            running.end()
+        until(lambda: subprocess.run(["umount", cli.home], check=False).returncode == 0, 10, "unmounted")
+
+
+def fill(disk: Path, leave_mb: int) -> Path:
+    filler = disk / "filler"
+    facts = subprocess.run(["df", "-k", "--output=avail", disk], capture_output=True, text=True, check=True)
+    spare_kb = int(facts.stdout.split()[-1]) - (leave_mb << 10)
+    with filler.open("wb") as sink:
+        sink.write(bytes(spare_kb << 10))
+    return filler
+
+
+def upload(up: Up, archive: Path) -> int:
+    """As ``curl -F files=@archive`` does it."""
+    parts = [
+        b'--edge\r\nContent-Disposition: form-data; name="files"; filename="task.tar.gz"\r\n',
+        b"Content-Type: application/gzip\r\n\r\n" + archive.read_bytes() + b"\r\n--edge--\r\n",
+    ]
+    headers = {"Content-Type": "multipart/form-data; boundary=edge"}
+    request = urllib.request.Request(f"{up.address}/api/v1/tasks", b"".join(parts), headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as refusal:
+        refusal.close()
+        return refusal.code
+
+
+def blobs(disk: Path) -> dict[str, bytes]:
+    folder = disk / "blobs"
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_claims_stop_uploads_are_refused_and_it_recovers(cli: CommandLine, small_disk: Path, tmp_path: Path) -> None:
+    write_task(tmp_path, "other", solve="echo 42 > /app/answer.txt # another")
+    archive = tmp_path / "other.tar.gz"
+    subprocess.run(["tar", "-C", tmp_path, "-czf", archive, "other"], check=True)
+    up = Up.start(cli)
+    up.until_ready()
+    filler = fill(small_disk, _LOW_WATER_MB - 8)
+    until(lambda: "disk" in up.get("/ready")[1]["missing"], 15, "a full disk is said")
+    cli("run", write_task(tmp_path, "wait"), "-a", "oracle", "--queue-only")
+    before = blobs(small_disk)
+    assert upload(up, archive) == 507
+    assert blobs(small_disk) == before, "nothing of it was kept, whole or in part"
+    until(lambda: "workers" in up.get("/ready")[1]["missing"], 30, "the workers say why they wait")
+    assert up.get("/ready")[1]["parts"][-1]["detail"].startswith("All workers wait:")
+    time.sleep(3)
+    assert cli.count(state="queued") == 1, "nothing is claimed"
+    assert up.get("/health")[0] == 200
+
+    filler.unlink()
+    until(lambda: cli.count(outcome="passed") == 1, 60, "it goes on by itself")
+    up.until_ready(15)
+    assert upload(up, archive) == 201
+    up.tell()
+    assert up.ended(60).status == 0
+
+
+def test_not_a_byte_left_and_still_nothing_is_lost(cli: CommandLine, small_disk: Path, tmp_path: Path) -> None:
+    """No mark, so that the disk runs full under a trial: its result waits for room."""
+    cli.environment.update(SEATRIAL_DISK_LOW_WATER_MB="0")
+    task = write_task(tmp_path, "slow", solve="sleep 6\necho 42 > /app/answer.txt")
+    cli("run", task, "-a", "oracle", "--queue-only")
+    up = Up.start(cli)
+    until(lambda: cli.count(phase="agent") == 1, 90, "the agent is at work")
+    filler = fill(small_disk, 0)
+    time.sleep(10)
+    assert cli.count(state="ended") == 0
+    filler.unlink()
+    until(lambda: cli.count(state="ended") == 1, 60, "the result was recorded")
+    assert cli.count(outcome="passed") == 1
+    up.tell()
+    assert up.ended(60).status == 0
