@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,7 +30,25 @@ def known() -> set[str]:
     harbor += ["environments.singularity.singularity", "trial.errors", "verifier.verifier"]
     names = {name for module in harbor for name in classes_of(f"harbor.{module}")}
     ours = {name for name, value in vars(errors).items() if isinstance(value, type)}
-    return names | classes_of("litellm.exceptions") | ours
+    return names | classes_of("litellm.exceptions") | ours | {fault.__name__ for fault in faults_of_ours()}
+
+
+def faults_of_ours() -> set[type[errors.TrialFault]]:
+    """Every one that a sandbox can raise, found by importing them."""
+    import_module("seatrial.sandboxes.oci")
+    import_module("seatrial.sandboxes.docker")
+    found, queue = set(), [errors.TrialFault]
+    while queue:
+        subclasses = queue.pop().__subclasses__()
+        found.update(subclasses)
+        queue += subclasses
+    return found
+
+
+def test_every_fault_of_ours_is_in_the_table() -> None:
+    assert {fault.__name__: cause_of(fault.__name__) for fault in faults_of_ours()} == {
+        fault.__name__: Cause(fault.cause) for fault in faults_of_ours()
+    }
 
 
 def test_every_name_in_the_table_exists(known: set[str]) -> None:

@@ -73,9 +73,11 @@ _BY_CAUSE: Mapping[Cause, tuple[str, ...]] = {
         "AddTestsDirError",
         "DownloadVerifierDirError",
     ),
-    Cause.IMAGE: ("ImageFault", "SandboxBuildFailedError"),
+    Cause.IMAGE: ("ImageFault", "RegistrySilent", "SandboxBuildFailedError"),
     Cause.SANDBOX: (
         "SandboxFault",
+        "EngineGone",
+        "EngineRefused",
         "SetupProblem",
         "EnvironmentStartTimeoutError",
         "HealthcheckError",
