@@ -28,9 +28,14 @@ MEASUREMENTS = {
     "round-trip": "benchmarks.round_trip:measure",
     "single-build": "benchmarks.single_build:measure",
     "command-line": "benchmarks.command_line:measure",
+    "api-start": "benchmarks.api_start:measure",
+    "api-lists": "benchmarks.api:measure_lists",
+    "api-create": "benchmarks.api:measure_create",
+    "api-reads": "benchmarks.api:measure_reads",
     "layer": "benchmarks.layer:measure",
     "scheduler": "benchmarks.scheduler:measure",
     "memory": "benchmarks.crowd:measure_memory",
+    "live": "benchmarks.live:measure",
 }
 
 

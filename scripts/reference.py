@@ -1,7 +1,11 @@
-"""Writes docs/reference/{commands,settings}.md from the code itself. ``--check`` fails when they differ from it."""
+"""Writes docs/reference/{commands,settings}.md and openapi.json from the code itself.
+
+``--check`` fails when they differ from it.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +13,7 @@ from pathlib import Path
 import typer
 from pydantic import AliasChoices
 
+from seatrial.api.app import create_app
 from seatrial.cli.main import app
 from seatrial.settings import Settings
 
@@ -34,6 +39,11 @@ def settings_page() -> str:
     return NOTE + "\n".join(lines) + "\n"
 
 
+def openapi_file() -> str:
+    """What ``/openapi.json`` answers; the page and the Python client are made to fit it."""
+    return json.dumps(create_app(Settings()).openapi(), indent=1, sort_keys=True) + "\n"
+
+
 def _home_relative(value: object) -> str:
     return str(value).replace(str(Path.home()), "~")
 
@@ -57,7 +67,7 @@ def _command(command: object, path: str) -> Iterator[str]:
 
 def _parameter(parameter: object) -> str | None:
     options = list(getattr(parameter, "opts", []))
-    if "--help" in options:
+    if "--help" in options or getattr(parameter, "hidden", False):
         return None
     meaning = (getattr(parameter, "help", None) or "").replace("|", "\\|")
     if parameter.param_type_name == "argument":  # type: ignore[attr-defined]
@@ -66,7 +76,7 @@ def _parameter(parameter: object) -> str | None:
 
 
 def main() -> int:
-    pages = {"settings.md": settings_page(), "commands.md": commands_page()}
+    pages = {"settings.md": settings_page(), "commands.md": commands_page(), "openapi.json": openapi_file()}
     stale = [name for name, text in pages.items() if not _same(REFERENCE / name, text)]
     if "--check" in sys.argv:
         if stale:

@@ -1,3 +1,35 @@
-"""Seatrial runs Terminal-Bench tasks at scale and keeps everything that happened."""
+"""Seatrial runs Terminal-Bench tasks at scale and keeps everything that happened.
+
+The public names are those of ``__all__``. They are loaded when they are first used, so that ``seatrial --help`` does
+not wait for an HTTP client.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seatrial.client import AgentRequest as AgentRequest
+    from seatrial.client import AsyncClient as AsyncClient
+    from seatrial.client import Client as Client
+    from seatrial.client import DatasetRequest as DatasetRequest
+    from seatrial.client import JobRequest as JobRequest
+    from seatrial.client import TaskSelection as TaskSelection
 
 __version__ = "0.1.0"
+__all__ = [
+    "AgentRequest",
+    "AsyncClient",
+    "Client",
+    "DatasetRequest",
+    "JobRequest",
+    "TaskSelection",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(import_module("seatrial.client"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

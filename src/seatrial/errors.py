@@ -13,6 +13,10 @@
     │   └── StaleAttempt          a write carried an attempt number that is no longer the current one
     ├── SetupProblem              this machine lacks something; the message has the one command that fixes it
     ├── StoreUnavailable          the store did not answer; retrying later is safe
+    │   ├── StorageFull           there is no room left to keep anything more; HTTP 507
+    │   └── ServiceUnavailable    a service that was asked over HTTP cannot be reached, or asks to come back later
+    ├── Unauthenticated           the service asks for a valid token; HTTP 401
+    ├── Forbidden                 the token's role does not allow this; HTTP 403
     └── TrialFault                why a trial could not be graded; classified once, at the boundary it crossed
         ├── ImageFault            the image could not be had or built
         ├── SandboxFault          the sandbox did not start, broke or vanished
@@ -53,11 +57,12 @@ class InvalidInput(SeatrialError):
 class InvalidTask(InvalidInput):
     """The task is not valid."""
 
-    def __init__(self, name: str, problems: tuple[TaskProblem, ...]) -> None:
+    def __init__(self, name: str, problems: tuple[TaskProblem, ...], *, message: str = "") -> None:
+        """``message`` where somebody else found the words already."""
         self.name = name
         self.problems = problems
         lines = "\n".join(f"  {problem}" for problem in problems)
-        super().__init__(f"Task {name!r} has {len(problems)} problem(s):\n{lines}")
+        super().__init__(message or f"Task {name!r} has {len(problems)} problem(s):\n{lines}")
 
 
 class InvalidArchive(InvalidInput):
@@ -95,6 +100,22 @@ class SetupProblem(SeatrialError):
 
 class StoreUnavailable(SeatrialError):
     """The store did not answer."""
+
+
+class StorageFull(StoreUnavailable):
+    """There is no room left to keep anything more."""
+
+
+class ServiceUnavailable(StoreUnavailable):
+    """The service cannot be reached, or cannot do this now."""
+
+
+class Unauthenticated(SeatrialError):
+    """The service asks for a valid token."""
+
+
+class Forbidden(SeatrialError):
+    """The token's role does not allow this."""
 
 
 class TrialFault(SeatrialError):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +67,11 @@ def is_dead(name: str) -> bool:
     """Whether the process of this name is surely gone; names of another form are left to their lease."""
     process = ProcessName.parse(name)
     return process is not None and process.is_dead
+
+
+def die_with(parent: int) -> bool:
+    """Ends this process at once when its parent ends, however that happens; ``False`` if the parent is gone already."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
+    return os.getppid() == parent

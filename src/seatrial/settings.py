@@ -101,6 +101,8 @@ class Settings(BaseSettings):
     """A CA bundle that image builds and sandboxes trust besides their own (for networks with an inspecting proxy)."""
     image_low_water_gb: float = Field(default=5.0, ge=0)
     """Free disk below which the least recently used images are pruned."""
+    disk_low_water_mb: int = Field(default=512, ge=0)
+    """Free disk in ``home`` below which nothing new is begun: no trial is claimed, no upload taken."""
     docker_host: str = Field(default="", validation_alias=_names("docker_host", "DOCKER_HOST"))
     """Address of the container engine for the ``docker`` sandbox; empty for the usual socket."""
 

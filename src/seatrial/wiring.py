@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -25,12 +26,14 @@ from seatrial.adapters.store_sql.migrate import upgrade
 from seatrial.adapters.store_sql.store import SqlStore
 from seatrial.adapters.tasks_harbor import HarborTasks
 from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
+from seatrial.disk import Disk
 from seatrial.domain.catalogue import agent_names, keys_for, needs_model
 from seatrial.domain.trial import TrialState
 from seatrial.engine.clock import Clock, system_clock
 from seatrial.engine.execute import Executor
 from seatrial.engine.keys import KeyRing
 from seatrial.engine.library import TaskLibrary
+from seatrial.engine.live import LiveLog
 from seatrial.engine.phases import PhaseLog
 from seatrial.engine.recover import Recovery
 from seatrial.engine.retention import remove_dead_work_dirs
@@ -39,10 +42,11 @@ from seatrial.errors import Conflict, SetupProblem
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.queue import Queue
 from seatrial.ports.runner import Runner
+from seatrial.ports.seal import Seal
 from seatrial.ports.store import Heartbeat, Store, TrialFilter
 from seatrial.processes import ProcessName, is_dead
 from seatrial.settings import Settings
-from seatrial.worker import Worker
+from seatrial.worker import Worker, beat_forever
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ class Installation:
     keys: KeyRing
     clock: Clock
     id: str
+    seal: Seal
 
 
 @asynccontextmanager
@@ -89,7 +94,8 @@ async def open_installation(settings: Settings, clock: Clock = system_clock) -> 
             can_run_services=lambda sandbox: _engine_answers(settings),
             has_sandbox=_has_sandbox,
         )
-        yield Installation(settings, store, blobs, queue, library, submission, keys, clock, await store.install_id())
+        name = await store.install_id()
+        yield Installation(settings, store, blobs, queue, library, submission, keys, clock, name, seal)
 
 
 def make_worker(
@@ -98,10 +104,32 @@ def make_worker(
     """A worker of this process. Imports Harbor, and scrubs this process's environment of what tasks may not read.
 
     ``with_models`` also imports the model client now: that takes seconds in which a worker could not beat."""
-    runner = _harbor_runner(installation)
-    if with_models:
-        import_module("harbor.llms.lite_llm")
+    runner = _harbor_runner(installation, with_models)
     return assemble_worker(installation, runner, capacity, job_id, lambda: clean_leftovers(installation))
+
+
+async def hire_worker(installation: Installation, capacity: int) -> Worker:
+    """``make_worker`` for one that others wait for: the store knows of it before Harbor and the model client are there.
+
+    Importing those takes seconds."""
+    about = _about(installation, capacity).model_copy(update={"starting": True})
+    every_sec = installation.settings.heartbeat_sec
+    beating = asyncio.create_task(beat_forever(installation.store, about, installation.clock, every_sec))
+    try:
+        runner = await asyncio.to_thread(_harbor_runner, installation, True)
+    except BaseException:
+        await installation.store.forget_worker(about.worker)
+        raise
+    finally:
+        beating.cancel()
+    return assemble_worker(installation, runner, capacity, clean=lambda: clean_leftovers(installation))
+
+
+async def working_sandboxes(settings: Settings) -> tuple[str, ...]:
+    """The sandboxes that really work on this machine. Takes a moment: each is tried."""
+    from seatrial.sandboxes.selection import examine
+
+    return tuple(room.name for room in (await examine(settings)).rooms if room.works)
 
 
 def assemble_worker(
@@ -121,19 +149,11 @@ def assemble_worker(
         runner,
         installation.library,
         phases,
+        LiveLog(store, clock),
         clock,
         work_dir=settings.work_dir / name.folder,
         limit_sec=settings.trial_limit_sec,
         secrets=installation.keys.for_job,
-    )
-    about = Heartbeat(
-        worker=str(name),
-        host=socket.gethostname(),
-        pid=os.getpid(),
-        capacity=capacity,
-        started_at=clock(),
-        agents=agent_names(),
-        versions={"seatrial": version("seatrial"), "harbor": version("harbor")},
     )
     return Worker(
         store,
@@ -142,12 +162,25 @@ def assemble_worker(
         phases,
         Recovery(store, installation.queue, clock, worker_is_dead=is_dead),
         clock,
-        about,
+        _about(installation, capacity),
         lease=timedelta(seconds=settings.lease_sec),
         heartbeat_sec=settings.heartbeat_sec,
         reap_sec=settings.reap_sec,
         clean_leftovers=clean,
+        obstacle=Disk(settings.home, settings.disk_low_water_mb).shortage,
         job_id=job_id,
+    )
+
+
+def _about(installation: Installation, capacity: int) -> Heartbeat:
+    return Heartbeat(
+        worker=str(ProcessName.mine()),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        capacity=capacity,
+        started_at=installation.clock(),
+        agents=agent_names(),
+        versions={"seatrial": version("seatrial"), "harbor": version("harbor")},
     )
 
 
@@ -200,7 +233,7 @@ def provider_keys(settings: Settings) -> Mapping[str, str]:
     return keys
 
 
-def _harbor_runner(installation: Installation) -> Runner:
+def _harbor_runner(installation: Installation, with_models: bool) -> Runner:
     from seatrial.adapters.runner_harbor.process import scrub_environment
 
     settings = installation.settings
@@ -212,6 +245,8 @@ def _harbor_runner(installation: Installation) -> Runner:
     from seatrial.sandboxes.options import SandboxOptions
     from seatrial.sandboxes.selection import SandboxSelection
 
+    if with_models:
+        import_module("harbor.llms.lite_llm")
     options = SandboxOptions.of(settings)
     return HarborRunner(options, installation.id, SandboxSelection(options), ModelAccess(settings.model_patience_sec))
 

@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 
 from tests.command_line import SAMPLES, CommandLine, Done
+from tests.engine_fixture import container_engine, run_dir
+from tests.trials import Workplace
+
+__all__ = ["container_engine", "run_dir"]
 
 
 @dataclass(frozen=True)
@@ -36,3 +40,12 @@ def sample_run(tmp_path_factory: pytest.TempPathFactory, image_cache: Path) -> I
     place = tmp_path_factory.mktemp("samples")
     with CommandLine(place / "home", image_cache, place) as cli:
         yield SampleRun(cli, cli("run", SAMPLES, "-a", "oracle", "-a", "nop", "--json"))
+
+
+@pytest.fixture(
+    params=[pytest.param("oci", marks=pytest.mark.sandbox), pytest.param("docker", marks=pytest.mark.engine)]
+)
+def workplace(request: pytest.FixtureRequest, tmp_path: Path, image_cache: Path) -> Workplace:
+    """Each sandbox of ours in turn."""
+    engine = request.getfixturevalue("container_engine") if request.param == "docker" else None
+    return Workplace(tmp_path, image_cache, engine)

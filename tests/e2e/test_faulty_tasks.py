@@ -82,6 +82,7 @@ def test_no_valid_reward_is_a_verifier_error(bag: Bag, task: str) -> None:
     assert bag.verdict(task) == ("error", "verifier", None, [])
     assert bag.result(task)["tries"] == 1
     assert bag.result(task)["message"]
+    assert str(bag.cli.home) not in bag.result(task)["message"], "where this machine had the files is nobody's business"
 
 
 def test_an_agent_out_of_time_is_marked_and_still_graded(bag: Bag) -> None:
@@ -93,6 +94,7 @@ def test_the_environment_of_the_process_never_reaches_a_task(bag: Bag) -> None:
     outcome, cause, *_ = bag.verdict("wants-secret")
     assert (outcome, cause) == ("error", "sandbox")
     assert "SOME_SECRET" in bag.result("wants-secret")["message"]
+    assert "or a default: ${NAME:-value}" in bag.result("wants-secret")["message"]
     outcome, cause, *_ = bag.verdict("tests-want-secret")
     assert (outcome, cause) == ("error", "verifier")
     assert "SOME_SECRET" in bag.result("tests-want-secret")["message"]
@@ -115,6 +117,9 @@ def test_limits_stretch_and_the_whole_trial_has_one(cli: CommandLine, tmp_path: 
     task = write_task(tmp_path, "slow", solve=f"sleep 3\n{SOLVE}", agent_timeout=1.5)
     [stretched] = cli.json("run", task, "--timeout-multiplier", "20")["results"]
     assert (stretched["outcome"], stretched["marks"]) == ("passed", [])
-    limited = cli("run", task, "--timeout-multiplier", "20", "--trial-limit", "1.5", "--max-tries", "1", status=3)
-    assert "sandbox: The whole trial took longer than its limit of 1.5 s." in limited.out
+    endless = write_task(tmp_path, "endless", solve="sleep 300")
+    limited = cli.json("run", endless, "--timeout-multiplier", "20", "--trial-limit", "8", status=3)
+    [row] = limited["results"]
+    assert (row["outcome"], row["cause"], row["tries"]) == ("error", "agent", 1)
+    assert row["message"].startswith("The whole trial took longer than its limit of 8 s")
     assert cli.sandboxes() == set()

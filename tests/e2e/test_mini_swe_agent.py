@@ -5,33 +5,29 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-import pytest
 from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig
 from harbor.trial.trial import Trial
 
 from seatrial.agents.inside import ModelRoute, call_through_relay
-from seatrial.sandboxes.options import SandboxOptions
 from seatrial.testing.model_server import ScriptedModels
-from tests.oci_trials import IMPORT_PATH, test_cache
+from tests.trials import Workplace
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "read-the-screen"
 KEY = "sk-canary-inside-5555"
 
-pytestmark = pytest.mark.sandbox
 
-
-async def attempt(script: str, models: ScriptedModels, directory: Path) -> Trial:
-    options = SandboxOptions(cache=test_cache(), network_mode="none").model_dump(mode="json")
+async def attempt(script: str, models: ScriptedModels, workplace: Workplace) -> Trial:
+    options = workplace.options(network_mode="none")
     config = TrialConfig(
         task=TaskConfig(path=SAMPLE),
-        trials_dir=directory,
+        trials_dir=workplace.directory,
         trial_name="trial",
         agent=AgentConfig(
             import_path="seatrial.agents.mini_swe_agent:OfflineMiniSweAgent",
             model_name=f"openai/{script}",
             env={"OPENAI_API_KEY": "not-the-key", "OPENAI_BASE_URL": models.base_url},
         ),
-        environment=EnvironmentConfig(import_path=IMPORT_PATH, kwargs={"options": options}),
+        environment=EnvironmentConfig(import_path=workplace.import_path, kwargs={"options": options}),
     )
     trial = await Trial.create(config)
     call_through_relay(trial.agent, ModelRoute(url=models.base_url, headers={"Authorization": f"Bearer {KEY}"}))
@@ -46,23 +42,24 @@ def reward(trial: Trial) -> float | None:
     return verified.rewards["reward"] if verified and verified.rewards else None
 
 
-async def test_it_passes_by_reading_what_commands_print(tmp_path: Path) -> None:
+async def test_it_passes_by_reading_what_commands_print(workplace: Workplace) -> None:
     async with ScriptedModels(key=KEY) as models:
-        trial = await attempt("solve-read-the-screen", models, tmp_path)
+        trial = await attempt("solve-read-the-screen", models, workplace)
     assert reward(trial) == 1
     assert models.calls >= 5
     assert {call.headers["authorization"] for call in models.requests} == {
         f"sha256:{hashlib.sha256(KEY.encode()).hexdigest()}"
     }
     assert trial.result.agent_info.version == "2.4.6"
-    assert (tmp_path / "trial" / "agent" / "trajectory.json").is_file()
-    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    directory = workplace.directory
+    assert (directory / "trial" / "agent" / "trajectory.json").is_file()
+    kept = [path for path in directory.rglob("*") if path.is_file()]
     assert len(kept) > 5
     assert [path for path in kept if KEY.encode() in path.read_bytes()] == []
 
 
-async def test_it_fails_by_giving_up(tmp_path: Path) -> None:
+async def test_it_fails_by_giving_up(workplace: Workplace) -> None:
     async with ScriptedModels(key=KEY) as models:
-        trial = await attempt("give-up", models, tmp_path)
+        trial = await attempt("give-up", models, workplace)
     assert reward(trial) == 0
     assert models.calls == 1

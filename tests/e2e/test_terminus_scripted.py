@@ -6,7 +6,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,15 +22,15 @@ from seatrial.adapters.tasks_harbor import HarborTasks
 from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
-from seatrial.domain.trial import Cause, Outcome, Phase, Trial
-from seatrial.ports.runner import Order
+from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial
+from seatrial.ports.runner import Order, Window
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.selection import SandboxSelection
 from seatrial.sandboxes.terminals import recording
 from seatrial.testing import faults
 from seatrial.testing.faults import Fault
 from seatrial.testing.model_server import ScriptedModels
-from tests.oci_trials import test_cache
+from tests.trials import Workplace
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "read-the-screen"
 KEY = "sk-canary-0987654321"
@@ -49,7 +51,7 @@ class Heard:
     async def phase(self, phase: Phase, step: str | None = None) -> None:
         self.phases.append(phase)
 
-    async def output(self, source: str, text: str) -> None:
+    def shows(self, window: Window) -> None:
         pass
 
 
@@ -59,20 +61,22 @@ class Bench:
 
     runner: HarborRunner
     directory: Path
+    sandbox: str
+    sample: Path = SAMPLE
 
     async def run(self, script: str, models: ScriptedModels, key: str = KEY, **options: Any) -> Result:
-        inspection = HarborTasks().inspect(SAMPLE)
+        inspection = HarborTasks().inspect(self.sample)
         assert inspection.task is not None
         agent = AgentSpec(name="terminus-2", model=f"openai/{script}", options={"api_base": models.base_url, **options})
         ref = TaskRef(name=inspection.task.name, digest=inspection.task.digest)
-        job = JobSpec(tasks=(ref,), agents=(agent,), sandbox="oci")
+        job = JobSpec(tasks=(ref,), agents=(agent,), sandbox=self.sandbox)
         now = datetime.now(UTC)
         trial = Trial(
             id=1, job_id=1, task=ref, agent_index=0, agent=agent.name, model=agent.model, repeat=1, created_at=now
         )
         self.directory.mkdir()
         secrets = {"OPENAI_API_KEY": key}
-        order = Order(trial, inspection.task, SAMPLE, job, agent, work_dir=self.directory, secrets=secrets)
+        order = Order(trial, inspection.task, self.sample, job, agent, work_dir=self.directory, secrets=secrets)
         return await self.runner.run(order, Heard())
 
     def file(self, name: str) -> Path:
@@ -81,14 +85,21 @@ class Bench:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    options = SandboxOptions(cache=test_cache())
+async def bench(tmp_path: Path, image_cache: Path) -> AsyncIterator[Bench]:
+    async with _opened(Workplace(tmp_path, image_cache)) as bench:
+        yield bench
+
+
+@asynccontextmanager
+async def _opened(workplace: Workplace, sample: Path = SAMPLE) -> AsyncIterator[Bench]:
+    options = SandboxOptions(**workplace.options())
     async with ModelAccess() as access:
-        yield Bench(HarborRunner(options, "e2e", SandboxSelection(options), access), tmp_path / "work")
+        runner = HarborRunner(options, "e2e", SandboxSelection(options), access)
+        yield Bench(runner, workplace.directory / "work", workplace.kind, sample)
 
 
-async def test_it_passes_by_reading_the_screen(bench: Bench) -> None:
-    async with ScriptedModels(key=KEY) as models:
+async def test_it_passes_by_reading_the_screen(workplace: Workplace) -> None:
+    async with _opened(workplace) as bench, ScriptedModels(key=KEY) as models:
         result = await bench.run("solve-read-the-screen", models, temperature=0.25, top_p=0.5, seed=7, max_turns=30)
     assert (result.outcome, result.rewards, result.cause) == (Outcome.PASSED, {"reward": 1.0}, None), result.message
     assert result.usage.model_calls == models.calls >= 5
@@ -103,6 +114,18 @@ async def test_it_passes_by_reading_the_screen(bench: Bench) -> None:
     _the_recording_shows_the_codes(bench.file("recording.cast"))
     _the_trajectory_has_the_conversation(bench.file("trajectory.json"))
     _the_key_is_nowhere(bench.directory)
+
+
+async def test_it_needs_nothing_of_the_image(workplace: Workplace) -> None:
+    """Neither tmux, nor Python, nor a package manager that could bring them."""
+    sample = shutil.copytree(SAMPLE, workplace.directory / "bare")
+    with (sample / "environment" / "Dockerfile").open("a") as dockerfile:
+        dockerfile.write("RUN rm -rf /usr/bin/apt* /usr/bin/dpkg* /usr/lib/apt /var/lib/dpkg /usr/bin/perl*\n")
+    async with _opened(workplace, sample) as bench, ScriptedModels(key=KEY) as models:
+        result = await bench.run("solve-read-the-screen", models)
+    assert (result.outcome, result.rewards) == (Outcome.PASSED, {"reward": 1.0}), result.message
+    assert Mark.SUSPECT_PATH not in result.marks
+    _the_recording_shows_the_codes(bench.file("recording.cast"))
 
 
 def _the_recording_shows_the_codes(path: Path) -> None:

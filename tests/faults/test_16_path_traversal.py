@@ -156,7 +156,7 @@ def test_sixty_encodings_lead_nowhere(served: tuple[RunningService, str, Path]) 
     service, digest, home = served
     assert len(set(ENCODINGS)) == len(ENCODINGS) >= 60
     roots = [f"/api/v1/tasks/{digest}/files/", "/api/v1/trials/1/files/", "/api/v1/trials/1/logs/"]
-    roots.append("/assets/")
+    roots += ["/", "/assets/", "/docs/static/"]
     for root in roots:
         for encoding in ENCODINGS:
             target = root + encoding.format(up=UP, home=home, other="2/1/agent/secret.log")

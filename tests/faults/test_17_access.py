@@ -32,8 +32,10 @@ METHODS = (
 )
 SAFE = ("GET", "HEAD", "OPTIONS")
 USUAL = (*SAFE, "POST", "PUT", "PATCH", "DELETE")
+PAGE = ("/", "/some/file.txt", "/jobs/3", "/assets/a.js")
+"""The web page's own files and addresses."""
 OPEN = {
-    *((method, path) for method in ("GET", "HEAD") for path in ("/", "/health", "/ready", "/jobs/3", "/assets/a.js")),
+    *((method, path) for method in ("GET", "HEAD") for path in (*PAGE, "/health", "/ready")),
     *((method, "/api/v1/session") for method in ("GET", "HEAD", "POST", "DELETE")),
 }
 """All that strangers may ask; anything else here would be a mistake of ours."""

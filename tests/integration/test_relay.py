@@ -153,3 +153,28 @@ async def test_a_second_request_on_the_same_connection_goes_nowhere() -> None:
 def test_what_is_no_address_of_a_model_is_refused(address: str) -> None:
     with pytest.raises(InvalidInput):
         ModelRelay(address, None)
+
+
+async def test_a_redirect_ends_at_the_relay(island: int) -> None:
+    async def send_away(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/v1\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(send_away, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, ModelRelay(f"http://127.0.0.1:{port}/v1", namespace(island), AUTHORIZED) as relay:
+        status, text = await ask(island, f"{relay.url}/chat/completions", CHAT)
+    assert status == 404 and "elsewhere" in text and "Location" not in text
+
+
+async def test_a_caller_of_our_own_may_send_the_key_itself() -> None:
+    here = int(Path("/proc/self").resolve().name)
+    async with (
+        ScriptedModels(key="made-up-inside") as models,
+        ModelRelay(models.base_url, None, passes_keys=True) as open_relay,
+        ModelRelay(models.base_url, None) as closed_relay,
+    ):
+        passed, _ = await ask(here, f"{open_relay.url}/chat/completions", CHAT)
+        dropped, _ = await ask(here, f"{closed_relay.url}/chat/completions", CHAT)
+    assert (passed, dropped) == (200, 401)

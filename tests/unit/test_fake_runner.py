@@ -10,7 +10,7 @@ from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.result import Result
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial
-from seatrial.ports.runner import Order
+from seatrial.ports.runner import Order, Window
 from seatrial.testing.fake_runner import FAIL, PASS, FakeRunner
 
 FAULT = Result(outcome=Outcome.ERROR, cause=Cause.SANDBOX)
@@ -24,6 +24,9 @@ class Heard:
 
     async def phase(self, phase: Phase, step: str | None = None) -> None:
         self.phases.append(phase)
+
+    def shows(self, window: Window) -> None:
+        raise AssertionError("it has no sandbox")
 
 
 def order(work_dir: Path, task: str = "hello", attempt: int = 1) -> Order:

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.adapters.blobs_objects import ObjectBlobs
-from seatrial.engine.keep import keep_files, redact_tree, regular_files
+from seatrial.domain.result import Failure, Result
+from seatrial.domain.trial import Outcome
+from seatrial.engine.keep import keep_files, redact_result, redact_tree, regular_files
 
 SECRET = b"sk-canary-0123456789"
 
@@ -40,6 +42,28 @@ def test_a_secret_is_redacted_in_text_and_in_binary(tmp_path: Path) -> None:
     assert (tmp_path / "b.bin").read_bytes() == b"\0\xff[REDACTED]\0"
     assert (tmp_path / "c.txt").read_bytes() == b"nothing here"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.bin", "c.txt"]
+
+
+def test_a_secret_is_redacted_in_names(tmp_path: Path) -> None:
+    folder = tmp_path / f"of {SECRET.decode()}"
+    folder.mkdir()
+    (folder / f"{SECRET.decode()}.txt").write_bytes(SECRET)
+    (folder / "[REDACTED].txt").write_text("was there before")
+    (folder / "plain.txt").write_text("plain")
+    redact_tree(tmp_path, [SECRET])
+    kept = list(regular_files(tmp_path))
+    assert kept == [f"of [REDACTED]/{name}" for name in ("[REDACTED].txt", "[REDACTED].txt~", "plain.txt")]
+    assert (tmp_path / kept[1]).read_text() == "[REDACTED]"
+
+
+def test_a_secret_is_redacted_in_a_result_however_it_is_written() -> None:
+    odd = 'sk-"quoted"\\ü'
+    failure = Failure(type="RuntimeError", message=f"{odd}!", traceback="")
+    result = Result(outcome=Outcome.ERROR, message=f"told {SECRET.decode()} and {odd}", failure=failure)
+    clean = redact_result(result, [SECRET.decode(), odd, "told"])
+    assert clean.message == "told [REDACTED] and [REDACTED]", "what is too short to be a key stays"
+    assert clean.failure is not None and clean.failure.message == "[REDACTED]!"
+    assert redact_result(result, ["sk-another-key"]) is result
 
 
 @given(before=st.integers(0, 64), after=st.integers(0, 64), chunk=st.integers(1, 40))

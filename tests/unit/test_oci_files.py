@@ -82,7 +82,7 @@ async def test_watch_tells_who_uses_too_much(tmp_path: Path) -> None:
     watch = StorageWatch(tmp_path, _Threads(), interval_sec=0.02, growth=0, reserve=0)  # type: ignore[arg-type]
     for name in ("greedy", "modest"):
         (tmp_path / name).mkdir()
-        watch.add(name, tmp_path / name, 1 << 20, lambda size, danger, name=name: told.append((name, danger)))  # type: ignore[misc]
+        watch.add(name, (tmp_path / name,), 1 << 20, lambda size, danger, name=name: told.append((name, danger)))  # type: ignore[misc]
     (tmp_path / "modest" / "data").write_bytes(b"x" * 500_000)
     (tmp_path / "greedy" / "data").write_bytes(b"x" * 1_300_000)
     for _ in range(500):

@@ -34,7 +34,8 @@ class ModelRoute(Frozen):
 def call_through_relay(agent: Any, route: ModelRoute) -> None:
     """Has the agent's ``run`` open a relay in its sandbox and point the agent at it.
 
-    A sandbox on this machine's own network, or of another make, gets the address as it is."""
+    A sandbox on this machine's own network, or of another make, gets the address as it is. Where a sandbox of ours
+    cannot be entered, ``run`` ends with ``SetupProblem`` before the agent does anything."""
     run = agent.run
 
     async def relayed(instruction: str, environment: Any, context: Any) -> None:

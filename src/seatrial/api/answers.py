@@ -5,16 +5,16 @@ The native API answers ``{"error": {…}}``. The two compatibility contracts ans
 
 from __future__ import annotations
 
+import errno
 import logging
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from seatrial.domain.task import TaskProblem
+from seatrial.api.headers import SECURITY_HEADERS
 from seatrial.errors import (
     Conflict,
     InvalidArchive,
@@ -24,9 +24,11 @@ from seatrial.errors import (
     NotFound,
     SeatrialError,
     SetupProblem,
+    StorageFull,
     StoreUnavailable,
     Unsupported,
 )
+from seatrial.shapes.problem import ErrorAnswer, Problem
 
 log = logging.getLogger(__name__)
 NATIVE = "/api/v1"
@@ -39,6 +41,7 @@ _KINDS: tuple[tuple[type[SeatrialError], int, str], ...] = (
     (InvalidInput, 422, "invalid_input"),
     (NotFound, 404, "not_found"),
     (Conflict, 409, "conflict"),
+    (StorageFull, 507, "storage_full"),
     (StoreUnavailable, 503, "unavailable"),
     (SetupProblem, 503, "setup_problem"),
     (SeatrialError, 500, "fault"),
@@ -61,21 +64,7 @@ _CODES = {
     507: "storage_full",
 }
 
-
-class Problem(BaseModel):
-    """What went wrong, for programs and for people."""
-
-    code: str
-    message: str
-    fix: str = ""
-    field: str = ""
-    problems: list[TaskProblem] = []
-
-
-class ErrorAnswer(BaseModel):
-    """The body of every error of the native API."""
-
-    error: Problem
+_FULL_WORDS = ("database or disk is full", "No space left on device", "os error 28")
 
 
 def status_of(error: SeatrialError) -> tuple[int, str]:
@@ -99,11 +88,14 @@ def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(SeatrialError, _answer_ours)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_http)
+    app.add_exception_handler(OSError, _answer_fault)
     app.add_exception_handler(Exception, _answer_fault)
 
 
 async def _answer_ours(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, SeatrialError)
+    if is_disk_full(error) and not isinstance(error, StorageFull):
+        return _disk_full(request, error)
     status, code = status_of(error)
     problem = Problem(
         code=code,
@@ -126,11 +118,36 @@ async def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
 
 async def _answer_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if is_disk_full(error):
+        return _disk_full(request, error)
     problem = problem_of_status(error.status_code, str(error.detail))
     return error_response(request.url.path, error.status_code, problem, dict(error.headers or {}))
 
 
+def is_disk_full(error: BaseException | None) -> bool:
+    """Whether a full disk is behind it, whatever was made of that on the way up: every layer words it differently."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        if any(words in str(error) for words in _FULL_WORDS):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _disk_full(request: Request, error: Exception) -> JSONResponse:
+    log.error("The disk is full, at %s %s: %s", request.method, request.url.path, error)
+    problem = problem_of_status(
+        507, "The disk is full; nothing was kept.", "Free some space, for example `seatrial gc`."
+    )
+    return error_response(request.url.path, 507, problem, SECURITY_HEADERS)
+
+
 async def _answer_fault(request: Request, error: Exception) -> JSONResponse:
+    if is_disk_full(error):
+        return _disk_full(request, error)
     log.error("Unexpected fault at %s %s", request.method, request.url.path, exc_info=error)
     problem = Problem(code="fault", message="Something went wrong on our side; the server's log says what.")
-    return error_response(request.url.path, 500, problem)
+    return error_response(request.url.path, 500, problem, SECURITY_HEADERS)  # this one is sent around the gates

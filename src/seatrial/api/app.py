@@ -13,21 +13,41 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from seatrial import __version__
-from seatrial.api import health
+from seatrial.api import events, health, keys, metrics, native, session, tbench_runner, tokens
+from seatrial.api.access import check_access
 from seatrial.api.answers import add_error_handlers
 from seatrial.api.context import Service
+from seatrial.api.docs import add_docs
+from seatrial.api.guard import Guard
+from seatrial.api.headers import SecureHeaders
+from seatrial.api.identity import Identities
+from seatrial.api.key_intake import KeyIntake
+from seatrial.api.limits import Limits
+from seatrial.api.metrics import Metrics, counting
+from seatrial.api.page import Page, page_router
+from seatrial.api.request_log import RequestLog
+from seatrial.api.room import RoomCheck
+from seatrial.api.shapes import errors, operation_id
+from seatrial.disk import Disk
+from seatrial.redact import Redactor
 from seatrial.settings import Settings
 from seatrial.wiring import open_installation
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """Nothing is opened before the server starts it."""
+def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
+    """Nothing is opened before the server starts it. ``redactor`` is told the keys that come with requests."""
+    numbers = Metrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with open_installation(settings) as installation:
-            app.state.service = Service(installation)
-            yield
+            access = await check_access(settings, installation.store, installation.clock())
+            identities = Identities(installation.store, installation.seal, installation.clock)
+            app.state.service = Service(installation, identities, access)
+            _ = app.state.service.model_urls  # a setting that cannot be read is said now
+            async with counting(numbers, installation.store) as app.state.event_tail:
+                yield
+            await identities.close()
 
     app = FastAPI(
         title="Seatrial",
@@ -36,7 +56,25 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        generate_unique_id_function=operation_id,
     )
+    app.state.metrics = numbers
+    app.state.redactor = redactor or Redactor()
     add_error_handlers(app)
+    # The one that is added last is the outermost.
+    app.add_middleware(RoomCheck, disk=Disk(settings.home, settings.disk_low_water_mb))
+    app.add_middleware(Guard, settings=settings)
+    app.add_middleware(Limits, settings=settings)
+    app.add_middleware(RequestLog, numbers=numbers)
+    app.add_middleware(KeyIntake, learn=app.state.redactor.learn)
+    app.add_middleware(SecureHeaders)
     app.include_router(health.router)
+    for part in (events, session, tokens, keys):
+        app.include_router(part.router, responses=errors(400, 404))
+    app.include_router(metrics.router)
+    app.include_router(native.router)
+    app.include_router(tbench_runner.router)
+    add_docs(app)
+    app.state.page = Page()
+    app.include_router(page_router(app.state.page))
     return app

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
 from typing import Annotated
 
 from fastapi import Depends, Request
 
-from seatrial.domain.token import Role
+from seatrial.api.access import Access
+from seatrial.api.broadcast import Broadcast
+from seatrial.api.identity import Caller as Caller
+from seatrial.api.identity import Identities
+from seatrial.disk import Disk
+from seatrial.engine.attempt_files import AttemptFiles
+from seatrial.engine.listing import JobListing
+from seatrial.engine.model_urls import ModelUrls
+from seatrial.engine.readiness import Readiness
+from seatrial.engine.served_tasks import ServedTasks
+from seatrial.processes import ProcessName, is_dead
 from seatrial.wiring import Installation
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Who asks, as the guard found out."""
-
-    name: str
-    role: Role
-    token_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -25,19 +29,71 @@ class Service:
     """Everything behind the API."""
 
     installation: Installation
+    identities: Identities
+    access: Access
+
+    @cached_property
+    def disk(self) -> Disk:
+        settings = self.installation.settings
+        return Disk(settings.home, settings.disk_low_water_mb)
+
+    @cached_property
+    def broadcast(self) -> Broadcast:
+        """One for the whole process: it reads the store for everybody who listens."""
+        return Broadcast(self.installation.store)
+
+    @cached_property
+    def readiness(self) -> Readiness:
+        there = self.installation
+        return Readiness(
+            there.store,
+            there.queue,
+            there.blobs,
+            there.clock,
+            probe_key=f"ready/{ProcessName.mine().folder}",
+            lease=timedelta(seconds=there.settings.lease_sec),
+            worker_is_dead=is_dead,
+            shortage=self.disk.shortage,
+        )
+
+    @cached_property
+    def model_urls(self) -> ModelUrls:
+        """Only a server that nobody else can call, and that no proxy stands in front of, may call any address."""
+        settings = self.installation.settings
+        anywhere = self.access is Access.LOOPBACK and not settings.allowed_hosts
+        return ModelUrls(settings.model_url_allowlist, anywhere=anywhere)
+
+    @cached_property
+    def served_tasks(self) -> ServedTasks:
+        there = self.installation
+        return ServedTasks(there.library, there.store, there.settings.tb2_dir)
+
+    @cached_property
+    def waiting(self) -> asyncio.Semaphore:
+        """Places of requests that wait for a trial. Whoever comes first gets the next one that is free."""
+        return asyncio.Semaphore(self.installation.settings.waiting_limit)
+
+    @cached_property
+    def files(self) -> AttemptFiles:
+        return AttemptFiles(self.installation.store, self.installation.blobs)
+
+    @cached_property
+    def listing(self) -> JobListing:
+        """One for the whole process: it remembers the numbers of jobs that ended."""
+        return JobListing(self.installation.store)
 
 
-def _service(request: Request) -> Service:
+async def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
 
 
-def _caller(request: Request) -> Caller:
+async def _caller(request: Request) -> Caller:
     caller: Caller = request.scope["seatrial.caller"]
     return caller
 
 
-def _given_keys(request: Request) -> dict[str, str]:
+async def _given_keys(request: Request) -> dict[str, str]:
     keys: dict[str, str] = request.scope.get("seatrial.keys", {})
     return keys
 

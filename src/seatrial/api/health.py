@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Literal
+
+from fastapi import APIRouter, Response
 from pydantic import BaseModel
+
+from seatrial.api.context import ServiceDep
+from seatrial.api.tbench_answers import may_fail
+from seatrial.engine.readiness import Part
 
 router = APIRouter(tags=["operations"])
 
@@ -13,7 +19,23 @@ class Health(BaseModel):
     service: str = "Terminal-Bench"
 
 
-@router.get("/health")
+class Ready(BaseModel):
+    status: Literal["ready", "not ready"]
+    missing: list[str]
+    """The names of the parts that are not well."""
+    parts: list[Part]
+
+
+@router.get("/health", responses=may_fail())
 async def health() -> Health:
     """Answers whenever the process does."""
     return Health()
+
+
+@router.get("/ready", responses={**may_fail(), 503: {"model": Ready}})
+async def ready(service: ServiceDep, response: Response) -> Ready:
+    """Whether a job that is handed in now would run: store, queue, files, disk space and a live worker."""
+    parts = await service.readiness.parts()
+    missing = [part.name for part in parts if not part.ok]
+    response.status_code = 503 if missing else 200
+    return Ready(status="not ready" if missing else "ready", missing=missing, parts=list(parts))

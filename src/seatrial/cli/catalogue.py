@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from seatrial.client import AsyncClient
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
@@ -12,12 +16,14 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing e
 def agents(as_json: JsonFlag = False) -> None:
     """List the agents that can be named; your own goes by import path, pkg.mod:Class."""
     from seatrial.cli.session import print_json
-    from seatrial.domain.catalogue import AGENTS
+    from seatrial.domain.catalogue import AGENTS, Agent
 
+    found = _told_by_service(lambda client: client.installation.agents())
+    known: Sequence[Agent] = AGENTS if found is None else found
     if as_json:
-        print_json([agent.model_dump(mode="json") for agent in AGENTS])
+        print_json([agent.model_dump(mode="json") for agent in known])
         return
-    for agent in AGENTS:
+    for agent in known:
         typer.echo(f"{agent.name:<20} {agent.description}")
 
 
@@ -26,9 +32,30 @@ def models(as_json: JsonFlag = False) -> None:
     from seatrial.cli.session import print_json
     from seatrial.domain.catalogue import MODELS, keys_for
 
+    found = _told_by_service(lambda client: client.installation.models())
+    if found is None:
+        rows = [{**model.model_dump(mode="json"), "keys": keys_for(model.id)} for model in MODELS]
+    else:
+        rows = [model.model_dump(mode="json") for model in found]
     if as_json:
-        print_json([{**model.model_dump(mode="json"), "keys": keys_for(model.id)} for model in MODELS])
+        print_json(rows)
         return
-    for model in MODELS:
-        keys = " or ".join(keys_for(model.id)) or "no key"
-        typer.echo(f"{model.id:<48} {model.name:<28} {keys}")
+    for row in rows:
+        keys = " or ".join(row["keys"]) or "no key"
+        ready = "" if "ready" not in row else "ready  " if row["ready"] else "no key "
+        typer.echo(f"{ready}{row['id']:<48} {row['name']:<28} {keys}")
+
+
+def _told_by_service[Answer](ask: Callable[[AsyncClient], Coroutine[Any, Any, Answer]]) -> Answer | None:
+    """What the service says; ``None`` where none was named."""
+    import asyncio
+
+    from seatrial.cli.session import open_client, read_settings
+
+    settings = read_settings()
+
+    async def work() -> Answer:
+        async with open_client(settings) as client:
+            return await ask(client)
+
+    return asyncio.run(work()) if settings.server else None

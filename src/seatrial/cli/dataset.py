@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.session import print_json, with_session
+from seatrial.cli.session import print_json, refuse_server, with_desk, with_session
 
 if TYPE_CHECKING:
-    from seatrial.domain.task import Dataset, Task
+    from seatrial.cli.desk import Desk
     from seatrial.wiring import Installation
 
 app = typer.Typer(help="Named, versioned lists of tasks.", no_args_is_help=True, rich_markup_mode=None)
@@ -25,12 +25,16 @@ def create(
 ) -> None:
     """Register tasks under a name and a version. A version is written once and never changes."""
 
-    async def work(session: Installation) -> None:
-        tasks = [task for path in paths for task in await session.library.add(path)]
-        dataset = await _save(session, name, tasks, description)
+    async def work(desk: Desk) -> None:
+        from seatrial.cli.choice import refuse_doubles, split_name
+
+        tasks = [task for path in paths for task in await desk.tasks.add(path)]
+        refuse_doubles(tasks)
+        head, version = split_name(name)
+        dataset = await desk.datasets.save(head, version or "1", tasks, description)
         typer.echo(f"{dataset.id}: {len(dataset.tasks)} task(s)")
 
-    with_session(work)
+    with_desk(work)
 
 
 @app.command("import")
@@ -41,9 +45,12 @@ def import_(
     """Import a dataset from a registry file in Harbor's format."""
 
     async def work(session: Installation) -> None:
-        dataset = await _import(session, name, registry or session.settings.registry)
+        from seatrial.cli.choice import import_dataset
+
+        dataset = await import_dataset(session, name, registry or session.settings.registry)
         typer.echo(f"{dataset.id}: {len(dataset.tasks)} task(s)")
 
+    refuse_server("dataset import")
     with_session(work)
 
 
@@ -51,27 +58,27 @@ def import_(
 def list_datasets(as_json: JsonFlag = False) -> None:
     """List the registered datasets."""
 
-    async def work(session: Installation) -> None:
-        datasets = await session.store.datasets()
+    async def work(desk: Desk) -> None:
+        datasets = await desk.datasets.all()
         if as_json:
-            print_json(
-                [{"id": found.id, "tasks": len(found.tasks), "description": found.description} for found in datasets]
-            )
+            print_json([{"id": found.id, "tasks": found.tasks, "description": found.description} for found in datasets])
             return
         if not datasets:
             typer.echo("No dataset yet. Make one with: seatrial dataset create NAME PATH…")
         for found in datasets:
-            typer.echo(f"{found.id:<40} {len(found.tasks):>5} tasks  {found.description}")
+            typer.echo(f"{found.id:<40} {found.tasks:>5} tasks  {found.description}")
 
-    with_session(work)
+    with_desk(work)
 
 
 @app.command()
 def show(name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")], as_json: JsonFlag = False) -> None:
     """Show the tasks of a dataset."""
 
-    async def work(session: Installation) -> None:
-        dataset = await session.store.dataset(*split_name(name))
+    async def work(desk: Desk) -> None:
+        from seatrial.cli.choice import split_name
+
+        dataset = await desk.datasets.get(*split_name(name))
         if as_json:
             print_json(dataset)
             return
@@ -79,48 +86,4 @@ def show(name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")], as_
         for ref in dataset.tasks:
             typer.echo(f"  {ref.name:<40} {ref.digest[:19]}")
 
-    with_session(work)
-
-
-async def dataset_tasks(session: Installation, name: str) -> list[Task]:
-    """The tasks of a registered dataset; else of the configured registry, which is imported then."""
-    from seatrial.errors import NotFound
-
-    try:
-        dataset = await session.store.dataset(*split_name(name))
-    except NotFound:
-        if not session.settings.registry:
-            raise
-        dataset = await _import(session, name, session.settings.registry)
-    return [await session.store.task(ref.digest) for ref in dataset.tasks]
-
-
-def split_name(name: str) -> tuple[str, str | None]:
-    head, _, version = name.partition("@")
-    return head, version or None
-
-
-async def _import(session: Installation, name: str, registry: str) -> Dataset:
-    from seatrial.errors import InvalidInput
-    from seatrial.wiring import registry_dataset
-
-    if not registry:
-        raise InvalidInput(
-            f"No registry is configured to look {name} up in.", field="registry", fix="Give --registry FILE."
-        )
-    async with registry_dataset(registry, *split_name(name)) as found:
-        tasks = [task for path in found.paths for task in await session.library.add(path)]
-        return await _save(session, f"{found.name}@{found.version}", tasks, found.description)
-
-
-async def _save(session: Installation, name: str, tasks: list[Task], description: str) -> Dataset:
-    from seatrial.domain.task import Dataset, TaskRef
-    from seatrial.errors import InvalidInput
-
-    head, version = split_name(name)
-    names = [task.name for task in tasks]
-    if doubled := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidInput(f"Several tasks have the same name: {', '.join(doubled)}.", field="tasks")
-    refs = tuple(TaskRef(name=task.name, digest=task.digest) for task in sorted(tasks, key=lambda task: task.name))
-    dataset = Dataset(name=head, version=version or "1", description=description, tasks=refs)
-    return await session.store.save_dataset(dataset, session.clock())
+    with_desk(work)

@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from seatrial.cli.progress import show_progress
-from seatrial.cli.session import print_json
+from seatrial.cli.summary import INTERRUPTED, exit_status, print_outcome
 from seatrial.domain.job import Job
-from seatrial.domain.result import Result, TestStatus
-from seatrial.domain.trial import Outcome
-from seatrial.ports.store import TrialFilter, TrialRow
+from seatrial.ports.store import TrialFilter
 from seatrial.wiring import make_worker
 
 if TYPE_CHECKING:
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from seatrial.worker import Worker
 
 _LOOK_EVERY_SEC = 0.2
-INTERRUPTED = 130
 
 
 async def see_job_through(session: Installation, job: Job, as_json: bool) -> int:
@@ -38,10 +35,7 @@ async def see_job_through(session: Installation, job: Job, as_json: bool) -> int
     interrupted = await _drive(session, worker, job, quiet=as_json)
     rows = [row async for row in session.store.trials(TrialFilter(job_id=job.id))]
     wall = time.monotonic() - started
-    if as_json:
-        print_json(summary(job, rows, wall))
-    else:
-        _print_tables(job, rows, wall)
+    print_outcome(job, rows, wall, as_json)
     if interrupted:
         typer.echo(f"Interrupted. Go on with: seatrial job resume {job.id}", err=True)
         return INTERRUPTED
@@ -82,59 +76,3 @@ async def _until_ended(session: Installation, job: Job, quiet: bool) -> None:
             if counts.queued + counts.running == 0:
                 return
             await asyncio.sleep(_LOOK_EVERY_SEC)
-
-
-def exit_status(rows: list[TrialRow]) -> int:
-    """0 when every trial got a valid reward, else 3."""
-    return 0 if all(row.trial.outcome is not None and row.trial.outcome.graded for row in rows) else 3
-
-
-def summary(job: Job, rows: list[TrialRow], wall_seconds: float) -> dict[str, object]:
-    """The one object of ``--json``."""
-    outcomes = [row.trial.outcome for row in rows]
-    return {
-        "job": job.id,
-        "trials": len(rows),
-        "passed": outcomes.count(Outcome.PASSED),
-        "failed": outcomes.count(Outcome.FAILED),
-        "errors": outcomes.count(Outcome.ERROR),
-        "cancelled": outcomes.count(Outcome.CANCELLED),
-        "wall_seconds": round(wall_seconds, 3),
-        "results": [trial_summary(row) for row in rows],
-    }
-
-
-def trial_summary(row: TrialRow) -> dict[str, object]:
-    trial, result = row.trial, row.result
-    return {
-        "trial": trial.id,
-        "task": trial.task.name,
-        "agent": trial.agent,
-        "model": trial.model,
-        "attempt": trial.repeat,
-        "outcome": trial.outcome,
-        "reward": result.reward if result else None,
-        "rewards": result.rewards if result else {},
-        "marks": result.marks if result else (),
-        "cause": trial.cause,
-        "message": result.message if result else "",
-        "seconds": round(result.seconds, 3) if result else None,
-        "tries": trial.attempt,
-        "tests": _test_counts(result),
-        "input_tokens": result.usage.input_tokens if result else None,
-        "output_tokens": result.usage.output_tokens if result else None,
-        "cost_usd": result.usage.cost_usd if result else None,
-    }
-
-
-def _test_counts(result: Result | None) -> dict[str, int] | None:
-    if result is None or not result.tests:
-        return None
-    return {"passed": sum(test.status is TestStatus.PASSED for test in result.tests), "total": len(result.tests)}
-
-
-def _print_tables(job: Job, rows: list[TrialRow], wall: float) -> None:
-    from seatrial.cli.figures import open_console
-    from seatrial.cli.tables import print_run
-
-    print_run(open_console(), job, rows, wall)

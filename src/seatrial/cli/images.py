@@ -161,7 +161,7 @@ def _images(sandbox: str) -> Images:
 async def _requests(
     session: Installation, paths: Sequence[Path], dataset: str | None, force: bool
 ) -> list[ImageRequest]:
-    from seatrial.cli.dataset import dataset_tasks
+    from seatrial.cli.choice import dataset_tasks
     from seatrial.errors import InvalidInput
     from seatrial.sandboxes.images.batch import request_for
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.session import print_json, with_session
+from seatrial.cli.session import print_json, with_desk
 
 if TYPE_CHECKING:
-    from seatrial.domain.job import Job, JobCounts
-    from seatrial.wiring import Installation
+    from seatrial.cli.desk import Desk, Standing
 
 app = typer.Typer(help="List, look at, cancel, resume and retry jobs.", no_args_is_help=True, rich_markup_mode=None)
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
@@ -25,42 +24,38 @@ def list_jobs(
 ) -> None:
     """List jobs, newest first."""
 
-    async def work(session: Installation) -> None:
-        from seatrial.ports.store import Page
-
-        jobs = await session.store.jobs(Page(limit=limit, before=before))
-        counts = await session.store.counts([job.id for job in jobs])
+    async def work(desk: Desk) -> None:
+        jobs = await desk.jobs.page(limit, before)
         if as_json:
-            print_json([_row(job, counts[job.id]) for job in jobs])
+            print_json([_row(job) for job in jobs])
             return
         if not jobs:
             typer.echo("No job yet. Start one with: seatrial run PATH")
         for job in jobs:
-            row = _row(job, counts[job.id])
+            row = _row(job)
             typer.echo(
                 f"{job.id:>5}  {row['status']:<10} {row['ended']:>5}/{row['trials']:<5} passed {row['passed']:<5}"
-                f" failed {row['failed']:<5} errors {row['errors']:<4} {job.created_at:%Y-%m-%d %H:%M}  {job.title}"
+                f" failed {row['failed']:<5} errors {row['errors']:<4} {job.created_at:%Y-%m-%d %H:%M}  {job.name}"
             )
 
-    with_session(work)
+    with_desk(work)
 
 
 @app.command()
 def show(job_id: JobId, as_json: JsonFlag = False) -> None:
     """Show a job and each of its trials."""
 
-    async def work(session: Installation) -> None:
-        from seatrial.cli.drive import trial_summary
-        from seatrial.ports.store import TrialFilter
+    async def work(desk: Desk) -> None:
+        from seatrial.cli.desk import Standing
+        from seatrial.cli.summary import trial_summary
 
-        job = await session.store.job(job_id)
-        counts = (await session.store.counts([job_id]))[job_id]
-        rows = [row async for row in session.store.trials(TrialFilter(job_id=job_id))]
+        job, counts = await desk.jobs.get(job_id)
+        rows = await desk.jobs.rows(job_id)
+        row = _row(Standing.of(job, counts))
         if as_json:
-            content = {**_row(job, counts), "spec": job.spec.model_dump(mode="json")}
-            print_json({**content, "results": [trial_summary(row) for row in rows]})
+            content = {**row, "spec": job.spec.model_dump(mode="json")}
+            print_json({**content, "results": [trial_summary(found) for found in rows]})
             return
-        row = _row(job, counts)
         typer.echo(f"job {job.id} ({job.title}): {row['status']}, {row['ended']} of {row['trials']} trials ended")
         for found in rows:
             trial = found.trial
@@ -69,30 +64,30 @@ def show(job_id: JobId, as_json: JsonFlag = False) -> None:
             label = f"{trial.agent} / {trial.model}" if trial.model else trial.agent
             typer.echo(f"{trial.id:>7}  {state:<10} {trial.task.name:<32} #{trial.repeat:<3} {label:<36} {note[:80]}")
 
-    with_session(work)
+    with_desk(work)
 
 
 @app.command()
 def cancel(job_id: JobId) -> None:
     """Cancel a job: what is queued ends now, what runs is stopped by its worker within seconds."""
 
-    async def work(session: Installation) -> None:
-        stopped = await session.store.cancel_job(job_id, session.clock())
+    async def work(desk: Desk) -> None:
+        stopped = await desk.jobs.cancel(job_id)
         typer.echo(f"job {job_id}: {stopped} trial(s) cancelled or told to stop")
 
-    with_session(work)
+    with_desk(work)
 
 
 @app.command()
 def resume(job_id: JobId, as_json: JsonFlag = False) -> None:
     """Go on with a job that was interrupted or whose worker died; ended trials stay as they are."""
 
-    async def work(session: Installation) -> int:
-        from seatrial.cli.drive import see_job_through
+    async def work(desk: Desk) -> int:
+        job, _ = await desk.jobs.get(job_id)
+        await desk.runs.resume(job)
+        return await desk.runs.see_through(job, as_json)
 
-        return await see_job_through(session, await session.store.job(job_id), as_json)
-
-    raise typer.Exit(with_session(work))
+    raise typer.Exit(with_desk(work))
 
 
 @app.command()
@@ -107,36 +102,32 @@ def retry(
 ) -> None:
     """Run trials of a job again, by default those that ended in errors or were cancelled. Earlier attempts are kept."""
 
-    async def work(session: Installation) -> int:
-        from seatrial.cli.drive import see_job_through
-        from seatrial.domain.trial import Outcome, TrialState
-        from seatrial.ports.store import TrialFilter
+    async def work(desk: Desk) -> int:
+        from seatrial.domain.trial import Outcome
 
         outcomes = {Outcome.ERROR, Outcome.CANCELLED}
         if failed or everything:
             outcomes.add(Outcome.FAILED)
         if everything:
             outcomes.add(Outcome.PASSED)
-        job = await session.store.job(job_id)
-        chosen = TrialFilter(job_id=job_id, states=(TrialState.ENDED,), outcomes=tuple(outcomes))
-        ids = [row.trial.id async for row in session.store.trials(chosen)]
-        queued = await session.store.retry_trials(ids, session.clock())
-        await session.queue.announce(ids)
+        job, _ = await desk.jobs.get(job_id)
+        queued = await desk.runs.retry(job, sorted(outcomes))
         if queue_only and as_json:
             print_json({"job": job_id, "queued": queued})
             return 0
         if queue_only or not (queued or as_json):
             typer.echo(f"job {job_id}: {queued} trial(s) queued again")
             return 0
-        return await see_job_through(session, job, as_json)
+        return await desk.runs.see_through(job, as_json)
 
-    raise typer.Exit(with_session(work))
+    raise typer.Exit(with_desk(work))
 
 
-def _row(job: Job, counts: JobCounts) -> dict[str, object]:
+def _row(job: Standing) -> dict[str, object]:
+    counts = job.counts
     return {
         "job": job.id,
-        "name": job.title,
+        "name": job.name,
         "status": str(counts.status),
         "trials": counts.total,
         "ended": counts.ended,

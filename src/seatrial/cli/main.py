@@ -10,7 +10,22 @@ import sys
 import typer
 
 from seatrial import __version__
-from seatrial.cli import catalogue, dataset, doctor, images, job, maintenance, report, run, task, trial, worker
+from seatrial.cli import (
+    catalogue,
+    dataset,
+    doctor,
+    images,
+    job,
+    maintenance,
+    report,
+    run,
+    task,
+    token,
+    trial,
+    up,
+    worker,
+)
+from seatrial.cli.session import NAMED_SERVER, refuse_server
 from seatrial.errors import InvalidInput, NotFound, SeatrialError
 
 app = typer.Typer(
@@ -22,6 +37,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+_ON_THIS_MACHINE = ("images", "doctor", "up", "worker", "gc", "db", "token")
+"""Commands about a machine and its installation; a service elsewhere has its own."""
+
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -31,9 +49,15 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _seatrial(
+    context: typer.Context,
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+    server: str | None = typer.Option(
+        None, metavar="URL", help="Let the service at this address do the work [SEATRIAL_SERVER]."
+    ),
 ) -> None:
-    pass
+    NAMED_SERVER.set(server)
+    if context.invoked_subcommand in _ON_THIS_MACHINE:
+        refuse_server(context.invoked_subcommand)
 
 
 app.command("run")(run.run)
@@ -47,9 +71,11 @@ app.add_typer(images.app, name="images")
 app.command("agents")(catalogue.agents)
 app.command("models")(catalogue.models)
 app.command("doctor")(doctor.doctor)
+app.command("up")(up.up)
 app.command("worker")(worker.worker)
 app.command("gc")(maintenance.gc)
 app.add_typer(maintenance.db, name="db")
+app.add_typer(token.app, name="token")
 
 
 def main() -> None:

@@ -6,51 +6,37 @@ The file is YAML. Its own names are ours; Harbor's (``n_attempts``, ``n_concurre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import AliasChoices, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AliasChoices, Field, ValidationError, field_validator
 
-from seatrial.domain.frozen import Frozen
-from seatrial.domain.job import AgentSpec, RetryPolicy
-from seatrial.domain.task import TaskSelection
+from seatrial.engine.request import AgentWish, JobWish
 from seatrial.errors import InvalidInput
 
 
-class AgentEntry(Frozen):
+class AgentEntry(AgentWish):
     """One agent of a job file: a name, or a mapping with its model, options and environment."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     name: str = Field(validation_alias=AliasChoices("name", "import_path"))
     model: str | None = Field(default=None, validation_alias=AliasChoices("model", "model_name"))
     options: dict[str, Any] = Field(default={}, validation_alias=AliasChoices("options", "kwargs"))
-    env: dict[str, str] = {}
 
 
-class RunRequest(Frozen):
+class RunRequest(JobWish):
     """One run, before tasks are looked up."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     name: str = Field(default="", validation_alias=AliasChoices("name", "job_name"))
     paths: tuple[Path, ...] = Field(default=(), validation_alias=AliasChoices("paths", "tasks"))
-    dataset: str | None = None
+    library: tuple[str, ...] = ()
+    """Tasks that were taken in before, by name or digest."""
     agents: tuple[AgentEntry, ...] = ()
-    models: tuple[str, ...] = ()
-    attempts: int = Field(default=1, ge=1, validation_alias=AliasChoices("attempts", "n_attempts"))
+    attempts: int = Field(default=1, ge=1, le=1000, validation_alias=AliasChoices("attempts", "n_attempts"))
     concurrency: int | None = Field(
         default=None, ge=1, validation_alias=AliasChoices("concurrency", "n_concurrent_trials", "n_concurrent")
     )
     sandbox: str = Field(default="auto", validation_alias=AliasChoices("sandbox", "environment"))
-    options: dict[str, Any] = {}
-    env: dict[str, str] = {}
-    selection: TaskSelection = TaskSelection()
-    timeout_multiplier: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    trial_limit_sec: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    force_build: bool = False
-    retry: RetryPolicy = RetryPolicy()
 
     @field_validator("agents", mode="before")
     @classmethod
@@ -69,26 +55,6 @@ class RunRequest(Frozen):
             kind = value.get("import_path") or value.get("type")
             return kind if kind is None or ":" in kind else f"harbor:{kind}"
         return value
-
-    def matrix(self, takes_model: Callable[[str], bool]) -> tuple[AgentSpec, ...]:
-        """Agents × models. An agent with a model of its own keeps it; one that takes none stands once, and the options
-        that were meant for the others pass it by."""
-        specs: list[AgentSpec] = []
-        for entry in self.agents or (AgentEntry(name="oracle"),):
-            own = [entry.model] if entry.model else []
-            takes = takes_model(entry.name)
-            models: Sequence[str | None] = own or (list(self.models) if takes else []) or [None]
-            options = {**self.options, **entry.options} if takes else entry.options
-            env = {**self.env, **entry.env}
-            specs += [AgentSpec(name=entry.name, model=model, options=options, env=env) for model in models]
-        return _distinct(specs)
-
-
-def _distinct(specs: Sequence[AgentSpec]) -> tuple[AgentSpec, ...]:
-    seen: dict[str, AgentSpec] = {}
-    for spec in specs:
-        seen.setdefault(spec.model_dump_json(), spec)
-    return tuple(seen.values())
 
 
 def read_request(flags: dict[str, Any], file: Path | None) -> RunRequest:

@@ -9,14 +9,14 @@ import typer
 
 if TYPE_CHECKING:
     from seatrial.cli.request import RunRequest
-    from seatrial.domain.job import JobSpec
-    from seatrial.domain.task import Task
-    from seatrial.wiring import Installation
 
 
 def run(
     paths: Annotated[list[Path] | None, typer.Argument(help="Tasks: directories, folders of tasks, archives.")] = None,
     path: Annotated[list[Path] | None, typer.Option("-p", "--path", help="The same as PATH.")] = None,
+    task: Annotated[
+        list[str] | None, typer.Option("-t", "--task", help="A task that was taken in before, by name or digest.")
+    ] = None,
     dataset: Annotated[str | None, typer.Option("-d", "--dataset", help="A dataset, NAME or NAME@VERSION.")] = None,
     agent: Annotated[list[str] | None, typer.Option("-a", "--agent", help="Agent name or pkg.mod:Class.")] = None,
     model: Annotated[list[str] | None, typer.Option("-m", "--model", help="Model, as LiteLLM names it.")] = None,
@@ -77,6 +77,7 @@ def run(
     flags = {
         "name": name,
         "paths": tuple(paths or ()) + tuple(path or ()),
+        "library": tuple(task or ()),
         "dataset": dataset,
         "agents": tuple(agent or ()),
         "models": tuple(model or ()),
@@ -102,84 +103,15 @@ def _start(request: RunRequest, dry_run: bool, queue_only: bool, as_json: bool) 
 
 
 async def _run(request: RunRequest, dry_run: bool, queue_only: bool, as_json: bool) -> int:
-    from seatrial.cli.drive import see_job_through
     from seatrial.cli.plan import print_plan, print_queued
-    from seatrial.cli.session import open_session
+    from seatrial.cli.session import open_desk
 
-    async with open_session() as session:
-        tasks = await choose_tasks(session, request)
-        spec = job_spec(request, tasks, session.settings.sandbox)
-        for agent in spec.agents:
-            refuse_missing_module(agent.name)
+    async with open_desk() as desk:
         if dry_run:
-            print_plan(spec, await session.submission.check(spec), as_json)
+            print_plan(await desk.runs.plan(request), as_json)
             return 0
-        job = await session.submission.submit(spec)
+        job = await desk.runs.submit(request)
         if queue_only:
-            print_queued(job, as_json)
+            print_queued(job, desk.runs.advice(job), as_json)
             return 0
-        return await see_job_through(session, job, as_json)
-
-
-def refuse_missing_module(agent: str) -> None:
-    """An agent by import path, ``pkg.mod:Class``, whose module this Python does not find."""
-    from importlib.util import find_spec
-
-    from seatrial.errors import InvalidInput
-
-    module, colon, _ = agent.partition(":")
-    if not colon:
-        return
-    try:
-        found = find_spec(module)
-    except (ImportError, ValueError):
-        found = None
-    if found is None:
-        raise InvalidInput(
-            f"There is no module {module} for the agent {agent}.",
-            field="agent",
-            fix="Say where it is: PYTHONPATH=FOLDER seatrial run ….",
-        )
-
-
-async def choose_tasks(session: Installation, request: RunRequest) -> tuple[Task, ...]:
-    """The tasks at the paths and of the dataset, taken into the library, then narrowed by the selection."""
-    from seatrial.cli.dataset import dataset_tasks
-    from seatrial.errors import InvalidInput
-
-    if not request.paths and request.dataset is None:
-        raise InvalidInput(
-            "Nothing to run.", field="paths", fix="Name a task, a folder of tasks, an archive, or a dataset with -d."
-        )
-    found = [task for path in request.paths for task in await session.library.add(path)]
-    if request.dataset is not None:
-        found += await dataset_tasks(session, request.dataset)
-    distinct = {task.digest: task for task in found}
-    chosen = request.selection.apply(distinct.values())
-    if not chosen:
-        raise InvalidInput(
-            f"None of {len(distinct)} task(s) is left after the filters.",
-            field="tasks",
-            fix="Loosen -i, -x or the like.",
-        )
-    return chosen
-
-
-def job_spec(request: RunRequest, tasks: tuple[Task, ...], default_sandbox: str) -> JobSpec:
-    from seatrial.domain.catalogue import takes_model
-    from seatrial.domain.job import JobSpec
-    from seatrial.domain.task import TaskRef
-
-    return JobSpec(
-        name=request.name,
-        tasks=tuple(TaskRef(name=task.name, digest=task.digest) for task in tasks),
-        agents=request.matrix(takes_model),
-        attempts=request.attempts,
-        dataset=request.dataset,
-        sandbox=default_sandbox if request.sandbox == "auto" else request.sandbox,
-        concurrency=request.concurrency,
-        timeout_multiplier=request.timeout_multiplier,
-        trial_limit_sec=request.trial_limit_sec,
-        force_build=request.force_build,
-        retry=request.retry,
-    )
+        return await desk.runs.see_through(job, as_json)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.session import print_json, with_session
+from seatrial.cli.session import print_json, with_desk, with_session
 
 if TYPE_CHECKING:
+    from seatrial.cli.desk import Desk
     from seatrial.domain.task import Task
+    from seatrial.shapes.tasks import TaskItem
     from seatrial.wiring import Installation
 
 app = typer.Typer(help="Take tasks in, look at them, pack them.", no_args_is_help=True, rich_markup_mode=None)
@@ -25,8 +27,8 @@ def add(
 ) -> None:
     """Validate tasks and take them into the library. Reports every problem at once, with file, line and fix."""
 
-    async def work(session: Installation) -> int:
-        inspections = [found for path in paths for found in await session.library.inspect(path)]
+    async def work(desk: Desk) -> int:
+        inspections = [found for path in paths for found in await desk.tasks.inspect(path)]
         if as_json:
             print_json([inspection.model_dump(mode="json") for inspection in inspections])
         else:
@@ -38,18 +40,18 @@ def add(
             return 2
         if not check:
             for path in paths:
-                await session.library.add(path)
+                await desk.tasks.add(path)
         return 0
 
-    raise typer.Exit(with_session(work))
+    raise typer.Exit(with_desk(work))
 
 
 @app.command("list")
 def list_tasks(as_json: JsonFlag = False) -> None:
     """List the tasks of the library."""
 
-    async def work(session: Installation) -> None:
-        tasks = await session.store.find_tasks()
+    async def work(desk: Desk) -> None:
+        tasks = await desk.tasks.all()
         if as_json:
             print_json([_row(task) for task in tasks])
             return
@@ -58,15 +60,15 @@ def list_tasks(as_json: JsonFlag = False) -> None:
         for task in sorted(tasks, key=lambda task: task.name):
             typer.echo(f"{task.name:<32} {task.format:<17} {task.difficulty:<8} {task.category:<20} {task.digest[:19]}")
 
-    with_session(work)
+    with_desk(work)
 
 
 @app.command()
 def show(name: Annotated[str, typer.Argument(help="A task's name or digest.")], as_json: JsonFlag = False) -> None:
     """Show one task: what it asks, its limits, its resources."""
 
-    async def work(session: Installation) -> None:
-        task = await find_task(session, name)
+    async def work(desk: Desk) -> None:
+        task = await desk.tasks.get(name)
         if as_json:
             print_json(task)
             return
@@ -74,7 +76,7 @@ def show(name: Annotated[str, typer.Argument(help="A task's name or digest.")], 
             typer.echo(f"{field:<12} {value}")
         typer.echo(f"\n{task.instruction.strip() or '(instructions are in the steps: ' + ', '.join(task.steps) + ')'}")
 
-    with_session(work)
+    with_desk(work)
 
 
 @app.command()
@@ -95,18 +97,7 @@ def pack(
     with_session(work)
 
 
-async def find_task(session: Installation, name: str) -> Task:
-    from seatrial.errors import NotFound
-
-    if name.startswith("sha256:"):
-        return await session.store.task(name)
-    found = await session.store.find_tasks(name, limit=1)
-    if not found:
-        raise NotFound(f"There is no task {name!r}.", fix="`seatrial task list` lists them.")
-    return found[0]
-
-
-def _row(task: Task) -> dict[str, object]:
+def _row(task: Task | TaskItem) -> dict[str, object]:
     return {
         "name": task.name,
         "digest": task.digest,

@@ -7,53 +7,48 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.session import print_json, with_session
+from seatrial.cli.session import print_json, with_desk
 
 if TYPE_CHECKING:
-    from seatrial.domain.result import Attempt, StoredFile
-    from seatrial.wiring import Installation
+    from seatrial.cli.desk import Desk
 
 app = typer.Typer(help="What happened in one attempt.", no_args_is_help=True, rich_markup_mode=None)
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 TrialId = Annotated[int, typer.Argument(help="A trial's number.")]
 AttemptFlag = Annotated[int | None, typer.Option("--try", min=1, help="Which try; the last one without it.")]
 
-_LOGS = ("trial.log", "agent/", "verifier/", "build.log", "exception.txt")
-
 
 @app.command()
 def show(trial_id: TrialId, as_json: JsonFlag = False) -> None:
     """Show a trial: its outcome, rewards, tests, timings, usage, lock and earlier tries."""
 
-    async def work(session: Installation) -> None:
+    async def work(desk: Desk) -> None:
         from seatrial.cli.story import print_trial
 
-        row = await session.store.trial(trial_id)
-        attempts = await session.store.attempts(trial_id)
+        row, attempts = await desk.trials.get(trial_id)
         if as_json:
             print_json({"trial": row.trial, "result": row.result, "tries": attempts})
             return
         print_trial(row, attempts)
 
-    with_session(work)
+    with_desk(work)
 
 
 @app.command()
 def logs(trial_id: TrialId, number: AttemptFlag = None) -> None:
     """Print the logs of a trial in full: the agent's, the verifier's, Harbor's."""
 
-    async def work(session: Installation) -> None:
-        attempt = await _attempt(session, trial_id, number)
-        names = [file.path for file in _files(attempt) if file.path.startswith(_LOGS) and _is_text(file.path)]
-        for name in names:
-            typer.echo(f"==> {name} <==")
-            async for piece in session.blobs.stream(f"trials/{trial_id}/{attempt.number}/{name}"):
+    async def work(desk: Desk) -> None:
+        kept = await desk.trials.files(trial_id, number)
+        for file in kept.logs:
+            typer.echo(f"==> {file.path} <==")
+            async for piece in desk.trials.read(kept, file):
                 typer.echo(printable(piece), nl=False)
             typer.echo()
-        if not names:
+        if not kept.logs:
             typer.echo("This try left no logs.", err=True)
 
-    with_session(work)
+    with_desk(work)
 
 
 @app.command()
@@ -66,47 +61,26 @@ def files(
 ) -> None:
     """List the kept files of a trial, print one, or copy them all out."""
 
-    async def work(session: Installation) -> None:
-        attempt = await _attempt(session, trial_id, number)
-        prefix = f"trials/{trial_id}/{attempt.number}"
-        kept = _files(attempt)
+    async def work(desk: Desk) -> None:
+        kept = await desk.trials.files(trial_id, number)
         if path is not None:
-            async for piece in session.blobs.stream(f"{prefix}/{path}"):
+            async for piece in desk.trials.read(kept, kept.find(path)):
                 typer.get_binary_stream("stdout").write(piece)
         elif output is not None:
-            for file in kept:
+            for file in kept.files:
                 target = output / file.path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("wb") as sink:
-                    async for piece in session.blobs.stream(f"{prefix}/{file.path}"):
+                    async for piece in desk.trials.read(kept, file):
                         sink.write(piece)
-            typer.echo(f"{len(kept)} file(s) in {output}")
+            typer.echo(f"{len(kept.files)} file(s) in {output}")
         elif as_json:
-            print_json(list(kept))
+            print_json(list(kept.files))
         else:
-            for file in kept:
+            for file in kept.files:
                 typer.echo(f"{file.size:>12}  {file.path}")
 
-    with_session(work)
-
-
-async def _attempt(session: Installation, trial_id: int, number: int | None) -> Attempt:
-    from seatrial.errors import NotFound
-
-    ended = [attempt for attempt in await session.store.attempts(trial_id) if attempt.result is not None]
-    chosen = [attempt for attempt in ended if number in (None, attempt.number)]
-    if not chosen:
-        await session.store.trial(trial_id)
-        raise NotFound(f"Trial {trial_id} has no {'such' if number else 'ended'} try yet.")
-    return chosen[-1]
-
-
-def _files(attempt: Attempt) -> tuple[StoredFile, ...]:
-    return attempt.result.files if attempt.result is not None else ()
-
-
-def _is_text(path: str) -> bool:
-    return Path(path).suffix in (".log", ".txt", ".pane", "") or path.endswith((".json", ".jsonl"))
+    with_desk(work)
 
 
 def printable(piece: bytes) -> str:

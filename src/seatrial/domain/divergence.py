@@ -60,7 +60,8 @@ def diverge(left: Any, right: Any, tests_left: Sequence[TestResult], tests_right
 
 def agent_steps(trajectory: Any) -> list[StepView]:
     steps = trajectory.get("steps") if isinstance(trajectory, Mapping) else None
-    own = [step for step in steps or () if isinstance(step, Mapping) and step.get("source") == "agent"]
+    listed = steps if isinstance(steps, list) else []
+    own = [step for step in listed if isinstance(step, Mapping) and step.get("source") == "agent"]
     return [_view(number, step) for number, step in enumerate(own, start=1)]
 
 
@@ -83,7 +84,8 @@ def _deed(step: StepView) -> object:
 
 
 def _view(number: int, step: Mapping[str, Any]) -> StepView:
-    calls = [call for call in step.get("tool_calls") or () if isinstance(call, Mapping)]
+    given = step.get("tool_calls")
+    calls = [call for call in given if isinstance(call, Mapping)] if isinstance(given, list) else []
     actions = [f"{call.get('function_name', '')} {_text(call.get('arguments'))}".strip() for call in calls]
     return StepView(
         step=number, message=_text(step.get("message"))[:_LONGEST], actions=tuple(act[:_LONGEST] for act in actions)

@@ -7,11 +7,32 @@ Stored ones are sealed; those of a job are gone when it ends. A trial gets only 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
 
 from seatrial.domain.job import Job
+from seatrial.errors import InvalidInput
 from seatrial.ports.seal import Seal
 from seatrial.ports.store import JobStore, KeyStore
+
+_NAME = re.compile(r"(?!SEATRIAL_)(?=.*_(?:API_KEY|TOKEN)(?:_|$))[A-Z][A-Z0-9_]{1,63}")
+_VALUE = re.compile(r"[\x21-\x7e]+")
+_LONGEST = 4096
+
+
+def check_key(name: str, value: str) -> None:
+    """Refuses what is no provider key, before it gets anywhere. The error never repeats the value."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(
+            "That is no name of a provider key.", field="name", fix="Use one such as OPENROUTER_API_KEY or HF_TOKEN."
+        )
+    if not value:
+        raise InvalidInput(f"The key {name} is empty.", field=name, fix="Send the key, or leave it out.")
+    if len(value) > _LONGEST:
+        raise InvalidInput(f"The key {name} is longer than {_LONGEST} characters.", field=name)
+    if not _VALUE.fullmatch(value):
+        raise InvalidInput(f"The key {name} has characters that no key has.", field=name)
 
 
 class KeyRing:
@@ -33,10 +54,20 @@ class KeyRing:
         """What the store may hold of a job's keys; ``None`` when there is none."""
         return self._seal.close(json.dumps(dict(keys))) if keys else None
 
+    async def keep(self, name: str, value: str, now: datetime) -> None:
+        """Adds a key to the installation's own, or replaces it."""
+        check_key(name, value)
+        await self._store.save_provider_key(name, self._seal.close(value), now)
+
     async def names(self) -> frozenset[str]:
         """Keys that the installation has of its own."""
         stored = {key.name for key in await self._store.provider_keys()}
         return frozenset(self._from_environment()) | stored
+
+    async def names_of_job(self, job_id: int) -> frozenset[str]:
+        """Keys that came with a job and are still kept, since it has not ended."""
+        sealed = await self._jobs.job_keys(job_id)
+        return frozenset(json.loads(self._seal.open(sealed))) if sealed else frozenset()
 
     async def for_job(self, job: Job) -> Mapping[str, str]:
         """The job's own keys first; the installation's only where the job may use them."""

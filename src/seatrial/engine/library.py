@@ -68,15 +68,34 @@ class TaskLibrary:
 
     async def directory(self, task: Task) -> Path:
         """A Harbor task directory that runs this task; unpacked and prepared once, then shared and never written."""
-        home = self._tasks_dir / task.digest.removeprefix("sha256:")
+        home = self._home(task.digest)
         ready = home / "ready"
-        if task.digest not in self._known:
+        if task.digest not in self._known or not ready.exists():  # it may have been removed and taken in anew
             async with self._unpacking.setdefault(task.digest, asyncio.Lock()):
                 if not ready.exists():
                     await self._unpack(task, home)
             self._unpacking.pop(task.digest, None)
             self._known.add(task.digest)
         return home / ready.read_text()
+
+    async def source(self, task: Task) -> Path:
+        """The task's own files, as they were taken in. Shared and never written."""
+        await self.directory(task)
+        return self._home(task.digest) / "source" / _directory_name(task.name)
+
+    def archive(self, digest: str) -> AsyncIterator[bytes]:
+        """The task as one ZIP file."""
+        return self._blobs.stream(_archive_key(digest))
+
+    async def remove(self, digest: str) -> None:
+        """Forgets a task with all of its files; ``Conflict`` while something needs it."""
+        await self._store.delete_task(digest)
+        self._known.discard(digest)
+        await self._blobs.delete(_archive_key(digest))
+        await asyncio.to_thread(shutil.rmtree, self._home(digest), ignore_errors=True)
+
+    def _home(self, digest: str) -> Path:
+        return self._tasks_dir / digest.removeprefix("sha256:")
 
     @asynccontextmanager
     async def _opened(self, path: Path) -> AsyncIterator[list[Path]]:

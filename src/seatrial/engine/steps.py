@@ -28,11 +28,12 @@ _LONGEST_MESSAGE = 300
 _LONGEST_INPUT = 200
 _MOST_TOOLS = 10
 _MOST_AT_ONCE = 200
+_NEVER = (0, 0)
 
 
 @dataclass(slots=True)
 class _Seen:
-    stamp: tuple[int, int] = (0, 0)
+    stamp: tuple[int, int] = _NEVER
     steps: int = 0
 
 
@@ -41,9 +42,8 @@ class StepLog:
 
     def __init__(self, trial: Trial, directory: Path, redaction: Redaction) -> None:
         self._trial = trial
-        self._folder = directory / "agent"
         self._redaction = redaction
-        self._seen = {name: _Seen() for name in _FILES}
+        self._seen = {f"{directory}/agent/{name}": _Seen() for name in _FILES}
         self._not_before = 0.0
 
     def read(self, last: bool = False) -> list[NewEvent]:
@@ -51,20 +51,24 @@ class StepLog:
         started = time.monotonic()
         if started < self._not_before and not last:
             return []
-        events = [event for name, seen in self._seen.items() for event in self._new_steps(name, seen)]
+        events: list[NewEvent] = []
+        for path, seen in self._seen.items():
+            events += self._new_steps(path, seen)
+            if seen.stamp == _NEVER:  # there is no continuation of what is not there
+                break
         if events:
             now = time.monotonic()
             self._not_before = now + max(_EVERY_SEC, _SHARE * (now - started))
         return events
 
-    def _new_steps(self, name: str, seen: _Seen) -> Iterator[NewEvent]:
-        content = _changed(self._folder / name, seen)
+    def _new_steps(self, path: str, seen: _Seen) -> Iterator[NewEvent]:
+        content = _changed(path, seen)
         if content is None:
             return
         try:
             steps = json.loads(self._redaction.clean(content))["steps"]
         except (ValueError, KeyError, TypeError, RecursionError):
-            seen.stamp = (0, 0)  # it was being written
+            seen.stamp = _NEVER  # it was being written
             return
         if not isinstance(steps, list):
             return
@@ -112,10 +116,10 @@ def _plain(value: Any) -> str:
     return ("" if value is None else str(value)).replace("\0", "")
 
 
-def _changed(path: Path, seen: _Seen) -> bytes | None:
+def _changed(path: str, seen: _Seen) -> bytes | None:
     """The whole file, if it is another than the one that was seen."""
     with suppress(OSError):
-        status = path.lstat()
+        status = os.lstat(path)
         stamp = (status.st_mtime_ns, status.st_size)
         if not stat.S_ISREG(status.st_mode) or stamp == seen.stamp or status.st_size > _LARGEST:
             return None

@@ -57,7 +57,7 @@ class Submission:
             self._check_agent(agent)
         if given_keys is not None:
             await self.check_keys(spec, given_keys)
-        tasks = [await self._store.task(ref.digest) for ref in spec.tasks]
+        tasks = await self._store.tasks([ref.digest for ref in spec.tasks])
         for task in tasks:
             self._check_task(task, spec)
         return tasks
@@ -77,10 +77,27 @@ class Submission:
         await self.check(spec, None)
         return await self._store.create_job(spec, tuple(plan(spec)), self._clock(), hold=True, once=once)
 
-    async def release(self, job: Job, trial_ids: Sequence[int], keys: Mapping[str, str] = MappingProxyType({})) -> int:
-        """Queues held trials of a job; says how many there were."""
-        await self.check_keys(job.spec, tuple(keys))
+    async def release(
+        self,
+        job: Job,
+        trial_ids: Sequence[int],
+        keys: Mapping[str, str] = MappingProxyType({}),
+        limit_sec: float | None = None,
+    ) -> int:
+        """Queues held trials of a job; says how many there were. ``limit_sec`` is for each of them as a whole."""
+        await self.check_keys(job.spec, {*keys, *await self._keys.names_of_job(job.id)})
         if (sealed := self._keys.sealed(keys)) is not None:
+            await self._store.save_job_keys(job.id, sealed)
+        released = await self._store.release_trials(trial_ids, self._clock(), limit_sec=limit_sec)
+        await self._queue.announce(())
+        return released
+
+    async def retry(self, job: Job, trial_ids: Sequence[int], keys: Mapping[str, str] = MappingProxyType({})) -> int:
+        """Queues ended trials of a job anew, and held ones; says how many. Its keys went when it ended, so that they
+        may have to come again."""
+        await self.check_keys(job.spec, {*keys, *await self._keys.names_of_job(job.id)})
+        queued = await self._store.retry_trials(trial_ids, self._clock(), hold=True)
+        if (sealed := self._keys.sealed(keys)) is not None and (queued or job.ended_at is None):
             await self._store.save_job_keys(job.id, sealed)
         released = await self._store.release_trials(trial_ids, self._clock())
         await self._queue.announce(())

@@ -65,7 +65,8 @@ class Tail:
 
     def __init__(self, trial: Trial, directory: Path, redaction: Redaction) -> None:
         self._trial = trial
-        self._directory = directory
+        # Plain texts: with hundreds of attempts, joining paths would be most of the work.
+        self._folders = [(folder, f"{directory}/{folder}".rstrip("/")) for folder in _FOLDERS]
         self._redaction = redaction
         self._places: dict[str, _Place] = {}
 
@@ -87,13 +88,16 @@ class Tail:
         return pieces
 
     def _here(self) -> Iterator[Glimpse]:
-        for folder in _FOLDERS:
-            with suppress(OSError):
-                directory = os.open(self._directory / folder, _DIRECTORY)
-                try:
-                    yield from look_into(directory, folder, self.seen, is_told)
-                finally:
-                    os.close(directory)
+        seen = self.seen
+        for prefix, path in self._folders:
+            try:
+                directory = os.open(path, _DIRECTORY)
+            except OSError:
+                continue
+            try:
+                yield from look_into(directory, prefix, seen, is_told)
+            finally:
+                os.close(directory)
 
     def _tell(self, glimpse: Glimpse, inside: bool, last: bool) -> list[NewOutput]:
         stream = stream_of(glimpse.name)

@@ -252,9 +252,7 @@ class JobStore(Protocol):
         """They are gone once the job ended."""
         ...
 
-    async def release_trials(
-        self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None
-    ) -> int:
+    async def release_trials(self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None) -> int:
         """Queues held trials; others are left alone. Says how many. ``limit_sec`` is for each of them as a whole."""
         ...
 

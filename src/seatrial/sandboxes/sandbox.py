@@ -190,7 +190,7 @@ class Sandbox(BaseEnvironment):
     def _maybe_resolve_task_env(self) -> None:
         """Harbor fills ``${NAME}`` in a task's environment from the worker's own, secrets included. A task gets the
         default that it names, and is refused where it names none."""
-        self._persistent_env = {**_own_values(self.task_env_config.env), **self._persistent_env}
+        self._persistent_env = {**own_values(self.task_env_config.env), **self._persistent_env}
 
     @override
     def _startup_env(self) -> dict[str, str]:
@@ -215,7 +215,8 @@ def script_to_allow(command: str) -> str | None:
     return words[2] if len(words) == 3 and words[2].startswith("/") and not _EXPANDED.search(words[2]) else None
 
 
-def _own_values(env: dict[str, str]) -> dict[str, str]:
+def own_values(env: dict[str, str]) -> dict[str, str]:
+    """A task's variables without anything of this process's environment; see ``Sandbox._maybe_resolve_task_env``."""
     values = {}
     for name, value in env.items():
         template = _TEMPLATE.fullmatch(value)

@@ -1,7 +1,8 @@
 """How an act of a script is said to the agent that asked, and how a completion looks in OpenAI's API.
 
 terminus-2 wants commands as JSON (or XML) text and hears "complete" twice; mini-swe-agent wants tool calls and a
-sentence that ends the task. Which of them asked is seen from the conversation.
+sentence that ends the task; other agents with tools are done when an answer calls none. Which of them asked is seen
+from the conversation.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
-from seatrial.testing.scripts import Act, View, text_of
+from seatrial.testing.scripts import SUBMISSION, Act, View, text_of
 
-SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+SUBMIT = f"echo {SUBMISSION}"
 """The command by which mini-swe-agent knows that a task is complete."""
+MANY_COMMANDS = "execute_commands"
+"""A tool whose name ends like this takes a list of commands; any other takes one."""
 _CHARS_PER_TOKEN = 4
 _PIECE = 40
 
@@ -32,6 +35,7 @@ class Completion:
     """The command of a tool call, if the agent takes those."""
     prompt_tokens: int
     created: int
+    tool: str = "bash"
 
     @property
     def usage(self) -> dict[str, int]:
@@ -65,8 +69,9 @@ class Completion:
         return "stop" if self.command is None else "tool_calls"
 
     def _tool_call(self) -> dict[str, Any]:
-        arguments = json.dumps({"command": self.command})
-        return {"id": f"call-{self.id}", "type": "function", "function": {"name": "bash", "arguments": arguments}}
+        order = {"commands": [self.command]} if self.tool.endswith(MANY_COMMANDS) else {"command": self.command}
+        function = {"name": self.tool, "arguments": json.dumps(order)}
+        return {"id": f"call-{self.id}", "type": "function", "function": function}
 
     def _envelope(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
@@ -76,7 +81,8 @@ def complete(view: View, act: Act, model: str, number: int) -> Completion:
     """The act in the words of the agent that holds this conversation."""
     command = None
     if view.tools:
-        text, command = act.why, _shell_command(act)
+        ends_in_words = act.done and not view.wants_submission
+        text, command = act.why, None if ends_in_words else _shell_command(act)
     elif "<keystrokes" in view.instruction and '"keystrokes"' not in view.instruction:
         text = _terminus_xml(act)
     else:
@@ -89,6 +95,7 @@ def complete(view: View, act: Act, model: str, number: int) -> Completion:
         command=command,
         prompt_tokens=max(prompt, 1),
         created=int(time.time()),
+        tool=view.tool,
     )
 
 

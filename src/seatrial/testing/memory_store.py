@@ -268,9 +268,7 @@ class MemoryTrials(MemoryEvents):
             self._end_job_if_done(job_id, now)
         return len(asked)
 
-    async def release_trials(
-        self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None
-    ) -> int:
+    async def release_trials(self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None) -> int:
         trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
         held = [trial for trial in trials if trial.state is TrialState.HELD]
         for trial in held:

@@ -16,13 +16,13 @@ import json
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Any, Self
 
 from seatrial.plain_http import BadRequest, Request, Response, read_request
-from seatrial.testing.dialects import Completion, complete
+from seatrial.testing.dialects import MANY_COMMANDS, Completion, complete
 from seatrial.testing.faults import Fault, FaultPlan, never
 from seatrial.testing.scripts import SCRIPTS, Script, View
 
@@ -116,7 +116,7 @@ class ScriptedModels:
         script = self.scripts.get(name.removeprefix("openai/").removeprefix("scripted/"))
         if not self._allows(request):
             fault = Fault(kind="auth")
-        view = View(messages=messages, tools=bool(body.get("tools")))
+        view = View(messages=messages, tools=bool(body.get("tools")), tool=_tool(body.get("tools") or []))
         act = None
         if fault is None and script is not None:
             outcome = script(view)
@@ -185,6 +185,12 @@ async def _misbehave(fault: Fault, response: Response, *, streaming: bool) -> No
         case "hang":
             await asyncio.sleep(fault.hang_sec)
             raise _HungUp
+
+
+def _tool(offered: Sequence[Mapping[str, Any]]) -> str:
+    """The tool that runs commands, among those that a request offers."""
+    names = [str((tool.get("function") or {}).get("name", "")) for tool in offered]
+    return next((name for name in names if name.endswith(MANY_COMMANDS)), "bash")
 
 
 def _error(message: str, kind: str, code: str | None = None) -> dict[str, Any]:

@@ -37,6 +37,8 @@ class View:
     messages: tuple[Mapping[str, Any], ...]
     tools: bool = False
     """The agent takes commands as tool calls rather than as text."""
+    tool: str = "bash"
+    """The tool that runs commands."""
 
     @property
     def instruction(self) -> str:
@@ -57,6 +59,11 @@ class View:
         return sum(message.get("role") == "assistant" for message in self.messages)
 
     @property
+    def wants_submission(self) -> bool:
+        """mini-swe-agent wants a command to end with; others take an answer without a tool call for the end."""
+        return any(SUBMISSION in text_of(message) for message in self.messages[:2])
+
+    @property
     def asked_to_confirm(self) -> bool:
         """terminus-2 wants to hear twice that the task is complete."""
         return "Are you sure you want to mark the task as complete" in self.screen
@@ -71,6 +78,8 @@ class View:
         return False
 
 
+SUBMISSION = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+"""mini-swe-agent's prompt says that a command has to print this at the end."""
 _TERMINAL = "\nCurrent terminal state:\n"
 Script = Callable[[View], Act | Fault]
 

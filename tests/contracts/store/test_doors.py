@@ -56,7 +56,7 @@ async def test_jobs_by_what_is_left_of_them(store: Store) -> None:
     await submit(store)
 
     async def chosen(**wanted: object) -> list[int]:
-        chosen = JobFilter(origin="door", **wanted)  # type: ignore[arg-type]
+        chosen = JobFilter(origin="door", **wanted)
         listed = [job.id for job in await store.jobs(Page(), chosen)]
         assert await store.count_jobs(chosen) == len(listed)
         return listed

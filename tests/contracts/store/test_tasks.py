@@ -59,3 +59,24 @@ async def test_a_dataset_without_a_version_is_the_one_saved_last(store: Store) -
         await store.dataset("small", "3")
     with pytest.raises(NotFound):
         await store.dataset("large")
+
+
+async def test_tasks_are_read_together_in_the_order_asked_for(store: Store) -> None:
+    one, two = a_task("one", "1"), a_task("two", "2")
+    for task in (one, two):
+        await store.save_task(task, NOON)
+    assert await store.tasks([two.digest, one.digest, two.digest]) == [two, one, two]
+    assert await store.tasks([]) == []
+    with pytest.raises(NotFound, match=a_task("three", "3").digest):
+        await store.tasks([one.digest, a_task("three", "3").digest])
+
+
+async def test_pages_of_tasks_go_by_name(store: Store) -> None:
+    kept = [a_task("beta", "1"), a_task("alpha", "2"), a_task("alpha", "3"), a_task("gamma", "4")]
+    for task in kept:
+        await store.save_task(task, NOON)
+    in_order = [kept[1], kept[2], kept[0], kept[3]]
+    assert await store.task_page(None, 10) == in_order
+    last = in_order[1]
+    assert await store.task_page(TaskRef(name=last.name, digest=last.digest), 1) == [kept[0]]
+    assert await store.task_page(TaskRef(name="gamma", digest=kept[3].digest), 5) == []

@@ -13,7 +13,7 @@ from pathlib import Path
 from harbor.models.task.config import NetworkPolicy
 
 from seatrial.sandboxes.networks.names import MachineNames
-from seatrial.sandboxes.networks.network import SandboxNetworks
+from seatrial.sandboxes.networks.network_set import SandboxNetworks
 from seatrial.sandboxes.options import SandboxOptions
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from harbor.models.task.config import NetworkPolicy
 
-from seatrial.sandboxes.networks.network import SandboxNetworks
+from seatrial.sandboxes.networks.network_set import SandboxNetworks
 from seatrial.sandboxes.networks.probe import probe
 from seatrial.sandboxes.options import SandboxOptions
 from tests.integration.network.world import WEB, World, batch, reaches, run

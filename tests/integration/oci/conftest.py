@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.sandboxes.pods.leftovers import Leftovers
-from tests.oci_trials import Workplace, test_cache
+from tests.trials import Workplace, test_cache
 
 
 @pytest.fixture

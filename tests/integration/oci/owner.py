@@ -6,7 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tests.oci_trials import Workplace
+from tests.trials import Workplace
 
 
 async def main() -> None:

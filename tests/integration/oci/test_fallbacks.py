@@ -20,7 +20,7 @@ from seatrial.sandboxes.pods.machine import Machine
 from seatrial.sandboxes.pods.pod import Call, Pod, PodPlan
 from seatrial.sandboxes.pods.root_mount import RootKind, RootMount
 from seatrial.sandboxes.pods.runtime import Runtime
-from tests.oci_trials import Workplace
+from tests.trials import Workplace
 
 pytestmark = pytest.mark.sandbox
 

@@ -14,7 +14,7 @@ import pytest
 from seatrial.sandboxes.pods.cgroups import ROOM
 from seatrial.sandboxes.pods.leftovers import Leftovers
 from seatrial.sandboxes.record import SandboxRecord
-from tests.oci_trials import Workplace
+from tests.trials import Workplace
 
 pytestmark = pytest.mark.sandbox
 

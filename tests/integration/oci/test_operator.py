@@ -10,7 +10,7 @@ from harbor.models.task.config import TaskConfig
 from seatrial.errors import InvalidInput
 from seatrial.sandboxes.oci import OciEnvironment, probe
 from seatrial.sandboxes.options import SandboxOptions
-from tests.oci_trials import Workplace
+from tests.trials import Workplace
 
 pytestmark = pytest.mark.sandbox
 

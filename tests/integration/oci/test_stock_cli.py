@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.sandboxes.pods.leftovers import Leftovers
-from tests.oci_trials import IMPORT_PATH, Workplace
+from tests.trials import IMPORT_PATH, Workplace
 
 pytestmark = pytest.mark.sandbox
 

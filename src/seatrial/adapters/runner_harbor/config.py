@@ -6,7 +6,7 @@ from typing import Any
 
 from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig, VerifierConfig
 
-from seatrial.domain.task import TaskFormat
+from seatrial.domain.task import Task, TaskFormat
 from seatrial.errors import InvalidInput
 from seatrial.ports.runner import Order
 from seatrial.sandboxes.options import Owner, SandboxOptions
@@ -26,15 +26,15 @@ def trial_config(order: Order, sandbox: str, agent: AgentConfig, owner: Owner, o
         trial_name=order.work_dir.name,
         timeout_multiplier=order.job.timeout_multiplier,
         agent=agent,
-        verifier=VerifierConfig(env=_verifier_env(order)),
+        verifier=VerifierConfig(env=verifier_env(order.task, order.job.timeout_multiplier)),
         environment=environment_config(sandbox, order.job.force_build, owner, options),
     )
 
 
-def _verifier_env(order: Order) -> dict[str, str]:
+def verifier_env(task: Task, stretch: float) -> dict[str, str]:
     """A Terminal-Bench 1 task's test limit holds inside its test script, so a stretched one has to be told there."""
-    limit, stretch = order.task.verifier_timeout_sec, order.job.timeout_multiplier
-    if order.task.format is not TaskFormat.TERMINAL_BENCH_1 or limit is None or stretch == 1:
+    limit = task.verifier_timeout_sec
+    if task.format is not TaskFormat.TERMINAL_BENCH_1 or limit is None or stretch == 1:
         return {}
     return {"SEATRIAL_TEST_TIMEOUT_SEC": str(round(limit * stretch))}
 

@@ -64,14 +64,14 @@ class HarborRunner:
         except Exception as error:
             # Harbor catches what happens inside ``run``; what arrives here kept the trial from starting.
             result = without_host_paths(_never_started(error, _cause(error, equipment)), order.work_dir)
-            return result.model_copy(update={"lock": self._lock(order, sandbox, trial, _facts(trial))})
+            return result.model_copy(update={"lock": self._lock(order, sandbox, trial, facts_of(trial))})
         result = result_of(trial.result, order.work_dir, health.spoils_timeout(_agent_seconds(trial)))
         result = without_host_paths(result, order.work_dir)
-        facts = _facts(trial)
+        facts = facts_of(trial)
         _mend_recordings(order.work_dir)
         return result.model_copy(
             update={
-                "marks": _with_facts(result.marks, facts),
+                "marks": with_facts(result.marks, facts),
                 "timings": watch.refine(result.timings),
                 "lock": self._lock(order, sandbox, trial, facts),
             }
@@ -129,7 +129,7 @@ def _never_started(error: Exception, cause: Cause) -> Result:
     )
 
 
-def _facts(trial: Trial | None) -> SandboxFacts:
+def facts_of(trial: Trial | None) -> SandboxFacts:
     environment = getattr(trial, "agent_environment", None)
     return environment.facts if isinstance(environment, Sandbox) else SandboxFacts()
 
@@ -153,7 +153,7 @@ def _agent_seconds(trial: Trial) -> float:
     return float((timing.finished_at - timing.started_at).total_seconds())
 
 
-def _with_facts(marks: tuple[Mark, ...], facts: SandboxFacts) -> tuple[Mark, ...]:
+def with_facts(marks: tuple[Mark, ...], facts: SandboxFacts) -> tuple[Mark, ...]:
     """The sandbox's own observations stand beside the reward."""
     seen = list(marks)
     if facts.memory_killed:

@@ -29,7 +29,8 @@ def narrow_jobs(query: sa.Select[Any], chosen: JobFilter) -> sa.Select[Any]:
     if chosen.dataset is not None:
         query = query.where(jobs.c.dataset == chosen.dataset)
     for column, value in (
-        (trials.c.task_name, chosen.task),
+        # Not the bare column: the index by task would read every trial of the task anew for each job.
+        (trials.c.task_name.concat(""), chosen.task),
         (trials.c.agent, chosen.agent),
         (trials.c.model, chosen.model),
     ):

@@ -110,11 +110,11 @@ class SqlJobs:
     async def cancel_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
         return await self._database.write(lambda connection: _cancel_trials(connection, sorted(set(trial_ids)), now))
 
-    async def release_trials(
-        self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None
-    ) -> int:
+    async def release_trials(self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None) -> int:
         released = Released(limit_sec=limit_sec)
-        return await self._database.write(lambda connection: _release(connection, sorted(set(trial_ids)), released, now))
+        return await self._database.write(
+            lambda connection: _release(connection, sorted(set(trial_ids)), released, now)
+        )
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
         return await self._database.write(lambda connection: _retry(connection, sorted(set(trial_ids)), now, hold))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy.engine import Row, RowMapping
@@ -12,6 +13,7 @@ from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Mark, Trial
 from seatrial.ports.store import TrialRow, TrialSummary
 
+_SMALL = 16_000
 _CHANGING = (
     "state",
     "outcome",
@@ -34,11 +36,21 @@ _FIXED = ("id", "job_id", "agent_index", "agent", "model", "repeat", "created_at
 def job_of(row: Row[Any]) -> Job:
     return Job(
         id=row.id,
-        spec=JobSpec.model_validate_json(row.spec),
+        spec=_spec_of(row.spec),
         created_at=row.created_at,
         cancelled_at=row.cancelled_at,
         ended_at=row.ended_at,
     )
+
+
+def _spec_of(document: str) -> JobSpec:
+    """Specs never change and lists read the same ones again and again; large ones are not worth the memory."""
+    return _small_spec_of(document) if len(document) <= _SMALL else JobSpec.model_validate_json(document)
+
+
+@lru_cache(maxsize=512)
+def _small_spec_of(document: str) -> JobSpec:
+    return JobSpec.model_validate_json(document)
 
 
 def trial_of(row: RowMapping) -> Trial:

@@ -145,7 +145,8 @@ async def _status_line(answer: asyncio.StreamReader) -> bytes:
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
         raise BadRequest(502, "The model's address did not answer in HTTP.") from error
     if line.split(b" ", 2)[1:2] and line.split(b" ", 2)[1].startswith(b"3"):
-        raise BadRequest(403, "The model's address sends its callers elsewhere; that is not followed.")
+        # Model clients take a 404 for what it is: asking again would not help.
+        raise BadRequest(404, "The model's address sends its callers elsewhere; that is not followed.")
     return line
 
 

@@ -113,9 +113,7 @@ class Transfer:
         with self._mounts.inside(self._process):
             return Path(path).is_file()
 
-    def look(
-        self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
-    ) -> list[Glimpse]:
+    def look(self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]) -> list[Glimpse]:
         """What grows in directories, given by the prefix under which their files are told."""
         found: list[Glimpse] = []
         with self._mounts.inside(self._process):

@@ -1,4 +1,4 @@
-"""Sandboxes and whole Harbor trials on the daemonless sandbox, for tests of what happens inside."""
+"""Sandboxes and whole Harbor trials on a sandbox of ours, for tests of what happens inside."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from harbor.models.trial.paths import TrialPaths
 from harbor.models.trial.result import TrialResult
 from harbor.trial.trial import Trial
 
+from seatrial.sandboxes.docker import DockerEnvironment
 from seatrial.sandboxes.oci import OciEnvironment
 from seatrial.sandboxes.options import SandboxOptions
-from seatrial.sandboxes.sandbox import SandboxFacts
+from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
+from tests.engine import Engine
 
 IMPORT_PATH = "seatrial.sandboxes.oci:OciEnvironment"
+DOCKER_PATH = "seatrial.sandboxes.docker:DockerEnvironment"
 DOCKERFILE = "FROM debian:bookworm-slim\nRUN useradd --create-home --uid 1234 agent\nWORKDIR /app\n"
 OFFLINE = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
 
@@ -55,6 +58,8 @@ class Workplace:
 
     directory: Path
     cache: Path
+    engine: Engine | None = None
+    """Where there is one, sandboxes are its containers; else they are daemonless."""
     install: str = field(default_factory=lambda: f"test{uuid.uuid4().hex[:8]}")
 
     @property
@@ -62,25 +67,48 @@ class Workplace:
         return self.cache / "run"
 
     def options(self, **changes: Any) -> dict[str, Any]:
-        return SandboxOptions(cache=self.cache, **changes).model_dump(mode="json")
+        host = self.engine.host if self.engine is not None else ""
+        return SandboxOptions(cache=self.cache, docker_host=host, **changes).model_dump(mode="json")
 
-    def sandbox(self, *, options: dict[str, Any] | None = None, **changes: Any) -> OciEnvironment:
-        """One that has not been started. ``changes`` go to the task's environment configuration."""
+    @property
+    def kind(self) -> str:
+        """As ``--sandbox`` names it."""
+        return "oci" if self.engine is None else "docker"
+
+    @property
+    def import_path(self) -> str:
+        return IMPORT_PATH if self.engine is None else DOCKER_PATH
+
+    def sandbox(
+        self,
+        *,
+        options: dict[str, Any] | None = None,
+        given: dict[str, Any] | None = None,
+        compose: str = "",
+        network: NetworkPolicy = OFFLINE,
+        **changes: Any,
+    ) -> Sandbox:
+        """One that has not been started. ``changes`` go to the task's environment configuration, ``given`` are
+        collaborators."""
         directory = self.directory / uuid.uuid4().hex[:8]
         environment = directory / "environment"
         environment.mkdir(parents=True)
         (environment / "Dockerfile").write_text(DOCKERFILE)
+        if compose:
+            (environment / "docker-compose.yaml").write_text(compose)
         paths = TrialPaths(trial_dir=directory / "trial")
         paths.mkdir()
-        return OciEnvironment(
+        kind = OciEnvironment if self.engine is None else DockerEnvironment
+        return kind(
             environment_dir=environment,
             environment_name="suite",
             session_id=f"{directory.name}__env",
             trial_paths=paths,
             task_env_config=EnvironmentConfig(**{"cpus": 1, "memory_mb": 512, **changes}),
-            network_policy=OFFLINE,
+            network_policy=network,
             options=self.options(**(options or {})),
             owner={"install": self.install, "trial": 7, "attempt": 1},
+            **(given or {}),
         )
 
     def task(self, solve: str, test: str, *, agent_timeout: float = 120.0) -> Path:
@@ -105,7 +133,7 @@ class Workplace:
             trial_name=f"trial-{uuid.uuid4().hex[:8]}",
             agent=AgentConfig(name="oracle"),
             environment=TrialEnvironment(
-                import_path=IMPORT_PATH,
+                import_path=self.import_path,
                 kwargs={"options": self.options(), "owner": {"install": self.install, "trial": 7, "attempt": 1}},
             ),
         )

@@ -1,0 +1,197 @@
+"""Size and pace of what comes in: too much is 413, too slow is 408, too many uploads at once is 429 or 503.
+
+Bytes are counted while they stream, so a body that lies about its length, or gives none, is stopped just the same. The
+limits hold for whoever reads the body, through ``receive``; a handler sees them as an ``HTTPException``. A connection
+whose body was not read to its end is closed, after its client had a moment to read the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from seatrial.api.answers import error_response, problem_of_status
+from seatrial.settings import Settings
+
+JSON_LIMIT = 2 << 20
+_UPLOAD_TYPES = ("multipart/", "application/zip", "application/gzip", "application/x-", "application/octet-stream")
+_SLOWEST_BYTES_PER_SEC = 1000
+_KNOWS_NO_413 = ("/api/tasks",)
+"""TBench Runner's upload says 400 to whatever is wrong with an archive."""
+_LINGER_SEC = 3.0
+"""Most clients read the answer only once they have sent everything; cut at once, they would see a broken connection."""
+_UPLOADS_OF_ONE = 128
+_UPLOADS_OF_ALL = 256
+
+
+class UploadCount:
+    """Uploads whose bytes are still coming in, by caller."""
+
+    def __init__(self, of_one: int = _UPLOADS_OF_ONE, of_all: int = _UPLOADS_OF_ALL) -> None:
+        self._of_one = of_one
+        self._of_all = of_all
+        self._by_caller: Counter[str] = Counter()
+
+    def enter(self, caller: str) -> None:
+        if self._by_caller.total() >= self._of_all:
+            raise HTTPException(503, "Too many uploads are coming in; try again soon.", {"Retry-After": "5"})
+        if self._by_caller[caller] >= self._of_one:
+            message = f"You have {self._of_one} uploads under way already; try again when one has ended."
+            raise HTTPException(429, message, {"Retry-After": "5"})
+        self._by_caller[caller] += 1
+
+    def leave(self, caller: str) -> None:
+        self._by_caller[caller] -= 1
+        if self._by_caller[caller] <= 0:
+            del self._by_caller[caller]
+
+
+class Limits:
+    def __init__(self, app: ASGIApp, settings: Settings, uploads: UploadCount | None = None) -> None:
+        self._app = app
+        self._upload_limit = settings.upload_limit_mb << 20
+        self._patience = settings.slow_client_sec
+        self._uploads = uploads or UploadCount()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope) if scope["type"] == "http" else None
+        if headers is None or not _has_body(headers):
+            await self._app(scope, receive, send)
+            return
+        is_upload = headers.get("content-type", "").lower().startswith(_UPLOAD_TYPES)
+        limit = self._upload_limit if is_upload else JSON_LIMIT
+        body = _Body(scope, receive, send, limit, self._patience, self._uploads if is_upload else None)
+        body.waits_to_be_asked = headers.get("expect", "").lower() == "100-continue"
+        try:
+            if _declared(headers) > limit:
+                refusal = _too_large(limit)
+                status = 400 if scope["path"] in _KNOWS_NO_413 else refusal.status_code
+                problem = problem_of_status(status, refusal.detail)
+                await error_response(scope["path"], status, problem)(scope, receive, body.send)
+            else:
+                await self._app(scope, body.receive, body.send)
+        finally:
+            body.leave()
+
+
+class _Body:
+    """One request's body on its way in, and what is sent back before it has ended."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        limit: int,
+        patience: float,
+        uploads: UploadCount | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._limit = limit
+        self._patience = patience
+        self._uploads = uploads
+        self._clock = clock
+        self._entered: str | None = None
+        self._size = 0
+        self._waited = 0.0
+        self._ended = False
+        self._fault: HTTPException | None = None
+        self._lingers = False
+        self.waits_to_be_asked = False
+
+    async def receive(self) -> Message:
+        if self._ended:
+            return await self._receive()
+        try:
+            return await self._next()
+        except HTTPException as fault:
+            self._fault = fault
+            self.leave()
+            raise
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and not self._ended:
+            MutableHeaders(scope=message)["Connection"] = "close"
+            self._lingers = not self.waits_to_be_asked
+        elif message["type"] == "http.response.body" and self._lingers and not message.get("more_body", False):
+            self._lingers = False
+            await self._send({**message, "more_body": True})
+            await self._let_it_read()
+            message = {"type": "http.response.body", "body": b""}
+        await self._send(message)
+
+    def leave(self) -> None:
+        if self._entered is not None and self._uploads is not None:
+            self._uploads.leave(self._entered)
+            self._entered = None
+
+    async def _next(self) -> Message:
+        if self._fault is not None:
+            raise self._fault
+        self._enter()
+        began = self._clock()
+        try:
+            message = await asyncio.wait_for(self._receive(), self._patience)
+        except TimeoutError:
+            raise HTTPException(408, f"Nothing came for {self._patience:g} s in the middle of the request.") from None
+        self._waited += self._clock() - began
+        self._take(message)
+        return message
+
+    def _take(self, message: Message) -> None:
+        self._size += len(message.get("body", b""))
+        if self._size > self._limit:
+            raise _too_large(self._limit)
+        if message["type"] == "http.disconnect" or not message.get("more_body", False):
+            self._ended = True
+            self.leave()
+        elif self._waited > self._patience and self._size < self._waited * _SLOWEST_BYTES_PER_SEC:
+            raise HTTPException(408, "The request came in too slowly.")
+
+    def _enter(self) -> None:
+        """When the first byte is asked for: by then the guard has said who it is, and refused whom it does not know."""
+        self.waits_to_be_asked = False
+        if self._uploads is not None and self._entered is None:
+            caller = _name_of_caller(self._scope)
+            self._uploads.enter(caller)
+            self._entered = caller
+
+    async def _let_it_read(self) -> None:
+        """Takes what is still coming and throws it away, for a moment."""
+        try:
+            async with asyncio.timeout(_LINGER_SEC):
+                while (message := await self._receive())["type"] != "http.disconnect":
+                    if not message.get("more_body", False):
+                        return
+        except TimeoutError:
+            pass
+
+
+def _too_large(limit: int) -> HTTPException:
+    return HTTPException(413, f"The request is larger than {limit >> 20} MB.")
+
+
+def _has_body(headers: Headers) -> bool:
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+
+
+def _declared(headers: Headers) -> int:
+    text = headers.get("content-length", "0")
+    return int(text) if text.isascii() and text.isdecimal() else 0
+
+
+def _name_of_caller(scope: Scope) -> str:
+    caller = scope.get("seatrial.caller")
+    if caller is not None and caller.token_id is not None:
+        return f"token {caller.token_id}"
+    client = scope.get("client")
+    return f"address {client[0]}" if client else "local"

@@ -1,0 +1,60 @@
+"""The web page: files that were built into the package, and one HTML shell for every address that is not a file.
+
+Files under ``assets/`` have their content in their name and may be kept for ever; the shell is asked for each time.
+What was compressed at build time is sent as it is to browsers that take it.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, Response
+
+BUILT = Path(__file__).parent.parent / "page"
+_FOREVER = "public, max-age=31536000, immutable"
+_NOT_PAGES = ("api/", "docs", "openapi.json", "metrics", "health", "ready")
+
+
+class Page:
+    """The built page in a folder; says whether there is one."""
+
+    def __init__(self, folder: Path = BUILT) -> None:
+        self._folder = folder
+        self._files = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
+
+    @property
+    def is_built(self) -> bool:
+        return "index.html" in self._files
+
+    def shell(self, request: Request) -> Response:
+        return self._send(request, "index.html", "no-cache")
+
+    def answer(self, request: Request, path: str) -> Response:
+        """A file by its exact name, the shell for addresses of the page, else 404."""
+        if path in self._files:
+            return self._send(request, path, _FOREVER if path.startswith("assets/") else "no-cache")
+        if not self.is_built or path.startswith(_NOT_PAGES) or path.startswith("assets/"):
+            raise HTTPException(404, "There is nothing at this address.")
+        return self.shell(request)
+
+    def _send(self, request: Request, name: str, keep: str) -> Response:
+        headers = {"Cache-Control": keep, "Vary": "Accept-Encoding"}
+        media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        if f"{name}.gz" in self._files and "gzip" in request.headers.get("accept-encoding", ""):
+            headers["Content-Encoding"] = "gzip"
+            name = f"{name}.gz"
+        return FileResponse(self._folder / name, headers=headers, media_type=media_type)
+
+
+def page_router(page: Page) -> APIRouter:
+    """Goes in last: it answers whatever nobody else did."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.api_route("/{path:path}", methods=["GET", "HEAD"])
+    async def answer(request: Request, path: str) -> Response:
+        return page.answer(request, path)
+
+    return router

@@ -1,0 +1,79 @@
+"""Pages of a list: how many, and from where on. A cursor means something to the list that gave it only."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Path, Query
+
+from seatrial.domain.task import Task, TaskRef
+from seatrial.errors import InvalidInput
+from seatrial.ports.store import Page
+from seatrial.shapes.page import Plain
+
+LARGEST_ID = 2**63 - 1
+"""Databases count no further."""
+DEFAULT_LIMIT = 50
+MOST = 500
+
+Limit = Annotated[int, Query(ge=1, le=MOST, description="At most so many.")]
+Cursor = Annotated[Plain | None, Query(description="`next` of the page before.")]
+JobId = Annotated[int, Path(ge=1, le=LARGEST_ID, description="A job's number.")]
+TrialId = Annotated[int, Path(ge=1, le=LARGEST_ID, description="A trial's number.")]
+Digest = Annotated[
+    str, Path(pattern="^sha256:[0-9a-f]{64}$", description="A task's digest: `sha256:` and 64 hex digits.")
+]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The page that was asked for."""
+
+    limit: int
+    cursor: str | None
+
+    @property
+    def one_more(self) -> int:
+        """Whoever fetches one more than fits sees whether there is a next page."""
+        return self.limit + 1
+
+    def by_id(self) -> Page:
+        return Page(limit=self.one_more, before=self._number())
+
+    def by_name(self) -> TaskRef | None:
+        if self.cursor is None:
+            return None
+        try:
+            name, _, digest = base64.urlsafe_b64decode(self.cursor.encode()).decode().rpartition("\n")
+        except (ValueError, binascii.Error) as error:
+            raise _foreign() from error
+        if not digest or "\x00" in name + digest:
+            raise _foreign()
+        return TaskRef(name=name, digest=digest)
+
+    def _number(self) -> int | None:
+        if self.cursor is None:
+            return None
+        if not (self.cursor.isascii() and self.cursor.isdecimal()) or not 0 < int(self.cursor[:20]) <= LARGEST_ID:
+            raise _foreign()
+        return int(self.cursor)
+
+
+async def asked(limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Asked:
+    return Asked(limit, cursor)
+
+
+def cut[Row](rows: list[Row], limit: int) -> tuple[list[Row], Row | None]:
+    """The rows that fit, and the last of them where there are more."""
+    return rows[:limit], rows[limit - 1] if len(rows) > limit else None
+
+
+def name_cursor(task: Task) -> str:
+    return base64.urlsafe_b64encode(f"{task.name}\n{task.digest}".encode()).decode()
+
+
+def _foreign() -> InvalidInput:
+    return InvalidInput("This is not a cursor of this list.", field="cursor", fix="Take `next` of the page before.")

@@ -1,0 +1,52 @@
+"""Archives that come in: each one written to a folder of its own, its size counted, gone when the request ends."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import HTTPException, UploadFile
+
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Upload:
+    filename: str
+    """As the client called it; never used as a path."""
+    path: Path
+
+
+@asynccontextmanager
+async def received(files: Sequence[UploadFile], limit_bytes: int) -> AsyncIterator[list[Upload]]:
+    """The uploads as files on disk. Memory stays flat; all of them together may be as large as the limit."""
+    with tempfile.TemporaryDirectory(prefix="seatrial-upload-") as scratch:
+        left = limit_bytes
+        uploads: list[Upload] = []
+        for number, file in enumerate(files):
+            path = Path(scratch) / str(number) / _file_name(file.filename or "")
+            path.parent.mkdir()
+            left -= await _write(file, path, left)
+            uploads.append(Upload(file.filename or f"archive {number + 1}", path))
+        yield uploads
+
+
+async def _write(file: UploadFile, path: Path, limit_bytes: int) -> int:
+    written = 0
+    with path.open("wb") as sink:
+        while piece := await file.read(_PIECE):
+            written += len(piece)
+            if written > limit_bytes:
+                raise HTTPException(413, f"{file.filename} is larger than is taken in.")
+            await asyncio.to_thread(sink.write, piece)
+    return written
+
+
+def _file_name(filename: str) -> str:
+    """A task at the very top of an archive is named after it, so as much of the name is kept as is harmless."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", filename.rsplit("/", 1)[-1])[-100:].lstrip(".-") or "archive.zip"

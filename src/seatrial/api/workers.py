@@ -1,0 +1,83 @@
+"""``/api/v1/workers``, ``/queue`` and ``/stats``: who works, what waits, and the whole installation in numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+from fastapi import APIRouter
+
+from seatrial.api.context import Service, ServiceDep
+from seatrial.api.shapes import errors
+from seatrial.domain.trial import TrialState
+from seatrial.ports.store import Page, TrialFilter, WorkerRow
+from seatrial.shapes.operations import QueueState, Stats, WorkerItem, WorkerList
+from seatrial.shapes.trials import TrialCounts
+
+router = APIRouter(tags=["operations"])
+_PAGE = 1000
+
+
+@router.get("/workers", responses=errors())
+async def list_workers(service: ServiceDep) -> WorkerList:
+    """Workers that were heard of, and how much each has to do."""
+    return WorkerList(items=await _workers(service))
+
+
+@router.get("/queue", responses=errors())
+async def get_queue(service: ServiceDep) -> QueueState:
+    """What waits, what runs, and who could take more."""
+    installation = service.installation
+    backlog = await installation.store.backlog(installation.clock())
+    workers = await _workers(service)
+    taking = [worker for worker in workers if worker.alive and not worker.draining]
+    return QueueState(
+        queued=backlog.queued,
+        delayed=backlog.delayed,
+        running=backlog.running,
+        capacity=sum(worker.capacity for worker in taking),
+        backlog_per_worker=backlog.queued / len(taking) if taking else None,
+        oldest_queued_at=backlog.oldest_queued_at,
+        ended_last_minute=backlog.ended_last_minute,
+        workers=workers,
+    )
+
+
+@router.get("/stats", responses=errors())
+async def get_stats(service: ServiceDep) -> Stats:
+    """Jobs by status, trials by state and outcome, errors by cause."""
+    found = await service.installation.store.overview()
+    return Stats(jobs=found.jobs, trials=TrialCounts.of(found.trials), errors=found.errors)
+
+
+async def _workers(service: Service) -> list[WorkerItem]:
+    installation = service.installation
+    held = await _held(service)
+    alive_since = installation.clock() - timedelta(seconds=installation.settings.lease_sec)
+    return [_item(row, held[row.worker], row.seen_at >= alive_since) for row in await installation.store.workers()]
+
+
+async def _held(service: Service) -> Counter[str | None]:
+    """Running trials of each worker."""
+    running, held, before = TrialFilter(states=(TrialState.RUNNING,)), Counter[str | None](), None
+    while page := await service.installation.store.summaries(running, Page(limit=_PAGE, before=before)):
+        held.update(summary.trial.worker for summary in page)
+        before = page[-1].trial.id
+        if len(page) < _PAGE:
+            break
+    return held
+
+
+def _item(row: WorkerRow, running: int, alive: bool) -> WorkerItem:
+    return WorkerItem(
+        worker=row.worker,
+        host=row.host,
+        pid=row.pid,
+        capacity=row.capacity,
+        running=running,
+        alive=alive,
+        draining=row.draining,
+        started_at=row.started_at,
+        seen_at=row.seen_at,
+        versions=row.versions,
+    )

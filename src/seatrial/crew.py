@@ -1,0 +1,106 @@
+"""Worker processes that are kept alive: one that dies is replaced, at first soon, then less and less often.
+
+Started by ``service`` for ``seatrial up``. Knows processes and signals, nothing of what a worker does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_SEC = 0.5
+_LONGEST_PAUSE_SEC = 30.0
+_STEADY_SEC = 60.0
+"""A worker that lived this long is no longer suspected of dying at its start."""
+
+
+def worker_command(concurrency: int) -> list[str]:
+    """A worker that ends when this process does, however that happens."""
+    supervised = ["--supervised-by", str(os.getpid())]
+    return [sys.executable, "-m", "seatrial", "worker", "--concurrency", str(concurrency), *supervised]
+
+
+class Crew:
+    """``async with`` it: the workers run inside.
+
+    They are in sessions of their own, so that a terminal's interrupt reaches them through ``leave`` alone."""
+
+    def __init__(self, command: Sequence[str], size: int, first_pause_sec: float = _FIRST_PAUSE_SEC) -> None:
+        self._command = command
+        self._size = size
+        self._first_pause_sec = first_pause_sec
+        self._keepers: list[asyncio.Task[None]] = []
+        self._processes: dict[int, asyncio.subprocess.Process] = {}
+        self._leaving = asyncio.Event()
+
+    @property
+    def pids(self) -> list[int]:
+        return [process.pid for process in self._processes.values()]
+
+    def leave(self) -> None:
+        """Tells the workers to take nothing more. Told twice, they give back what they hold."""
+        self._leaving.set()
+        self._send(signal.SIGTERM)
+
+    async def gone(self) -> None:
+        """Returns when the last of them has ended, after ``leave``."""
+        await asyncio.gather(*self._keepers)
+
+    async def __aenter__(self) -> Self:
+        for number in range(self._size):
+            self._keepers.append(asyncio.create_task(self._keep(number), name=f"worker-{number}"))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leaving.set()
+        self._send(signal.SIGKILL)
+        await self.gone()
+
+    def _send(self, number: signal.Signals) -> None:
+        for process in self._processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(number)
+
+    async def _keep(self, number: int) -> None:
+        pause = self._first_pause_sec
+        loop = asyncio.get_running_loop()
+        while not self._leaving.is_set():
+            began = loop.time()
+            status = await self._live(number)
+            if self._leaving.is_set():
+                return
+            pause = self._first_pause_sec if loop.time() - began > _STEADY_SEC else pause
+            log.warning("A worker %s; another starts in %g s.", _ending(status), pause)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._leaving.wait()
+            pause = min(2 * pause, _LONGEST_PAUSE_SEC)
+
+    async def _live(self, number: int) -> int:
+        process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=asyncio.subprocess.DEVNULL, start_new_session=True
+        )
+        self._processes[number] = process
+        try:
+            if self._leaving.is_set():  # told between the decision and the start
+                process.terminate()
+            return await process.wait()
+        finally:
+            del self._processes[number]
+
+
+def _ending(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}"
+    return f"was ended by {signal.Signals(-status).name}"

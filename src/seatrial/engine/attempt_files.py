@@ -1,0 +1,93 @@
+"""Files that an attempt left: which there are, which of them are logs, and how they are read.
+
+Used by ``seatrial trial`` and the API. A path is looked up in the list of kept files before anything is opened, so
+that no spelling of it leads anywhere else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.result import Attempt, StoredFile
+from seatrial.errors import Conflict, NotFound
+from seatrial.ports.blobs import Blobs
+from seatrial.ports.store import TrialStore
+
+_LOGS = ("trial.log", "agent/", "verifier/", "build.log", "exception.txt", "steps/")
+_TEXT = (".log", ".txt", ".pane", ".json", ".jsonl", ".out", ".err")
+_PIECE = 1 << 20
+
+
+class KeptFiles(Frozen):
+    """What one attempt of a trial left."""
+
+    trial_id: int
+    attempt: int
+    files: tuple[StoredFile, ...]
+
+    def find(self, path: str) -> StoredFile:
+        for file in self.files:
+            if file.path == path:
+                return file
+        raise NotFound(f"Attempt {self.attempt} of trial {self.trial_id} left no such file.")
+
+    def first(self, *endings: str) -> StoredFile:
+        """The file whose path ends so; of several the one nearest to the top, then the first by name."""
+        found = [file for file in self.files if file.path.endswith(endings)]
+        if not found:
+            raise NotFound(f"Attempt {self.attempt} of trial {self.trial_id} left none.")
+        return min(found, key=lambda file: (file.path.count("/"), file.path))
+
+    @property
+    def logs(self) -> tuple[StoredFile, ...]:
+        return tuple(file for file in self.files if file.path.startswith(_LOGS) and is_text(file.path))
+
+    def key(self, file: StoredFile) -> str:
+        return f"trials/{self.trial_id}/{self.attempt}/{file.path}"
+
+
+class AttemptFiles:
+    def __init__(self, trials: TrialStore, blobs: Blobs) -> None:
+        self._trials = trials
+        self._blobs = blobs
+
+    async def kept(self, trial_id: int, number: int | None = None) -> KeptFiles:
+        attempt = await ended_attempt(self._trials, trial_id, number)
+        files = attempt.result.files if attempt.result is not None else ()
+        return KeptFiles(trial_id=trial_id, attempt=attempt.number, files=files)
+
+    async def stream(self, kept: KeptFiles, file: StoredFile, start: int, length: int) -> AsyncIterator[bytes]:
+        """A range, piece by piece."""
+        end = min(start + length, file.size)
+        while start < end:
+            piece = await self._blobs.read(kept.key(file), start, min(_PIECE, end - start))
+            if not piece:
+                return
+            yield piece
+            start += len(piece)
+
+    async def read_json(self, kept: KeptFiles, file: StoredFile, limit: int) -> Any:
+        if file.size > limit:
+            raise Conflict(f"{file.path} is too large to be read as a whole.", fix="Download the file instead.")
+        content = await self._blobs.read(kept.key(file))
+        try:
+            return json.loads(content)
+        except ValueError as error:
+            raise Conflict(f"{file.path} is not valid JSON.", fix="Download the file instead.") from error
+
+
+async def ended_attempt(trials: TrialStore, trial_id: int, number: int | None) -> Attempt:
+    """The attempt of this number, or the last one; it must have a result."""
+    ended = [attempt for attempt in await trials.attempts(trial_id) if attempt.result is not None]
+    chosen = [attempt for attempt in ended if number in (None, attempt.number)]
+    if not chosen:
+        raise NotFound(f"Trial {trial_id} has no {'such' if number else 'ended'} try yet.")
+    return chosen[-1]
+
+
+def is_text(path: str) -> bool:
+    name = path.rsplit("/", 1)[-1]
+    return "." not in name or name.endswith(_TEXT)

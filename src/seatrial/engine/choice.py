@@ -1,0 +1,115 @@
+"""Which tasks a job or a dataset takes: named ones, those of a dataset, or all of the library, then narrowed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.task import Task, TaskFormat, TaskRef, TaskSelection
+from seatrial.errors import InvalidInput, NotFound
+from seatrial.ports.store import TaskStore
+
+_CHUNK = 500
+
+
+class TaskSearch(Frozen):
+    """Which tasks of the library a listing shows."""
+
+    name: str | None = None
+    category: str | None = None
+    difficulty: str | None = None
+    tag: str | None = None
+    format: TaskFormat | None = None
+    q: str | None = None
+    """Words that occur in the name, the description or the instruction, in any case."""
+
+    def admits(self, task: Task) -> bool:
+        exact = ((self.name, task.name), (self.category, task.category), (self.difficulty, task.difficulty))
+        if any(wanted is not None and wanted != there for wanted, there in exact):
+            return False
+        if self.format is not None and task.format is not self.format:
+            return False
+        if self.tag is not None and self.tag not in task.tags:
+            return False
+        text = "\n".join((task.name, task.description, task.instruction, task.category, *task.tags)).casefold()
+        return all(word in text for word in (self.q or "").casefold().split())
+
+
+async def search_tasks(store: TaskStore, search: TaskSearch, after: TaskRef | None, limit: int) -> list[Task]:
+    """One page, by name. Reads chunk by chunk until the page is full, so that memory stays flat."""
+    found: list[Task] = []
+    async for task in every_task(store, after):
+        if search.admits(task):
+            found.append(task)
+            if len(found) == limit:
+                break
+    return found
+
+
+async def every_task(store: TaskStore, after: TaskRef | None = None) -> AsyncIterator[Task]:
+    while chunk := await store.task_page(after, _CHUNK):
+        for task in chunk:
+            yield task
+        after = TaskRef(name=chunk[-1].name, digest=chunk[-1].digest)
+
+
+async def library_tasks(store: TaskStore, names: Sequence[str]) -> list[Task]:
+    """Each by its digest, or by its name: then the one that was taken in or used last."""
+    digests = [name for name in names if name.startswith("sha256:")]
+    by_digest = {task.digest: task for task in await store.tasks(digests)}
+    return [by_digest[name] if name in by_digest else await _by_name(store, name) for name in names]
+
+
+async def dataset_tasks(store: TaskStore, name: str) -> list[Task]:
+    """Of a registered dataset, ``NAME`` or ``NAME@VERSION``."""
+    head, _, version = name.partition("@")
+    dataset = await store.dataset(head, version or None)
+    return await store.tasks([ref.digest for ref in dataset.tasks])
+
+
+async def choose(
+    store: TaskStore, names: Sequence[str], dataset: str | None, selection: TaskSelection
+) -> tuple[Task, ...]:
+    """What is named, or what of the whole library the selection takes."""
+    if not names and dataset is None and selection == TaskSelection():
+        raise InvalidInput(
+            "Nothing to run.", field="tasks", fix="Name tasks, a dataset, or a selection of the library."
+        )
+    with _as_input("tasks"):
+        found = await library_tasks(store, names)
+    if dataset is not None:
+        with _as_input("dataset"):
+            found += await dataset_tasks(store, dataset)
+    elif not names:
+        found = [task async for task in every_task(store)]
+    return narrow(found, selection)
+
+
+def narrow(found: Iterable[Task], selection: TaskSelection) -> tuple[Task, ...]:
+    """The same task twice counts once."""
+    distinct = {task.digest: task for task in found}
+    chosen = selection.apply(distinct.values())
+    if not chosen:
+        raise InvalidInput(
+            f"None of {len(distinct)} task(s) is left after the filters.",
+            field="tasks",
+            fix="Loosen -i, -x or the like.",
+        )
+    return chosen
+
+
+@contextmanager
+def _as_input(field: str) -> Iterator[None]:
+    """What was named and does not exist is a fault of the request, not of its address."""
+    try:
+        yield
+    except NotFound as error:
+        raise InvalidInput(error.message, field=field, fix=error.fix) from error
+
+
+async def _by_name(store: TaskStore, name: str) -> Task:
+    found = await store.find_tasks(name, limit=1)
+    if not found:
+        raise NotFound(f"There is no task {name!r}.", fix="`seatrial task list` lists them.")
+    return found[0]

@@ -1,0 +1,119 @@
+"""Whether the service can do its work: each part it needs is tried, and what is missing is named.
+
+Asked by ``/ready``. Trying costs something, so what was found counts for a few seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from seatrial.domain.frozen import Frozen
+from seatrial.engine.clock import Clock
+from seatrial.errors import SeatrialError, StoreUnavailable
+from seatrial.ports.blobs import Blobs
+from seatrial.ports.queue import Queue
+from seatrial.ports.store import Store, WorkerRow
+
+_PATIENCE_SEC = 5.0
+_COUNTS_FOR_SEC = 5.0
+
+
+class Part(Frozen):
+    """One thing that the service needs."""
+
+    name: str
+    ok: bool
+    detail: str = ""
+
+
+class Readiness:
+    """One for the whole process, so that many who ask at once cost one trial."""
+
+    def __init__(
+        self,
+        store: Store,
+        queue: Queue,
+        blobs: Blobs,
+        clock: Clock,
+        probe_key: str,
+        lease: timedelta,
+        worker_is_dead: Callable[[str], bool],
+        shortage: Callable[[], str],
+    ) -> None:
+        self._store = store
+        self._queue = queue
+        self._blobs = blobs
+        self._clock = clock
+        self._probe_key = probe_key
+        """Where this process alone writes to see whether files can be kept."""
+        self._lease = lease
+        self._worker_is_dead = worker_is_dead
+        self._shortage = shortage
+        self._lock = asyncio.Lock()
+        self._found: tuple[Part, ...] = ()
+        self._found_at = float("-inf")
+
+    async def parts(self) -> tuple[Part, ...]:
+        """Store, queue, files, disk and workers. What is well is looked at anew after some seconds, a fault at once."""
+        async with self._lock:
+            now = asyncio.get_running_loop().time()
+            if now - self._found_at > _COUNTS_FOR_SEC or not all(part.ok for part in self._found):
+                self._found = tuple(
+                    await asyncio.gather(
+                        _tried("store", self._try_store),
+                        _tried("queue", self._try_queue),
+                        _tried("blobs", self._try_blobs),
+                        _tried("disk", self._try_disk),
+                        _tried("workers", self._try_workers),
+                    )
+                )
+                self._found_at = now
+            return self._found
+
+    async def live_workers(self) -> list[WorkerRow]:
+        """Those that beat within their lease and are not known to be gone."""
+        rows = await self._store.workers(seen_since=self._clock() - self._lease)
+        return [row for row in rows if not self._worker_is_dead(row.worker)]
+
+    async def _try_store(self) -> str:
+        await self._store.backlog(self._clock())
+        return ""
+
+    async def _try_queue(self) -> str:
+        await self._queue.announce(())
+        return ""
+
+    async def _try_blobs(self) -> str:
+        written = self._clock().isoformat().encode()
+        await self._blobs.put_bytes(self._probe_key, written)
+        if await self._blobs.read(self._probe_key) != written:
+            raise StoreUnavailable("What was written was not what was read.")
+        await self._blobs.delete(self._probe_key)
+        return ""
+
+    async def _try_disk(self) -> str:
+        if why := self._shortage():
+            raise StoreUnavailable(why)
+        return ""
+
+    async def _try_workers(self) -> str:
+        live = await self.live_workers()
+        able = [worker for worker in live if not worker.draining and not worker.paused]
+        if able:
+            return f"{len(able)} at work"
+        reasons = sorted({worker.paused for worker in live if worker.paused})
+        if reasons:
+            raise StoreUnavailable(f"All workers wait: {' '.join(reasons)}")
+        raise StoreUnavailable("All workers are leaving." if live else "There is no worker.")
+
+
+async def _tried(name: str, attempt: Callable[[], Awaitable[str]]) -> Part:
+    try:
+        async with asyncio.timeout(_PATIENCE_SEC):
+            return Part(name=name, ok=True, detail=await attempt())
+    except TimeoutError:
+        return Part(name=name, ok=False, detail=f"No answer within {_PATIENCE_SEC:g} s.")
+    except (SeatrialError, OSError) as fault:
+        return Part(name=name, ok=False, detail=str(fault))

@@ -1,0 +1,123 @@
+"""What somebody asks to run, before its tasks are looked up: shared by ``seatrial run`` and ``POST /api/v1/jobs``.
+
+Both doors build their jobs here, so that the same wish gives the same job whichever way it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pydantic import ConfigDict, Field
+
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.job import AgentSpec, JobSpec, RetryPolicy
+from seatrial.domain.task import Task, TaskRef, TaskSelection
+from seatrial.errors import InvalidInput
+
+MOST_TRIALS = 100_000
+"""In one job. All of them are written in one step."""
+_SECRET_NAMES = ("API_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD")
+
+
+class AgentWish(Frozen):
+    """One agent: its name or import path and, where it has its own, a model, options and environment."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    name: str
+    model: str | None = None
+    options: dict[str, Any] = {}
+    """Keyword arguments of the agent: temperature, max_turns, api_base, …"""
+    env: dict[str, str] = {}
+    """Environment of the agent's commands in the sandbox. Keys do not belong here."""
+
+
+class JobWish(Frozen):
+    """Everything about a job but its tasks."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    name: str = ""
+    dataset: str | None = None
+    """``NAME`` or ``NAME@VERSION``."""
+    selection: TaskSelection = TaskSelection()
+    agents: tuple[AgentWish, ...] = ()
+    """Without any: the oracle, which runs each task's own solution."""
+    models: tuple[str, ...] = ()
+    """For every agent that takes a model and names none."""
+    options: dict[str, Any] = {}
+    """For every agent that takes a model."""
+    env: dict[str, str] = {}
+    """For every agent."""
+    attempts: int = Field(default=1, ge=1, le=1000)
+    concurrency: int | None = Field(default=None, ge=1)
+    """Trials of this job at the same time, over all workers."""
+    sandbox: str = "auto"
+    timeout_multiplier: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    trial_limit_sec: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    force_build: bool = False
+    retry: RetryPolicy = RetryPolicy()
+    labels: dict[str, str] = {}
+
+    def matrix(self, takes_model: Callable[[str], bool]) -> tuple[AgentSpec, ...]:
+        """Agents × models. An agent with a model of its own keeps it; one that takes none stands once, and the options
+        that were meant for the others pass it by."""
+        specs: list[AgentSpec] = []
+        for entry in self.agents or (AgentWish(name="oracle"),):
+            own = [entry.model] if entry.model else []
+            takes = takes_model(entry.name)
+            models: Sequence[str | None] = own or (list(self.models) if takes else []) or [None]
+            options = {**self.options, **entry.options} if takes else entry.options
+            env = {**self.env, **entry.env}
+            specs += [AgentSpec(name=entry.name, model=model, options=options, env=env) for model in models]
+        return _distinct(specs)
+
+    def spec(self, tasks: Iterable[Task], takes_model: Callable[[str], bool], default_sandbox: str) -> JobSpec:
+        """The job, for the tasks that were found. ``default_sandbox`` is what ``auto`` means here."""
+        spec = JobSpec(
+            name=self.name,
+            tasks=tuple(TaskRef(name=task.name, digest=task.digest) for task in tasks),
+            agents=self.matrix(takes_model),
+            attempts=self.attempts,
+            dataset=self.dataset,
+            sandbox=default_sandbox if self.sandbox == "auto" else self.sandbox,
+            concurrency=self.concurrency,
+            timeout_multiplier=self.timeout_multiplier,
+            trial_limit_sec=self.trial_limit_sec,
+            force_build=self.force_build,
+            retry=self.retry,
+            labels=self.labels,
+        )
+        if (trials := planned_trials(spec)) > MOST_TRIALS:
+            raise InvalidInput(
+                f"The job would have {trials:,} trials; at most {MOST_TRIALS:,} go into one.",
+                field="attempts",
+                fix="Split it into several jobs.",
+            )
+        return spec
+
+
+def planned_trials(spec: JobSpec) -> int:
+    return len(spec.tasks) * len(spec.agents) * spec.attempts
+
+
+def refuse_keys(wish: JobWish) -> None:
+    """A job's description is shown to everyone who may look; keys come beside it and are sealed."""
+    places = [("env", wish.env), ("options", wish.options)]
+    for index, agent in enumerate(wish.agents):
+        places += [(f"agents.{index}.env", agent.env), (f"agents.{index}.options", agent.options)]
+    for field, content in places:
+        if name := next((name for name in content if name.upper().endswith(_SECRET_NAMES)), None):
+            raise InvalidInput(
+                f"{name} looks like a key, and a job's description is no place for one.",
+                field=field,
+                fix="Send it in a header, X-Provider-Key: NAME=value; it is sealed and forgotten when the job ends.",
+            )
+
+
+def _distinct(specs: Sequence[AgentSpec]) -> tuple[AgentSpec, ...]:
+    seen: dict[str, AgentSpec] = {}
+    for spec in specs:
+        seen.setdefault(spec.model_dump_json(), spec)
+    return tuple(seen.values())

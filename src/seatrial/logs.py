@@ -1,0 +1,85 @@
+"""How a process of the service writes its log: one line each, as text or as JSON, on standard error.
+
+Lines say which request, trial, try and job they are about without anybody passing that along: it is noted once, with
+``noting``, and belongs to the asyncio task from there on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+from seatrial.redact import RedactingFilter, Redactor, teach_settings
+from seatrial.settings import Settings
+
+_about: ContextVar[Mapping[str, str | int]] = ContextVar("seatrial_log_about", default=MappingProxyType({}))
+_QUIET = ("uvicorn", "uvicorn.error", "alembic", "httpx", "LiteLLM", "aiosqlite")
+"""Libraries that tell at INFO what nobody asked for."""
+
+
+@contextmanager
+def noting(**fields: str | int) -> Iterator[None]:
+    """Lines written inside carry these fields: ``request_id``, ``trial_id``, ``attempt``, ``job_id``."""
+    token = _about.set({**_about.get(), **fields})
+    try:
+        yield
+    finally:
+        _about.reset(token)
+
+
+def write_logs(settings: Settings) -> Redactor:
+    """Called once, by the entry point of a process that serves or works. What the redactor learns is never written."""
+    redactor = Redactor()
+    teach_settings(redactor, settings)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(_note)
+    handler.addFilter(RedactingFilter(redactor))
+    handler.setFormatter(JsonLines() if settings.log_format == "json" else TextLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(settings.log_level.upper())
+    handler.setLevel(root.level)  # loggers of libraries that chose a lower level for themselves
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    return redactor
+
+
+def _note(record: logging.LogRecord) -> bool:
+    """What a line is about: what was noted around it, and what it brings as ``extra={"about": {…}}``."""
+    record.about = {**_about.get(), **getattr(record, "about", {})}
+    return True
+
+
+class TextLines(logging.Formatter):
+    """``2026-01-31T12:00:00.000Z INFO seatrial.worker message trial_id=3 attempt=1``"""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = "".join(f" {name}={value}" for name, value in getattr(record, "about", {}).items())
+        line = f"{_time(record)} {record.levelname} {record.name} {record.getMessage()}{fields}"
+        return f"{line}\n{record.exc_text}" if record.exc_text else line
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object for each line; an exception's traceback is a field of it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": _time(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "about", {}),
+        }
+        if record.exc_text:
+            line["exception"] = record.exc_text
+        return json.dumps(line, default=str, ensure_ascii=False)
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,112 @@
+"""Blots secrets out of what is logged: known values, and whatever looks like a token or a key of ours or a provider's.
+
+For whoever sets up logging (``seatrial.logs``): make one ``Redactor``, teach it the installation's own secrets
+(``teach_settings``), and put ``RedactingFilter(redactor)`` on every *handler*; a filter on a logger is not asked for
+its children. A formatter must write ``record.exc_text`` rather than format ``record.exc_info`` anew: the traceback is
+in there already, clean. ``create_app`` takes the redactor too, so that keys that come with a request are learnt before
+anything can log them. It knows nothing of HTTP and nothing of the store.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from seatrial.settings import Settings
+
+BLOT = "[REDACTED]"
+_SHORTEST = 6
+"""Shorter values would blot out ordinary text; no provider's key is that short."""
+_REMEMBERED = 500
+
+_LOOKS = re.compile(
+    r"""
+    \bst_[A-Za-z0-9_-]{20,}                                              # a token of ours
+    | \bsk-[A-Za-z0-9_-]{16,}                                            # a key as most providers make them
+    | (?P<told>(?:openrouter_api_key|api_key|x-provider-key)["']?\s*[=:]\s*["']?)[^\s"'&;,)}]{4,}
+    | (?P<scheme>\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{16,}
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+
+
+class Redactor:
+    """Remembers the installation's own secrets for good, and a bounded number of those that come and go: the oldest are
+    forgotten first, so that nobody can fill our memory with keys. Used from several threads."""
+
+    def __init__(self, remembered: int = _REMEMBERED) -> None:
+        self._limit = remembered
+        self._own: set[str] = set()
+        self._passing: OrderedDict[str, None] = OrderedDict()
+        self._longest_first: tuple[str, ...] = ()
+        self._lock = threading.Lock()
+
+    def keep(self, values: Iterable[str]) -> None:
+        """Secrets that are never forgotten."""
+        with self._lock:
+            self._own.update(value for value in values if len(value) >= _SHORTEST)
+            self._sort()
+
+    def learn(self, values: Iterable[str]) -> None:
+        """Secrets that came with a request."""
+        fresh = [value for value in values if len(value) >= _SHORTEST]
+        if not fresh:
+            return
+        with self._lock:
+            for value in fresh:
+                self._passing[value] = None
+                self._passing.move_to_end(value)
+            while len(self._passing) > self._limit:
+                self._passing.popitem(last=False)
+            self._sort()
+
+    def text(self, text: str) -> str:
+        for secret in self._longest_first:  # not a pattern: that would have to be compiled anew for every key
+            if secret in text:
+                text = text.replace(secret, BLOT)
+        return _LOOKS.sub(lambda found: f"{found['told'] or found['scheme'] or ''}{BLOT}", text)
+
+    def _sort(self) -> None:
+        self._longest_first = tuple(sorted({*self._own, *self._passing}, key=len, reverse=True))
+
+    def value(self, value: Any) -> Any:
+        """The same for what is inside lists and mappings; anything else is left as it is."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {key: self.value(inner) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(self.value(inner) for inner in value) if type(value) in (list, tuple) else value
+        return value
+
+
+class RedactingFilter(logging.Filter):
+    """Lets every record through, cleaned: its sentence, its traceback and the fields that were added to it."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__()
+        self._redactor = redactor
+        self._formatter = logging.Formatter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = self._redactor.text(record.getMessage()), None
+        if record.exc_info and not record.exc_text:
+            record.exc_text = self._formatter.formatException(record.exc_info)
+        if record.exc_text:
+            record.exc_text = self._redactor.text(record.exc_text)
+        if record.stack_info:
+            record.stack_info = self._redactor.text(record.stack_info)
+        for name in vars(record).keys() - _STANDARD:
+            setattr(record, name, self._redactor.value(getattr(record, name)))
+        return True
+
+
+def teach_settings(redactor: Redactor, settings: Settings) -> None:
+    """The secrets that this process was started with. Addresses of providers are no secrets and stay readable."""
+    keys = (value for name, value in settings.provider_environment.items() if not name.endswith(("_URL", "_BASE")))
+    redactor.keep((settings.openrouter_api_key, settings.secret_key, settings.server_token, *keys))

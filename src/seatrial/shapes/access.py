@@ -1,0 +1,64 @@
+"""Tokens, provider keys and who one is. No shape holds a secret but the one that tells it once."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, Field, SecretStr
+
+from seatrial.domain.token import Role
+
+
+class TokenRequest(BaseModel):
+    name: str = Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")
+    role: Role = Role.USER
+    expires: str = Field(default="90d", max_length=20)
+    """How long it is valid: ``30d``, ``12h``, ``2w``, or ``never``."""
+
+
+class TokenItem(BaseModel):
+    id: int
+    name: str
+    role: Role
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    used_at: datetime | None
+    valid: bool
+
+
+class TokenMade(TokenItem):
+    secret: str
+    """Shown now and never again."""
+
+
+class TokenPage(BaseModel):
+    items: list[TokenItem]
+    next: str | None = None
+
+
+class KeyValue(BaseModel):
+    value: SecretStr
+
+
+class KeyItem(BaseModel):
+    name: str
+    set_at: datetime
+
+
+class KeyPage(BaseModel):
+    items: list[KeyItem]
+    next: str | None = None
+
+
+class Login(BaseModel):
+    token: str = Field(min_length=1, max_length=512)
+
+
+class SessionState(BaseModel):
+    """Who one is here. Without a session, and where tokens are asked for, ``name`` and ``role`` are missing."""
+
+    name: str | None
+    role: Role | None
+    auth: Literal["token", "none"]

@@ -1,0 +1,46 @@
+"""Datasets, as they are asked for and listed, and the sample tasks."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.task import Dataset, TaskSelection
+from seatrial.shapes.page import Plain, Shape
+from seatrial.shapes.tasks import TaskItem
+
+_NAME = r"^[^\x00@]+$"
+
+
+class DatasetRequest(Frozen):
+    """A new dataset: the tasks by digest or name, or a selection of the library."""
+
+    name: str = Field(min_length=1, max_length=200, pattern=_NAME)
+    version: str = Field(default="1", min_length=1, max_length=100, pattern=_NAME)
+    description: Plain = ""
+    tasks: list[Plain] = Field(default=[], max_length=100_000)
+    selection: TaskSelection = TaskSelection()
+
+
+class DatasetItem(Shape):
+    name: str
+    version: str
+    description: str
+    tasks: int
+
+    @property
+    def id(self) -> str:
+        return f"{self.name}@{self.version}"
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> DatasetItem:
+        found = len(dataset.tasks)
+        return cls(name=dataset.name, version=dataset.version, description=dataset.description, tasks=found)
+
+
+class DatasetList(Shape):
+    items: list[DatasetItem]
+
+
+class SampleTasks(Shape):
+    items: list[TaskItem]

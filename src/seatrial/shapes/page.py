@@ -1,0 +1,24 @@
+"""What all shapes have in common, and one page of a list."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+Plain = Annotated[str, StringConstraints(max_length=400, pattern=r"^[^\x00]*$")]
+"""A text that every database can look for."""
+
+
+class Listing[Item](BaseModel):
+    """One page of a list, newest first unless it says otherwise."""
+
+    items: list[Item]
+    next: str | None = None
+    """Cursor of the next page; `null` on the last one."""
+
+
+class Shape(BaseModel):
+    """An answer of the native API."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)

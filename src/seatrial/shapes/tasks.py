@@ -1,0 +1,93 @@
+"""Tasks in lists, and what became of uploaded archives."""
+
+from __future__ import annotations
+
+from seatrial.domain.task import Resources, Task, TaskFormat, TaskProblem
+from seatrial.engine.task_files import TaskFile
+from seatrial.ports.tasks import Inspection
+from seatrial.shapes.page import Listing, Shape
+from seatrial.shapes.problem import Problem
+
+
+class TaskItem(Shape):
+    """A task in a list."""
+
+    digest: str
+    name: str
+    format: TaskFormat
+    description: str
+    category: str
+    difficulty: str
+    tags: list[str]
+    steps: list[str]
+    agent_timeout_sec: float | None
+    resources: Resources
+    docker_image: str | None
+    services: list[str]
+    has_solution: bool
+    size_bytes: int
+    warnings: int
+
+    @classmethod
+    def of(cls, task: Task) -> TaskItem:
+        return cls(
+            digest=task.digest,
+            name=task.name,
+            format=task.format,
+            description=task.description,
+            category=task.category,
+            difficulty=task.difficulty,
+            tags=list(task.tags),
+            steps=list(task.steps),
+            agent_timeout_sec=task.agent_timeout_sec,
+            resources=task.resources,
+            docker_image=task.docker_image,
+            services=list(task.services),
+            has_solution=task.has_solution,
+            size_bytes=task.size_bytes,
+            warnings=len(task.warnings),
+        )
+
+
+class TaskPage(Listing[TaskItem]):
+    """One page of tasks, by name."""
+
+
+class TakenArchive(Shape):
+    """What became of one uploaded archive: all of its tasks, or the reason why none."""
+
+    filename: str
+    tasks: list[Task]
+    error: Problem | None
+
+
+class TakenArchives(Shape):
+    items: list[TakenArchive]
+
+
+class TaskCheck(Shape):
+    """One task of an archive, with all of its problems."""
+
+    name: str
+    valid: bool
+    task: Task | None
+    problems: list[TaskProblem]
+
+    @classmethod
+    def of(cls, found: Inspection) -> TaskCheck:
+        valid = found.task is not None
+        return cls(name=found.name, valid=valid, task=found.task, problems=list(found.problems))
+
+
+class CheckedArchive(Shape):
+    filename: str
+    inspections: list[TaskCheck]
+    error: Problem | None
+
+
+class CheckedArchives(Shape):
+    items: list[CheckedArchive]
+
+
+class TaskFileList(Shape):
+    items: list[TaskFile]

@@ -1,0 +1,178 @@
+"""Trials in lists and in full, and what their tries left."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from seatrial.domain.job import AgentSpec, JobCounts
+from seatrial.domain.result import Attempt, Result, StoredFile, TestResult
+from seatrial.domain.task import TaskRef
+from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
+from seatrial.ports.store import TrialSummary
+from seatrial.shapes.page import Listing, Shape
+
+
+class TrialCounts(Shape):
+    """How many trials stand how."""
+
+    held: int
+    queued: int
+    running: int
+    passed: int
+    failed: int
+    error: int
+    cancelled: int
+    total: int
+
+    @classmethod
+    def of(cls, counts: JobCounts) -> TrialCounts:
+        return cls(**counts.model_dump(), total=counts.total)
+
+
+class TrialItem(Shape):
+    """A trial in a list."""
+
+    id: int
+    job_id: int
+    task: TaskRef
+    agent: str
+    model: str | None
+    agent_index: int
+    """Which of the job's configurations."""
+    repeat: int
+    """1 … attempts of the job."""
+    state: TrialState
+    phase: Phase | None
+    outcome: Outcome | None
+    cause: Cause | None
+    attempt: int
+    """Tries so far."""
+    worker: str | None
+    cancel_requested: bool
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    reward: float | None
+    """Of the last try that has a result, as everything below."""
+    marks: list[Mark]
+    seconds: float | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+
+    @classmethod
+    def of(cls, summary: TrialSummary) -> TrialItem:
+        return cls(
+            **trial_fields(summary.trial),
+            reward=summary.reward,
+            marks=list(summary.marks),
+            seconds=summary.seconds,
+            input_tokens=summary.input_tokens,
+            output_tokens=summary.output_tokens,
+            cost_usd=summary.cost_usd,
+        )
+
+
+class TrialPage(Listing[TrialItem]):
+    """One page of trials, newest first."""
+
+
+def trial_fields(trial: Trial) -> dict[str, Any]:
+    """What every shape of a trial has."""
+    return {
+        "id": trial.id,
+        "job_id": trial.job_id,
+        "task": trial.task,
+        "agent": trial.agent,
+        "model": trial.model,
+        "agent_index": trial.agent_index,
+        "repeat": trial.repeat,
+        "state": trial.state,
+        "phase": trial.phase,
+        "outcome": trial.outcome,
+        "cause": trial.cause,
+        "attempt": trial.attempt,
+        "worker": trial.worker,
+        "cancel_requested": trial.cancel_requested,
+        "created_at": trial.created_at,
+        "started_at": trial.started_at,
+        "ended_at": trial.ended_at,
+    }
+
+
+class AttemptItem(Shape):
+    """One try of a trial."""
+
+    number: int
+    worker: str | None
+    started_at: datetime
+    ended_at: datetime | None
+    outcome: Outcome | None
+    cause: Cause | None
+    message: str
+    seconds: float | None
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> AttemptItem:
+        result = attempt.result
+        return cls(
+            number=attempt.number,
+            worker=attempt.worker,
+            started_at=attempt.started_at,
+            ended_at=attempt.ended_at,
+            outcome=result.outcome if result else None,
+            cause=result.cause if result else None,
+            message=result.message if result else "",
+            seconds=result.seconds if result else None,
+        )
+
+
+class TrialDetail(Shape):
+    """A trial with the result of its last ended try."""
+
+    id: int
+    job_id: int
+    task: TaskRef
+    agent: str
+    model: str | None
+    agent_index: int
+    repeat: int
+    state: TrialState
+    phase: Phase | None
+    outcome: Outcome | None
+    cause: Cause | None
+    attempt: int
+    worker: str | None
+    cancel_requested: bool
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    agent_spec: AgentSpec
+    reward: float | None
+    result: Result | None
+    attempts: list[AttemptItem]
+
+
+class TestList(Shape):
+    """Test by test, as the verifier told it."""
+
+    __test__ = False  # not a pytest class
+
+    attempt: int
+    items: list[TestResult]
+
+
+class FileList(Shape):
+    attempt: int
+    items: list[StoredFile]
+
+
+class LogItem(Shape):
+    name: str
+    size: int
+
+
+class LogList(Shape):
+    attempt: int
+    items: list[LogItem]

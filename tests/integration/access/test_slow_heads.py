@@ -1,0 +1,70 @@
+"""A connection that never completes the head of a request is cut; one that takes its time within the limit is not."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.command_line import CommandLine
+from tests.running_service import RunningService, service_up
+
+LIMIT = 2.0
+
+
+@pytest.fixture
+def service(cli: CommandLine) -> Iterator[RunningService]:
+    with service_up(cli, "--workers", "0", SEATRIAL_SLOW_CLIENT_SEC=str(LIMIT)) as running:
+        yield running
+
+
+def test_unfinished_heads_are_cut_and_finished_ones_answered(service: RunningService) -> None:
+    whole = f"GET /health HTTP/1.1\r\nHost: {':'.join(map(str, service.address))}\r\n\r\n".encode()
+    with (
+        service.connect() as silent,
+        service.connect() as partial,
+        service.connect() as again,
+        service.connect() as good,
+    ):
+        partial.sendall(whole[:20])
+        again.sendall(whole)
+        assert is_answered(again)
+        again.sendall(whole[:20])
+        good.sendall(whole[:20])
+        time.sleep(LIMIT / 4)
+        good.sendall(whole[20:])
+        assert is_answered(good)
+        for cut in (silent, partial, again):
+            assert seconds_until_closed(cut) < LIMIT + 8
+        good.sendall(whole)
+        assert is_answered(good), "an idle connection is kept"
+
+
+def test_bytes_now_and_then_buy_no_time(service: RunningService) -> None:
+    began = time.monotonic()
+    with service.connect() as dripping:
+        dripping.sendall(b"GET /health HTTP/1.1\r\n")
+        with pytest.raises(OSError):
+            while time.monotonic() - began < LIMIT + 10:
+                dripping.sendall(b"x-a: b\r\n")
+                time.sleep(0.2)
+    assert LIMIT / 2 < time.monotonic() - began < LIMIT + 8
+
+
+def is_answered(connection: socket.socket) -> bool:
+    """Reads one whole answer."""
+    answer = b""
+    while not answer.endswith(b"}"):
+        piece = connection.recv(65536)
+        assert piece, answer
+        answer += piece
+    return b" 200 OK" in answer
+
+
+def seconds_until_closed(connection: socket.socket) -> float:
+    began = time.monotonic()
+    connection.settimeout(20)
+    assert connection.recv(65536) == b""
+    return time.monotonic() - began

@@ -1,0 +1,92 @@
+"""A job's numbers in lists: remembered once it ended, and the same score that its report has."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
+from seatrial.domain.result import Result
+from seatrial.domain.task import TaskRef
+from seatrial.domain.trial import Cause, Outcome
+from seatrial.engine.listing import JobListing, score_line
+from seatrial.engine.reporting import report_job
+from seatrial.ports.store import JobTotals, Tally
+from seatrial.testing.memory_store import MemoryStore
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+OUTCOMES = (Outcome.PASSED, Outcome.FAILED, Outcome.PASSED, Outcome.ERROR, Outcome.PASSED, Outcome.FAILED)
+
+
+class CountingStore(MemoryStore):
+    """Says how often the trials themselves were asked."""
+
+    sums = 0
+
+    async def totals(self, job_ids: object) -> dict[int, JobTotals]:
+        self.sums += 1
+        return await super().totals(job_ids)  # type: ignore[arg-type]
+
+
+async def a_job(store: MemoryStore) -> Job:
+    refs = tuple(TaskRef(name=f"t{number}", digest=f"sha256:{number:064x}") for number in range(3))
+    spec = JobSpec(tasks=refs, agents=(AgentSpec(name="oracle"),), attempts=2)
+    return await store.create_job(spec, tuple(plan(spec)), NOW)
+
+
+async def finish(store: MemoryStore, job: Job) -> None:
+    claimed = await store.claim("w", timedelta(minutes=1), 10, NOW, job_id=job.id)
+    for trial, outcome in zip(claimed, OUTCOMES, strict=True):
+        cause = Cause.SANDBOX if outcome is Outcome.ERROR else None
+        await store.finish(trial.id, trial.attempt, Result(outcome=outcome, cause=cause, seconds=2.0), NOW)
+
+
+async def test_an_ended_job_is_counted_once_and_an_open_one_every_time() -> None:
+    store = CountingStore()
+    listing, job = JobListing(store), await a_job(store)
+    for _ in range(3):
+        assert (await listing.line(job)).counts.queued == 6
+    assert store.sums == 3
+    await finish(store, job)
+    ended = await store.job(job.id)
+    lines = [await listing.line(ended) for _ in range(3)]
+    assert store.sums == 4
+    assert lines[0] == lines[2]
+    assert (lines[0].counts.passed, lines[0].totals.seconds) == (3, 12.0)
+
+
+async def test_the_score_is_that_of_the_report() -> None:
+    store = MemoryStore()
+    job = await a_job(store)
+    await finish(store, job)
+    line = (await JobListing(store).line(await store.job(job.id))).score
+    report = (await report_job(store, job)).configurations[0]
+    assert line is not None and report.leaderboard.tasks_as_sample is not None
+    assert line.value == report.leaderboard.value == 0.5
+    assert (line.low, line.high) == (report.leaderboard.tasks_as_sample.low, report.leaderboard.tasks_as_sample.high)
+    assert line.coverage == report.coverage == pytest.approx(5 / 6)
+
+
+async def test_the_score_of_an_open_job_is_worked_out_anew_every_few_seconds() -> None:
+    store, moment = MemoryStore(), [0.0]
+    listing, job = JobListing(store, lambda: moment[0]), await a_job(store)
+    (trial,) = await store.claim("w", timedelta(minutes=1), 1, NOW, job_id=job.id)
+
+    async def value() -> float | None:
+        line = (await listing.line(await store.job(job.id))).score
+        return line.value if line else None
+
+    assert await value() is None
+    await store.finish(trial.id, trial.attempt, Result(outcome=Outcome.PASSED), NOW)
+    assert await value() is None
+    moment[0] = 3.0
+    assert await value() == 1.0
+
+
+def test_nothing_ended_has_no_score_and_one_task_has_its_own_interval() -> None:
+    assert score_line([Tally(digest="a", trials=3)]).value is None
+    one = score_line([Tally(digest="a", outcome=Outcome.PASSED, trials=3), Tally(digest="a", trials=1)])
+    assert one.value == 1.0
+    assert one.low is not None and 0.3 < one.low < 0.6
+    assert one.coverage == 1.0

@@ -1,0 +1,88 @@
+"""A worker's live log: told while an attempt runs, dropped when it ended, nothing for what is over at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tests.contracts.store.samples import MINUTE, NOON, passed, submit
+
+from seatrial.domain.output import NewOutput
+from seatrial.domain.trial import Trial
+from seatrial.engine.clock import system_clock
+from seatrial.engine.live import LiveLog
+from seatrial.glimpse import Glimpse
+from seatrial.testing.memory_store import MemoryStore
+
+
+class WatchedStore(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[int] = []
+
+    async def append_output(self, pieces: Sequence[NewOutput], now: object) -> None:
+        self.writes.append(len(pieces))
+        await super().append_output(pieces, NOON)
+
+
+class Pane:
+    """A window that shows one file."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+
+    async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[Glimpse]:
+        start = seen.get("agent/pane.txt", 0)
+        return [Glimpse("agent/pane.txt", start, len(self.text), self.text[start:])]
+
+
+def log_of(store: MemoryStore) -> LiveLog:
+    return LiveLog(store, system_clock, every_sec=0.02, first_after_sec=0.05, linger_sec=0.2)
+
+
+async def running(store: MemoryStore, trials: int = 1) -> list[Trial]:
+    await submit(store, trials)
+    return await store.claim("w", MINUTE, trials, NOON)
+
+
+async def test_many_attempts_are_told_in_one_write_and_their_rings_are_dropped(tmp_path: Path) -> None:
+    store = WatchedStore()
+    trials = await running(store, 30)
+    async with log_of(store) as live:
+        followed = [live.follow(trial, tmp_path / str(trial.id), ["sk-canary-1"]) for trial in trials]
+        open_ones = [one.__enter__() for one in followed]
+        for trial in trials:
+            (tmp_path / str(trial.id)).mkdir()
+            (tmp_path / str(trial.id) / "trial.log").write_text(f"{trial.id} sk-canary-1\n")
+        open_ones[0].show(Pane(b"inside"))
+        await asyncio.sleep(0.3)
+        told = await store.output([trial.id for trial in trials])
+        assert sorted(piece.text for piece in told) == sorted(
+            ["inside", *(f"{trial.id} [REDACTED]\n" for trial in trials)]
+        )
+        assert len(store.writes) <= 6  # for 31 pieces
+        with (tmp_path / str(trials[0].id) / "trial.log").open("a") as file:
+            file.write("the last words")
+        await live.catch_up(open_ones[0])
+        assert "".join(piece.text for piece in await store.output([trials[0].id])).endswith("the last words")
+        for trial, one in zip(trials, followed, strict=True):
+            one.__exit__(None, None, None)
+            await store.finish(trial.id, trial.attempt, passed(), NOON)
+            live.ended(trial)
+        async with asyncio.timeout(10):
+            while await store.output([trial.id for trial in trials]):
+                await asyncio.sleep(0.05)
+
+
+async def test_an_attempt_that_is_over_at_once_writes_nothing(tmp_path: Path) -> None:
+    store = WatchedStore()
+    (trial,) = await running(store)
+    async with log_of(store) as live:
+        (tmp_path / "trial.log").write_text("quick")
+        with live.follow(trial, tmp_path, []) as followed:
+            await live.catch_up(followed)
+        await store.finish(trial.id, trial.attempt, passed(), NOON)
+        live.ended(trial)
+        await asyncio.sleep(0.2)
+    assert store.writes == []
