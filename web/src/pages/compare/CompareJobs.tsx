@@ -1,0 +1,85 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+
+import { api, type Schemas, unwrap } from "@/api/client";
+import { type Column, DataTable } from "@/parts/DataTable";
+import { useFilters } from "@/parts/Filters";
+import { percent } from "@/parts/format";
+import { Empty, Trouble, Waiting } from "@/parts/Notice";
+import { Figure, Panel } from "@/parts/Panel";
+import { Pairs } from "./Pairs";
+
+type Comparison = Schemas["JudgedComparison"];
+type Difference = Schemas["TaskDifference"];
+
+export function CompareJobs({ jobs }: { jobs: number[] }) {
+  const [, setFilter] = useFilters();
+  const [baseline, ...others] = jobs;
+  const result = useQuery({
+    queryKey: ["compare", jobs],
+    queryFn: () => unwrap(api.GET("/api/v1/compare", { params: { query: { baseline, other: others } as never } })),
+    enabled: others.length > 0,
+    retry: false,
+  });
+  if (!baseline || !others.length) return <><h1>Compare</h1><Empty action={<Link to="/" className="text-accent">Go to the jobs</Link>}>Choose two or more jobs in the list of jobs, then press Compare.</Empty></>;
+  return (
+    <div className="flex flex-col gap-3">
+      <header className="flex flex-wrap items-center gap-3">
+        <h1>Compare</h1>
+        <label className="text-sm text-ink-soft">baseline{" "}
+          <select className="h-7 rounded-md border border-line-strong bg-panel px-1 text-ink" value={baseline} onChange={(event) => setFilter("jobs", [Number(event.target.value), ...jobs.filter((job) => job !== Number(event.target.value))].join(","))}>
+            {jobs.map((job) => <option key={job} value={job}>job {job}</option>)}
+          </select>
+        </label>
+        <span className="text-sm text-ink-soft">against {others.map((job) => <Link key={job} className="mr-2" to="/jobs/$job" params={{ job: String(job) }}>job {job}</Link>)}</span>
+      </header>
+      {result.error ? <Trouble error={result.error} /> : null}
+      {result.isPending ? <Waiting /> : null}
+      {result.data?.items.map((item, index) => <One key={index} item={item} jobs={jobs} />)}
+    </div>
+  );
+}
+
+/** Sorted by regression: what got worse comes first. */
+function One({ item, jobs }: { item: Comparison; jobs: number[] }) {
+  const [open, setOpen] = useState<string>();
+  const rows = [...item.tasks].sort((a, b) => gain(a) - gain(b));
+  const columns: Column<Difference>[] = [
+    { id: "task", name: "Task", width: "minmax(12rem, 2fr)", cell: (row) => row.task, value: (row) => row.task },
+    { id: "a", name: item.label_a, width: "minmax(9rem, 1fr)", align: "right", cell: (row) => `${row.passed_a}/${row.trials_a} (${percent(row.a, 0)})`, value: (row) => row.a },
+    { id: "b", name: item.label_b, width: "minmax(9rem, 1fr)", align: "right", cell: (row) => `${row.passed_b}/${row.trials_b} (${percent(row.b, 0)})`, value: (row) => row.b },
+    { id: "change", name: "Change", width: "8rem", align: "right", cell: (row) => <Change of={gain(row)} />, value: gain },
+  ];
+  return (
+    <Panel title={`${item.label_b} against ${item.label_a}`} flush>
+      <div className="flex flex-wrap items-end gap-x-8 gap-y-2 p-3">
+        <Figure name={item.label_a} value={percent(item.score_a)} />
+        <Figure name={item.label_b} value={percent(item.score_b)} />
+        <Figure name="difference" value={item.a_minus_b == null ? "–" : <Change of={-item.a_minus_b} large />} />
+        <Figure name="95 % interval" value={item.interval ? `${points(-item.interval.high)} to ${points(-item.interval.low)}` : "–"} hint={item.interval?.note} />
+        <Figure name="p" value={item.significance ? item.significance.p.toPrecision(2) : "–"} />
+        <Figure name="tasks in common" value={item.pairs} />
+      </div>
+      <p className="px-3 pb-3 text-sm" data-verdict>{item.verdict}</p>
+      {Object.values(item.unavailable).map((why) => <p key={why} className="px-3 pb-2 text-xs text-ink-soft">{why}</p>)}
+      <div className="border-t">
+        <DataTable name="tasks" rows={rows} columns={columns} rowKey={(row) => row.task} height="24rem" onOpen={(row) => setOpen(row.task === open ? undefined : row.task)} empty={<Empty>The two have no task in common.</Empty>} />
+      </div>
+      {open ? <Pairs task={open} jobs={jobs} /> : null}
+    </Panel>
+  );
+}
+
+function gain(row: Difference): number {
+  return row.b - row.a;
+}
+
+function points(value: number): string {
+  return `${value > 0 ? "+" : ""}${(value * 100).toFixed(1)}`;
+}
+
+function Change({ of, large = false }: { of: number; large?: boolean }) {
+  const look = of > 0 ? "text-passed" : of < 0 ? "text-failed" : "text-ink-soft";
+  return <span className={`${look} ${large ? "text-base" : ""}`}>{of > 0 ? "▲" : of < 0 ? "▼" : "="} {points(of)} points</span>;
+}

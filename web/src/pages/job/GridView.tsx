@@ -1,0 +1,60 @@
+/** Task × configuration: each sign is a trial; hover for its short story, click to open it. */
+
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { memo, useRef } from "react";
+
+import { api, type Schemas, unwrap } from "@/api/client";
+import { Trouble, Waiting } from "@/parts/Notice";
+import { standing, StateShape } from "@/parts/State";
+
+type Row = Schemas["GridRow"];
+
+export function GridView({ job }: { job: number }) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const grid = useQuery({ queryKey: ["job", job, "grid"], queryFn: () => unwrap(api.GET("/api/v1/jobs/{job_id}/grid", { params: { path: { job_id: job } } })), placeholderData: (old) => old });
+  const rows = grid.data?.tasks ?? [];
+  const list = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => 30, overscan: 10 });
+  if (grid.error) return <Trouble error={grid.error} />;
+  if (!grid.data) return <Waiting rows={4} />;
+  const tracks = `minmax(9rem, 16rem) repeat(${grid.data.configurations.length}, minmax(9rem, 1fr))`;
+  return (
+    <div ref={scroller} className="max-h-[26rem] overflow-auto" tabIndex={0} role="region" aria-label="Task by configuration">
+      <div className="min-w-max">
+        <div className="sticky top-0 z-10 grid border-b bg-raised text-xs text-ink-soft" style={{ gridTemplateColumns: tracks }}>
+          <span className="px-3 py-1.5">task</span>
+          {grid.data.configurations.map((label) => <span key={label} className="truncate px-2 py-1.5" title={label}>{label}</span>)}
+        </div>
+        <div className="relative" style={{ height: list.getTotalSize() }}>
+          {list.getVirtualItems().map((item) => (
+            <div key={item.key} className="absolute inset-x-0 grid items-center border-b text-sm hover:bg-raised" style={{ gridTemplateColumns: tracks, height: 30, transform: `translateY(${item.start}px)` }}>
+              <TaskRow row={rows[item.index] as Row} />
+            </div>
+          ))}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+const TaskRow = memo(function TaskRow({ row }: { row: Row }) {
+  return (
+    <>
+      <Link to="/tasks/$digest" params={{ digest: row.digest }} className="truncate px-3 no-underline hover:underline" title={row.name}>{row.name}</Link>
+      {row.cells.map((cell, column) => (
+        <span key={column} className="flex gap-1 overflow-hidden px-2">
+          {cell.map((trial) => {
+            const how = standing(trial);
+            const story = `attempt ${trial.repeat}: ${how}${trial.reward != null ? `, reward ${trial.reward}` : ""}${trial.marks.length ? `, ${trial.marks.join(", ")}` : ""}`;
+            return (
+              <Link key={trial.trial} to="/trials/$trial" params={{ trial: String(trial.trial) }} title={story} aria-label={`${row.name}, ${story}`} className="flex p-0.5">
+                <StateShape of={how} />
+              </Link>
+            );
+          })}
+        </span>
+      ))}
+    </>
+  );
+});

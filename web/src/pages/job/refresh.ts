@@ -1,0 +1,60 @@
+/** Keeps a job's page as it is while events come in: what is cheap at once, what is long only as far as it changed. */
+
+import { type InfiniteData, type QueryClient, useQueryClient } from "@tanstack/react-query";
+import { useMemo } from "react";
+
+import { api, type Schemas, unwrap } from "@/api/client";
+import type { LiveEvent } from "@/api/live";
+import { usePatch } from "@/api/paging";
+import { throttled } from "@/parts/throttle";
+
+type Trial = Schemas["TrialItem"];
+
+const SOON_MS = 400;
+/** Report and grid are made from every trial of the job: a large one is not worked out anew for each of them. */
+const [LARGE, LATER_MS] = [2_000, 2_500];
+const FETCHED_ONE_BY_ONE = 30;
+const SUMMARIES = ["report", "grid", "pace"];
+
+const idOf = (trial: Trial) => trial.id;
+
+export function useRefresh(job: number, total: number): (event: LiveEvent) => void {
+  const queries = useQueryClient();
+  const key = useMemo(() => ["job", job, "trials"], [job]);
+  const patch = usePatch<Trial>(key, idOf);
+  const large = total > LARGE;
+  return useMemo(() => {
+    const changed = new Set<number>();
+    const soon = throttled(() => {
+      const ids = [...changed];
+      changed.clear();
+      void queries.invalidateQueries({ queryKey: ["job", job], exact: true });
+      if (pagesOf(queries, key) <= 2 || ids.length > FETCHED_ONE_BY_ONE) void queries.invalidateQueries({ queryKey: key });
+      else void Promise.all(ids.map(fetchTrial)).then(patch);
+    }, SOON_MS);
+    const later = throttled(() => {
+      for (const name of SUMMARIES) void queries.invalidateQueries({ queryKey: ["job", job, name] });
+    }, large ? LATER_MS : SOON_MS);
+    return (event: LiveEvent) => {
+      if (event.trial != null) changed.add(event.trial);
+      soon();
+      later();
+    };
+  }, [queries, job, key, patch, large]);
+}
+
+function pagesOf(queries: QueryClient, key: string[] | (string | number)[]): number {
+  return Math.max(0, ...queries.getQueriesData<InfiniteData<unknown>>({ queryKey: key }).map(([, data]) => data?.pages?.length ?? 0));
+}
+
+async function fetchTrial(id: number): Promise<Trial> {
+  const { result, agent_spec: _spec, attempts: _attempts, ...trial } = await unwrap(api.GET("/api/v1/trials/{trial_id}", { params: { path: { trial_id: id } } }));
+  return {
+    ...trial,
+    marks: result?.marks ?? [],
+    seconds: result?.seconds ?? null,
+    input_tokens: result?.usage.input_tokens ?? null,
+    output_tokens: result?.usage.output_tokens ?? null,
+    cost_usd: result?.usage.cost_usd ?? null,
+  };
+}

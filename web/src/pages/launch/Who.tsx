@@ -1,0 +1,33 @@
+import { useQuery } from "@tanstack/react-query";
+
+import { api, unwrap } from "@/api/client";
+import { Panel } from "@/parts/Panel";
+import { PickList } from "./PickList";
+import type { Wish } from "./wish";
+
+type Props = { wish: Wish; change: (part: Partial<Wish>) => void; keys: Record<string, string>; setKeys: (keys: Record<string, string>) => void };
+
+export function Who({ wish, change, keys, setKeys }: Props) {
+  const agents = useQuery({ queryKey: ["agents"], queryFn: () => unwrap(api.GET("/api/v1/agents")) });
+  const models = useQuery({ queryKey: ["models"], queryFn: () => unwrap(api.GET("/api/v1/models")) });
+  const takesModel = (agents.data?.items ?? []).some((agent) => wish.agents.includes(agent.name) && agent.takes_model) || wish.agents.some((name) => name.includes(":"));
+  const needed = [...new Set((models.data?.items ?? []).filter((model) => wish.models.includes(model.id) && !model.ready).map((model) => model.keys[0]).filter((name) => name !== undefined))];
+  return (
+    <Panel title="Who">
+      <div className="flex flex-col gap-3">
+        <PickList label="agents" allowOther height="11rem" chosen={wish.agents} onChange={(chosen) => change({ agents: chosen })}
+          options={(agents.data?.items ?? []).map((agent) => ({ id: agent.name, name: agent.name, note: agent.description }))} />
+        {takesModel ? (
+          <PickList label="models" allowOther height="11rem" chosen={wish.models} onChange={(chosen) => change({ models: chosen })}
+            options={(models.data?.items ?? []).map((model) => ({ id: model.id, name: `${model.name} · ${model.provider}`, note: model.id }))} />
+        ) : <p className="text-sm text-ink-soft">These agents take no model.</p>}
+        {takesModel ? needed.map((name) => (
+          <label key={name} className="text-sm">
+            <span className="text-ink-soft">{name} <span className="text-xs">(for this job alone; sent in a header, sealed, deleted when the job ends)</span></span>
+            <input type="password" autoComplete="off" className="mt-1 h-7 w-full rounded-md border border-line-strong bg-panel px-2 font-mono text-sm" value={keys[name] ?? ""} onChange={(event) => setKeys({ ...keys, [name]: event.target.value })} />
+          </label>
+        )) : null}
+      </div>
+    </Panel>
+  );
+}

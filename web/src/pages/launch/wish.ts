@@ -1,0 +1,61 @@
+/** What the launch form holds, and the request that it becomes. The page and the copied commands come from the same place. */
+
+import type { Schemas } from "@/api/client";
+
+export type Wish = {
+  name: string;
+  tasks: string[];
+  dataset: string;
+  agents: string[];
+  models: string[];
+  attempts: number;
+  concurrency: string;
+  sandbox: string;
+  timeoutMultiplier: string;
+  options: string;
+  forceBuild: boolean;
+};
+
+export const EMPTY: Wish = {
+  name: "", tasks: [], dataset: "", agents: ["oracle"], models: [], attempts: 1, concurrency: "", sandbox: "auto", timeoutMultiplier: "1", options: "", forceBuild: false,
+};
+
+export function requestOf(wish: Wish): Schemas["JobRequest"] {
+  const request = {
+    name: wish.name.trim(),
+    tasks: wish.dataset ? [] : wish.tasks,
+    dataset: wish.dataset || null,
+    agents: wish.agents.map((name) => ({ name })),
+    models: wish.models,
+    attempts: wish.attempts,
+    concurrency: wish.concurrency ? Number(wish.concurrency) : null,
+    sandbox: wish.sandbox,
+    timeout_multiplier: Number(wish.timeoutMultiplier) || 1,
+    options: optionsOf(wish.options),
+    force_build: wish.forceBuild,
+  };
+  return request as never;
+}
+
+/** `temperature=0.2 max_turns=30`: values are JSON where they can be, else text. */
+export function optionsOf(text: string): Record<string, unknown> {
+  const found: Record<string, unknown> = {};
+  for (const word of text.split(/\s+/).filter(Boolean)) {
+    const [name, ...rest] = word.split("=");
+    if (!name || !rest.length) continue;
+    const value = rest.join("=");
+    try {
+      found[name] = JSON.parse(value);
+    } catch {
+      found[name] = value;
+    }
+  }
+  return found;
+}
+
+/** Why it cannot be launched yet, in one sentence. */
+export function lacking(wish: Wish): string {
+  if (!wish.dataset && !wish.tasks.length) return "Choose at least one task or a dataset.";
+  if (!wish.agents.length) return "Choose at least one agent.";
+  return "";
+}

@@ -1,0 +1,33 @@
+import type { Schemas } from "@/api/client";
+import { Empty } from "@/parts/Notice";
+
+const MEANINGS: Record<string, string> = {
+  agent_timeout: "The agent ran out of time; what it had done until then was graded.",
+  agent_error: "The agent crashed; what it had done until then was graded.",
+  over_budget: "The agent spent more than was set for it.",
+  memory_kill: "A process was killed because the sandbox ran out of memory.",
+  limits_not_enforced: "This machine could not enforce the sandbox's limits.",
+  privileged: "The task ran with elevated privileges that the operator allowed.",
+  suspect_path: "Programs on the verifier's PATH were changed by the agent. Look at the result before you trust it.",
+  suspect_python: "Python start-up files were changed by the agent. Look at the result before you trust it.",
+  suspect_shell: "Shell start-up files were changed by the agent. Look at the result before you trust it.",
+};
+
+/** Marks stand beside a reward and change nothing about it. */
+export function Flags({ trial }: { trial: Schemas["TrialDetail"] }) {
+  const marks = trial.result?.marks ?? [];
+  const failure = trial.result?.failure;
+  if (!marks.length && !failure) return <Empty>Nothing to tell.</Empty>;
+  return (
+    <div className="flex flex-col gap-3 p-3 text-sm">
+      <ul className="flex flex-col gap-1">{marks.map((mark) => <li key={mark}><span className="font-semibold text-error">{mark.replaceAll("_", " ")}</span>: {MEANINGS[mark] ?? ""}</li>)}</ul>
+      {failure ? (
+        <div>
+          <h2>{failure.type}</h2>
+          <p>{failure.message}</p>
+          {failure.traceback ? <pre className="mt-1 max-h-96 overflow-auto rounded bg-raised p-2 font-mono text-xs" tabIndex={0}>{failure.traceback}</pre> : null}
+        </div>
+      ) : null}
+    </div>
+  );
+}

@@ -1,0 +1,28 @@
+import "@xterm/xterm/css/xterm.css";
+
+import { Terminal } from "@xterm/xterm";
+import { useEffect, useRef } from "react";
+
+import type { LiveTerminal } from "./liveTerminal";
+
+/** Shows what the terminal shows; nothing typed here goes anywhere. */
+export default function LiveScreen({ live }: { live: LiveTerminal }) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!place.current) return undefined;
+    const { width, height } = live.size();
+    const terminal = new Terminal({
+      cols: width, rows: height, disableStdin: true, convertEol: false, scrollback: 2000, fontSize: 11, screenReaderMode: true,
+      // Links and titles that a sandbox asks for are its own affair.
+      linkHandler: { activate: () => undefined }, windowOptions: {},
+      theme: { background: "#10181a", foreground: "#dfe8e8" },
+    });
+    terminal.open(place.current);
+    const stop = live.listen((text) => terminal.write(text));
+    return () => {
+      stop();
+      terminal.dispose();
+    };
+  }, [live]);
+  return <div className="h-[420px] overflow-auto bg-terminal p-2" ref={place} data-live-terminal tabIndex={0} role="region" aria-label="Live terminal" />;
+}
