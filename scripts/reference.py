@@ -50,7 +50,9 @@ def _home_relative(value: object) -> str:
 
 def commands_page() -> str:
     root = typer.main.get_command(app)
-    return NOTE + "# Commands\n\n" + "\n".join(_command(root, "seatrial")) + "\n"
+    general = [row for parameter in root.params if (row := _parameter(parameter))]
+    options = "Before the command:\n\n| option | meaning |\n|---|---|\n" + "\n".join(general) + "\n"
+    return NOTE + "# Commands\n\n" + options + "\n" + "\n".join(_command(root, "seatrial")) + "\n"
 
 
 def _command(command: object, path: str) -> Iterator[str]:

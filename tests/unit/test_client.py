@@ -1,4 +1,4 @@
-"""The client where a real service cannot be made to misbehave: odd bytes in streams, answers of proxies, broken pipes."""
+"""The client where a real service cannot be made to misbehave: odd bytes in streams, proxies, broken pipes."""
 
 from __future__ import annotations
 
@@ -130,6 +130,23 @@ def test_the_token_goes_in_a_header_and_keys_in_theirs() -> None:
     assert request.headers["authorization"] == "Bearer secret"
     assert request.headers.get_list("x-provider-key") == ["A_API_KEY=one", "B_API_KEY=two"]
     assert "one" not in str(request.url) + request.content.decode()
+
+
+def test_a_service_may_live_under_a_path(job_json: dict[str, Any]) -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return httpx.Response(200, json=job_json)
+
+    with Client("https://secret@host/under/", transport=httpx.MockTransport(answer)) as client:
+        assert client.jobs.get(7).id == 7
+        assert client.url == "https://host/under/"
+        client.trials.read(1, "agent/a b?c#d.txt")
+    assert asked == [
+        "https://host/under/api/v1/jobs/7",
+        "https://host/under/api/v1/trials/1/files/agent/a%20b%3Fc%23d.txt",
+    ]
 
 
 def test_a_half_written_file_is_not_left_under_its_name(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from seatrial.cli import (
     catalogue,
     dataset,
     doctor,
+    export,
     images,
     job,
     maintenance,
@@ -63,6 +64,7 @@ def _seatrial(
 app.command("run")(run.run)
 app.command("report")(report.report)
 app.command("compare")(report.compare)
+app.command("export")(export.export)
 app.add_typer(task.app, name="task")
 app.add_typer(dataset.app, name="dataset")
 app.add_typer(job.app, name="job")

@@ -76,7 +76,7 @@ class RemoteRuns:
         began = time.monotonic()
         ended = await self._follow(job, as_json)
         if not ended:
-            again = f"seatrial --server {self._address} job"
+            again = f"seatrial --server {self.client.url} job"
             typer.echo(
                 f"Job {job.id} goes on at the service. Follow it with: {again} resume {job.id}\n"
                 f"Stop it with: {again} cancel {job.id}",
@@ -88,13 +88,7 @@ class RemoteRuns:
         return exit_status(rows)
 
     def advice(self, job: Job) -> str:
-        return f"Follow it with `seatrial --server {self._address} job resume {job.id}`."
-
-    @property
-    def _address(self) -> str:
-        """Without the token that may stand in it."""
-        scheme, _, rest = self.settings.server.partition("://")
-        return f"{scheme}://{rest.rpartition('@')[2]}"
+        return f"Follow it with `seatrial --server {self.client.url} job resume {job.id}`."
 
     async def _take_in(self, request: RunRequest) -> list[Task]:
         refuse_nothing(request)

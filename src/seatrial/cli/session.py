@@ -1,7 +1,7 @@
 """Where a command's work is done: at this machine's installation or, with ``--server``, by a service.
 
-``open_desk`` is for commands that work either way. ``open_session`` is for those that need the installation itself,
-and says so where a service was named.
+``open_desk`` is for commands that work either way. ``open_session`` is for those that need the installation itself;
+they say so with ``refuse_server`` where a service was named.
 """
 
 from __future__ import annotations

@@ -1,0 +1,141 @@
+"""Carries out requests and plans on an event loop. ``sync_driver`` is its twin in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, ExitStack, aclosing
+from typing import Any
+
+import httpx
+
+from seatrial.client.ask import Ask, Following, Listen, Paged, Pause, Plan, Step, Work
+from seatrial.client.conduct import QUIET_SEC, arguments, is_gone, partial, pause_before, stream_arguments
+from seatrial.client.destination import Destination
+from seatrial.client.messages import Message, MessageReader
+from seatrial.client.refusals import refusal, unreachable
+from seatrial.client.resumption import Resumption
+from seatrial.errors import SeatrialError, StoreUnavailable
+
+
+class AsyncDriver:
+    def __init__(
+        self, to: Destination, timeout: float, patience: float, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self._http = httpx.AsyncClient(transport=transport, **to.options(timeout))
+        self._patience = patience
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def run[Answer](self, work: Ask[Answer] | Plan[Answer]) -> Answer:
+        return await (self._ask(work) if isinstance(work, Ask) else self._follow_plan(work))
+
+    async def items[Item](self, pages: Paged[Item]) -> AsyncIterator[Item]:
+        ask = pages.first
+        while True:
+            page = await self._ask(ask)
+            for item in page.items:
+                yield item
+            if page.next is None:
+                return
+            ask = pages.page(page.next)
+
+    async def follow(self, to: Following) -> AsyncIterator[Message]:
+        reader, resumption = MessageReader(to.after), Resumption(self._patience)
+        while True:
+            try:
+                async with aclosing(self._pieces(to, reader.last_id, QUIET_SEC)) as pieces:
+                    async for piece in pieces:
+                        resumption.reached()
+                        for message in reader.feed(piece):
+                            yield message
+                        if reader.ended:
+                            return
+            except (httpx.TransportError, StoreUnavailable) as error:
+                resumption.refused(error, self._http.base_url)
+            reader = MessageReader(reader.last_id)
+            await asyncio.sleep(resumption.pause())
+
+    async def _follow_plan[Answer](self, plan: Plan[Answer]) -> Answer:
+        answer: Any = None
+        fault: SeatrialError | None = None
+        try:
+            while True:
+                step = plan.send(answer) if fault is None else plan.throw(fault)
+                answer = fault = None
+                try:
+                    answer = await self._take(step)
+                except SeatrialError as error:
+                    fault = error
+        except StopIteration as done:
+            found: Answer = done.value
+            return found
+        finally:
+            plan.close()
+
+    async def _take(self, step: Step) -> Any:
+        match step:
+            case Ask():
+                return await self._ask(step)
+            case Pause(seconds):
+                return await asyncio.sleep(seconds)
+            case Work(call):
+                return await asyncio.to_thread(call)
+            case Listen(to, seconds):
+                return await self._listen(to, seconds)
+
+    async def _ask[Answer](self, ask: Ask[Answer]) -> Answer:
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                answer = await self._send(ask)
+            except httpx.TransportError as error:
+                pause = pause_before(ask, error, tries)
+                if pause is None:
+                    raise unreachable(self._http.base_url, error) from error
+                await asyncio.sleep(pause)
+                continue
+            if answer.is_error and not is_gone(ask, answer, tries):
+                raise refusal(answer)
+            return ask.read(answer)
+
+    async def _send(self, ask: Ask[Any]) -> httpx.Response:
+        async with AsyncExitStack() as cleaning:
+            opened = cleaning.enter_context(ExitStack())
+            request = self._http.build_request(**arguments(ask, opened))
+            answer = await self._http.send(request, stream=True)
+            cleaning.push_async_callback(answer.aclose)
+            if ask.into is None or answer.is_error:
+                await answer.aread()
+                return answer
+            with partial(ask.into).open("wb") as sink:
+                async for piece in answer.aiter_bytes():
+                    await asyncio.to_thread(sink.write, piece)
+            partial(ask.into).replace(ask.into)
+            return answer
+
+    async def _pieces(self, to: Following, last_id: str, read_sec: float) -> AsyncGenerator[bytes]:
+        async with self._http.stream(**stream_arguments(to, last_id, read_sec)) as answer:
+            if answer.is_error:
+                await answer.aread()
+                raise refusal(answer)
+            async for piece in answer.aiter_bytes():
+                yield piece
+
+    async def _listen(self, to: Following, seconds: float | None) -> bool:
+        began, reader = time.monotonic(), MessageReader()
+        read_sec = QUIET_SEC if seconds is None else min(seconds, QUIET_SEC)
+        try:
+            async with aclosing(self._pieces(to, "", read_sec)) as pieces:
+                async for piece in pieces:
+                    for _ in reader.feed(piece):
+                        pass
+                    # The next piece may take as long as the whole: whoever waits asks again for what is left.
+                    if reader.ended or (seconds is not None and time.monotonic() - began + read_sec > seconds + 1):
+                        return reader.ended
+        except (httpx.TransportError, StoreUnavailable):
+            return False
+        return reader.ended

@@ -1,0 +1,34 @@
+"""Verbs about datasets: named, versioned lists of tasks."""
+
+from __future__ import annotations
+
+import uuid
+
+from seatrial.client.ask import Ask, given, place, reads
+from seatrial.client.verbs import Group, Verb
+from seatrial.domain.task import Dataset
+from seatrial.shapes.datasets import DatasetItem, DatasetList, DatasetRequest
+
+
+def create_dataset(wanted: DatasetRequest) -> Ask[Dataset]:
+    """Registers tasks under a name and a version, which never changes afterwards."""
+    once = (("Idempotency-Key", uuid.uuid4().hex),)
+    return Ask("POST", "/datasets", reads(Dataset), body=wanted, headers=once, repeatable=True)
+
+
+def list_datasets() -> Ask[list[DatasetItem]]:
+    """All of them, the newest first."""
+    return Ask("GET", "/datasets", lambda answer: reads(DatasetList)(answer).items)
+
+
+def get_dataset(name: str, version: str | None = None) -> Ask[Dataset]:
+    """One dataset with its tasks; without a version, the one that was saved last."""
+    return Ask("GET", place("datasets", name), reads(Dataset), given(version=version))
+
+
+class Datasets[Driver](Group[Driver]):
+    """``client.datasets``"""
+
+    create = Verb(create_dataset)
+    list = Verb(list_datasets)
+    get = Verb(get_dataset)

@@ -1,0 +1,37 @@
+"""Verbs that follow what happens, message by message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial.client.ask import Following, Parameters, given, place
+from seatrial.client.verbs import Group, StreamVerb
+
+
+def job_events(job_id: int, *, kinds: Sequence[str] = (), after: str = "") -> Following:
+    """The whole story of a job, until it has ended. ``kinds=["trial.output"]`` asks for live output of its trials.
+
+    ``after`` is the id of the last message that was heard; a dropped connection is taken up by itself."""
+    return Following(place("jobs", job_id, "events"), _kinds(kinds), after)
+
+
+def trial_events(trial_id: int, *, kinds: Sequence[str] = (), after: str = "") -> Following:
+    """The whole story of a trial with what it writes while it runs, until it has ended."""
+    return Following(place("trials", trial_id, "events"), _kinds(kinds), after)
+
+
+def all_events(*, kinds: Sequence[str] = (), after: str = "") -> Following:
+    """Everything that happens from now on; it never ends."""
+    return Following("/events", _kinds(kinds), after)
+
+
+class Events[Driver](Group[Driver]):
+    """``client.events``"""
+
+    job = StreamVerb(job_events)
+    trial = StreamVerb(trial_events)
+    all = StreamVerb(all_events)
+
+
+def _kinds(kinds: Sequence[str]) -> Parameters:
+    return given(kinds=",".join(kinds) or None)

@@ -1,0 +1,120 @@
+"""Verbs about the installation itself: what can be named, who works, what waits, and who may do what."""
+
+from __future__ import annotations
+
+from pydantic import SecretStr
+
+from seatrial.client.ask import Ask, nothing, place, reads
+from seatrial.client.verbs import Group, Verb
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.token import Role
+from seatrial.shapes.access import KeyItem, KeyPage, SessionState, TokenItem, TokenMade, TokenPage, TokenRequest
+from seatrial.shapes.catalogue import (
+    AgentItem,
+    AgentList,
+    ModelItem,
+    ModelList,
+    SandboxItem,
+    SandboxList,
+)
+from seatrial.shapes.operations import QueueState, Stats, WorkerItem, WorkerList
+
+
+class _KeyValue(Frozen):
+    """In the clear on its way to the service, and nowhere else."""
+
+    value: str
+
+
+def list_agents() -> Ask[list[AgentItem]]:
+    """Agents that can be named."""
+    return Ask("GET", "/agents", lambda answer: reads(AgentList)(answer).items)
+
+
+def list_models() -> Ask[list[ModelItem]]:
+    """A selection of models; ``ready`` says whether the service has a key for one."""
+    return Ask("GET", "/models", lambda answer: reads(ModelList)(answer).items)
+
+
+def list_sandboxes() -> Ask[list[SandboxItem]]:
+    """Where trials can run."""
+    return Ask("GET", "/sandboxes", lambda answer: reads(SandboxList)(answer).items)
+
+
+def list_workers() -> Ask[list[WorkerItem]]:
+    """Workers that were heard of, and how much each has to do."""
+    return Ask("GET", "/workers", lambda answer: reads(WorkerList)(answer).items)
+
+
+def get_queue() -> Ask[QueueState]:
+    """What waits, what runs, and who could take more."""
+    return Ask("GET", "/queue", reads(QueueState))
+
+
+def get_stats() -> Ask[Stats]:
+    """Jobs by status, trials by state and outcome, errors by cause."""
+    return Ask("GET", "/stats", reads(Stats))
+
+
+def who_am_i() -> Ask[SessionState]:
+    """Whom the service takes one for."""
+    return Ask("GET", "/session", reads(SessionState))
+
+
+def list_tokens() -> Ask[list[TokenItem]]:
+    """All of them, newest first. For admins, as all about tokens and keys."""
+    return Ask("GET", "/tokens", lambda answer: reads(TokenPage)(answer).items)
+
+
+def create_token(name: str, role: Role = Role.USER, expires: str = "90d") -> Ask[TokenMade]:
+    """A new token; its secret is in this answer and never again. ``expires``: 30d, 12h, 2w or never."""
+    return Ask("POST", "/tokens", reads(TokenMade), body=TokenRequest(name=name, role=role, expires=expires))
+
+
+def revoke_token(token_id: int) -> Ask[None]:
+    """Refuses a token from now on, and every session that was opened with it."""
+    return Ask("DELETE", place("tokens", token_id), nothing)
+
+
+def list_keys() -> Ask[list[KeyItem]]:
+    """Names of the provider keys that the service keeps; values are never told."""
+    return Ask("GET", "/keys", lambda answer: reads(KeyPage)(answer).items)
+
+
+def set_key(name: str, value: SecretStr | str) -> Ask[None]:
+    """Keeps a provider key, sealed, for every job."""
+    secret = value.get_secret_value() if isinstance(value, SecretStr) else value
+    return Ask("PUT", place("keys", name), nothing, body=_KeyValue(value=secret))
+
+
+def delete_key(name: str) -> Ask[None]:
+    """Forgets a provider key."""
+    return Ask("DELETE", place("keys", name), nothing)
+
+
+class Installation[Driver](Group[Driver]):
+    """``client.installation``"""
+
+    agents = Verb(list_agents)
+    models = Verb(list_models)
+    sandboxes = Verb(list_sandboxes)
+    workers = Verb(list_workers)
+    queue = Verb(get_queue)
+    stats = Verb(get_stats)
+    who_am_i = Verb(who_am_i)
+
+
+class Tokens[Driver](Group[Driver]):
+    """``client.tokens``"""
+
+    list = Verb(list_tokens)
+    create = Verb(create_token)
+    revoke = Verb(revoke_token)
+
+
+class Keys[Driver](Group[Driver]):
+    """``client.keys``"""
+
+    list = Verb(list_keys)
+    set = Verb(set_key)
+    delete = Verb(delete_key)

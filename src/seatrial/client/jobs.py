@@ -1,0 +1,178 @@
+"""Verbs about jobs. Each function describes a request; ``Jobs`` makes them methods."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from seatrial.client.ask import Ask, Following, Listen, Paged, Pause, Plan, given, nothing, place, provider_keys, reads
+from seatrial.client.verbs import Group, ListVerb, Verb
+from seatrial.domain.event import EventKind
+from seatrial.domain.fact import Basis
+from seatrial.domain.job import JobStatus
+from seatrial.domain.report import JobReport
+from seatrial.domain.trial import Outcome
+from seatrial.engine.grid import Grid
+from seatrial.errors import StoreUnavailable
+from seatrial.shapes.jobs import (
+    Cancelled,
+    JobDetail,
+    JobEstimate,
+    JobItem,
+    JobPage,
+    JobRequest,
+    Queued,
+    RetryRequest,
+)
+from seatrial.shapes.reports import Comparisons, JudgedComparison
+
+_FIRST_PAUSE_SEC, _LONGEST_PAUSE_SEC = 0.1, 2.0
+_PATIENCE_SEC = 60.0
+"""How long ``wait`` puts up with a service that does not answer."""
+
+type Keys = Mapping[str, str]
+
+
+def create_job(wanted: JobRequest, *, keys: Keys | None = None, idempotency_key: str | None = None) -> Ask[JobItem]:
+    """Queues tasks × agents × models × attempts. ``keys`` of model providers, by environment name, are sealed by the
+    service and forgotten when the job ends. A lost answer never makes two jobs of one."""
+    headers = (("Idempotency-Key", idempotency_key or uuid.uuid4().hex), *provider_keys(keys))
+    return Ask("POST", "/jobs", reads(JobItem), body=wanted, headers=headers, repeatable=True)
+
+
+def estimate_job(wanted: JobRequest, *, keys: Keys | None = None) -> Ask[JobEstimate]:
+    """What such a job would take, from what earlier trials took; starts nothing."""
+    headers = provider_keys(keys)
+    return Ask("POST", "/jobs/estimate", reads(JobEstimate), body=wanted, headers=headers, repeatable=True)
+
+
+def list_jobs(
+    *,
+    status: JobStatus | None = None,
+    name: str | None = None,
+    dataset: str | None = None,
+    task: str | None = None,
+    agent: str | None = None,
+    model: str | None = None,
+    origin: str | None = None,
+    with_score: bool = False,
+    before: int | None = None,
+    page_size: int = 100,
+) -> Paged[JobItem]:
+    """Jobs with their numbers, newest first. ``before``: only those with a smaller number."""
+    params = given(
+        status=status,
+        name=name,
+        dataset=dataset,
+        task=task,
+        agent=agent,
+        model=model,
+        origin=origin,
+        include="score" if with_score else None,
+        cursor=None if before is None else str(before),
+        limit=page_size,
+    )
+    return Paged(Ask("GET", "/jobs", reads(JobPage), params))
+
+
+def get_job(job_id: int) -> Ask[JobDetail]:
+    """One job: its numbers, its score so far, and what it was asked to run."""
+    return Ask("GET", place("jobs", job_id), reads(JobDetail))
+
+
+def cancel_job(job_id: int) -> Ask[int]:
+    """What is queued ends now, what runs within seconds; says how many trials that were."""
+    path = place("jobs", job_id, "cancel")
+    return Ask("POST", path, lambda answer: reads(Cancelled)(answer).cancelled, repeatable=True)
+
+
+def resume_job(job_id: int, *, keys: Keys | None = None) -> Ask[int]:
+    """Queues what was cancelled or never ran; says how many trials that were."""
+    path = place("jobs", job_id, "resume")
+    return Ask("POST", path, lambda answer: reads(Queued)(answer).queued, headers=provider_keys(keys))
+
+
+def retry_job(
+    job_id: int,
+    *,
+    outcomes: Sequence[Outcome] = (Outcome.ERROR, Outcome.CANCELLED),
+    trials: Sequence[int] | None = None,
+    keys: Keys | None = None,
+) -> Ask[int]:
+    """Runs ended trials again; earlier tries are kept. Says how many were queued."""
+    wanted = RetryRequest(outcomes=tuple(outcomes), trials=None if trials is None else tuple(trials))
+    path = place("jobs", job_id, "retry")
+    return Ask("POST", path, lambda answer: reads(Queued)(answer).queued, body=wanted, headers=provider_keys(keys))
+
+
+def delete_job(job_id: int) -> Ask[None]:
+    """Forgets an ended job with all of its files; ``Conflict`` while any of it is left to do."""
+    return Ask("DELETE", place("jobs", job_id), nothing)
+
+
+def report_job(job_id: int, *, tests: bool = False) -> Ask[JobReport]:
+    """Scores with their uncertainty, errors by cause, costs and durations."""
+    return Ask("GET", place("jobs", job_id, "report"), reads(JobReport), given(tests=tests or None))
+
+
+def grid_of_job(job_id: int) -> Ask[Grid]:
+    """Every trial in its place: tasks × configurations."""
+    return Ask("GET", place("jobs", job_id, "grid"), reads(Grid))
+
+
+def download_table(job_id: int, into: Path) -> Ask[Path]:
+    """Every trial as a line of CSV."""
+    return Ask("GET", f"/jobs/{job_id}/trials.csv", lambda answer: into, into=into)
+
+
+def compare_jobs(
+    baseline: int | str, *others: int | str, basis: Basis = Basis.VALID, by_name: bool = False
+) -> Ask[list[JudgedComparison]]:
+    """``JOB`` or ``"JOB:CONFIGURATION"`` against each of the others; a single job's configurations with each other."""
+    params = given(baseline=str(baseline), other=[str(each) for each in others], basis=basis, by_name=by_name)
+    return Ask("GET", "/compare", lambda answer: reads(Comparisons)(answer).items, params)
+
+
+def wait_for_job(job_id: int, timeout: float | None = None) -> Plan[JobDetail]:
+    """The job, once it has ended; ``TimeoutError`` if it has not within ``timeout`` seconds. It goes on either way.
+
+    Listens to its events, and looks now and then where they do not come through."""
+    began = heard = time.monotonic()
+    pause = _FIRST_PAUSE_SEC
+    end = Following(place("jobs", job_id, "events"), given(kinds=EventKind.JOB_ENDED))
+    while True:
+        try:
+            job: JobDetail = yield get_job(job_id)
+            heard = time.monotonic()
+            if job.ended_at is not None:
+                return job
+        except StoreUnavailable:
+            if time.monotonic() - heard > _PATIENCE_SEC:
+                raise
+        left = None if timeout is None else timeout - (time.monotonic() - began)
+        if left is not None and left <= 0:
+            raise TimeoutError(f"Job {job_id} has not ended within {timeout:g} s. It goes on.")
+        ended: bool = yield Listen(end, left)
+        if not ended:
+            yield Pause(pause if left is None else min(pause, left))
+            pause = min(2 * pause, _LONGEST_PAUSE_SEC)
+
+
+class Jobs[Driver](Group[Driver]):
+    """``client.jobs``"""
+
+    create = Verb(create_job)
+    estimate = Verb(estimate_job)
+    list = ListVerb(list_jobs)
+    get = Verb(get_job)
+    cancel = Verb(cancel_job)
+    resume = Verb(resume_job)
+    retry = Verb(retry_job)
+    delete = Verb(delete_job)
+    report = Verb(report_job)
+    grid = Verb(grid_of_job)
+    table = Verb(download_table)
+    compare = Verb(compare_jobs)
+    wait = Verb(wait_for_job)
