@@ -24,7 +24,7 @@ from seatrial.api.identity import Identities
 from seatrial.api.key_intake import KeyIntake
 from seatrial.api.limits import Limits
 from seatrial.api.metrics import Metrics, counting
-from seatrial.api.page import Page, page_router
+from seatrial.api.page import Page, PageFallback
 from seatrial.api.request_log import RequestLog
 from seatrial.api.room import RoomCheck
 from seatrial.api.shapes import errors, operation_id
@@ -76,5 +76,5 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
     app.include_router(tbench_runner.router)
     add_docs(app)
     app.state.page = Page()
-    app.include_router(page_router(app.state.page))
+    app.router.default = PageFallback(app.state.page)
     return app

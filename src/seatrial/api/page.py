@@ -9,9 +9,10 @@ from __future__ import annotations
 import mimetypes
 from pathlib import Path
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
+from starlette.types import Receive, Scope, Send
 
 BUILT = Path(__file__).parent.parent / "page"
 _FOREVER = "public, max-age=31536000, immutable"
@@ -19,15 +20,30 @@ _NOT_PAGES = ("api/", "docs", "openapi.json", "metrics", "health", "ready")
 
 
 class Page:
-    """The built page in a folder; says whether there is one."""
+    """The built page in a folder; says whether there is one.
+
+    Only names that are in the folder are ever opened. They are listed again when the page was built anew."""
 
     def __init__(self, folder: Path = BUILT) -> None:
         self._folder = folder
-        self._files = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
+        self._built_at = 0
+        self._listed: frozenset[str] = frozenset()
 
     @property
     def is_built(self) -> bool:
         return "index.html" in self._files
+
+    @property
+    def _files(self) -> frozenset[str]:
+        try:
+            built_at = (self._folder / "index.html").stat().st_mtime_ns
+        except FileNotFoundError:
+            return frozenset()
+        if built_at != self._built_at:
+            found = (file.relative_to(self._folder) for file in self._folder.rglob("*") if file.is_file())
+            self._listed = frozenset(name.as_posix() for name in found if not name.name.startswith("."))
+            self._built_at = built_at
+        return self._listed
 
     def shell(self, request: Request) -> Response:
         return self._send(request, "index.html", "no-cache")
@@ -49,12 +65,14 @@ class Page:
         return FileResponse(self._folder / name, headers=headers, media_type=media_type)
 
 
-def page_router(page: Page) -> APIRouter:
-    """Goes in last: it answers whatever nobody else did."""
-    router = APIRouter(include_in_schema=False)
+class PageFallback:
+    """Answers what no route did: the last resort of the application's router. A wrong method stays a wrong method."""
 
-    @router.api_route("/{path:path}", methods=["GET", "HEAD"])
-    async def answer(request: Request, path: str) -> Response:
-        return page.answer(request, path)
+    def __init__(self, page: Page) -> None:
+        self._page = page
 
-    return router
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+            raise HTTPException(404, "There is nothing at this address.")
+        request = Request(scope, receive)
+        await self._page.answer(request, scope["path"].lstrip("/"))(scope, receive, send)

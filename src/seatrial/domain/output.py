@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from seatrial.domain.frozen import Frozen
 
-
 RING_PIECES = 400
 """So many of its newest pieces are there of a running trial; whoever writes them keeps each small."""
 

@@ -63,7 +63,7 @@ class LiveLog:
         store: Store,
         clock: Clock,
         every_sec: float = 0.3,
-        first_after_sec: float = 0.6,
+        first_after_sec: float = 0.3,
         linger_sec: float = 5.0,
     ) -> None:
         """``linger_sec``: output of a trial that ended stays that long for those who are about to read it."""

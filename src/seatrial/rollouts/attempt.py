@@ -1,0 +1,126 @@
+"""What a rollout is made of: one ``Trial`` of Harbor, the same that the runner runs, with an agent that takes its
+commands from here.
+
+So task limits, users, network phases, healthchecks and verdicts are those of every other trial. ``Rollout`` is what
+callers hold; everything here happens on the room's own event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from harbor.trial.trial import Trial
+
+from seatrial.adapters.causes import cause_of
+from seatrial.adapters.runner_harbor.outcome import result_of, without_host_paths
+from seatrial.adapters.runner_harbor.runner import facts_of, with_facts
+from seatrial.domain.trial import Phase
+from seatrial.errors import SeatrialError, TrialFault
+from seatrial.rollouts.agent import DirectedAgent, OutOfTime
+from seatrial.rollouts.graded import Graded, fault, graded
+from seatrial.rollouts.transcript import LONGEST_ANSWER, Shell, entry, read_answer, share, tail
+
+_LONGEST_VERIFIER_OUTPUT = 20_000
+
+
+class Attempt:
+    """A started sandbox. Always closed by whoever opened it; grading closes it too."""
+
+    def __init__(self, trial: Trial, directory: Path, *, longest_answer: int = LONGEST_ANSWER) -> None:
+        assert isinstance(trial.agent, DirectedAgent)
+        self._trial = trial
+        self._agent = trial.agent
+        self._directory = directory
+        self._longest_answer = longest_answer
+        self._running: asyncio.Task[object] | None = None
+        self._shell = Shell()
+        self._fault: Exception | None = None
+        self.out_of_time = False
+
+    async def start(self) -> None:
+        """Builds or finds the image, starts the sandbox and waits until the agent's turn begins. Faults are raised;
+        nothing is left behind then, nor when this is cancelled."""
+        self._running = asyncio.create_task(self._trial.run())
+        begun = asyncio.create_task(self._agent.begun.wait())
+        try:
+            await asyncio.wait({self._running, begun}, return_when=asyncio.FIRST_COMPLETED)
+        except BaseException:
+            await self.close()
+            raise
+        finally:
+            begun.cancel()
+        if not self._agent.begun.is_set():
+            try:
+                self._read_result()
+            finally:
+                await self.close()
+
+    async def execute(self, commands: Sequence[str], timeout_sec: float | None) -> str:
+        """The commands one after another, as a terminal would show them. A fault of the sandbox is raised."""
+        limit = share(self._longest_answer, len(commands))
+        return "\n".join([await self._execute(command, timeout_sec, limit) for command in commands])
+
+    async def grade(self) -> Graded:
+        """Ends the attempt and has the task's tests judge it. Faults are raised, never scored."""
+        if self._fault is not None:
+            raise self._fault
+        assert self._running is not None, "started before it is graded"
+        self._agent.finish()
+        try:
+            await asyncio.shield(self._running)
+            return await asyncio.to_thread(self._read_result)
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Removes the sandbox and every file of the attempt. May be called again."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
+
+    async def _execute(self, command: str, timeout_sec: float | None, limit: int) -> str:
+        script, end = self._shell.wrap(command)
+        whole_sec = None if timeout_sec is None else max(round(timeout_sec), 1)
+        try:
+            done = await self._agent.command(script, whole_sec)
+        except OutOfTime:
+            self.out_of_time = True
+            return entry(command, "", "not run to its end: the time for this task is over", limit)
+        except TrialFault as broken:
+            self._fault = broken
+            raise
+        except RuntimeError as error:  # how Harbor's environments say it
+            if "timed out" not in str(error):
+                self._fault = _sandbox_fault(error)
+                raise self._fault from error
+            return entry(command, "", f"killed after {whole_sec} seconds, with everything it had started", limit)
+        except Exception as error:
+            self._fault = _sandbox_fault(error)
+            raise self._fault from error
+        output, cwd = read_answer(f"{done.stdout or ''}{done.stderr or ''}", end)
+        if cwd:
+            self._shell = Shell(cwd=cwd)
+        return entry(command, output, done.return_code, limit)
+
+    def _read_result(self) -> Graded:
+        facts = facts_of(self._trial)
+        result = without_host_paths(result_of(self._trial.result, self._directory), self._directory)
+        result = result.model_copy(update={"marks": with_facts(result.marks, facts)})
+        return graded(result, self._verifier_output())
+
+    def _verifier_output(self) -> str:
+        written = self._directory / "verifier" / "test-stdout.txt"
+        if not written.is_file() or written.is_symlink():
+            return ""
+        return tail(written.read_text(errors="replace"), _LONGEST_VERIFIER_OUTPUT)
+
+
+def _sandbox_fault(error: Exception) -> SeatrialError:
+    if isinstance(error, SeatrialError):
+        return error
+    kind = type(error).__name__
+    return fault(cause_of(kind, str(error), Phase.START), f"{kind}: {error}")

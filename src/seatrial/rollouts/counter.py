@@ -1,0 +1,115 @@
+"""Hands commands of other processes of this machine to open rollouts, over a socket that only this user may open.
+
+Some frameworks run their tools in a process of their own, while the sandbox belongs to the process that grades. The
+other side is ``ask``. Each rollout is reached by a ticket that nobody can guess.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import shutil
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from seatrial.domain.frozen import Frozen
+from seatrial.errors import NotFound, SandboxFault, SeatrialError
+from seatrial.plain_http import BadRequest, Request, Response, read_request
+from seatrial.rollouts.rollout import Rollout
+
+
+class Ticket(Frozen):
+    """How another process reaches one rollout."""
+
+    socket: str
+    rollout: str
+
+
+class Reply(Frozen):
+    answer: str = ""
+    out_of_time: bool = False
+    fault: str = ""
+    """What is wrong with the sandbox, if something is. The rollout remembers it: it cannot be graded any more."""
+
+
+class Counter:
+    """Opened by the first ticket; lives on the event loop of whoever gives that out."""
+
+    def __init__(self) -> None:
+        self._rollouts: dict[str, Rollout] = {}
+        self._folder: Path | None = None
+        self._server: asyncio.Server | None = None
+        self._opening = asyncio.Lock()
+
+    async def ticket(self, rollout: Rollout) -> Ticket:
+        async with self._opening:
+            if self._server is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="seatrial-counter-"))
+                self._server = await asyncio.start_unix_server(self._serve, self._folder / "socket")
+        ticket = Ticket(socket=str(self._folder and self._folder / "socket"), rollout=secrets.token_urlsafe(24))
+        self._rollouts[ticket.rollout] = rollout
+        return ticket
+
+    def void(self, ticket: Ticket) -> None:
+        self._rollouts.pop(ticket.rollout, None)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        if self._folder is not None:
+            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        response = Response(writer)
+        try:
+            request = await read_request(reader, writer)
+            if request is not None:
+                await response.json(200, (await self._reply(request)).model_dump())
+        except BadRequest as error:
+            await response.json(error.status, {"fault": str(error)})
+        finally:
+            with suppress(ConnectionError):
+                writer.close()
+
+    async def _reply(self, request: Request) -> Reply:
+        try:
+            commands = [str(command) for command in json.loads(request.body)["commands"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadRequest(400, f"The body has no commands: {error!r}.") from error
+        rollout = self._rollouts.get(request.path.lstrip("/"))
+        if rollout is None:
+            raise BadRequest(404, "There is no such rollout.")
+        try:
+            answer = await rollout.execute_commands(commands)
+        except SeatrialError as fault:
+            return Reply(fault=str(fault))
+        return Reply(answer=answer, out_of_time=rollout.out_of_time)
+
+
+async def ask(ticket: Ticket, commands: Sequence[str]) -> Reply:
+    """Runs commands in a rollout of another process. ``SandboxFault`` where nobody is there any more."""
+    body = json.dumps({"commands": list(commands)}).encode()
+    head = f"POST /{ticket.rollout} HTTP/1.1\r\nHost: seatrial\r\nContent-Length: {len(body)}\r\n\r\n"
+    try:
+        reader, writer = await asyncio.open_unix_connection(ticket.socket)
+        try:
+            writer.write(head.encode() + body)
+            await writer.drain()
+            status, _, rest = (await reader.readuntil(b"\r\n\r\n")).partition(b"\r\n")
+            length = next(
+                int(line.partition(b":")[2])
+                for line in rest.split(b"\r\n")
+                if line.lower().startswith(b"content-length:")
+            )
+            content = json.loads(await reader.readexactly(length))
+        finally:
+            writer.close()
+    except (OSError, asyncio.IncompleteReadError) as error:
+        raise SandboxFault(f"The rollout's process does not answer: {error}.") from error
+    if b" 200 " not in status + b" ":
+        raise NotFound(content["fault"])
+    return Reply(**content)

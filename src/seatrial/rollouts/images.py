@@ -1,0 +1,51 @@
+"""Images in a container engine, for frameworks that start containers by themselves and only need a name."""
+
+from __future__ import annotations
+
+from harbor.models.task.task import Task as HarborTask
+
+from seatrial.domain.frozen import Frozen
+from seatrial.rollouts.background import BackgroundLoop
+from seatrial.rollouts.tasks import FoundTask
+from seatrial.sandboxes.engine.images import shared_engine_images
+from seatrial.sandboxes.image import ImageProvider
+from seatrial.sandboxes.options import Owner, SandboxOptions
+from seatrial.sandboxes.pods.design import SandboxDesign, read_service
+from seatrial.settings import Settings
+
+
+class EngineImage(Frozen):
+    """An image that the engine has."""
+
+    tag: str
+    workdir: str
+
+
+class EngineImages:
+    """Builds, pulls or finds the image of a task in the engine, once for each content. Blocking."""
+
+    def __init__(self, settings: Settings, images: ImageProvider | None = None) -> None:
+        self._options = SandboxOptions.of(settings)
+        self._images = images or shared_engine_images(self._options).resolver
+
+    def image(self, task: FoundTask) -> EngineImage:
+        loop = BackgroundLoop("seatrial-images")
+        try:
+            return loop.wait(self._resolved(task))
+        finally:
+            loop.stop()
+
+    async def _resolved(self, task: FoundTask) -> EngineImage:
+        wanted = HarborTask(task.directory)
+        environment = wanted.config.environment
+        folder = wanted.paths.environment_dir
+        design = SandboxDesign(
+            environment_dir=folder,
+            task_name=wanted.short_name,
+            task=environment,
+            service=read_service(folder, environment.docker_image, self._options),
+            options=self._options,
+            owner=Owner(),
+        )
+        image = await self._images.resolve(design.image_request(force_build=False))
+        return EngineImage(tag=image.reference, workdir=design.workdir(image))

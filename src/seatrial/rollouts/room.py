@@ -1,0 +1,121 @@
+"""Where rollouts are opened and, whatever happens, ended. One per environment that a trainer loads.
+
+Any loop may call, any number of rollouts may be open; the work happens on a loop of the room's own. Sandboxes that a
+killed process left behind are removed before the first rollout of the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import uuid
+from types import TracebackType
+from typing import Any, Self
+
+from seatrial.engine.retention import remove_dead_work_dirs
+from seatrial.errors import Conflict
+from seatrial.processes import ProcessName
+from seatrial.rollouts.background import BackgroundLoop
+from seatrial.rollouts.leftovers import remove_files, remove_own, remove_stray
+from seatrial.rollouts.rollout import Rollout
+from seatrial.rollouts.rules import RolloutRules
+from seatrial.rollouts.tasks import FoundTask
+from seatrial.rollouts.trials import TrialMaker
+from seatrial.sandboxes.options import Owner, SandboxOptions
+from seatrial.settings import Settings
+
+
+class RolloutRoom:
+    """Opens rollouts, knows which are open, and closes them all."""
+
+    def __init__(self, settings: Settings, rules: RolloutRules | None = None) -> None:
+        self.rules = rules or RolloutRules()
+        self._settings = settings
+        self._options = SandboxOptions.of(settings)
+        self._owner = Owner(install=f"rollouts-{uuid.uuid4().hex[:8]}")
+        self._work_dir = settings.work_dir / ProcessName.mine().folder / self._owner.install
+        self._loop = BackgroundLoop("seatrial-rollouts")
+        self._trials = TrialMaker(self._options, self.rules, self._owner)
+        self._opening: set[asyncio.Task[Any]] = set()
+        self._open: set[Rollout] = set()
+        self._sweeping: asyncio.Task[None] | None = None
+        self._closed = False
+        self._process = os.getpid()
+        atexit.register(self.abandon)
+
+    async def open(self, task: FoundTask) -> Rollout:
+        """A sandbox of its own for one attempt. A ``TrialFault`` where it could not be had; cancelling leaves nothing
+        behind."""
+        if self._closed:
+            raise Conflict("These rollouts have been closed.")
+        return await self._loop.run(self._opened(task))
+
+    async def close(self) -> None:
+        """Ends every open rollout."""
+        if not self._closed:
+            self._closed = True
+            self._end(await self._loop.run(self._close_all()))
+
+    def close_now(self) -> None:
+        """The same for callers without an event loop."""
+        if not self._closed:
+            self._closed = True
+            self._end(self._loop.wait(self._close_all()))
+
+    def abandon(self) -> None:
+        """Called when the interpreter ends. No thread can be started any more then, so what is there is removed as if
+        its process were gone already."""
+        if self._process == os.getpid():
+            self._closed = True
+            remove_own(self._options, self._owner, self._work_dir)
+
+    @property
+    def in_flight(self) -> int:
+        """Rollouts that are open or being opened."""
+        return len(self._open) + len(self._opening)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _opened(self, task: FoundTask) -> Rollout:
+        opening = asyncio.current_task()
+        assert opening is not None
+        self._opening.add(opening)
+        try:
+            await self._swept()
+            attempt = await self._trials.make(task, self._work_dir / uuid.uuid4().hex[:12])
+            await attempt.start()
+            rollout = Rollout(task, attempt, self._loop, self.rules.command_timeout_sec, self._open.discard)
+            self._open.add(rollout)
+            return rollout
+        finally:
+            self._opening.discard(opening)
+
+    async def _swept(self) -> None:
+        if self._sweeping is None:
+            self._sweeping = asyncio.create_task(self._sweep())
+        await asyncio.shield(self._sweeping)
+
+    async def _sweep(self) -> None:
+        await remove_dead_work_dirs(self._settings.work_dir)
+        await remove_stray(self._options)
+
+    async def _close_all(self) -> bool:
+        """Whether everything is gone."""
+        for opening in self._opening:
+            opening.cancel()
+        await asyncio.gather(*self._opening, return_exceptions=True)
+        ends = await asyncio.gather(*(rollout.end() for rollout in list(self._open)), return_exceptions=True)
+        await asyncio.to_thread(remove_files, self._work_dir)
+        return not any(isinstance(end, BaseException) for end in ends)
+
+    def _end(self, everything_gone: bool) -> None:
+        self._loop.stop()
+        if everything_gone:  # else ``abandon`` tries again when the interpreter ends
+            atexit.unregister(self.abandon)

@@ -1,0 +1,160 @@
+"""The tasks that rollouts can attempt: in a folder, in archives, or in a dataset that is registered in Seatrial.
+
+Environments ask here before any rollout. Both formats are read; what is not in Harbor's becomes so in a cache, once for
+each content. Nothing is executed and nothing is written beside the tasks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from seatrial.adapters.archives.rules import ArchiveLimits
+from seatrial.adapters.archives.unpack import unpack
+from seatrial.adapters.task_folder import tasks_below
+from seatrial.adapters.tasks_harbor import HarborTasks
+from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.task import Severity, Task, TaskSelection
+from seatrial.errors import Conflict, InvalidInput, NotFound
+from seatrial.ports.tasks import Inspection, TaskReader
+from seatrial.rollouts.background import BackgroundLoop
+from seatrial.rollouts.integrity import checked_digest
+from seatrial.settings import Settings
+from seatrial.wiring import open_installation
+
+_LOG = logging.getLogger(__name__)
+_ARCHIVES = (".tar.gz", ".tgz", ".zip", ".tar")
+
+
+class FoundTask(Frozen):
+    """A task and the directory that Harbor runs it from."""
+
+    task: Task
+    directory: Path
+
+
+class LeftOut(Frozen):
+    """A task that was found and cannot be rolled out, and why."""
+
+    name: str
+    reason: str
+
+
+class FoundTasks(Frozen):
+    tasks: tuple[FoundTask, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+
+class TaskFinder:
+    """Blocking: task trees are read and hashed. ``dataset`` starts a loop of its own, so any caller may ask."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._home = settings.cache / "rollout-tasks"
+        self._limits = ArchiveLimits(max_bytes=settings.archive_limit_mb << 20)
+        self._readers: tuple[TaskReader, ...] = (HarborTasks(), TerminalBench1Tasks())
+
+    def in_place(self, path: Path, selection: TaskSelection) -> FoundTasks:
+        """Of a task, a folder of tasks or archives, or an archive. ``InvalidInput`` where nothing can be rolled out."""
+        if not path.exists():
+            raise NotFound(f"There is no file or folder {path}.")
+        inspections = {root: self._inspect(root) for root in self._roots(path)}
+        left_out = [_invalid(inspection) for inspection in inspections.values() if inspection.task is None]
+        found = [(seen.task, root) for root, seen in inspections.items() if seen.task is not None]
+        return self._chosen(found, selection, left_out, str(path))
+
+    def dataset(self, name: str, selection: TaskSelection) -> FoundTasks:
+        """Of a dataset of this installation: ``name`` or ``name@version``."""
+        loop = BackgroundLoop("seatrial-dataset")
+        try:
+            found = loop.wait(self._registered(name))
+        finally:
+            loop.stop()
+        return self._chosen(found, selection, [], f"the dataset {name}", prepared=True)
+
+    async def _registered(self, name: str) -> list[tuple[Task, Path]]:
+        async with open_installation(self._settings) as installation:
+            bare, _, version = name.partition("@")
+            dataset = await installation.store.dataset(bare, version or None)
+            tasks = [await installation.store.task(ref.digest) for ref in dataset.tasks]
+            return [(task, await installation.library.directory(task)) for task in tasks]
+
+    def _chosen(
+        self,
+        found: Sequence[tuple[Task, Path]],
+        selection: TaskSelection,
+        left_out: Iterable[LeftOut],
+        place: str,
+        prepared: bool = False,
+    ) -> FoundTasks:
+        admitted = selection.model_copy(update={"sample": None, "limit": None}).apply(task for task, _ in found)
+        refused = [*left_out, *(LeftOut(name=task.name, reason=why) for task in admitted if (why := _obstacle(task)))]
+        places = {(task.name, task.digest): root for task, root in found}
+        chosen = selection.apply(task for task in admitted if not _obstacle(task))
+        if not chosen:
+            reasons = "; ".join(f"{one.name}: {one.reason}" for one in refused)
+            raise InvalidInput(f"No task of {place} was chosen. {reasons}".strip(), field="tasks")
+        for one in refused:
+            _LOG.warning("Task %s is left out: %s", one.name, one.reason)
+        return FoundTasks(
+            tasks=tuple(
+                FoundTask(
+                    task=task,
+                    directory=places[task.name, task.digest]
+                    if prepared
+                    else self._prepared(task, places[task.name, task.digest]),
+                )
+                for task in chosen
+            ),
+            left_out=tuple(refused),
+        )
+
+    def _roots(self, path: Path) -> list[Path]:
+        if path.is_file():
+            return tasks_below(self._unpacked(path))
+        archives = sorted(child for child in path.iterdir() if child.name.endswith(_ARCHIVES) and child.is_file())
+        roots = [root for archive in archives for root in tasks_below(self._unpacked(archive))]
+        try:
+            return [*tasks_below(path), *roots]
+        except InvalidInput:
+            if not roots:
+                raise
+            return roots
+
+    def _unpacked(self, archive: Path) -> Path:
+        """The archive's content, checked and unpacked once for each content."""
+        digest = checked_digest(archive)
+        name = next(archive.name.removesuffix(kind) for kind in (*_ARCHIVES, "") if archive.name.endswith(kind))
+        into = self._home / "archives" / digest / name
+        if not into.is_dir():
+            try:
+                unpack(archive, into, self._limits)
+            except (Conflict, OSError):
+                if not into.is_dir():  # else somebody else was quicker, with the same content
+                    raise
+        return into
+
+    def _inspect(self, root: Path) -> Inspection:
+        return next(reader for reader in self._readers if reader.recognises(root)).inspect(root)
+
+    def _prepared(self, task: Task, root: Path) -> Path:
+        reader = next(reader for reader in self._readers if reader.format is task.format)
+        into = self._home / "harbor" / task.digest.removeprefix("sha256:") / root.resolve().name
+        return reader.prepare(root, into)
+
+
+def _obstacle(task: Task) -> str:
+    if task.steps:
+        return "it has several steps, and a rollout has one prompt"
+    if task.services:
+        return f"it needs further services ({', '.join(task.services)})"
+    if task.resources.gpus:
+        return "it needs a GPU"
+    return "" if task.os == "linux" else f"it needs {task.os}"
+
+
+def _invalid(inspection: Inspection) -> LeftOut:
+    problems = (str(problem) for problem in inspection.problems if problem.severity is Severity.ERROR)
+    return LeftOut(name=inspection.name, reason=next(problems, "it is not valid"))
