@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from pydantic import BaseModel
 
 from seatrial import __version__
+from seatrial.api.shapes import refers_to
 from seatrial.api.tbench_shapes import RunStatus
 
 
@@ -18,7 +20,7 @@ class Detail(BaseModel):
 
 def may_fail(*statuses: int) -> dict[int | str, dict[str, Any]]:
     gates = (401, 403, 408, 413, 421, 422, 429, 503)
-    return {status: {"model": Detail} for status in sorted({*gates, *statuses})}
+    return {status: refers_to(Detail, HTTPStatus(status).phrase) for status in sorted({*gates, *statuses})}
 
 
 class About(BaseModel):
