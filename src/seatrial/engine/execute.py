@@ -88,6 +88,8 @@ class Executor:
                     await self._stopped(trial, directory, secrets, why_stopped() or Stop.LEAVING)
                     raise
                 sandbox_gone()
+                if followed.was_looked_at:  # it took long enough for somebody to watch, and to hear all before its end
+                    await self._phases.catch_up()
                 await self.live.catch_up(followed)
             result = await self._keep(trial, result, directory, secrets)
             await self._record(trial, job, result)

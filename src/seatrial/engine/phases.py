@@ -26,6 +26,7 @@ class PhaseLog:
         self._clock = clock
         self._every_sec = every_sec
         self._entries: list[PhaseEntry] = []
+        self._writing = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
 
     def of(self, trial: Trial, show: Callable[[Window], None]) -> TrialProgress:
@@ -38,15 +39,21 @@ class PhaseLog:
         self._entries.append(entry)
 
     async def flush(self) -> None:
-        entries, self._entries = self._entries, []
-        if entries:
-            await self._store.enter_phases(entries)
+        """One at a time: when it returns, everything that was noted before is written."""
+        async with self._writing:
+            entries, self._entries = self._entries, []
+            if entries:
+                await self._store.enter_phases(entries)
+
+    async def catch_up(self) -> None:
+        """``flush`` for whoever goes on either way: phases are for watching, a result never depends on them."""
+        with contextlib.suppress(StoreUnavailable):
+            await self.flush()
 
     async def _write(self) -> None:
         while True:
             await asyncio.sleep(self._every_sec)
-            with contextlib.suppress(StoreUnavailable):  # phases are for watching; a result never depends on them
-                await self.flush()
+            await self.catch_up()
 
     async def __aenter__(self) -> Self:
         self._writer = asyncio.create_task(self._write(), name="phase-log")
@@ -59,8 +66,7 @@ class PhaseLog:
             self._writer.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._writer
-        with contextlib.suppress(StoreUnavailable):
-            await self.flush()
+        await self.catch_up()
 
 
 class TrialProgress(Progress):
