@@ -51,7 +51,16 @@ def paths(app: FastAPI) -> Iterator[str]:
     assert len(found) > 30, "the routes were not found"
     for template in sorted(found):
         yield re.sub(r"\{(\w+)(?::\w+)?\}", lambda part: _VALUES.get(part[1], "987654"), template)
-    yield from ("/some/file.txt", "/jobs/3", "/assets/a.js", "/api", "/api/v1", "/api/v2/x", "/docs/static/x.js", "//api/v1/jobs")
+    yield from (
+        "/some/file.txt",
+        "/jobs/3",
+        "/assets/a.js",
+        "/api",
+        "/api/v1",
+        "/api/v2/x",
+        "/docs/static/x.js",
+        "//api/v1/jobs",
+    )
 
 
 @pytest.fixture
