@@ -38,8 +38,8 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def refers_to(model: type[BaseModel], description: str) -> dict[str, Any]:
-    """An answer by the name of its model, which some route has to bring. FastAPI would make a validator for each answer of
-    each route, a thousand in all, and that is half of the time in which the service starts."""
+    """An answer by the name of its model, which some route has to bring. FastAPI would make a validator for each answer
+    of each route, a thousand in all, and the service would start later for it."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 
