@@ -36,6 +36,7 @@ MEASUREMENTS = {
     "scheduler": "benchmarks.scheduler:measure",
     "memory": "benchmarks.crowd:measure_memory",
     "live": "benchmarks.live:measure",
+    "verifiers": "benchmarks.verifiers:measure",
 }
 
 

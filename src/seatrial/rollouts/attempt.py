@@ -12,15 +12,15 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from harbor.environments.base import ExecResult
 from harbor.trial.trial import Trial
 
-from seatrial.adapters.causes import cause_of
 from seatrial.adapters.runner_harbor.outcome import result_of, without_host_paths
 from seatrial.adapters.runner_harbor.runner import facts_of, with_facts
 from seatrial.domain.trial import Phase
-from seatrial.errors import SeatrialError, TrialFault
+from seatrial.errors import SeatrialError
 from seatrial.rollouts.agent import DirectedAgent, OutOfTime
-from seatrial.rollouts.graded import Graded, fault, graded
+from seatrial.rollouts.graded import Graded, as_faults, graded
 from seatrial.rollouts.transcript import LONGEST_ANSWER, Shell, entry, read_answer, share, tail
 
 _LONGEST_VERIFIER_OUTPUT = 20_000
@@ -37,7 +37,7 @@ class Attempt:
         self._longest_answer = longest_answer
         self._running: asyncio.Task[object] | None = None
         self._shell = Shell()
-        self._fault: Exception | None = None
+        self._fault: SeatrialError | None = None
         self.out_of_time = False
 
     async def start(self) -> None:
@@ -86,25 +86,29 @@ class Attempt:
         script, end = self._shell.wrap(command)
         whole_sec = None if timeout_sec is None else max(round(timeout_sec), 1)
         try:
-            done = await self._agent.command(script, whole_sec)
-        except OutOfTime:
-            self.out_of_time = True
-            return entry(command, "", "not run to its end: the time for this task is over", limit)
-        except TrialFault as broken:
+            done = await self._run(script, whole_sec)
+        except SeatrialError as broken:
             self._fault = broken
             raise
-        except RuntimeError as error:  # how Harbor's environments say it
-            if "timed out" not in str(error):
-                self._fault = _sandbox_fault(error)
-                raise self._fault from error
-            return entry(command, "", f"killed after {whole_sec} seconds, with everything it had started", limit)
-        except Exception as error:
-            self._fault = _sandbox_fault(error)
-            raise self._fault from error
+        if isinstance(done, str):
+            return entry(command, "", done, limit)
         output, cwd = read_answer(f"{done.stdout or ''}{done.stderr or ''}", end)
         if cwd:
             self._shell = Shell(cwd=cwd)
         return entry(command, output, done.return_code, limit)
+
+    async def _run(self, script: str, timeout_sec: int | None) -> ExecResult | str:
+        """How it ended, or why it did not."""
+        with as_faults(Phase.START):
+            try:
+                return await self._agent.command(script, timeout_sec)
+            except OutOfTime:
+                self.out_of_time = True
+                return "not run to its end: the time for this task is over"
+            except RuntimeError as error:
+                if "timed out" not in str(error):  # how Harbor's environments say it
+                    raise
+                return f"killed after {timeout_sec} seconds, with everything it had started"
 
     def _read_result(self) -> Graded:
         facts = facts_of(self._trial)
@@ -117,10 +121,3 @@ class Attempt:
         if not written.is_file() or written.is_symlink():
             return ""
         return tail(written.read_text(errors="replace"), _LONGEST_VERIFIER_OUTPUT)
-
-
-def _sandbox_fault(error: Exception) -> SeatrialError:
-    if isinstance(error, SeatrialError):
-        return error
-    kind = type(error).__name__
-    return fault(cause_of(kind, str(error), Phase.START), f"{kind}: {error}")

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
+from seatrial.adapters.causes import cause_of
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.result import PhaseTiming, Result, TestResult, deciding_reward
-from seatrial.domain.trial import Cause, Mark, Outcome
-from seatrial.errors import AgentFault, ImageFault, ModelFault, SandboxFault, TrialFault, VerifierFault
+from seatrial.domain.trial import Cause, Mark, Outcome, Phase
+from seatrial.errors import (
+    AgentFault,
+    ImageFault,
+    ModelFault,
+    SandboxFault,
+    SeatrialError,
+    TrialFault,
+    VerifierFault,
+)
 
 
 class Graded(Frozen):
@@ -61,3 +71,15 @@ def fault(cause: Cause | None, message: str) -> TrialFault:
     """A message that Harbor put our own error's name before says it once."""
     kind = _FAULTS[cause or Cause.SANDBOX]
     return kind(message.removeprefix(f"{kind.__name__}: "))
+
+
+@contextmanager
+def as_faults(phase: Phase) -> Iterator[None]:
+    """Whatever goes wrong is raised as one of our errors: callers have to handle no others."""
+    try:
+        yield
+    except SeatrialError:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+        raise fault(cause_of(kind, str(error), phase), f"{kind}: {error}") from error

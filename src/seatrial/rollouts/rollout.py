@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from seatrial.domain.trial import Phase
 from seatrial.errors import Conflict
 from seatrial.rollouts.attempt import Attempt
 from seatrial.rollouts.background import BackgroundLoop
-from seatrial.rollouts.graded import Graded
+from seatrial.rollouts.graded import Graded, as_faults
 from seatrial.rollouts.tasks import FoundTask
 
 
@@ -66,7 +67,8 @@ class Rollout:
 
     async def _graded(self) -> Graded:
         try:
-            return await self._attempt.grade()
+            with as_faults(Phase.VERIFY):
+                return await self._attempt.grade()
         finally:
             self._forget()
 

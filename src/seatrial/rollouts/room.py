@@ -13,10 +13,12 @@ import uuid
 from types import TracebackType
 from typing import Any, Self
 
+from seatrial.domain.trial import Phase
 from seatrial.engine.retention import remove_dead_work_dirs
 from seatrial.errors import Conflict
 from seatrial.processes import ProcessName
 from seatrial.rollouts.background import BackgroundLoop
+from seatrial.rollouts.graded import as_faults
 from seatrial.rollouts.leftovers import remove_files, remove_own, remove_stray
 from seatrial.rollouts.rollout import Rollout
 from seatrial.rollouts.rules import RolloutRules
@@ -40,15 +42,18 @@ class RolloutRoom:
         self._opening: set[asyncio.Task[Any]] = set()
         self._open: set[Rollout] = set()
         self._sweeping: asyncio.Task[None] | None = None
+        self._used = False
         self._closed = False
         self._process = os.getpid()
-        atexit.register(self.abandon)
 
     async def open(self, task: FoundTask) -> Rollout:
         """A sandbox of its own for one attempt. A ``TrialFault`` where it could not be had; cancelling leaves nothing
         behind."""
         if self._closed:
             raise Conflict("These rollouts have been closed.")
+        if not self._used:
+            self._used = True
+            atexit.register(self.abandon)
         return await self._loop.run(self._opened(task))
 
     async def close(self) -> None:
@@ -88,9 +93,10 @@ class RolloutRoom:
         assert opening is not None
         self._opening.add(opening)
         try:
-            await self._swept()
-            attempt = await self._trials.make(task, self._work_dir / uuid.uuid4().hex[:12])
-            await attempt.start()
+            with as_faults(Phase.START):
+                await self._swept()
+                attempt = await self._trials.make(task, self._work_dir / uuid.uuid4().hex[:12])
+                await attempt.start()
             rollout = Rollout(task, attempt, self._loop, self.rules.command_timeout_sec, self._open.discard)
             self._open.add(rollout)
             return rollout

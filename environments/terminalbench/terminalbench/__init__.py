@@ -1,0 +1,10 @@
+"""Terminal-Bench for verifiers 0.4: ``vf-eval terminalbench --env.taskset.tasks <folder> …``.
+
+The taskset and the environment that suits it are exported; verifiers finds both by their classes. For verifiers 0.3 see
+``vf_terminalbench.py`` beside this package.
+"""
+
+from terminalbench.env import TerminalBenchEnv
+from terminalbench.taskset import TerminalBenchTaskset
+
+__all__ = ["TerminalBenchEnv", "TerminalBenchTaskset"]
