@@ -1,6 +1,6 @@
 # Everything a developer can run. `make run` and `make test` are all a newcomer needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test run check test bench lock reference format
+.PHONY: help setup setup-test run check test bench lock screenshots reference format
 
 SEATRIAL := .venv/bin/seatrial
 PYTEST := .venv/bin/python -m pytest
@@ -37,6 +37,9 @@ bench: setup-test  ## The numbers of the README, as ratios from one run
 lock:  ## Resolve dependencies anew into requirements.lock
 	@.venv/bin/uv pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-emit-index-url \
 	  --no-header --group dev -o requirements.lock pyproject.toml
+
+screenshots: setup-test  ## Make the README's pictures from a real run
+	@.venv/bin/python scripts/screenshots.py
 
 reference:  ## Write docs/reference from the code
 	@.venv/bin/python scripts/reference.py

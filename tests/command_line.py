@@ -81,6 +81,7 @@ class CommandLine:
     home: Path
     cache: Path
     directory: Path
+    program: Path = _PROGRAM
     environment: dict[str, str] = field(default_factory=dict)
     started: list[Running] = field(default_factory=list)
 
@@ -104,7 +105,7 @@ class CommandLine:
         out, err = self.directory / f"{stem}.out", self.directory / f"{stem}.err"
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = subprocess.Popen(
-                [_PROGRAM, *map(str, arguments)],
+                [self.program, *map(str, arguments)],
                 cwd=self.directory,
                 env=self._environment(environment),
                 stdin=subprocess.DEVNULL,

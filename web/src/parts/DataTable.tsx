@@ -1,7 +1,7 @@
 /** Every list of the page: sorted by a click, walked with j and k, scrolled without limit, saved as CSV. */
 
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, type ReactNode, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, memo, type ReactNode, useCallback, useMemo, useRef, useState } from "react";
 
 import { CsvButton } from "./CsvButton";
 import { plural } from "./format";
@@ -56,6 +56,11 @@ export function DataTable<Row>(props: Props<Row>) {
       if (last && last.index >= sorted.length - 60) props.onEnd?.();
     },
   });
+  const { onOpen } = props;
+  const choose = useCallback((row: Row, index: number) => {
+    setAt(index);
+    onOpen?.(row);
+  }, [onOpen]);
   const tracks = (props.onSelect ? "2rem " : "") + columns.map((column) => column.width).join(" ");
 
   function walk(event: KeyboardEvent) {
@@ -94,19 +99,8 @@ export function DataTable<Row>(props: Props<Row>) {
                 const row = sorted[item.index] as Row;
                 const key = rowKey(row);
                 return (
-                  <div key={key} role="row" aria-rowindex={item.index + 2} data-at={item.index === at || undefined}
-                    className={`absolute inset-x-0 grid items-center border-b text-sm ${item.index === at ? "bg-accent-soft" : "hover:bg-raised"} ${props.onOpen ? "cursor-pointer" : ""}`}
-                    style={{ gridTemplateColumns: tracks, height: ROW_PX, transform: `translateY(${item.start}px)` }}
-                    onClick={() => { setAt(item.index); props.onOpen?.(row); }}>
-                    {props.onSelect ? (
-                      <span role="cell" className="flex px-2" onClick={(event) => event.stopPropagation()}>
-                        <input type="checkbox" aria-label={`Select ${key}`} checked={props.selected?.has(key) ?? false} onChange={(event) => props.onSelect?.(key, event.target.checked)} />
-                      </span>
-                    ) : null}
-                    {columns.map((column) => (
-                      <div role="cell" key={column.id} className={`truncate px-2 ${column.align === "right" ? "text-right" : ""}`}>{column.cell(row)}</div>
-                    ))}
-                  </div>
+                  <Line key={key} row={row} id={key} index={item.index} start={item.start} columns={columns as Column<unknown>[]} tracks={tracks} here={item.index === at}
+                    selected={props.onSelect ? (props.selected?.has(key) ?? false) : undefined} onSelect={props.onSelect} onChoose={choose as (row: unknown, index: number) => void} opens={!!props.onOpen} />
                 );
               })}
             </div>
@@ -117,6 +111,40 @@ export function DataTable<Row>(props: Props<Row>) {
     </div>
   );
 }
+
+type LineProps = {
+  row: unknown;
+  id: string | number;
+  index: number;
+  start: number;
+  columns: Column<unknown>[];
+  tracks: string;
+  here: boolean;
+  /** Nothing where rows cannot be selected. */
+  selected: boolean | undefined;
+  onSelect?: (key: string | number, on: boolean) => void;
+  onChoose: (row: unknown, index: number) => void;
+  opens: boolean;
+};
+
+/** A row is drawn once: scrolling only adds those that come into sight. */
+const Line = memo(function Line({ row, id, index, start, columns, tracks, here, selected, onSelect, onChoose, opens }: LineProps) {
+  return (
+    <div role="row" aria-rowindex={index + 2} data-at={here || undefined}
+      className={`absolute inset-x-0 grid items-center border-b text-sm contain-content last:border-b-0 ${here ? "bg-accent-soft" : "hover:bg-raised"} ${opens ? "cursor-pointer" : ""}`}
+      style={{ gridTemplateColumns: tracks, height: ROW_PX, transform: `translateY(${start}px)` }}
+      onClick={() => onChoose(row, index)}>
+      {selected === undefined ? null : (
+        <span role="cell" className="flex px-2" onClick={(event) => event.stopPropagation()}>
+          <input type="checkbox" aria-label={`Select ${id}`} checked={selected} onChange={(event) => onSelect?.(id, event.target.checked)} />
+        </span>
+      )}
+      {columns.map((column) => (
+        <div role="cell" key={column.id} className={`truncate px-2 ${column.align === "right" ? "text-right" : ""}`}>{column.cell(row)}</div>
+      ))}
+    </div>
+  );
+});
 
 function Heading<Row>({ column, sort, onSort }: { column: Column<Row>; sort: Sort; onSort: (sort: Sort) => void }) {
   const mine = sort?.id === column.id ? sort : null;

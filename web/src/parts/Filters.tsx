@@ -30,8 +30,8 @@ export function Filters({ choices }: { choices: readonly Choice[] }) {
         ),
       )}
       {Object.entries(search).filter(([name, value]) => value && choices.some((choice) => choice.name === name)).map(([name, value]) => (
-        <button key={name} type="button" className="inline-flex items-center gap-1 rounded-full bg-accent-soft px-2 py-0.5 text-xs text-accent" onClick={() => set(name, undefined)} aria-label={`Remove filter ${name}`}>
-          {name}: {String(value)} <span aria-hidden>×</span>
+        <button key={name} type="button" className="inline-flex items-center gap-1 rounded-full bg-accent-soft px-2 py-0.5 text-xs text-accent" onClick={() => set(name, undefined)}>
+          <span className="sr-only">Remove filter </span>{name}: {String(value)} <span aria-hidden>×</span>
         </button>
       ))}
     </div>
@@ -48,6 +48,6 @@ function TextFilter({ choice, value, onChange, first }: { choice: Choice; value:
   });
   return (
     <input type="search" aria-label={choice.label} placeholder={choice.label} value={text} onChange={(event) => setText(event.target.value)}
-      data-search={first || undefined} className="h-7 w-44 rounded-md border border-line-strong bg-panel px-2 text-sm placeholder:text-ink-faint" />
+      data-search={first || undefined} className="h-7 w-44 rounded-md border border-line-strong bg-panel px-2 text-sm placeholder:text-ink-faint max-sm:w-[calc(50%-0.25rem)]" />
   );
 }

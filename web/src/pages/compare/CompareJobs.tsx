@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 
@@ -16,6 +16,10 @@ type Difference = Schemas["TaskDifference"];
 export function CompareJobs({ jobs }: { jobs: number[] }) {
   const [, setFilter] = useFilters();
   const [baseline, ...others] = jobs;
+  const named = useQueries({
+    queries: jobs.map((job) => ({ queryKey: ["job", job], queryFn: () => unwrap(api.GET("/api/v1/jobs/{job_id}", { params: { path: { job_id: job } } })) })),
+  });
+  const nameOf = (job: number) => `job ${job}${named[jobs.indexOf(job)]?.data?.name ? `: ${named[jobs.indexOf(job)]?.data?.name}` : ""}`;
   const result = useQuery({
     queryKey: ["compare", jobs],
     queryFn: () => unwrap(api.GET("/api/v1/compare", { params: { query: { baseline, other: others } as never } })),
@@ -28,11 +32,11 @@ export function CompareJobs({ jobs }: { jobs: number[] }) {
       <header className="flex flex-wrap items-center gap-3">
         <h1>Compare</h1>
         <label className="text-sm text-ink-soft">baseline{" "}
-          <select className="h-7 rounded-md border border-line-strong bg-panel px-1 text-ink" value={baseline} onChange={(event) => setFilter("jobs", [Number(event.target.value), ...jobs.filter((job) => job !== Number(event.target.value))].join(","))}>
-            {jobs.map((job) => <option key={job} value={job}>job {job}</option>)}
+          <select className="h-7 max-w-64 rounded-md border border-line-strong bg-panel px-1 text-ink" value={baseline} onChange={(event) => setFilter("jobs", [Number(event.target.value), ...jobs.filter((job) => job !== Number(event.target.value))].join(","))}>
+            {jobs.map((job) => <option key={job} value={job}>{nameOf(job)}</option>)}
           </select>
         </label>
-        <span className="text-sm text-ink-soft">against {others.map((job) => <Link key={job} className="mr-2" to="/jobs/$job" params={{ job: String(job) }}>job {job}</Link>)}</span>
+        <span className="text-sm text-ink-soft">against {others.map((job) => <Link key={job} className="mr-3" to="/jobs/$job" params={{ job: String(job) }}>{nameOf(job)}</Link>)}</span>
       </header>
       {result.error ? <Trouble error={result.error} /> : null}
       {result.isPending ? <Waiting /> : null}
@@ -58,15 +62,15 @@ function One({ item, jobs }: { item: Comparison; jobs: number[] }) {
         <Figure name={item.label_b} value={percent(item.score_b)} />
         <Figure name="difference" value={item.a_minus_b == null ? "–" : <Change of={-item.a_minus_b} large />} />
         <Figure name="95 % interval" value={item.interval ? `${points(-item.interval.high)} to ${points(-item.interval.low)}` : "–"} hint={item.interval?.note} />
-        <Figure name="p" value={item.significance ? item.significance.p.toPrecision(2) : "–"} />
-        <Figure name="tasks in common" value={item.pairs} />
+        <Figure name={item.p_holm != null ? "p (Holm)" : "p"} value={(item.p_holm ?? item.significance?.p)?.toPrecision(3) ?? "–"} hint={item.significance?.test} />
+        <Figure name="tasks in common" value={item.tasks.length} />
       </div>
-      <p className="px-3 pb-3 text-sm" data-verdict>{item.verdict}</p>
-      {Object.values(item.unavailable).map((why) => <p key={why} className="px-3 pb-2 text-xs text-ink-soft">{why}</p>)}
+      <p className="px-3 pb-3 text-sm text-balance" data-verdict>{item.verdict}</p>
+      {[...new Set(Object.values(item.unavailable))].map((why) => <p key={why} className="px-3 pb-2 text-xs text-ink-soft">{why}</p>)}
       <div className="border-t">
         <DataTable name="tasks" rows={rows} columns={columns} rowKey={(row) => row.task} height="24rem" onOpen={(row) => setOpen(row.task === open ? undefined : row.task)} empty={<Empty>The two have no task in common.</Empty>} />
       </div>
-      {open ? <Pairs task={open} jobs={jobs} /> : null}
+      {open ? <Pairs task={open} jobs={jobs} labels={[item.label_a, item.label_b]} /> : null}
     </Panel>
   );
 }
@@ -76,7 +80,7 @@ function gain(row: Difference): number {
 }
 
 function points(value: number): string {
-  return `${value > 0 ? "+" : ""}${(value * 100).toFixed(1)}`;
+  return `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value * 100).toFixed(1)}`;
 }
 
 function Change({ of, large = false }: { of: number; large?: boolean }) {

@@ -26,7 +26,7 @@ export function CompareTrials({ left, right }: { left: number; right: number | u
       <div className="flex flex-wrap items-center gap-3 text-sm">
         <StateLabel of={standing(trial.data)} note={trial.data.model ?? trial.data.agent} />
         <label>with{" "}
-          <select className="h-7 rounded-md border border-line-strong bg-panel px-1" value={right ?? ""} onChange={(event) => setFilter("right", event.target.value)}>
+          <select className="h-7 max-w-full rounded-md border border-line-strong bg-panel px-1" value={right ?? ""} onChange={(event) => setFilter("right", event.target.value)}>
             <option value="">choose a trial</option>
             {others.data?.items.filter((other) => other.id !== left).map((other) => <option key={other.id} value={other.id}>trial {other.id}: {other.outcome}, {other.model ?? other.agent}, job {other.job_id}</option>)}
           </select>

@@ -1,12 +1,12 @@
 /** Task × configuration: each sign is a trial; hover for its short story, click to open it. */
 
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useRef } from "react";
 
 import { api, type Schemas, unwrap } from "@/api/client";
 import { Trouble, Waiting } from "@/parts/Notice";
+import { RowLink } from "@/parts/RowLink";
 import { standing, StateShape } from "@/parts/State";
 
 type Row = Schemas["GridRow"];
@@ -41,16 +41,16 @@ export function GridView({ job }: { job: number }) {
 const TaskRow = memo(function TaskRow({ row }: { row: Row }) {
   return (
     <>
-      <Link to="/tasks/$digest" params={{ digest: row.digest }} className="truncate px-3 no-underline hover:underline" title={row.name}>{row.name}</Link>
+      <RowLink to={`/tasks/${row.digest}`} className="truncate px-3" title={row.name}>{row.name}</RowLink>
       {row.cells.map((cell, column) => (
         <span key={column} className="flex gap-1 overflow-hidden px-2">
           {cell.map((trial) => {
             const how = standing(trial);
             const story = `attempt ${trial.repeat}: ${how}${trial.reward != null ? `, reward ${trial.reward}` : ""}${trial.marks.length ? `, ${trial.marks.join(", ")}` : ""}`;
             return (
-              <Link key={trial.trial} to="/trials/$trial" params={{ trial: String(trial.trial) }} title={story} aria-label={`${row.name}, ${story}`} className="flex p-0.5">
+              <RowLink key={trial.trial} to={`/trials/${trial.trial}`} title={story} label={`${row.name}, ${story}`} className="flex p-0.5">
                 <StateShape of={how} />
-              </Link>
+              </RowLink>
             );
           })}
         </span>

@@ -1,6 +1,7 @@
 /** The trials of a job as a list: filtered, sorted, walked by keyboard, saved as CSV. */
 
-import { Link, useNavigate } from "@tanstack/react-router";
+import { useNavigate } from "@tanstack/react-router";
+import { useCallback } from "react";
 
 import { api, type Schemas, unwrap } from "@/api/client";
 import { usePages } from "@/api/paging";
@@ -8,6 +9,7 @@ import { type Column, DataTable } from "@/parts/DataTable";
 import { type Choice, Filters, useFilters } from "@/parts/Filters";
 import { count, duration, money } from "@/parts/format";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
+import { RowLink } from "@/parts/RowLink";
 import { standing, StateLabel } from "@/parts/State";
 
 type Trial = Schemas["TrialItem"];
@@ -21,7 +23,7 @@ const CHOICES: readonly Choice[] = [
 ];
 
 export const TRIAL_COLUMNS: Column<Trial>[] = [
-  { id: "id", name: "Trial", width: "5rem", cell: (trial) => <Link to="/trials/$trial" params={{ trial: String(trial.id) }} className="text-ink-soft no-underline hover:underline">{trial.id}</Link>, value: (trial) => trial.id },
+  { id: "id", name: "Trial", width: "5rem", cell: (trial) => <RowLink to={`/trials/${trial.id}`} className="text-ink-soft">{trial.id}</RowLink>, value: (trial) => trial.id },
   { id: "state", name: "State", width: "10rem", cell: (trial) => <StateLabel of={standing(trial)} note={trial.cause ?? trial.phase ?? undefined} />, value: (trial) => standing(trial) },
   { id: "task", name: "Task", width: "minmax(10rem, 2fr)", cell: (trial) => trial.task.name, value: (trial) => trial.task.name },
   { id: "agent", name: "Agent / model", width: "minmax(10rem, 2fr)", cell: (trial) => (trial.model ? `${trial.agent} / ${trial.model}` : trial.agent), value: (trial) => (trial.model ? `${trial.agent} / ${trial.model}` : trial.agent) },
@@ -44,13 +46,14 @@ export function TrialTable({ job, total }: { job: number; total: number }) {
   const trials = usePages(["job", job, "trials", wanted], (cursor) =>
     unwrap(api.GET("/api/v1/jobs/{job_id}/trials", { params: { path: { job_id: job }, query: { ...wanted, cursor, limit: 200 } as never } })),
   );
+  const open = useCallback((trial: Trial) => void navigate({ to: "/trials/$trial", params: { trial: String(trial.id) } }), [navigate]);
   return (
     <div>
       <div className="border-b px-3 py-2"><Filters choices={CHOICES} /></div>
       {trials.error ? <Trouble error={trials.error} retry={() => void trials.refetch()} /> : null}
       {trials.isPending ? <Waiting /> : (
         <DataTable name="trials" rows={trials.rows} columns={TRIAL_COLUMNS} rowKey={(trial) => trial.id} onEnd={trials.more} all={trials.all} total={Object.keys(wanted).length ? undefined : total} height="34rem"
-          onOpen={(trial) => void navigate({ to: "/trials/$trial", params: { trial: String(trial.id) } })} empty={<Empty>No trial fits these filters.</Empty>} />
+          onOpen={open} empty={<Empty>No trial fits these filters.</Empty>} />
       )}
     </div>
   );

@@ -14,6 +14,7 @@ import { duration, money } from "@/parts/format";
 import { Moment } from "@/parts/Moment";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
 import { Progress } from "@/parts/Progress";
+import { RowLink } from "@/parts/RowLink";
 import { Score } from "@/parts/Score";
 import { JobStatus } from "@/parts/State";
 import { throttled } from "@/parts/throttle";
@@ -30,7 +31,7 @@ const CHOICES: readonly Choice[] = [
 ];
 
 const COLUMNS: Column<Job>[] = [
-  { id: "id", name: "#", width: "3.5rem", cell: (job) => <Link to="/jobs/$job" params={{ job: String(job.id) }} className="text-ink-soft no-underline hover:underline">{job.id}</Link>, value: (job) => job.id },
+  { id: "id", name: "#", width: "3.5rem", cell: (job) => <RowLink to={`/jobs/${job.id}`} className="text-ink-soft">{job.id}</RowLink>, value: (job) => job.id },
   { id: "name", name: "Job", width: "minmax(9rem, 2fr)", cell: (job) => <span className="font-medium" title={job.name}>{job.name}</span>, value: (job) => job.name },
   { id: "status", name: "Status", width: "7rem", cell: (job) => <JobStatus status={job.status} />, value: (job) => job.status },
   { id: "progress", name: "Progress", width: "minmax(9rem, 1fr)", cell: (job) => <Progress counts={job.counts} />, value: (job) => job.counts.passed + job.counts.failed + job.counts.error + job.counts.cancelled },
@@ -57,7 +58,7 @@ export default function Jobs() {
   const jobs = usePages(key, (cursor) =>
     unwrap(api.GET("/api/v1/jobs", { params: { query: { ...query(filters), include: ["score"], cursor } as never } })),
   );
-  const refresh = useMemo(() => throttled(() => void queries.invalidateQueries({ queryKey: ["jobs"] }), 700), [queries]);
+  const refresh = useMemo(() => throttled(() => void queries.invalidateQueries({ queryKey: ["jobs"] }), 300), [queries]);
   useLive("/api/v1/events?kinds=job.created,job.cancelled,job.ended,trial.claimed,trial.ended,trial.retry", refresh);
 
   function select(key: string | number, on: boolean) {

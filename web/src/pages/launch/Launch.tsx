@@ -34,7 +34,7 @@ export default function Launch() {
     onSuccess: (job: Schemas["JobItem"]) => void navigate({ to: "/jobs/$job", params: { job: String(job.id) } }),
   });
   return (
-    <div className="flex flex-col gap-3 pb-40">
+    <div className="flex flex-col gap-3 pb-56 sm:pb-40">
       <h1>Launch a job</h1>
       <div className="grid gap-3 lg:grid-cols-3">
         <What wish={wish} change={change} />

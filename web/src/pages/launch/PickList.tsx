@@ -21,8 +21,7 @@ export function PickList({ label, options, chosen, onChange, allowOther = false,
   const toggle = (id: string) => onChange(chosen.includes(id) ? chosen.filter((other) => other !== id) : [...chosen, id]);
   const other = allowOther && text.trim() && !options.some((option) => option.id === text.trim()) ? text.trim() : "";
   return (
-    <fieldset className="min-w-0">
-      <legend className="sr-only">{label}</legend>
+    <div className="min-w-0">
       <input type="search" aria-label={`Search ${label}`} placeholder={`Search ${label}`} value={text} onChange={(event) => setText(event.target.value)} className="mb-2 h-7 w-full rounded-md border border-line-strong bg-panel px-2 text-sm placeholder:text-ink-faint" />
       <div className="overflow-auto rounded-md border" style={{ maxHeight: height }} tabIndex={0} role="group" aria-label={label}>
         {other ? <button type="button" className="block w-full px-2 py-1 text-left text-sm text-accent hover:bg-raised" onClick={() => { toggle(other); setText(""); }}>Use “{other}”</button> : null}
@@ -34,6 +33,6 @@ export function PickList({ label, options, chosen, onChange, allowOther = false,
         ))}
         {!shown.length && !other ? <p className="px-2 py-3 text-sm text-ink-soft">Nothing by that name.</p> : null}
       </div>
-    </fieldset>
+    </div>
   );
 }

@@ -1,9 +1,24 @@
 import { useQuery } from "@tanstack/react-query";
 
-import { api, unwrap } from "@/api/client";
+import { api, type Schemas, unwrap } from "@/api/client";
 import { Panel } from "@/parts/Panel";
 import { PickList } from "./PickList";
 import type { Wish } from "./wish";
+
+/** What people begin with comes first; the rest keeps its order. */
+const FIRST = ["oracle", "terminus-2", "nop", "mini-swe-agent"];
+const rank = (name: string) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
+
+type Model = Schemas["ModelItem"];
+
+/** The keys that the chosen models still lack. A model that is not listed takes those of its provider's other models. */
+function keyNames(chosen: string[], known: Model[]): string[] {
+  const lacking = chosen.flatMap((id) => {
+    const model = known.find((one) => one.id === id) ?? known.find((one) => one.keys.length && one.id.split("/")[0] === id.split("/")[0]);
+    return model && !model.ready ? model.keys.slice(0, 1) : [];
+  });
+  return [...new Set(lacking)];
+}
 
 type Props = { wish: Wish; change: (part: Partial<Wish>) => void; keys: Record<string, string>; setKeys: (keys: Record<string, string>) => void };
 
@@ -11,12 +26,12 @@ export function Who({ wish, change, keys, setKeys }: Props) {
   const agents = useQuery({ queryKey: ["agents"], queryFn: () => unwrap(api.GET("/api/v1/agents")) });
   const models = useQuery({ queryKey: ["models"], queryFn: () => unwrap(api.GET("/api/v1/models")) });
   const takesModel = (agents.data?.items ?? []).some((agent) => wish.agents.includes(agent.name) && agent.takes_model) || wish.agents.some((name) => name.includes(":"));
-  const needed = [...new Set((models.data?.items ?? []).filter((model) => wish.models.includes(model.id) && !model.ready).map((model) => model.keys[0]).filter((name) => name !== undefined))];
+  const needed = keyNames(wish.models, models.data?.items ?? []);
   return (
     <Panel title="Who">
       <div className="flex flex-col gap-3">
-        <PickList label="agents" allowOther height="11rem" chosen={wish.agents} onChange={(chosen) => change({ agents: chosen })}
-          options={(agents.data?.items ?? []).map((agent) => ({ id: agent.name, name: agent.name, note: agent.description }))} />
+        <PickList label="agents" allowOther height="12.75rem" chosen={wish.agents} onChange={(chosen) => change({ agents: chosen })}
+          options={[...(agents.data?.items ?? [])].sort((a, b) => rank(a.name) - rank(b.name)).map((agent) => ({ id: agent.name, name: agent.name, note: agent.description }))} />
         {takesModel ? (
           <PickList label="models" allowOther height="11rem" chosen={wish.models} onChange={(chosen) => change({ models: chosen })}
             options={(models.data?.items ?? []).map((model) => ({ id: model.id, name: `${model.name} · ${model.provider}`, note: model.id }))} />
@@ -24,7 +39,7 @@ export function Who({ wish, change, keys, setKeys }: Props) {
         {takesModel ? needed.map((name) => (
           <label key={name} className="text-sm">
             <span className="text-ink-soft">{name} <span className="text-xs">(for this job alone; sent in a header, sealed, deleted when the job ends)</span></span>
-            <input type="password" autoComplete="off" className="mt-1 h-7 w-full rounded-md border border-line-strong bg-panel px-2 font-mono text-sm" value={keys[name] ?? ""} onChange={(event) => setKeys({ ...keys, [name]: event.target.value })} />
+            <input type="password" autoComplete="off" className="mt-1 h-7 w-full rounded-md border border-line-strong bg-panel px-2 font-mono text-sm" defaultValue="" onChange={(event) => setKeys({ ...keys, [name]: event.target.value })} />
           </label>
         )) : null}
       </div>

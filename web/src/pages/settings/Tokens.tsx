@@ -45,6 +45,7 @@ export function Tokens() {
         </div>
       ) : null}
       <ul className="mb-3 flex flex-col gap-1 text-sm">
+        {tokens.data?.items.length === 0 ? <li className="text-ink-soft">None. A service that asks for tokens needs one for everybody who uses it.</li> : null}
         {tokens.data?.items.map((token) => (
           <li key={token.id} className={`flex flex-wrap items-center gap-3 ${token.valid ? "" : "text-ink-faint line-through"}`}>
             <span className="font-medium">{token.name}</span><span>{token.role}</span>

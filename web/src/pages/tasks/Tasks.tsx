@@ -1,6 +1,6 @@
 /** Tasks that are here, and the place to drop new ones. */
 
-import { Link, useNavigate } from "@tanstack/react-router";
+import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 
 import { api, type Schemas, unwrap } from "@/api/client";
@@ -10,6 +10,7 @@ import { type Column, DataTable } from "@/parts/DataTable";
 import { type Choice, Filters, useFilters } from "@/parts/Filters";
 import { bytes, duration } from "@/parts/format";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
+import { RowLink } from "@/parts/RowLink";
 import { DropZone } from "./DropZone";
 import { SamplesButton } from "./SamplesButton";
 
@@ -24,7 +25,7 @@ const CHOICES: readonly Choice[] = [
 ];
 
 const COLUMNS: Column<Task>[] = [
-  { id: "name", name: "Task", width: "minmax(10rem, 2fr)", cell: (task) => <Link to="/tasks/$digest" params={{ digest: task.digest }} className="font-medium no-underline hover:underline">{task.name}</Link>, value: (task) => task.name },
+  { id: "name", name: "Task", width: "minmax(10rem, 2fr)", cell: (task) => <RowLink to={`/tasks/${task.digest}`} className="font-medium">{task.name}</RowLink>, value: (task) => task.name },
   { id: "description", name: "What it asks for", width: "minmax(12rem, 3fr)", cell: (task) => <span className="text-ink-soft">{task.description}</span>, value: (task) => task.description },
   { id: "format", name: "Format", width: "8.5rem", cell: (task) => task.format, value: (task) => task.format },
   { id: "category", name: "Category", width: "9rem", cell: (task) => task.category || "–", value: (task) => task.category },

@@ -1,6 +1,5 @@
 /** A log of any size: fetched once as bytes, cut into lines by their offsets, and only what is seen is ever decoded. */
 
-import { useQuery } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useMemo, useRef, useState } from "react";
 
@@ -8,34 +7,23 @@ import { bytes } from "@/parts/format";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
 import { spansOf } from "./ansi";
 import { findLine, lineStarts } from "./lines";
+import { LARGEST, useLogBytes } from "./logBytes";
 
-const LARGEST = 64 << 20;
 const ROW_PX = 17;
 
 export function LogText({ url, size }: { url: string; size: number }) {
   const [wanted, setWanted] = useState("");
   const [hit, setHit] = useState(-1);
   const scroller = useRef<HTMLDivElement>(null);
-  const content = useQuery({
-    queryKey: ["log", url],
-    queryFn: async () => {
-      const answer = await fetch(`${url}&offset=${Math.max(0, size - LARGEST)}&limit=${LARGEST}`);
-      if (!answer.ok) throw new Error(`The log could not be read (${answer.status}).`);
-      return new Uint8Array(await answer.arrayBuffer());
-    },
-    staleTime: Infinity,
-    gcTime: 60_000,
-  });
-  const data = content.data;
-  const starts = useMemo(() => (data ? lineStarts(data) : new Uint32Array([0])), [data]);
+  const { data, whole, error } = useLogBytes(url, size);
+  const starts = useMemo(() => lineStarts(data), [data]);
   const rows = starts.length - 1;
   const list = useVirtualizer({ count: rows, getScrollElement: () => scroller.current, estimateSize: () => ROW_PX, overscan: 30 });
-  if (content.error) return <Trouble error={content.error} />;
-  if (!data) return <Waiting />;
-  if (!data.length) return <Empty>This log is empty.</Empty>;
+  if (error) return <Trouble error={error} />;
+  if (!data.length) return whole ? <Empty>This log is empty.</Empty> : <Waiting />;
 
   function search() {
-    const found = findLine(data as Uint8Array, starts, wanted, hit + 1);
+    const found = findLine(data, starts, wanted, hit + 1);
     setHit(found);
     if (found >= 0) list.scrollToIndex(found, { align: "center" });
   }
@@ -44,7 +32,7 @@ export function LogText({ url, size }: { url: string; size: number }) {
     <div>
       <form className="flex items-center gap-2 border-b px-2 py-1 text-xs text-ink-soft" onSubmit={(event) => { event.preventDefault(); search(); }}>
         <input type="search" aria-label="Search the log" placeholder="Search the log" value={wanted} onChange={(event) => { setWanted(event.target.value); setHit(-1); }} className="h-6 w-56 rounded-md border border-line-strong bg-panel px-2 placeholder:text-ink-faint" />
-        <span role="status">{wanted && hit >= 0 ? `line ${hit + 1}; Enter for the next` : `${rows.toLocaleString("en")} lines, ${bytes(size)}`}</span>
+        <span role="status">{wanted && hit >= 0 ? `line ${hit + 1}; Enter for the next` : `${rows.toLocaleString("en")} lines, ${bytes(size)}${whole ? "" : ", reading …"}`}</span>
         {size > LARGEST ? <span className="text-error">the last {bytes(LARGEST)} of it</span> : null}
       </form>
       <div ref={scroller} className="h-[30rem] overflow-auto bg-terminal text-terminal-ink" tabIndex={0} role="region" aria-label="Log" data-log>

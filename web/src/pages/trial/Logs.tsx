@@ -18,7 +18,7 @@ export function Logs({ trial, attempt, ended }: { trial: number; attempt: number
   if (!logs.data) return <Waiting />;
   const chosen = logs.data.items.find((log) => log.name === filters.log) ?? logs.data.items[0];
   if (!chosen) return <Empty>This try left no logs.</Empty>;
-  const url = `/api/v1/trials/${trial}/logs/${chosen.name.split("/").map(encodeURIComponent).join("/")}?attempt=${logs.data.attempt}`;
+  const url = `/api/v1/trials/${trial}/files/${chosen.name.split("/").map(encodeURIComponent).join("/")}?attempt=${logs.data.attempt}`;
   return (
     <div>
       <div className="flex flex-wrap gap-1 border-b px-2 py-1" role="group" aria-label="Logs">

@@ -7,26 +7,29 @@ import type { Recording } from "./recording";
 
 type Control = { dispose(): void; seek(to: number): Promise<unknown>; getCurrentTime(): Promise<number> | number };
 
-/** The recording with its seek bar. It moves when a step is chosen, and tells where it is. */
-export default function Player({ recording, seekTo, onTime }: { recording: Recording; seekTo: number | null; onTime: (second: number) => void }) {
+const NARROW_PX = 640;
+
+/** The recording with its seek bar. It moves when somebody points at a moment, and tells where it is. */
+export default function Player({ recording, goal, onTime }: { recording: Recording; goal: { second: number } | null; onTime: (second: number) => void }) {
   const place = useRef<HTMLDivElement>(null);
   const player = useRef<Control | null>(null);
+  const { text, width, height, clock } = recording;
   useEffect(() => {
-    if (!place.current || !recording.text) return undefined;
-    const control = Asciinema.create({ data: recording.text }, place.current, {
-      fit: "width", cols: recording.width, rows: recording.height, idleTimeLimit: 2, preload: true, terminalFontSize: "11px", controls: true,
-      poster: "npt:0:01",
+    if (!place.current || !text) return undefined;
+    const narrow = place.current.clientWidth < NARROW_PX;
+    const control = Asciinema.create({ data: text }, place.current, {
+      fit: narrow ? false : "both", cols: width, rows: height, preload: true, terminalFontSize: "10px", controls: true,
     }) as Control;
     player.current = control;
-    const timer = setInterval(() => void Promise.resolve(control.getCurrentTime()).then((second) => (typeof second === "number" ? onTime(second) : undefined)), 400);
+    const timer = setInterval(() => void Promise.resolve(control.getCurrentTime()).then((second) => (typeof second === "number" ? onTime(clock.toReal(second)) : undefined)), 250);
     return () => {
       clearInterval(timer);
       player.current = null;
       control.dispose();
     };
-  }, [recording.text, recording.width, recording.height, onTime]);
+  }, [text, width, height, clock, onTime]);
   useEffect(() => {
-    if (seekTo != null) void player.current?.seek(seekTo);
-  }, [seekTo]);
-  return <div className="min-h-[420px] bg-terminal" ref={place} data-player />;
+    if (goal) void player.current?.seek(clock.toPlayer(goal.second));
+  }, [goal, clock]);
+  return <div className="h-[460px] overflow-auto bg-[#121314]" ref={place} data-player tabIndex={0} role="region" aria-label="Recording" />;
 }

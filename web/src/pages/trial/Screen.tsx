@@ -9,13 +9,13 @@ import type { Recording } from "./recording";
 const LiveScreen = lazy(() => import("./LiveScreen"));
 const Player = lazy(() => import("./Player"));
 
-type Props = { running: boolean; live: LiveTerminal; recording: Recording; seekTo: number | null; onTime: (second: number) => void };
+type Props = { state: string; live: LiveTerminal; recording: Recording; goal: { second: number } | null; onTime: (second: number) => void };
 
-export function Screen({ running, live, recording, seekTo, onTime }: Props) {
-  const space = <div className="h-[420px] bg-terminal" aria-busy />;
-  if (running) return <Suspense fallback={space}><LiveScreen live={live} /></Suspense>;
+export function Screen({ state, live, recording, goal, onTime }: Props) {
+  const space = <div className="h-[460px] bg-terminal" aria-busy />;
+  if (state === "running") return <Suspense fallback={space}><LiveScreen live={live} /></Suspense>;
+  if (state !== "ended") return <Empty>The terminal appears here as soon as a worker takes this trial.</Empty>;
   if (recording.pending) return space;
   if (!recording.text) return <Empty>This try left no terminal recording. Agents that work inside the sandbox, and the oracle, write logs instead: see Logs below.</Empty>;
-  const second = seekTo != null && recording.start != null ? Math.max(0, (seekTo - recording.start) / 1000) : null;
-  return <Suspense fallback={space}><Player recording={recording} seekTo={second} onTime={onTime} /></Suspense>;
+  return <Suspense fallback={space}><Player recording={recording} goal={goal} onTime={onTime} /></Suspense>;
 }

@@ -17,8 +17,12 @@ export function StepList({ steps, at, now, running, onChoose, agent }: Props) {
   const list = useVirtualizer({ count: shown.length, getScrollElement: () => scroller.current, estimateSize: (index) => (shown[index]?.number === at ? 260 : 30), overscan: 8, getItemKey: (index) => shown[index]?.number ?? index });
   const place = shown.findIndex((step) => step.number === at);
   useEffect(() => {
-    if (place >= 0) list.scrollToIndex(place, { align: "center" });
+    if (place >= 0) list.scrollToIndex(place, { align: "start" });
   }, [place, list]);
+  useEffect(() => {
+    // While it runs, the newest step stays in sight, unless somebody reads another one.
+    if (running && at == null && shown.length) list.scrollToIndex(shown.length - 1);
+  }, [running, at, shown.length, list]);
 
   if (!steps.length) return <Empty>{running ? "The agent has not finished a step yet." : `${agent} left no trajectory for this try.`}</Empty>;
   return (
@@ -26,7 +30,7 @@ export function StepList({ steps, at, now, running, onChoose, agent }: Props) {
       <div className="border-b p-2">
         <input type="search" aria-label="Search the steps" placeholder="Search the steps" data-search value={wanted} onChange={(event) => setWanted(event.target.value)} className="h-7 w-full rounded-md border border-line-strong bg-panel px-2 text-sm placeholder:text-ink-faint" />
       </div>
-      <div ref={scroller} className="h-[372px] overflow-auto" tabIndex={0} role="list" aria-label="Steps">
+      <div ref={scroller} className="h-[412px] overflow-auto" tabIndex={0} role="list" aria-label="Steps">
         <div className="relative" style={{ height: list.getTotalSize() }}>
           {list.getVirtualItems().map((item) => {
             const step = shown[item.index] as Step;

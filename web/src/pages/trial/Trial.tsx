@@ -2,7 +2,7 @@
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
 
 import { api, unwrap } from "@/api/client";
 import { useLive } from "@/api/live";
@@ -10,55 +10,74 @@ import { useFilters } from "@/parts/Filters";
 import { Trouble, Waiting } from "@/parts/Notice";
 import { Panel } from "@/parts/Panel";
 import { Details } from "./Details";
+import { useFiles } from "./files";
 import { Header } from "./Header";
 import { liveTerminal } from "./liveTerminal";
-import { PhaseBar } from "./PhaseBar";
+import { beginning, useRecording } from "./recording";
 import { Screen } from "./Screen";
 import { StepList } from "./StepList";
 import { stepsOf } from "./steps";
-import { useRecording } from "./recording";
+import { Timeline } from "./Timeline";
 
 export default function Trial() {
   const id = Number(useParams({ strict: false }).trial);
   const queries = useQueryClient();
   const [filters, setFilter] = useFilters();
   const attempt = filters.try ? Number(filters.try) : undefined;
-  const query = { attempt } as never;
   const path = { trial_id: id };
   const trial = useQuery({ queryKey: ["trial", id], queryFn: () => unwrap(api.GET("/api/v1/trials/{trial_id}", { params: { path } })) });
-  const running = trial.data?.state === "running";
+  const state = trial.data?.state ?? "queued";
+  const running = state === "running" && attempt == null;
+  const ended = state === "ended" || attempt != null;
+
   const live = useMemo(() => liveTerminal(), [id]);
-  const [liveSteps, setLiveSteps] = useState(0);
+  const [, setHeard] = useState(0);
+  useLive(trial.data && state !== "ended" ? `/api/v1/trials/${id}/events` : null, (event) => {
+    live.receive(event);
+    if (event.kind === "trial.step") setHeard((times) => times + 1);
+    else if (event.kind !== "trial.output") void queries.invalidateQueries({ queryKey: ["trial", id] });
+  });
+
+  const files = useFiles(id, attempt, ended && !!trial.data);
+  const left = (ending: string) => !!files.data?.items.some((file) => file.path.endsWith(ending));
+  const recording = useRecording(id, attempt, left(".cast"));
   const trajectory = useQuery({
     queryKey: ["trial", id, "trajectory", attempt],
-    queryFn: () => unwrap(api.GET("/api/v1/trials/{trial_id}/trajectory", { params: { path, query } })),
-    enabled: !!trial.data?.result,
+    queryFn: () => unwrap(api.GET("/api/v1/trials/{trial_id}/trajectory", { params: { path, query: { attempt } as never } })),
+    enabled: left("trajectory.json"),
     retry: false,
   });
-  const recording = useRecording(id, attempt, !!trial.data?.result);
-  useLive(trial.data && trial.data.state !== "ended" ? `/api/v1/trials/${id}/events` : null, (event) => {
-    if (event.kind === "trial.output") live.receive(event.data);
-    else if (event.kind === "trial.step") setLiveSteps((seen) => (live.step(event.data.data as Record<string, unknown>), seen + 1));
-    else void queries.invalidateQueries({ queryKey: ["trial", id] });
-  });
-  const steps = useMemo(() => (running ? live.steps() : stepsOf(trajectory.data)), [running, live, liveSteps, trajectory.data]);
+  const kept = useMemo(() => stepsOf(trajectory.data), [trajectory.data]);
+  const steps = running ? live.steps() : kept;
+
+  /** A moment of the clock that somebody pointed at; a new object each time, so that the same one can be gone to twice. */
+  const [goal, setGoal] = useState<{ moment: number } | null>(null);
   const [now, setNow] = useState<number | null>(null);
   const at = filters.step ? Number(filters.step) : null;
+  const chosenAt = steps.find((step) => step.number === at)?.at ?? null;
+  useEffect(() => {
+    if (chosenAt != null) setGoal({ moment: chosenAt });
+  }, [chosenAt, at]);
+  const start = useMemo(() => beginning(recording, kept), [recording, kept]);
+  const played = useCallback((second: number) => setNow(start == null ? null : start + second * 1000), [start]);
+  const goTo = useCallback((moment: number) => {
+    setGoal({ moment });
+    setNow(moment);
+  }, []);
+  const target = useMemo(() => (goal && start != null ? { second: Math.max(0, (goal.moment - start) / 1000) } : null), [goal, start]);
 
-  const goTo = useCallback((number: number) => setFilter("step", String(number)), [setFilter]);
   if (trial.error) return <Trouble error={trial.error} retry={() => void trial.refetch()} />;
   if (!trial.data) return <Waiting rows={12} />;
-  const chosen = steps.find((step) => step.number === at);
   return (
     <div className="flex flex-col gap-3">
-      <Header trial={trial.data} steps={steps.length} attempt={attempt} onAttempt={(number) => setFilter("try", number ? String(number) : undefined)} />
-      <PhaseBar trial={trial.data} recordingStart={recording.start} onSeek={setNow} />
-      <div className="grid gap-3 lg:grid-cols-[minmax(18rem,26rem)_minmax(0,1fr)]">
-        <Panel title={`Steps${steps.length ? ` (${steps.length})` : ""}`} flush minHeight={420}>
-          <StepList steps={steps} at={at} running={running} now={recording.start != null && now != null ? recording.start + now * 1000 : null} onChoose={goTo} agent={trial.data.agent} />
+      <Header trial={trial.data} steps={steps} attempt={attempt} onAttempt={(number) => setFilter("try", number ? String(number) : undefined)} />
+      <Timeline trial={trial.data} steps={steps} now={now} onSeek={goTo} />
+      <div className="grid grid-cols-[minmax(0,1fr)] gap-3 lg:grid-cols-[minmax(18rem,26rem)_minmax(0,1fr)]">
+        <Panel title={`Steps${steps.length ? ` (${steps.length})` : ""}`} flush minHeight={498}>
+          <StepList steps={steps} at={at} running={running} now={now} onChoose={(number) => setFilter("step", number === at ? undefined : String(number))} agent={trial.data.agent} />
         </Panel>
-        <Panel title={running ? "Terminal, live" : "Terminal, recorded"} flush minHeight={420}>
-          <Screen key={`${id}-${running}-${attempt ?? 0}`} running={running} live={live} recording={recording} seekTo={chosen?.at ?? null} onTime={setNow} />
+        <Panel title={running ? "Terminal, live" : "Terminal, recorded"} flush minHeight={498}>
+          <Screen key={`${id}-${running}-${attempt ?? 0}`} state={attempt == null ? state : "ended"} live={live} recording={files.isPending ? { ...recording, pending: true } : recording} goal={target} onTime={played} />
         </Panel>
       </div>
       <Panel flush>

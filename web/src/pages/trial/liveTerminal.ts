@@ -1,24 +1,28 @@
 /** What a running trial has sent so far. Terminal output comes as lines of an asciicast; pieces may cut a line in two. */
 
-import { type Step } from "./steps";
+import type { LiveEvent } from "@/api/live";
+import type { Step } from "./steps";
 
-type Listener = (text: string) => void;
+export type Size = { width: number; height: number };
+type Listener = { write: (text: string) => void; resize: (size: Size) => void };
 
 export type LiveTerminal = ReturnType<typeof liveTerminal>;
 
 const KEPT = 400_000;
+/** A terminal's own word for "forget everything". */
+const RESET = "\x1bc";
 
 export function liveTerminal() {
+  let attempt = 0;
   let rest = "";
   let shown = "";
-  let size = { width: 160, height: 40 };
-  const steps: Step[] = [];
+  let size: Size = { width: 160, height: 40 };
+  let steps: Step[] = [];
   const listeners = new Set<Listener>();
-  const logs = new Map<string, string>();
 
   function put(text: string) {
     shown = (shown + text).slice(-KEPT);
-    for (const listener of listeners) listener(text);
+    for (const listener of listeners) listener.write(text);
   }
 
   function line(text: string) {
@@ -27,42 +31,60 @@ export function liveTerminal() {
       if (Array.isArray(parsed)) {
         if (parsed[1] === "o") put(String(parsed[2]));
       } else if (parsed && typeof parsed === "object" && "width" in parsed) {
-        const head = parsed as { width: number; height: number };
-        size = { width: head.width, height: head.height };
+        size = sizeOf(parsed as Record<string, unknown>, size);
+        for (const listener of listeners) listener.resize(size);
       }
     } catch {
       // The beginning of the line was sent before this page listened.
     }
   }
 
+  /** A new try begins with an empty screen. */
+  function begin(event: LiveEvent) {
+    if (event.attempt == null || event.attempt <= attempt) return;
+    if (attempt) put(RESET);
+    [attempt, rest, shown, steps] = [event.attempt, "", "", []];
+  }
+
+  function output(data: Record<string, unknown>) {
+    if (data.stream !== "terminal") return;
+    const lines = (rest + String(data.text)).split("\n");
+    rest = lines.pop() ?? "";
+    for (const one of lines) line(one);
+  }
+
   return {
-    receive(data: Record<string, unknown>) {
-      const [stream, text] = [String(data.stream), String(data.text)];
-      if (stream !== "terminal") {
-        logs.set(stream, ((logs.get(stream) ?? "") + text).slice(-KEPT));
-        return;
+    receive(event: LiveEvent) {
+      begin(event);
+      if (event.kind === "trial.output") output(event.data);
+      else if (event.kind === "trial.step") {
+        const step = stepOf(event, steps.length + 1);
+        if (!steps.some((known) => known.number === step.number)) steps = [...steps, step];
       }
-      const lines = (rest + text).split("\n");
-      rest = lines.pop() ?? "";
-      for (const one of lines) line(one);
     },
-    step(data: Record<string, unknown>) {
-      const number = Number(data.step ?? steps.length + 1);
-      if (steps.some((known) => known.number === number)) return;
-      const tools = Array.isArray(data.tools) ? (data.tools as Record<string, unknown>[]).map((tool) => ({ name: String(tool.name), text: String(tool.input ?? "") })) : [];
-      steps.push({
-        number, source: String(data.source ?? "agent"), at: null, message: String(data.message ?? ""), thought: "", calls: tools, output: "",
-        inputTokens: Number(data.input_tokens ?? 0), outputTokens: Number(data.output_tokens ?? 0), cost: Number(data.cost_usd ?? 0),
-      });
-    },
-    steps: () => [...steps],
+    steps: () => steps,
     size: () => size,
     /** All so far, then whatever comes. */
-    listen(listener: Listener) {
-      if (shown) listener(shown);
+    listen(write: Listener["write"], resize: Listener["resize"]) {
+      const listener = { write, resize };
+      if (shown) write(shown);
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    log: (stream: string) => logs.get(stream) ?? "",
   };
+}
+
+function stepOf({ data, at }: LiveEvent, next: number): Step {
+  const tools = Array.isArray(data.tools) ? (data.tools as Record<string, unknown>[]) : [];
+  return {
+    number: Number(data.step ?? next), source: String(data.source ?? "agent"), at, message: String(data.message ?? ""), thought: "", output: "",
+    calls: tools.map((tool) => ({ name: String(tool.name ?? ""), text: String(tool.input ?? "") })),
+    inputTokens: Number(data.input_tokens ?? 0), outputTokens: Number(data.output_tokens ?? 0), cost: Number(data.cost_usd ?? 0),
+  };
+}
+
+/** Of the recording's head, which comes from a sandbox: anything but a sensible size is ignored. */
+function sizeOf(head: Record<string, unknown>, usual: Size): Size {
+  const sensible = (value: unknown): value is number => Number.isInteger(value) && (value as number) > 0 && (value as number) <= 1000;
+  return sensible(head.width) && sensible(head.height) ? { width: head.width, height: head.height } : usual;
 }

@@ -11,7 +11,7 @@ import { count } from "@/parts/format";
 import { Moment } from "@/parts/Moment";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
 import { Figure, Panel } from "@/parts/Panel";
-import { StateLabel } from "@/parts/State";
+import { StateShape } from "@/parts/State";
 import { throttled } from "@/parts/throttle";
 
 type Worker = Schemas["WorkerItem"];
@@ -19,7 +19,7 @@ type Trial = Schemas["TrialItem"];
 
 const WORKERS: Column<Worker>[] = [
   { id: "worker", name: "Worker", width: "minmax(12rem, 2fr)", cell: (worker) => <span className="font-medium">{worker.host}:{worker.pid}</span>, value: (worker) => worker.worker },
-  { id: "state", name: "State", width: "8rem", cell: (worker) => <StateLabel of={worker.alive ? (worker.running ? "running" : "passed") : "error"} note={worker.draining ? "leaving" : undefined} />, value: (worker) => (worker.alive ? (worker.draining ? "leaving" : "alive") : "silent") },
+  { id: "state", name: "State", width: "8rem", cell: (worker) => <WorkerState of={worker} />, value: stateOf },
   { id: "busy", name: "Busy", width: "9rem", cell: (worker) => `${worker.running} of ${worker.capacity}`, value: (worker) => worker.running },
   { id: "sandboxes", name: "Versions", width: "minmax(10rem, 2fr)", cell: (worker) => <span className="text-ink-soft">{Object.entries(worker.versions).map(([name, version]) => `${name} ${version}`).join(" · ")}</span>, value: (worker) => JSON.stringify(worker.versions) },
   { id: "seen", name: "Last heard", width: "8rem", cell: (worker) => <Moment at={worker.seen_at} />, value: (worker) => worker.seen_at },
@@ -36,11 +36,21 @@ const RUNNING: Column<Trial>[] = [
   { id: "worker", name: "Worker", width: "minmax(9rem, 1fr)", cell: (trial) => <span className="text-ink-soft">{trial.worker}</span>, value: (trial) => trial.worker },
 ];
 
+function stateOf(worker: Worker): string {
+  if (!worker.alive) return "silent";
+  return worker.draining ? "leaving" : worker.running ? "busy" : "idle";
+}
+
+function WorkerState({ of }: { of: Worker }) {
+  const shape = of.alive ? (of.running ? "running" : "queued") : "error";
+  return <span className={`inline-flex items-center gap-1.5 align-bottom ${of.alive ? "" : "text-error"}`}><StateShape of={shape} />{stateOf(of)}</span>;
+}
+
 export default function Workers() {
   const queries = useQueryClient();
   const queue = useQuery({ queryKey: ["queue"], queryFn: () => unwrap(api.GET("/api/v1/queue")), refetchInterval: 3000 });
   const running = useQuery({ queryKey: ["queue", "running"], queryFn: () => unwrap(api.GET("/api/v1/trials", { params: { query: { state: ["running"], limit: 500 } as never } })), refetchInterval: 3000 });
-  const refresh = useMemo(() => throttled(() => void queries.invalidateQueries({ queryKey: ["queue"] }), 700), [queries]);
+  const refresh = useMemo(() => throttled(() => void queries.invalidateQueries({ queryKey: ["queue"] }), 300), [queries]);
   useLive("/api/v1/events?kinds=job.created,trial.claimed,trial.phase,trial.ended,trial.retry", refresh);
   if (queue.error) return <Trouble error={queue.error} />;
   if (!queue.data) return <Waiting />;

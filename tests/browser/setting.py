@@ -1,0 +1,45 @@
+"""Things to look at, made over HTTP: jobs of real trials, so that pages have something to show."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.browser.archives import packed
+
+_LONGEST_SEC = 120
+
+
+@dataclass(frozen=True)
+class Setting:
+    client: httpx.Client
+
+    def upload(self, *roots: Path) -> list[str]:
+        """Digests of the tasks in these folders."""
+        files = [("files", (root.name + ".zip", packed(root).read_bytes())) for root in roots]
+        answer = self.client.post("/api/v1/tasks", files=files).raise_for_status().json()
+        return [task["digest"] for item in answer["items"] for task in item["tasks"]]
+
+    def samples(self) -> None:
+        self.client.post("/api/v1/samples").raise_for_status()
+
+    def launch(self, tasks: list[str], agent: str = "oracle", model: str | None = None, **more: Any) -> int:
+        body = {"tasks": tasks, "agents": [{"name": agent, "model": model}], **more}
+        return int(self.client.post("/api/v1/jobs", json=body).raise_for_status().json()["id"])
+
+    def run(self, tasks: list[str], agent: str = "oracle", model: str | None = None, **more: Any) -> int:
+        """Launched, and ended."""
+        job = self.launch(tasks, agent, model, **more)
+        deadline = time.monotonic() + _LONGEST_SEC
+        while self.client.get(f"/api/v1/jobs/{job}").json()["ended_at"] is None:
+            assert time.monotonic() < deadline, f"job {job} did not end"
+            time.sleep(0.2)
+        return job
+
+    def trials(self, job: int) -> list[dict[str, Any]]:
+        found = self.client.get(f"/api/v1/jobs/{job}/trials", params={"limit": 500}).raise_for_status().json()
+        return list(found["items"])

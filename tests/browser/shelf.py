@@ -1,0 +1,170 @@
+"""What no trial would leave behind in time for a test: written into the store and the blobs before the service starts.
+
+Ten thousand trials, a log of twenty megabytes, and a trial whose every text is an attack on whoever looks at it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
+from seatrial.domain.result import Failure, PhaseTiming, Result, StoredFile, TestResult, TestStatus, Usage
+from seatrial.domain.task import Task, TaskFormat, TaskRef
+from seatrial.domain.trial import Outcome, Phase
+from seatrial.settings import Settings
+from seatrial.wiring import Installation, open_installation
+from tests.browser.payloads import ESCAPES, MARKUP, PAYLOADS
+
+MANY = 10_000
+LOG_BYTES = 20_000_000
+LAST_LINE = "this is the last line of the log"
+_BEGAN = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    many: int
+    """A job of ``MANY`` trials."""
+    logged: int
+    """A trial with a log of ``LOG_BYTES``."""
+    hostile_job: int
+    hostile: int
+    """A trial of it whose every text is an attack."""
+    hostile_task: str
+
+
+async def fill_shelf(home: Path) -> Shelf:
+    async with open_installation(Settings(home=home)) as there:
+        many = await _many(there)
+        logged = await _ended_trial(there, "a long log", {"agent/long.log": _long_log()})
+        task = await _hostile_task(there)
+        for payload in PAYLOADS:
+            await _cancelled_job(there, JobSpec(name=_printable(payload), tasks=(_ref(task),), agents=_NOP))
+        hostile = await _ended_trial(
+            there, " ".join(map(_printable, MARKUP)), _hostile_files(), task=task, result=_hostile_result()
+        )
+        job = (await there.store.trial(hostile)).trial.job_id
+        return Shelf(many, logged, job, hostile, task.digest)
+
+
+_NOP = (AgentSpec(name="nop"),)
+
+
+async def _many(there: Installation) -> int:
+    refs = tuple(TaskRef(name=f"task-{number:03d}", digest=f"sha256:{number:064x}") for number in range(100))
+    spec = JobSpec(name="ten thousand trials", tasks=refs, agents=_NOP, attempts=MANY // 100)
+    return (await _cancelled_job(there, spec)).id
+
+
+async def _cancelled_job(there: Installation, spec: JobSpec) -> Job:
+    """Held until it is cancelled: no worker ever sees its trials."""
+    job = await there.store.create_job(spec, list(plan(spec)), _BEGAN, hold=True)
+    await there.store.cancel_job(job.id, _BEGAN)
+    return job
+
+
+async def _ended_trial(
+    there: Installation, name: str, files: dict[str, bytes], *, task: Task | None = None, result: Result | None = None
+) -> int:
+    chosen = task or _task("kept", 1000)
+    await there.store.save_task(chosen, _BEGAN)
+    spec = JobSpec(name=name, tasks=(_ref(chosen),), agents=(AgentSpec(name="terminus-2", model="scripted/shell"),))
+    job = await there.store.create_job(spec, list(plan(spec)), _BEGAN)
+    [trial] = await there.store.claim("shelf", timedelta(minutes=1), 1, _BEGAN, job_id=job.id)
+    for path, content in files.items():
+        await there.blobs.put_bytes(f"trials/{trial.id}/{trial.attempt}/{path}", content)
+    kept = tuple(StoredFile(path=path, size=len(content)) for path, content in files.items())
+    told = (result or Result(outcome=Outcome.FAILED, rewards={"reward": 0.0}, seconds=9.0)).model_copy(
+        update={"files": kept, "timings": _timings()}
+    )
+    await there.store.finish(trial.id, trial.attempt, told, _BEGAN + timedelta(seconds=9))
+    return trial.id
+
+
+def _timings() -> Sequence[PhaseTiming]:
+    return tuple(
+        PhaseTiming(phase=phase, started_at=_BEGAN + timedelta(seconds=at), seconds=seconds)
+        for phase, at, seconds in ((Phase.BUILD, 0, 1), (Phase.START, 1, 1), (Phase.AGENT, 2, 6), (Phase.VERIFY, 8, 1))
+    )
+
+
+def _task(name: str, number: int, text: str = "Do it.") -> Task:
+    return Task(
+        digest=f"sha256:{number:064x}", name=name, format=TaskFormat.HARBOR, instruction=text, description=text[:200]
+    )
+
+
+def _ref(task: Task) -> TaskRef:
+    return TaskRef(name=task.name, digest=task.digest)
+
+
+def _long_log() -> bytes:
+    line = b"2026-05-01T12:00:00Z \x1b[32mINFO\x1b[0m step %07d did what it was asked to do, and then some more of it\n"
+    lines = b"".join(line % number for number in range(LOG_BYTES // (len(line) - 1)))
+    return lines + LAST_LINE.encode() + b"\n"
+
+
+async def _hostile_task(there: Installation) -> Task:
+    """Names of tasks are checked where they come in; what is written into them is not."""
+    for number, payload in enumerate(PAYLOADS):
+        task = _task(f"hostile-{number:02d}", 2000 + number, _printable(payload))
+        await there.store.save_task(task.model_copy(update={"category": _printable(payload)}), _BEGAN)
+    whole = _task("hostile", 3000, "\n".join(PAYLOADS))
+    await there.store.save_task(whole, _BEGAN)
+    return whole
+
+
+def _hostile_result() -> Result:
+    tests = tuple(TestResult(name=payload, status=TestStatus.FAILED, message=payload) for payload in PAYLOADS)
+    return Result(
+        outcome=Outcome.FAILED,
+        rewards={"reward": 0.0, **{_printable(payload): 0.0 for payload in MARKUP[:3]}},
+        tests=tests,
+        message="\n".join(PAYLOADS),
+        failure=Failure(type=MARKUP[1], message="\n".join(PAYLOADS), traceback="\n".join(PAYLOADS)),
+        usage=Usage(input_tokens=10, output_tokens=5, cost_usd=0.01),
+        seconds=9.0,
+    )
+
+
+def _hostile_files() -> dict[str, bytes]:
+    steps = [
+        {
+            "step_id": number + 1,
+            "source": payload,
+            "timestamp": (_BEGAN + timedelta(seconds=2 + number * 0.1)).isoformat(),
+            "message": payload,
+            "reasoning_content": payload,
+            "tool_calls": [{"function_name": payload, "arguments": {"keystrokes": payload}}],
+            "observation": {"results": [{"content": payload}]},
+            "metrics": {"prompt_tokens": 10, "completion_tokens": 5, "cost_usd": 0.001},
+        }
+        for number, payload in enumerate(PAYLOADS)
+    ]
+    head = {"version": 2, "width": 160, "height": 60, "timestamp": int(_BEGAN.timestamp()) + 2}
+    events = [[0.05 * number, "o", payload + "\r\n"] for number, payload in enumerate(PAYLOADS)]
+    written = "\n".join(PAYLOADS).encode()
+    names = {f"agent/{_file_name(payload)}.txt": written for payload in PAYLOADS}
+    return {
+        "agent/trajectory.json": json.dumps({"schema_version": "ATIF-v1.2", "steps": steps}).encode(),
+        "agent/recording.cast": "\n".join(json.dumps(line) for line in (head, *events)).encode() + b"\n",
+        "agent/agent.log": written,
+        "verifier/test-stdout.txt": written,
+        **names,
+    }
+
+
+def _printable(payload: str) -> str:
+    """Names of jobs and keys of blobs hold no control characters; the rest of an escape stays."""
+    return "".join(letter for letter in payload if letter.isprintable())
+
+
+def _file_name(payload: str) -> str:
+    return _printable(payload).replace("/", "∕").replace("\\", "")
+
+
+HOSTILE_WORDS = tuple(payload.split(" ", 1)[0] for payload in (*MARKUP, *ESCAPES))

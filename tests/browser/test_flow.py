@@ -1,0 +1,129 @@
+"""What a person does in a day: take a task in, launch it, watch it, look closely, compare, cancel, run it again."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.archives import TELLS, packed, talking_task
+from tests.browser.conftest import Visit
+from tests.browser.visitor import NARROW, WIDE, Theme, Visitor
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(200)]
+
+_RUN_MS = 60_000
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", WIDE), ("dark", WIDE), ("light", NARROW)])
+def test_from_an_archive_to_a_second_try(visit: Visit, tmp_path: Path, theme: Theme, width: int) -> None:
+    name = f"talk-{theme}-{width}"
+    with visit(theme=theme, width=width) as visitor:
+        page = visitor.page
+        _take_in(visitor, tmp_path, name)
+        first = _launch(page, name, "scripted/shell")
+        _watch(page, name)
+        _look_closely(page)
+        second = _launch_again(visitor, name, "scripted/give-up")
+        _compare(visitor, first, second)
+        _cancel_and_go_on(visitor, tmp_path, name)
+
+
+def _take_in(visitor: Visitor, folder: Path, name: str) -> None:
+    """A broken archive is told file, line and remedy; a good one beside it is taken in all the same."""
+    good = packed(talking_task(folder, name, "sleep 3\necho live-$((40 + 2))\nsleep 2\necho 42 > /app/answer.txt"))
+    broken = packed(talking_task(folder, f"{name}-broken", "true"), {"task.toml": 'version = "1.0"\n[metadata\n'})
+    visitor.go(f"/tasks?q={name}")
+    page = visitor.page
+    page.get_by_label("Archives", exact=True).set_input_files([good, broken])
+    report = page.get_by_role("list", name="Validation report")
+    expect(report.get_by_text(good.name)).to_be_visible()
+    expect(report).to_contain_text("taken in")
+    expect(report).to_contain_text("not taken in")
+    expect(report).to_contain_text(re.compile(r"task\.toml:2"))
+    expect(page.get_by_role("row").filter(has_text=name).first).to_be_visible()
+
+
+def _launch(page: Page, name: str, model: str) -> int:
+    page.get_by_role("link", name="Launch", exact=True).click()
+    page.get_by_label("Search tasks").fill(name)
+    page.get_by_role("group", name="tasks", exact=True).get_by_text(name, exact=True).click()
+    agents = page.get_by_role("group", name="agents", exact=True)
+    agents.get_by_text("oracle", exact=True).click()
+    agents.get_by_text("terminus-2", exact=True).click()
+    page.get_by_label("Search models").fill(model)
+    page.get_by_role("group", name="models", exact=True).get_by_text(model, exact=True).click()
+    page.get_by_label("Name", exact=True).fill(f"{name} {model}")
+    summary = page.get_by_role("region", name="Summary")
+    expect(summary.get_by_role("button", name="Copy as CLI")).to_be_visible()
+    expect(summary).to_contain_text(re.compile(r"trials\s*1"))
+    summary.get_by_role("button", name="Launch", exact=True).click()
+    page.wait_for_url(re.compile(r"/jobs/\d+"))
+    return int(page.url.rpartition("/")[2])
+
+
+def _watch(page: Page, name: str) -> None:
+    """The terminal shows what the agent types while the trial runs, and the page follows to the end by itself."""
+    page.get_by_role("link", name=re.compile(rf"^{name}, attempt 1")).click()
+    page.wait_for_url(re.compile(r"/trials/\d+"))
+    terminal = page.locator("[data-live-terminal]")
+    expect(terminal).to_contain_text("live-42", timeout=_RUN_MS)
+    expect(page.get_by_role("heading", name="Terminal, live")).to_be_visible()
+    expect(page.get_by_text("passed", exact=True).first).to_be_visible(timeout=_RUN_MS)
+
+
+def _look_closely(page: Page) -> None:
+    player = page.locator("[data-player]")
+    expect(player).to_be_visible()
+    player.get_by_label("Play", exact=False).first.click()
+    elapsed = player.locator(".ap-time-elapsed")
+    expect(elapsed).to_have_text("00:01")
+    expect(elapsed).to_have_text("00:02")
+    expect(player).to_contain_text("live-42", timeout=_RUN_MS)
+    page.get_by_role("tab", name="Tests (2/2)").click()
+    for test in TELLS:
+        expect(page.get_by_text(test, exact=False).first).to_be_visible()
+    page.get_by_label("Search the steps").fill("answer.txt")
+    page.get_by_role("list", name="Steps").get_by_role("button").first.click()
+    page.wait_for_url(re.compile(r"step=\d+"))
+
+
+def _launch_again(visitor: Visitor, name: str, model: str) -> int:
+    job = _launch(visitor.page, name, model)
+    expect(visitor.page.get_by_text("completed")).to_be_visible(timeout=_RUN_MS)
+    return job
+
+
+def _compare(visitor: Visitor, first: int, second: int) -> None:
+    page = visitor.page
+    visitor.go("/")
+    for job in (first, second):
+        page.get_by_label(f"Select {job}", exact=True).check()
+    page.get_by_role("button", name="Compare 2").click()
+    page.wait_for_url(re.compile("/compare"))
+    expect(page.locator("[data-verdict]")).not_to_be_empty()
+    page.get_by_role("table", name="tasks").get_by_role("row").nth(1).click()
+    expect(page.get_by_text(re.compile(r"They part at step \d+"))).to_be_visible()
+    expect(page.get_by_text("passed → failed")).to_be_visible()
+
+
+def _cancel_and_go_on(visitor: Visitor, folder: Path, name: str) -> None:
+    """A job that would take long is cancelled, and resumed from the page."""
+    page = visitor.page
+    long = packed(talking_task(folder, f"{name}-long", "sleep 60"))
+    visitor.go("/tasks")
+    page.get_by_label("Archives", exact=True).set_input_files([long])
+    expect(page.get_by_role("list", name="Validation report")).to_contain_text("taken in")
+    _launch(page, long.stem, "scripted/shell")
+    expect(page.get_by_text("running", exact=True).first).to_be_visible(timeout=_RUN_MS)
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    began = time.monotonic()
+    expect(page.get_by_text("cancelled", exact=True).first).to_be_visible(timeout=_RUN_MS)
+    assert time.monotonic() - began < 30
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_text("running", exact=True).first).to_be_visible(timeout=_RUN_MS)
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    expect(page.get_by_text("cancelled", exact=True).first).to_be_visible(timeout=_RUN_MS)

@@ -1,0 +1,88 @@
+"""A person with a browser: opens addresses of the service, and whatever goes wrong meanwhile is remembered.
+
+Nothing on our pages may write an error to the console, throw, open a dialog or ask another server for anything; a test
+that provokes an answer such as 404 says so through ``expected``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Page, Request, Response
+
+Theme = Literal["light", "dark"]
+WIDE, NARROW = 1280, 400
+_COMPLAINTS = ("error", "warning")
+_OF_THIS_MACHINE = ("ERR_NETWORK_CHANGED",)
+"""Chromium gives up on what it is loading whenever a network interface comes or goes, as those of sandboxes do."""
+
+
+@dataclass
+class Visitor:
+    """Who visits, what they look at, and what went wrong."""
+
+    page: Page
+    base: str
+    trouble: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+    """Regular expressions of trouble that the test itself causes."""
+    scripts: dict[str, int] = field(default_factory=dict)
+    """What was loaded as a script, with the bytes that came over the wire."""
+
+    def go(self, path: str) -> None:
+        self.page.goto(self.base + path)
+
+    def trouble_left(self) -> list[str]:
+        return [
+            one
+            for one in self.trouble
+            if not any(re.search(pattern, one) for pattern in (*self.expected, *_OF_THIS_MACHINE))
+        ]
+
+    def hear(self, message: ConsoleMessage) -> None:
+        if message.type in _COMPLAINTS:
+            where = message.location.get("url", "").removeprefix(self.base)
+            self.trouble.append(f"console {message.type}: {message.text} ({where})")
+
+    def thrown(self, error: Error) -> None:
+        self.trouble.append(f"thrown: {error}")
+
+    def asked(self, dialog: Dialog) -> None:
+        """Dialogs are never ours, except where a test takes them itself."""
+        self.trouble.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def requested(self, request: Request) -> None:
+        if not request.url.startswith((self.base, "data:", "blob:")):
+            self.trouble.append(f"foreign request: {request.url}")
+
+    def received(self, response: Response) -> None:
+        if response.request.resource_type == "script" and response.ok:
+            self.scripts[response.url.removeprefix(self.base)] = int(response.headers.get("content-length", "0"))
+
+
+@contextmanager
+def visiting(
+    browser: Browser, base: str, *, theme: Theme = "light", width: int = WIDE, bypass_csp: bool = False
+) -> Iterator[Visitor]:
+    """A fresh visitor: no cookies, nothing cached. Trouble that nobody expected fails the test at the end."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 860}, color_scheme=theme, bypass_csp=bypass_csp, reduced_motion="reduce"
+    )
+    context.set_default_timeout(20_000)
+    page = context.new_page()
+    visitor = Visitor(page, base)
+    page.on("console", visitor.hear)
+    page.on("pageerror", visitor.thrown)
+    page.on("dialog", visitor.asked)
+    page.on("request", visitor.requested)
+    page.on("response", visitor.received)
+    try:
+        yield visitor
+    finally:
+        context.close()
+    assert not visitor.trouble_left(), "\n".join(visitor.trouble_left())
