@@ -1,4 +1,4 @@
-"""``/api/v1/workers``, ``/queue`` and ``/stats``: who works, what waits, and the whole installation in numbers."""
+"""``/api/v1/workers``, ``/queue``, ``/limits`` and ``/stats``: who works, what waits, and the whole in numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seatrial.api.context import Service, ServiceDep
 from seatrial.api.shapes import errors
 from seatrial.domain.trial import TrialState
 from seatrial.ports.store import Page, TrialFilter, WorkerRow
-from seatrial.shapes.operations import QueueState, Stats, WorkerItem, WorkerList
+from seatrial.shapes.operations import Limits, QueueState, Stats, WorkerItem, WorkerList
 from seatrial.shapes.trials import TrialCounts
 
 router = APIRouter(tags=["operations"])
@@ -41,6 +41,13 @@ async def get_queue(service: ServiceDep) -> QueueState:
         ended_last_minute=backlog.ended_last_minute,
         workers=workers,
     )
+
+
+@router.get("/limits", responses=errors())
+async def get_limits(service: ServiceDep) -> Limits:
+    """What trials, uploads and waiting callers are held to. They are changed where the service runs."""
+    settings = service.installation.settings
+    return Limits(**{name: getattr(settings, name) for name in Limits.model_fields})
 
 
 @router.get("/stats", responses=errors())
@@ -76,8 +83,11 @@ def _item(row: WorkerRow, running: int, alive: bool) -> WorkerItem:
         capacity=row.capacity,
         running=running,
         alive=alive,
+        starting=row.starting,
         draining=row.draining,
+        paused=row.paused,
         started_at=row.started_at,
         seen_at=row.seen_at,
+        sandboxes=list(row.sandboxes),
         versions=row.versions,
     )

@@ -19,9 +19,15 @@ class WorkerItem(Shape):
     """Trials that it holds."""
     alive: bool
     """Whether it has been heard of within its lease."""
+    starting: bool = False
+    """It is there, and still loading what it runs trials with."""
     draining: bool
+    paused: str = ""
+    """Why it claims nothing at the moment, such as a full disk."""
     started_at: datetime
     seen_at: datetime
+    sandboxes: list[str] = []
+    """Those that work where it runs, as it found out itself."""
     versions: dict[str, str]
 
 
@@ -41,6 +47,24 @@ class QueueState(Shape):
     oldest_queued_at: datetime | None
     ended_last_minute: int
     workers: list[WorkerItem]
+
+
+class Limits(Shape):
+    """What this installation is set to; the settings' own names, without `SEATRIAL_`."""
+
+    sandbox: str
+    trial_limit_sec: float
+    default_cpus: float
+    default_memory_mb: int
+    default_pids: int
+    network_mode: str
+    upload_limit_mb: int
+    archive_limit_mb: int
+    waiting_limit: int
+    lease_sec: float
+    disk_low_water_mb: int
+    image_low_water_gb: float
+    model_patience_sec: float
 
 
 class Stats(Shape):

@@ -9,6 +9,7 @@ import json
 from seatrial.domain.result import Result, TestResult, TestStatus
 from seatrial.domain.trial import Outcome
 from seatrial.ports.runner import Order
+from seatrial.ports.store import Heartbeat
 from seatrial.testing.fake_runner import FakeRunner
 from tests.integration.api.service import Api
 
@@ -206,3 +207,15 @@ async def test_the_installation_in_numbers(api: Api) -> None:
     assert models["scripted/shell"]["ready"] is True
     assert models["openai/gpt-5.1"]["keys"] == ["OPENAI_API_KEY"]
     assert [item["default"] for item in (await api.get("/sandboxes"))["items"]].count(True) == 1
+    limits = await api.get("/limits")
+    assert (limits["sandbox"], limits["default_memory_mb"], limits["upload_limit_mb"]) == ("auto", 2048, 256)
+
+
+async def test_a_worker_tells_where_it_can_run_trials_and_why_it_does_not(api: Api) -> None:
+    store, now = api.installation.store, api.installation.clock()
+    beat = Heartbeat(
+        worker="w:1:1", host="w", pid=1, capacity=4, started_at=now, sandboxes=("oci",), paused="The disk is full."
+    )
+    await store.beat(beat, now)
+    [worker] = [worker for worker in (await api.get("/workers"))["items"] if worker["worker"] == "w:1:1"]
+    assert (worker["alive"], worker["sandboxes"], worker["paused"]) == (True, ["oci"], "The disk is full.")

@@ -21,7 +21,8 @@ const WORKERS: Column<Worker>[] = [
   { id: "worker", name: "Worker", width: "minmax(12rem, 2fr)", cell: (worker) => <span className="font-medium">{worker.host}:{worker.pid}</span>, value: (worker) => worker.worker },
   { id: "state", name: "State", width: "8rem", cell: (worker) => <WorkerState of={worker} />, value: stateOf },
   { id: "busy", name: "Busy", width: "9rem", cell: (worker) => `${worker.running} of ${worker.capacity}`, value: (worker) => worker.running },
-  { id: "sandboxes", name: "Versions", width: "minmax(10rem, 2fr)", cell: (worker) => <span className="text-ink-soft">{Object.entries(worker.versions).map(([name, version]) => `${name} ${version}`).join(" · ")}</span>, value: (worker) => JSON.stringify(worker.versions) },
+  { id: "sandboxes", name: "Sandboxes", width: "9rem", cell: (worker) => worker.sandboxes?.join(", ") || "–", value: (worker) => worker.sandboxes?.join(" ") },
+  { id: "versions", name: "Versions", width: "minmax(10rem, 2fr)", cell: (worker) => <span className="text-ink-soft">{Object.entries(worker.versions).map(([name, version]) => `${name} ${version}`).join(" · ")}</span>, value: (worker) => JSON.stringify(worker.versions) },
   { id: "seen", name: "Last heard", width: "8rem", cell: (worker) => <Moment at={worker.seen_at} />, value: (worker) => worker.seen_at },
   { id: "started", name: "Up since", width: "8rem", cell: (worker) => <Moment at={worker.started_at} />, value: (worker) => worker.started_at },
 ];
@@ -38,7 +39,8 @@ const RUNNING: Column<Trial>[] = [
 
 function stateOf(worker: Worker): string {
   if (!worker.alive) return "silent";
-  return worker.draining ? "leaving" : worker.running ? "busy" : "idle";
+  if (worker.paused) return `paused: ${worker.paused}`;
+  return worker.draining ? "leaving" : worker.starting ? "starting" : worker.running ? "busy" : "idle";
 }
 
 function WorkerState({ of }: { of: Worker }) {
