@@ -208,7 +208,7 @@ async def test_the_installation_in_numbers(api: Api) -> None:
     assert models["openai/gpt-5.1"]["keys"] == ["OPENAI_API_KEY"]
     assert [item["default"] for item in (await api.get("/sandboxes"))["items"]].count(True) == 1
     limits = await api.get("/limits")
-    assert (limits["sandbox"], limits["default_memory_mb"], limits["upload_limit_mb"]) == ("auto", 2048, 256)
+    assert (limits["sandbox"], limits["default_memory_mb"], limits["upload_limit_mb"]) == ("oci", 2048, 256)
 
 
 async def test_a_worker_tells_where_it_can_run_trials_and_why_it_does_not(api: Api) -> None:
