@@ -5,7 +5,7 @@
 SEATRIAL := .venv/bin/seatrial
 PYTEST := .venv/bin/python -m pytest
 # These measure time, or watch what happens on the machine, and so want it for themselves.
-ALONE := tests/integration/network tests/faults
+ALONE := tests/integration/network tests/integration/live tests/faults tests/browser/test_numbers.py
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
