@@ -10,6 +10,7 @@ import os
 import resource
 import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -36,7 +37,8 @@ def podman_service(directory: Path) -> Iterator[Engine]:
     if podman is None:
         raise RuntimeError(f"podman is not installed. {INSTALL}")
     directory.mkdir(parents=True)
-    places = {name: directory / name for name in ("root", "runroot", "tmpdir", "network-config-dir")}
+    places = {name: directory / name for name in ("root", "tmpdir", "network-config-dir")}
+    places["runroot"] = Path(tempfile.mkdtemp(prefix="podman-"))  # at most 50 characters, says Podman
     host = f"unix://{directory}/podman.sock"
     service = [podman, *(f"--{name}={place}" for name, place in places.items()), "system", "service", "--time=0", host]
     engine = Engine(host, spawn(_alone(service), directory / "service.log", _environment(directory)), directory)
@@ -46,6 +48,7 @@ def podman_service(directory: Path) -> Iterator[Engine]:
     finally:
         stop_engine(engine)
         _end_monitors(directory)
+        shutil.rmtree(places["runroot"], ignore_errors=True)
 
 
 def _environment(directory: Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ from tests.trials import Workplace
 
 async def main() -> None:
     directory, cache, install = sys.argv[1:]
-    workplace = Workplace(Path(directory), Path(cache), install)
+    workplace = Workplace(Path(directory), Path(cache), install=install)
     idle, busy, graded = (workplace.sandbox() for _ in range(3))
     await asyncio.gather(*(sandbox.start(force_build=False) for sandbox in (idle, busy, graded)))
     await idle.exec(f"(exec -a {install} setsid sleep 600) >/dev/null 2>&1 &")
