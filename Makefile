@@ -27,7 +27,7 @@ check: setup  ## The fast half of `test`: style, types, import contracts, unit t
 	@.venv/bin/python scripts/reference.py --check
 	@$(PYTEST) -q -n 2 tests/unit
 
-test: setup-test check  ## Every test, with real sandboxes, a container engine and PostgreSQL (under 20 min)
+test: setup-test check  ## Every test, with real sandboxes, container engines, PostgreSQL and a browser (about 30 min)
 	@$(PYTEST) -q -n 2 --dist loadfile tests --ignore=tests/unit $(ALONE:%=--ignore=%)
 	@$(PYTEST) -q $(ALONE)
 
