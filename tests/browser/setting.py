@@ -43,3 +43,8 @@ class Setting:
     def trials(self, job: int) -> list[dict[str, Any]]:
         found = self.client.get(f"/api/v1/jobs/{job}/trials", params={"limit": 500}).raise_for_status().json()
         return list(found["items"])
+
+    def jobs(self) -> list[dict[str, Any]]:
+        found = self.client.get("/api/v1/jobs", params={"limit": 500}).raise_for_status().json()
+        assert found["next"] is None
+        return list(found["items"])

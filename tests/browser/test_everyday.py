@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Request, expect
 
+from tests.browser.archives import talking_task
 from tests.browser.conftest import Finished, Visit
+from tests.browser.setting import Setting
 from tests.browser.shelf import MANY, Shelf
 
 pytestmark = [pytest.mark.sandbox]
@@ -85,11 +87,15 @@ def test_steps_recording_and_timeline_move_together(visit: Visit, finished: Fini
     ("path", "button", "column", "rows"),
     [
         ("/jobs/{many}", "trials as CSV", "Trial", MANY),
+        ("/jobs/{many}?task=task-007", "trials as CSV", "Trial", MANY // 100),
+        ("/jobs/{many}", "task by configuration as CSV", "Task", 100),
         ("/jobs/{oracle}", "configurations as CSV", "Configuration", 1),
         ("/trials/{tested}?tab=tests", "tests as CSV", "Test", None),
         ("/trials/{recorded}?tab=calls", "model calls as CSV", "Step", 6),
         ("/tasks", "tasks as CSV", "Task", None),
         ("/workers", "workers as CSV", "Worker", 1),
+        ("/settings", "limits as CSV", "Set by", 12),
+        ("/settings", "sandboxes as CSV", "Sandbox", 3),
     ],
 )
 def test_tables_can_be_taken_away(
@@ -98,12 +104,49 @@ def test_tables_can_be_taken_away(
     there = path.format(many=shelf.many, oracle=finished.oracle, tested=finished.tested, recorded=finished.recorded)
     with visit() as visitor:
         visitor.go(there)
-        with visitor.page.expect_download(timeout=60_000) as download:
-            visitor.page.get_by_role("button", name=button).click()
-        saved = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text())))
+        saved = _saved(visitor.page, button)
     assert saved
     assert column in saved[0]
     assert rows is None or len(saved) == rows
+
+
+def test_every_row_is_taken_away_in_the_order_that_is_shown(visit: Visit, shelf: Shelf, setting: Setting) -> None:
+    """Whatever was scrolled into sight or loaded until then: of trials two hundred, of jobs fifty."""
+    with visit() as visitor:
+        page = visitor.page
+        visitor.go(f"/jobs/{shelf.many}")
+        page.get_by_role("columnheader", name="Trial").get_by_role("button").click()
+        expect(page.get_by_role("columnheader", name="Trial")).to_have_attribute("aria-sort", "ascending")
+        trials = [int(row["Trial"]) for row in _saved(page, "trials as CSV")]
+        visitor.go("/")
+        expect(page.get_by_text("more than 50 jobs")).to_be_visible()
+        jobs = {int(row["#"]) for row in _saved(page, "jobs as CSV")}
+    assert len(trials) == MANY
+    assert trials == sorted(trials)
+    assert jobs == {job["id"] for job in setting.jobs()}
+    assert len(jobs) > 50
+
+
+def test_a_file_that_cannot_be_made_is_not_made(visit: Visit, shelf: Shelf) -> None:
+    with visit() as visitor:
+        page = visitor.page
+        visitor.expected = ["500"]
+        visitor.go(f"/jobs/{shelf.many}")
+        expect(page.get_by_role("table", name="trials")).to_be_visible()
+        page.route(
+            re.compile(r"/trials\?.*cursor="),
+            lambda route: route.fulfill(status=500, json={"error": {"code": "fault", "message": "The disk is gone."}}),
+        )
+        page.get_by_role("button", name="trials as CSV").click()
+        expect(page.get_by_text("Nothing was saved: The disk is gone.")).to_be_visible()
+        page.unroute_all()
+        assert len(_saved(page, "trials as CSV")) == MANY
+
+
+def _saved(page: Page, button: str) -> list[dict[str, str]]:
+    with page.expect_download(timeout=60_000) as download:
+        page.get_by_role("button", name=button).click()
+    return list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text())))
 
 
 def test_a_key_travels_in_a_header_alone(visit: Visit, finished: Finished) -> None:
@@ -160,3 +203,41 @@ def test_a_lost_line_is_told_and_found_again(visit: Visit, finished: Finished) -
         page.unroute("**/api/v1/events*")
         expect(page.locator("[data-line=open]")).to_have_count(1, timeout=30_000)
         expect(page.get_by_text("The live line is lost.")).to_have_count(0)
+
+
+def test_workers_tell_who_runs_what_in_which_sandbox(visit: Visit, setting: Setting, tmp_path: Path) -> None:
+    [task] = setting.upload(talking_task(tmp_path, "takes-long", "sleep 60"))
+    with visit() as visitor:
+        page = visitor.page
+        visitor.go("/workers")
+        table = page.get_by_role("table", name="running trials")
+        expect(page.get_by_text("Nothing runs at the moment.")).to_be_visible()
+        job = setting.launch([task], "terminus-2", "scripted/shell")
+        row = table.get_by_role("row").filter(has_text="takes-long")
+        expect(row).to_contain_text("agent", timeout=60_000)
+        [working] = page.get_by_role("table", name="workers").get_by_role("row").nth(1).get_by_role("cell").nth(4).all()
+        assert row.get_by_role("cell").nth(5).inner_text() == working.inner_text().split(",")[0]
+        setting.client.post(f"/api/v1/jobs/{job}/cancel").raise_for_status()
+        expect(page.get_by_text("Nothing runs at the moment.")).to_be_visible(timeout=30_000)
+
+
+def test_nothing_jumps_when_rows_arrive(visit: Visit, setting: Setting, finished: Finished) -> None:
+    """Who reads further down goes on reading there; the mark of the keyboard stays on its row."""
+    with visit() as visitor:
+        page = visitor.page
+        visitor.go("/")
+        table = page.get_by_role("table", name="jobs")
+        expect(table).to_have_attribute("aria-rowcount", str(len(setting.jobs()) + 1))
+        table.focus()
+        page.keyboard.press("j")
+        marked = page.locator("[data-at]").inner_text()
+        table.evaluate("(at) => { at.scrollTop = 345; }")
+        read = page.get_by_label(f"Select {setting.jobs()[14]['id']}", exact=True)
+        before = read.bounding_box()
+        setting.launch(["answer-file"], "nop", name="arrived above")
+        expect(table).to_have_attribute("aria-rowcount", str(len(setting.jobs()) + 1))
+        page.wait_for_timeout(300)
+        assert read.bounding_box() == before
+        table.evaluate("(at) => { at.scrollTop = 0; }")
+        expect(table).to_contain_text("arrived above")
+        assert page.locator("[data-at]").inner_text() == marked

@@ -12,10 +12,12 @@ from playwright.sync_api import Page, expect
 from tests.browser.archives import TELLS, packed, talking_task
 from tests.browser.conftest import Visit
 from tests.browser.visitor import NARROW, WIDE, Theme, Visitor
+from tests.task_files import write_task
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(200)]
 
 _RUN_MS = 60_000
+_OPENS_SEC = 25
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", WIDE), ("dark", WIDE), ("light", NARROW)])
@@ -23,39 +25,62 @@ def test_from_an_archive_to_a_second_try(visit: Visit, tmp_path: Path, theme: Th
     name = f"talk-{theme}-{width}"
     with visit(theme=theme, width=width) as visitor:
         page = visitor.page
-        _take_in(visitor, tmp_path, name)
+        opens = _take_in(visitor, tmp_path, name)
+        late = _launch(page, _late(name))
+        expect(page.get_by_role("button", name="Retry 1 error")).to_be_visible(timeout=_RUN_MS)
         first = _launch(page, name, "scripted/shell")
         _watch(page, name)
+        expect(page.get_by_text("passed", exact=True).first).to_be_visible(timeout=_RUN_MS)
         _look_closely(page)
         second = _launch_again(visitor, name, "scripted/give-up")
+        assert second > first
         _compare(visitor, first, second)
+        expect(page.get_by_text("passed → failed")).to_be_visible()
         _cancel_and_go_on(visitor, tmp_path, name)
+        expect(page.get_by_text("cancelled", exact=True).first).to_be_visible(timeout=_RUN_MS)
+        time.sleep(max(0.0, opens - time.time()))
+        _retry_the_error(visitor, late, _late(name))
+        expect(page.get_by_role("button", name=re.compile("^Retry"))).to_have_count(0)
+        _run_again(page, _late(name))
+        expect(page.get_by_label("Try", exact=True).get_by_role("option")).to_have_count(4)  # the last one, 1, 2, 3
 
 
-def _take_in(visitor: Visitor, folder: Path, name: str) -> None:
-    """A broken archive is told file, line and remedy; a good one beside it is taken in all the same."""
+def _late(name: str) -> str:
+    return f"{name}-late"
+
+
+def _take_in(visitor: Visitor, folder: Path, name: str) -> float:
+    """A broken archive is told file, line and remedy; good ones beside it are taken in all the same.
+
+    One of them is an error until a certain moment, which is the answer: its verifier gives no reward before."""
+    opens = time.time() + _OPENS_SEC
+    verdict = f'[ "$(date +%s)" -lt {int(opens)} ] || echo 1 > /logs/verifier/reward.txt'
+    late = packed(write_task(folder, _late(name), test=verdict))
     good = packed(talking_task(folder, name, "sleep 3\necho live-$((40 + 2))\nsleep 2\necho 42 > /app/answer.txt"))
     broken = packed(talking_task(folder, f"{name}-broken", "true"), {"task.toml": 'version = "1.0"\n[metadata\n'})
     visitor.go(f"/tasks?q={name}")
     page = visitor.page
-    page.get_by_label("Archives", exact=True).set_input_files([good, broken])
+    page.get_by_label("Archives", exact=True).set_input_files([good, broken, late])
     report = page.get_by_role("list", name="Validation report")
     expect(report.get_by_text(good.name)).to_be_visible()
     expect(report).to_contain_text("taken in")
     expect(report).to_contain_text("not taken in")
     expect(report).to_contain_text(re.compile(r"task\.toml:2"))
     expect(page.get_by_role("row").filter(has_text=name).first).to_be_visible()
+    return opens
 
 
-def _launch(page: Page, name: str, model: str) -> int:
+def _launch(page: Page, name: str, model: str = "") -> int:
+    """With terminus-2 and a model, or with the oracle, which takes none."""
     page.get_by_role("link", name="Launch", exact=True).click()
     page.get_by_label("Search tasks").fill(name)
     page.get_by_role("group", name="tasks", exact=True).get_by_text(name, exact=True).click()
-    agents = page.get_by_role("group", name="agents", exact=True)
-    agents.get_by_text("oracle", exact=True).click()
-    agents.get_by_text("terminus-2", exact=True).click()
-    page.get_by_label("Search models").fill(model)
-    page.get_by_role("group", name="models", exact=True).get_by_text(model, exact=True).click()
+    if model:
+        agents = page.get_by_role("group", name="agents", exact=True)
+        agents.get_by_text("oracle", exact=True).click()
+        agents.get_by_text("terminus-2", exact=True).click()
+        page.get_by_label("Search models").fill(model)
+        page.get_by_role("group", name="models", exact=True).get_by_text(model, exact=True).click()
     page.get_by_label("Name", exact=True).fill(f"{name} {model}")
     summary = page.get_by_role("region", name="Summary")
     expect(summary.get_by_role("button", name="Copy as CLI")).to_be_visible()
@@ -66,13 +91,12 @@ def _launch(page: Page, name: str, model: str) -> int:
 
 
 def _watch(page: Page, name: str) -> None:
-    """The terminal shows what the agent types while the trial runs, and the page follows to the end by itself."""
+    """The terminal shows what the agent types while the trial runs; nobody asks for anything anew."""
     page.get_by_role("link", name=re.compile(rf"^{name}, attempt 1")).click()
     page.wait_for_url(re.compile(r"/trials/\d+"))
     terminal = page.locator("[data-live-terminal]")
     expect(terminal).to_contain_text("live-42", timeout=_RUN_MS)
     expect(page.get_by_role("heading", name="Terminal, live")).to_be_visible()
-    expect(page.get_by_text("passed", exact=True).first).to_be_visible(timeout=_RUN_MS)
 
 
 def _look_closely(page: Page) -> None:
@@ -107,11 +131,10 @@ def _compare(visitor: Visitor, first: int, second: int) -> None:
     expect(page.locator("[data-verdict]")).not_to_be_empty()
     page.get_by_role("table", name="tasks").get_by_role("row").nth(1).click()
     expect(page.get_by_text(re.compile(r"They part at step \d+"))).to_be_visible()
-    expect(page.get_by_text("passed → failed")).to_be_visible()
 
 
 def _cancel_and_go_on(visitor: Visitor, folder: Path, name: str) -> None:
-    """A job that would take long is cancelled, and resumed from the page."""
+    """A job that would take long is cancelled, resumed from the page, and cancelled again."""
     page = visitor.page
     long = packed(talking_task(folder, f"{name}-long", "sleep 60"))
     visitor.go("/tasks")
@@ -126,4 +149,23 @@ def _cancel_and_go_on(visitor: Visitor, folder: Path, name: str) -> None:
     page.get_by_role("button", name="Resume").click()
     expect(page.get_by_text("running", exact=True).first).to_be_visible(timeout=_RUN_MS)
     page.get_by_role("button", name="Cancel", exact=True).click()
-    expect(page.get_by_text("cancelled", exact=True).first).to_be_visible(timeout=_RUN_MS)
+
+
+def _retry_the_error(visitor: Visitor, job: int, name: str) -> None:
+    """What could not be graded is run again by one button, and the page follows."""
+    page = visitor.page
+    visitor.go(f"/jobs/{job}")
+    expect(page.get_by_role("link", name=f"{name}, attempt 1: error")).to_be_visible()
+    page.get_by_role("button", name="Retry 1 error").click()
+    expect(page.get_by_role("link", name=f"{name}, attempt 1: passed, reward 1")).to_be_visible(timeout=_RUN_MS)
+
+
+def _run_again(page: Page, name: str) -> None:
+    """A single trial, from its own page: what the try before left is not shown as this one's."""
+    page.get_by_role("link", name=re.compile(rf"^{name}, attempt 1")).click()
+    expect(page.get_by_label("Try", exact=True).get_by_role("option")).to_have_count(3)
+    expect(page.get_by_text("· reward 1")).to_be_visible()
+    page.get_by_role("button", name="Run again").click()
+    expect(page.get_by_text("· reward 1")).to_have_count(0)
+    expect(page.get_by_role("button", name="Run again")).to_be_visible(timeout=_RUN_MS)
+    expect(page.get_by_text("· reward 1")).to_be_visible()

@@ -80,7 +80,8 @@ def test_a_log_of_20_mb_opens_at_once(visit: Visit, shelf: Shelf) -> None:
               tab.dispatchEvent(new MouseEvent('mousedown', {bubbles: true, button: 0}));
               for (;;) {
                 const log = document.querySelector('[data-log]');
-                if (log && log.textContent.includes('step 0000010 did')) return (performance.now() - began) / 1000;
+                const took = (performance.now() - began) / 1000;
+                if (took > 30 || (log && log.textContent.includes('step 0000010 did'))) return took;
                 await new Promise(requestAnimationFrame);
               }
             }"""
@@ -112,17 +113,17 @@ def test_a_change_is_seen_within_a_second(visit: Visit, setting: Setting, finish
         seen = _seen_at(page, "completed")
         waits.append(seen - _epoch(setting.client.get(f"/api/v1/jobs/{job}").json()["ended_at"]))
     print("seen after", ", ".join(f"{wait:.2f} s" for wait in waits))
-    assert statistics.median(waits) < CHANGE_SEC
-    assert max(waits) < 2 * CHANGE_SEC
+    assert max(waits) < CHANGE_SEC
 
 
 def _seen_at(page: Page, text: str) -> float:
-    """The clock when this text is on the page."""
+    """The clock when this text is on the page; a minute later at most, which is too late for every test."""
     return float(
         page.evaluate(
             """async (text) => {
               const shown = () => document.querySelector('main').textContent.includes(text);
-              while (!shown()) await new Promise(requestAnimationFrame);
+              const deadline = Date.now() + 60_000;
+              while (!shown() && Date.now() < deadline) await new Promise(requestAnimationFrame);
               return Date.now() / 1000;
             }""",
             text,

@@ -12,7 +12,11 @@ const root = createRootRoute({
 });
 /** Search parameters are filters: plain text, whatever they are. */
 const text = (search: Record<string, unknown>): Record<string, string> =>
-  Object.fromEntries(Object.entries(search).filter(([, value]) => value != null && value !== "").map(([name, value]) => [name, String(value)]));
+  Object.fromEntries(
+    Object.entries(search)
+      .filter(([, value]) => value != null && value !== "")
+      .map(([name, value]) => [name, String(value)]),
+  );
 
 const page = <Path extends string>(path: Path, load: () => Promise<{ default: React.ComponentType }>) =>
   createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load), validateSearch: text });
@@ -32,12 +36,21 @@ const tree = root.addChildren([
 /** As plain as a link can be: `?step=3&tab=logs`, without the quotes that the router would put around numbers. */
 const parseSearch = (search: string) => Object.fromEntries(new URLSearchParams(search));
 const stringifySearch = (search: Record<string, unknown>) => {
-  const written = new URLSearchParams(text(search)).toString().replaceAll("%2C", ",").replaceAll("%3A", ":").replaceAll("%2F", "/");
+  const written = new URLSearchParams(text(search))
+    .toString()
+    .replaceAll("%2C", ",")
+    .replaceAll("%3A", ":")
+    .replaceAll("%2F", "/");
   return written ? `?${written}` : "";
 };
 
 export const router = createRouter({
-  routeTree: tree, parseSearch, stringifySearch, defaultPendingComponent: () => <Waiting />, defaultPendingMs: 300, scrollRestoration: true,
+  routeTree: tree,
+  parseSearch,
+  stringifySearch,
+  defaultPendingComponent: () => <Waiting />,
+  defaultPendingMs: 300,
+  scrollRestoration: true,
 });
 
 declare module "@tanstack/react-router" {

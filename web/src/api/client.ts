@@ -11,7 +11,10 @@ const raise: Middleware = {
   async onResponse({ response }) {
     if (response.ok) return undefined;
     const body = (await response.json().catch(() => null)) as { error?: Problem; detail?: unknown } | null;
-    const problem = body?.error ?? { code: "error", message: String(body?.detail ?? `The service answered ${response.status}.`) };
+    const problem = body?.error ?? {
+      code: "error",
+      message: String(body?.detail ?? `The service answered ${response.status}.`),
+    };
     if (response.status === 401) window.dispatchEvent(new CustomEvent("seatrial:unauthenticated"));
     throw new ServiceError(response.status, problem);
   },

@@ -3,12 +3,31 @@
 import { useEffect, useRef, useSyncExternalStore } from "react";
 
 export type LineState = "idle" | "connecting" | "open" | "lost";
-export type LiveEvent = { kind: string; trial: number | null; attempt: number | null; at: number | null; data: Record<string, unknown> };
+export type LiveEvent = {
+  kind: string;
+  job: number | null;
+  trial: number | null;
+  attempt: number | null;
+  at: number | null;
+  data: Record<string, unknown>;
+};
 
 const KINDS = [
-  "job.created", "job.cancelled", "job.ended", "trial.released", "trial.claimed", "trial.phase", "trial.step",
-  "trial.retry", "trial.ended", "trial.output", "gap",
+  "job.created",
+  "job.cancelled",
+  "job.ended",
+  "trial.released",
+  "trial.claimed",
+  "trial.phase",
+  "trial.step",
+  "trial.retry",
+  "trial.ended",
+  "trial.output",
+  "gap",
 ];
+
+/** Not of the service: the line stands, for the first time or again. */
+export const OPENED = "opened";
 
 let line: LineState = "idle";
 const watchers = new Set<() => void>();
@@ -37,8 +56,13 @@ export function useLive(url: string | null, onEvent: (event: LiveEvent) => void)
     if (!url) return undefined;
     setLine("connecting");
     const source = new EventSource(url);
-    const receive = (message: MessageEvent<string>) => handler.current(eventOf(message.type, JSON.parse(message.data) as Record<string, unknown>));
-    source.onopen = () => setLine("open");
+    const receive = (message: MessageEvent<string>) =>
+      handler.current(eventOf(message.type, JSON.parse(message.data) as Record<string, unknown>));
+    source.onopen = () => {
+      setLine("open");
+      // What happened before the line stood was not told: whoever listens looks once more.
+      handler.current({ kind: OPENED, job: null, trial: null, attempt: null, at: null, data: {} });
+    };
     source.onerror = () => setLine("lost");
     for (const kind of KINDS) source.addEventListener(kind, receive);
     source.addEventListener("end", () => {
@@ -56,6 +80,7 @@ export function useLive(url: string | null, onEvent: (event: LiveEvent) => void)
 function eventOf(kind: string, sent: Record<string, unknown>): LiveEvent {
   return {
     kind,
+    job: (sent.job_id as number | null | undefined) ?? null,
     trial: (sent.trial_id as number | null | undefined) ?? null,
     attempt: (sent.attempt as number | null | undefined) ?? null,
     at: typeof sent.at === "string" ? Date.parse(sent.at) : null,

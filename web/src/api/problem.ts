@@ -20,7 +20,11 @@ export class ServiceError extends Error {
 export function problemOf(error: unknown): Problem {
   if (error instanceof ServiceError) return error.problem;
   if (error instanceof TypeError) {
-    return { code: "offline", message: "The service does not answer.", fix: "Is it still running? The page tries again by itself." };
+    return {
+      code: "offline",
+      message: "The service does not answer.",
+      fix: "Is it still running? The page tries again by itself.",
+    };
   }
   return { code: "fault", message: error instanceof Error ? error.message : String(error) };
 }

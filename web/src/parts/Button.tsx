@@ -13,6 +13,10 @@ export const buttonLook = (kind: Kind = "plain") =>
   `inline-flex h-7 items-center gap-1.5 rounded-md px-2.5 text-sm font-medium whitespace-nowrap no-underline ` +
   `disabled:cursor-not-allowed disabled:opacity-50 ${LOOKS[kind]}`;
 
-export function Button({ kind = "plain", className = "", ...rest }: ButtonHTMLAttributes<HTMLButtonElement> & { kind?: Kind }) {
+export function Button({
+  kind = "plain",
+  className = "",
+  ...rest
+}: ButtonHTMLAttributes<HTMLButtonElement> & { kind?: Kind }) {
   return <button type="button" className={`${buttonLook(kind)} ${className}`} {...rest} />;
 }

@@ -1,35 +1,30 @@
 /** Every list of the page: sorted by a click, walked with j and k, scrolled without limit, saved as CSV. */
 
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, memo, type ReactNode, useCallback, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
 
-import { CsvButton } from "./CsvButton";
+import { useAnchor } from "./anchor";
+import type { Column } from "./column";
+import { CsvButton, type ReadAll } from "./CsvButton";
 import { plural } from "./format";
-
-export type Column<Row> = {
-  id: string;
-  name: string;
-  /** A CSS grid track, such as `8rem` or `minmax(10rem, 2fr)`. */
-  width: string;
-  cell: (row: Row) => ReactNode;
-  /** What sorting and the CSV take; columns without it do neither. */
-  value?: (row: Row) => string | number | null | undefined;
-  align?: "right";
-};
-
-type Sort = { id: string; down: boolean } | null;
+import { type Sort, sortRows } from "./sort";
+import { Heading, ROW_PX, TableRow } from "./TableRow";
 
 type Props<Row> = {
+  /** A heading for a table that stands on its own. */
+  title?: string;
   /** What the rows are, as a plural: "jobs". */
   name: string;
   rows: Row[];
   columns: Column<Row>[];
   rowKey: (row: Row) => string | number;
   onOpen?: (row: Row) => void;
-  /** Called near the end of the list, to fetch the next page. */
+  /** Fetches the next page; another function as soon as it may be called again. */
   onEnd?: () => void;
   /** Every row there is, where `rows` may be the first pages only: for the CSV. */
-  all?: () => Promise<Row[]>;
+  all?: ReadAll<Row>;
+  /** Whether `rows` are all there are; what is not loaded yet is fetched when somebody sorts. */
+  whole?: boolean;
   /** How many rows there are, where that is known and `rows` may be fewer. */
   total?: number;
   selected?: ReadonlySet<string | number>;
@@ -38,38 +33,56 @@ type Props<Row> = {
   empty?: ReactNode;
 };
 
-const ROW_PX = 34;
+/** The next page is fetched when so few rows are left below. */
+const NEAR_END = 60;
+/** Beyond this, sorting in a browser is no longer pleasant. */
+const MOST_SORTED = 20_000;
 
 export function DataTable<Row>(props: Props<Row>) {
   const { rows, columns, rowKey, name } = props;
   const [sort, setSort] = useState<Sort>(null);
-  const [at, setAt] = useState(-1);
+  const [at, setAt] = useState<string | number | null>(null);
   const scroller = useRef<HTMLDivElement>(null);
   const sorted = useMemo(() => sortRows(rows, columns, sort), [rows, columns, sort]);
+  const keys = useMemo(() => sorted.map(rowKey), [sorted]);
+  const remember = useAnchor(scroller, keys, ROW_PX);
   const list = useVirtualizer({
     count: sorted.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW_PX,
     overscan: 12,
-    onChange: (it) => {
-      const last = it.getVirtualItems().at(-1);
-      if (last && last.index >= sorted.length - 60) props.onEnd?.();
-    },
+    onChange: (it) => remember(it.scrollOffset ?? 0),
   });
-  const { onOpen } = props;
-  const choose = useCallback((row: Row, index: number) => {
-    setAt(index);
-    onOpen?.(row);
-  }, [onOpen]);
-  const tracks = (props.onSelect ? "2rem " : "") + columns.map((column) => column.width).join(" ");
+  const { onOpen, onEnd, whole = true } = props;
+  // Sorting a part would show the wrong row on top.
+  const loading = !!sort && !whole && rows.length < MOST_SORTED;
+  const isNearEnd = (list.getVirtualItems().at(-1)?.index ?? 0) >= rows.length - NEAR_END;
+  useEffect(() => {
+    if (loading || (isNearEnd && !whole)) onEnd?.();
+  }, [loading, isNearEnd, whole, onEnd]);
+  const choose = useCallback(
+    (row: Row, key: string | number) => {
+      setAt(key);
+      onOpen?.(row);
+    },
+    [onOpen],
+  );
+  const resort = (next: Sort) => {
+    scroller.current?.scrollTo({ top: 0 });
+    remember(0);
+    setSort(next);
+  };
+  const tracks = (props.onSelect ? "2.25rem " : "") + columns.map((column) => column.width).join(" ");
 
   function walk(event: KeyboardEvent) {
     if ((event.target as HTMLElement).closest("input, a, button") && event.key === "Enter") return;
-    const step = event.key === "j" || event.key === "ArrowDown" ? 1 : event.key === "k" || event.key === "ArrowUp" ? -1 : 0;
-    const row = sorted[at];
+    const step =
+      event.key === "j" || event.key === "ArrowDown" ? 1 : event.key === "k" || event.key === "ArrowUp" ? -1 : 0;
+    const index = at == null ? -1 : keys.indexOf(at);
+    const row = sorted[index];
     if (step) {
-      const next = Math.min(Math.max(at + step, 0), sorted.length - 1);
-      setAt(next);
+      const next = Math.min(Math.max(index + step, 0), sorted.length - 1);
+      setAt(keys[next] ?? null);
       list.scrollToIndex(next);
       event.preventDefault();
     } else if (event.key === "Enter" && row) props.onOpen?.(row);
@@ -79,17 +92,49 @@ export function DataTable<Row>(props: Props<Row>) {
   return (
     <div className="min-w-0">
       <div className="flex min-h-9 items-center justify-between gap-2 border-b px-3 py-1 text-sm text-ink-soft">
-        <span>{plural(props.total ?? sorted.length, name)}</span>
-        <CsvButton name={name} columns={columns} rows={sorted} all={sort ? undefined : props.all} />
+        {props.title ? <h2>{props.title}</h2> : null}
+        <span role="status" className={props.title ? "grow text-xs text-ink-faint" : ""}>
+          {countOf(name, rows.length, whole, props.total)}
+          {loading
+            ? ", loading the rest to sort …"
+            : sort && !whole
+              ? `, sorted among the first ${rows.length.toLocaleString("en")}`
+              : ""}
+        </span>
+        <CsvButton
+          name={name}
+          columns={columns}
+          rows={sorted}
+          all={whole ? undefined : props.all}
+          order={(found) => sortRows(found, columns, sort)}
+        />
       </div>
-      <div ref={scroller} role="table" aria-label={name} aria-rowcount={sorted.length + 1} tabIndex={0} onKeyDown={walk} data-rows
-        className="overflow-auto focus-visible:outline-offset-[-2px]" style={{ maxHeight: props.height ?? "max(20rem, calc(100vh - 14rem))" }}>
+      <div
+        ref={scroller}
+        role="table"
+        aria-label={name}
+        aria-rowcount={sorted.length + 1}
+        tabIndex={0}
+        onKeyDown={walk}
+        data-rows
+        className="overflow-auto focus-visible:outline-offset-[-2px]"
+        style={{ maxHeight: props.height ?? "max(20rem, calc(100vh - 14rem))" }}
+      >
         <div className="min-w-min">
           <div role="rowgroup" className="sticky top-0 z-10">
-            <div role="row" aria-rowindex={1} className="grid items-center border-b bg-raised text-xs text-ink-soft" style={{ gridTemplateColumns: tracks }}>
-              {props.onSelect ? <span role="columnheader" className="px-2"><span className="sr-only">Selected</span></span> : null}
+            <div
+              role="row"
+              aria-rowindex={1}
+              className="grid items-center border-b bg-raised text-xs text-ink-soft"
+              style={{ gridTemplateColumns: tracks }}
+            >
+              {props.onSelect ? (
+                <span role="columnheader" className="pl-3">
+                  <span className="sr-only">Selected</span>
+                </span>
+              ) : null}
               {columns.map((column) => (
-                <Heading key={column.id} column={column} sort={sort} onSort={setSort} />
+                <Heading key={column.id} column={column} sort={sort} onSort={resort} />
               ))}
             </div>
           </div>
@@ -97,10 +142,22 @@ export function DataTable<Row>(props: Props<Row>) {
             <div role="rowgroup" className="relative" style={{ height: list.getTotalSize() }}>
               {list.getVirtualItems().map((item) => {
                 const row = sorted[item.index] as Row;
-                const key = rowKey(row);
+                const key = keys[item.index] as string | number;
                 return (
-                  <Line key={key} row={row} id={key} index={item.index} start={item.start} columns={columns as Column<unknown>[]} tracks={tracks} here={item.index === at}
-                    selected={props.onSelect ? (props.selected?.has(key) ?? false) : undefined} onSelect={props.onSelect} onChoose={choose as (row: unknown, index: number) => void} opens={!!props.onOpen} />
+                  <TableRow
+                    key={key}
+                    row={row}
+                    id={key}
+                    index={item.index}
+                    start={item.start}
+                    columns={columns as Column<unknown>[]}
+                    tracks={tracks}
+                    here={key === at}
+                    selected={props.onSelect ? (props.selected?.has(key) ?? false) : undefined}
+                    onSelect={props.onSelect}
+                    onChoose={choose as (row: unknown, key: string | number) => void}
+                    opens={!!props.onOpen}
+                  />
                 );
               })}
             </div>
@@ -112,60 +169,6 @@ export function DataTable<Row>(props: Props<Row>) {
   );
 }
 
-type LineProps = {
-  row: unknown;
-  id: string | number;
-  index: number;
-  start: number;
-  columns: Column<unknown>[];
-  tracks: string;
-  here: boolean;
-  /** Nothing where rows cannot be selected. */
-  selected: boolean | undefined;
-  onSelect?: (key: string | number, on: boolean) => void;
-  onChoose: (row: unknown, index: number) => void;
-  opens: boolean;
-};
-
-/** A row is drawn once: scrolling only adds those that come into sight. */
-const Line = memo(function Line({ row, id, index, start, columns, tracks, here, selected, onSelect, onChoose, opens }: LineProps) {
-  return (
-    <div role="row" aria-rowindex={index + 2} data-at={here || undefined}
-      className={`absolute inset-x-0 grid items-center border-b text-sm contain-content last:border-b-0 ${here ? "bg-accent-soft" : "hover:bg-raised"} ${opens ? "cursor-pointer" : ""}`}
-      style={{ gridTemplateColumns: tracks, height: ROW_PX, transform: `translateY(${start}px)` }}
-      onClick={() => onChoose(row, index)}>
-      {selected === undefined ? null : (
-        <span role="cell" className="flex px-2" onClick={(event) => event.stopPropagation()}>
-          <input type="checkbox" aria-label={`Select ${id}`} checked={selected} onChange={(event) => onSelect?.(id, event.target.checked)} />
-        </span>
-      )}
-      {columns.map((column) => (
-        <div role="cell" key={column.id} className={`truncate px-2 ${column.align === "right" ? "text-right" : ""}`}>{column.cell(row)}</div>
-      ))}
-    </div>
-  );
-});
-
-function Heading<Row>({ column, sort, onSort }: { column: Column<Row>; sort: Sort; onSort: (sort: Sort) => void }) {
-  const mine = sort?.id === column.id ? sort : null;
-  const look = `truncate px-2 py-1.5 font-medium ${column.align === "right" ? "text-right" : "text-left"}`;
-  if (!column.value) return <div role="columnheader" className={look}>{column.name}</div>;
-  return (
-    <div role="columnheader" aria-sort={mine ? (mine.down ? "descending" : "ascending") : "none"} className={look}>
-      <button type="button" title={column.name} className="hover:text-ink" onClick={() => onSort(mine?.down ? null : { id: column.id, down: !!mine })}>
-        {column.name}{mine ? (mine.down ? " ↓" : " ↑") : ""}
-      </button>
-    </div>
-  );
-}
-
-function sortRows<Row>(rows: Row[], columns: Column<Row>[], sort: Sort): Row[] {
-  const value = columns.find((column) => column.id === sort?.id)?.value;
-  if (!sort || !value) return rows;
-  const sign = sort.down ? -1 : 1;
-  return [...rows].sort((a, b) => {
-    const [x, y] = [value(a), value(b)];
-    if (x == null || y == null) return x == null ? (y == null ? 0 : 1) : -1;
-    return x < y ? -sign : x > y ? sign : 0;
-  });
+function countOf(name: string, loaded: number, whole: boolean, total: number | undefined): string {
+  return whole || total != null ? plural(total ?? loaded, name) : `more than ${plural(loaded, name)}`;
 }

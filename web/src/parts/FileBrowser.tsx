@@ -9,7 +9,18 @@ import { Empty, Trouble, Waiting } from "./Notice";
 
 const SHOWN = 512 * 1024;
 
-export function FileBrowser({ files, urlOf }: { files: { path: string; size: number }[]; urlOf: (path: string) => string }) {
+/** A file's path as a part of an address. */
+export function encodedPath(path: string): string {
+  return path.split("/").map(encodeURIComponent).join("/");
+}
+
+export function FileBrowser({
+  files,
+  urlOf,
+}: {
+  files: { path: string; size: number }[];
+  urlOf: (path: string) => string;
+}) {
   const [filters, setFilter] = useFilters();
   const chosen = files.find((file) => file.path === filters.file) ?? files[0];
   if (!chosen) return <Empty>There are no files.</Empty>;
@@ -18,9 +29,15 @@ export function FileBrowser({ files, urlOf }: { files: { path: string; size: num
       <ul className="max-h-[34rem] overflow-auto border-r py-1 text-sm" aria-label="Files">
         {files.map((file) => (
           <li key={file.path}>
-            <button type="button" aria-current={file === chosen || undefined} onClick={() => setFilter("file", file.path)}
-              className="flex w-full items-center justify-between gap-2 px-3 py-0.5 text-left hover:bg-raised aria-[current]:bg-accent-soft aria-[current]:text-accent">
-              <span className="min-w-0 truncate font-mono text-xs" title={file.path}>{file.path}</span>
+            <button
+              type="button"
+              aria-current={file === chosen || undefined}
+              onClick={() => setFilter("file", file.path)}
+              className="flex w-full items-center justify-between gap-2 px-3 py-0.5 text-left hover:bg-raised aria-[current]:bg-accent-soft aria-[current]:text-accent"
+            >
+              <span className="min-w-0 truncate font-mono text-xs" title={file.path}>
+                {file.path}
+              </span>
               <span className="shrink-0 text-xs text-ink-faint">{bytes(file.size)}</span>
             </button>
           </li>
@@ -44,11 +61,23 @@ function Content({ file, url }: { file: { path: string; size: number }; url: str
     <div className="min-w-0">
       <div className="flex items-center justify-between gap-2 border-b px-3 py-1 text-sm">
         <code className="min-w-0 truncate font-mono text-xs">{file.path}</code>
-        <a className={buttonLook("quiet")} href={url} download={file.path.split("/").at(-1)}>Download</a>
+        <a className={buttonLook("quiet")} href={url} download={file.path.split("/").at(-1)}>
+          Download
+        </a>
       </div>
       {text.error ? <Trouble error={text.error} /> : null}
-      {text.isPending ? <Waiting rows={3} /> : <pre tabIndex={0} className="max-h-[32rem] overflow-auto p-3 font-mono text-xs whitespace-pre-wrap break-words">{text.data}</pre>}
-      {file.size > SHOWN ? <p className="border-t px-3 py-1 text-xs text-ink-soft">The first {bytes(SHOWN)} of {bytes(file.size)}; download it to see all.</p> : null}
+      {text.isPending ? (
+        <Waiting rows={3} />
+      ) : (
+        <pre tabIndex={0} className="max-h-[32rem] overflow-auto p-3 font-mono text-xs whitespace-pre-wrap break-words">
+          {text.data}
+        </pre>
+      )}
+      {file.size > SHOWN ? (
+        <p className="border-t px-3 py-1 text-xs text-ink-soft">
+          The first {bytes(SHOWN)} of {bytes(file.size)}; download it to see all.
+        </p>
+      ) : null}
     </div>
   );
 }

@@ -2,6 +2,7 @@
 
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
+import { FIELD } from "./field";
 
 export type Choice = { name: string; label: string; options?: readonly string[] };
 
@@ -9,7 +10,21 @@ export type Choice = { name: string; label: string; options?: readonly string[] 
 export function useFilters(): [Record<string, string>, (name: string, value: string | undefined) => void] {
   const search = useSearch({ strict: false }) as Record<string, string>;
   const navigate = useNavigate();
-  return [search, (name, value) => void navigate({ to: ".", search: (old: Record<string, string | undefined>) => ({ ...old, [name]: value || undefined }), replace: true })];
+  return [
+    search,
+    (name, value) =>
+      void navigate({
+        to: ".",
+        search: (old: Record<string, string | undefined>) => ({ ...old, [name]: value || undefined }),
+        replace: true,
+      }),
+  ];
+}
+
+/** The filters that are set, of those that a list has: what it asks the service for. */
+export function useChosen(choices: readonly Choice[]): Record<string, string> {
+  const [search] = useFilters();
+  return Object.fromEntries(choices.flatMap(({ name }) => (search[name] ? [[name, search[name]]] : [])));
 }
 
 export function Filters({ choices }: { choices: readonly Choice[] }) {
@@ -18,27 +33,62 @@ export function Filters({ choices }: { choices: readonly Choice[] }) {
     <div className="flex flex-wrap items-center gap-2" role="search">
       {choices.map((choice, index) =>
         choice.options ? (
-          <label key={choice.name} className="inline-flex items-center gap-1.5 text-sm text-ink-soft">
+          <label
+            key={choice.name}
+            className="inline-flex items-center gap-1.5 text-sm text-ink-soft max-sm:w-[calc(50%-0.25rem)]"
+          >
             {choice.label}
-            <select className="h-7 rounded-md border border-line-strong bg-panel px-1.5 text-ink" value={search[choice.name] ?? ""} onChange={(event) => set(choice.name, event.target.value)}>
+            <select
+              className={`${FIELD} min-w-0 text-ink max-sm:grow`}
+              value={search[choice.name] ?? ""}
+              onChange={(event) => set(choice.name, event.target.value)}
+            >
               <option value="">any</option>
-              {choice.options.map((option) => <option key={option} value={option}>{option}</option>)}
+              {choice.options.map((option) => (
+                <option key={option} value={option}>
+                  {option}
+                </option>
+              ))}
             </select>
           </label>
         ) : (
-          <TextFilter key={choice.name} choice={choice} value={search[choice.name] ?? ""} onChange={(value) => set(choice.name, value)} first={index === 0} />
+          <TextFilter
+            key={choice.name}
+            choice={choice}
+            value={search[choice.name] ?? ""}
+            onChange={(value) => set(choice.name, value)}
+            first={index === 0}
+          />
         ),
       )}
-      {Object.entries(search).filter(([name, value]) => value && choices.some((choice) => choice.name === name)).map(([name, value]) => (
-        <button key={name} type="button" className="inline-flex items-center gap-1 rounded-full bg-accent-soft px-2 py-0.5 text-xs text-accent" onClick={() => set(name, undefined)}>
-          <span className="sr-only">Remove filter </span>{name}: {String(value)} <span aria-hidden>×</span>
-        </button>
-      ))}
+      {Object.entries(search)
+        .filter(([name, value]) => value && choices.some((choice) => choice.name === name))
+        .map(([name, value]) => (
+          <button
+            key={name}
+            type="button"
+            className="inline-flex items-center gap-1 rounded-full bg-accent-soft px-2 py-0.5 text-xs text-accent"
+            onClick={() => set(name, undefined)}
+          >
+            <span className="sr-only">Remove filter </span>
+            {name}: {String(value)} <span aria-hidden>×</span>
+          </button>
+        ))}
     </div>
   );
 }
 
-function TextFilter({ choice, value, onChange, first }: { choice: Choice; value: string; onChange: (value: string) => void; first: boolean }) {
+function TextFilter({
+  choice,
+  value,
+  onChange,
+  first,
+}: {
+  choice: Choice;
+  value: string;
+  onChange: (value: string) => void;
+  first: boolean;
+}) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
   useEffect(() => {
@@ -47,7 +97,14 @@ function TextFilter({ choice, value, onChange, first }: { choice: Choice; value:
     return () => clearTimeout(later);
   });
   return (
-    <input type="search" aria-label={choice.label} placeholder={choice.label} value={text} onChange={(event) => setText(event.target.value)}
-      data-search={first || undefined} className="h-7 w-44 rounded-md border border-line-strong bg-panel px-2 text-sm placeholder:text-ink-faint max-sm:w-[calc(50%-0.25rem)]" />
+    <input
+      type="search"
+      aria-label={choice.label}
+      placeholder={choice.label}
+      value={text}
+      onChange={(event) => setText(event.target.value)}
+      data-search={first || undefined}
+      className={`${FIELD} w-44 max-sm:w-[calc(50%-0.25rem)]`}
+    />
   );
 }

@@ -1,7 +1,13 @@
 import type { ReactNode } from "react";
 
 /** A titled area. Nothing in it jumps: give it a `minHeight` where content arrives later. */
-export function Panel({ title, side, children, minHeight, flush = false }: {
+export function Panel({
+  title,
+  side,
+  children,
+  minHeight,
+  flush = false,
+}: {
   title?: ReactNode;
   side?: ReactNode;
   children: ReactNode;
@@ -21,11 +27,22 @@ export function Panel({ title, side, children, minHeight, flush = false }: {
   );
 }
 
+/** Numbers in a row; on a narrow screen in columns, so that they still line up. */
+export function Figures({ children, end = false }: { children: ReactNode; end?: boolean }) {
+  return (
+    <div className={`grid grid-cols-2 gap-x-7 gap-y-3 sm:flex sm:flex-wrap ${end ? "sm:items-end" : ""}`}>
+      {children}
+    </div>
+  );
+}
+
 /** One number with its name. */
 export function Figure({ name, value, hint }: { name: string; value: ReactNode; hint?: string }) {
   return (
     <div className="min-w-0" title={hint}>
-      <div className="text-xs whitespace-nowrap text-ink-faint">{name}</div>
+      <div className="truncate text-xs text-ink-faint" title={name}>
+        {name}
+      </div>
       <div className="text-base font-semibold whitespace-nowrap">{value}</div>
     </div>
   );

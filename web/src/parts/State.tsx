@@ -52,7 +52,9 @@ function Shape({ of }: { of: Standing }) {
         </g>
       );
     default:
-      return <circle cx="6" cy="6" r="4.3" {...stroke} strokeWidth={1.6} strokeDasharray={of === "held" ? "2 2.5" : ""} />;
+      return (
+        <circle cx="6" cy="6" r="4.3" {...stroke} strokeWidth={1.6} strokeDasharray={of === "held" ? "2 2.5" : ""} />
+      );
   }
 }
 
@@ -67,11 +69,18 @@ export function StateLabel({ of, note }: { of: Standing; note?: string }) {
 }
 
 export function JobStatus({ status }: { status: string }) {
-  const as: Record<string, Standing> = { pending: "queued", running: "running", completed: "passed", cancelled: "cancelled" };
+  const as: Record<string, Standing> = {
+    pending: "queued",
+    running: "running",
+    completed: "passed",
+    cancelled: "cancelled",
+  };
   const shape = as[status] ?? "queued";
   const quiet = status === "completed";
   return (
-    <span className={`inline-flex items-center gap-1.5 align-bottom whitespace-nowrap ${quiet ? "text-ink-soft" : COLOURS[shape]}`}>
+    <span
+      className={`inline-flex items-center gap-1.5 align-bottom whitespace-nowrap ${quiet ? "text-ink-soft" : COLOURS[shape]}`}
+    >
       {quiet ? <span aria-hidden>✓</span> : <StateShape of={shape} />}
       {status}
     </span>

@@ -4,7 +4,10 @@ export type CsvColumn<Row> = { name: string; value?: (row: Row) => string | numb
 
 export function csvOf<Row>(columns: CsvColumn<Row>[], rows: Row[]): string {
   const shown = columns.filter((column) => column.value);
-  const lines = [shown.map((column) => cell(column.name)), ...rows.map((row) => shown.map((column) => cell(column.value?.(row))))];
+  const lines = [
+    shown.map((column) => cell(column.name)),
+    ...rows.map((row) => shown.map((column) => cell(column.value?.(row)))),
+  ];
   return lines.map((line) => line.join(",")).join("\r\n") + "\r\n";
 }
 

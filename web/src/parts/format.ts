@@ -11,7 +11,8 @@ export function duration(seconds: number | null | undefined): string {
   if (seconds < 60) return `${Math.round(seconds)} s`;
   const whole = Math.round(seconds);
   const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60), whole % 60];
-  return hours ? `${hours} h ${minutes} m` : `${minutes} m ${rest} s`;
+  const [large, small] = hours ? [`${hours} h`, minutes && `${minutes} m`] : [`${minutes} m`, rest && `${rest} s`];
+  return small ? `${large} ${small}` : large;
 }
 
 export function count(value: number | null | undefined): string {
@@ -49,6 +50,11 @@ export function ago(moment: string | null | undefined, now: number = Date.now())
 
 export function exact(moment: string | null | undefined): string {
   return moment ? new Date(moment).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" }) : "";
+}
+
+/** Who works on a trial, as one text. */
+export function configuration({ agent, model }: { agent: string; model?: string | null }): string {
+  return model ? `${agent} / ${model}` : agent;
 }
 
 /** `1 job`, `2 jobs`: names of lists are plurals that end in s. */

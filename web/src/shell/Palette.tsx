@@ -7,29 +7,66 @@ import { useState } from "react";
 
 import { api, unwrap } from "@/api/client";
 
-const PLACES: [string, string][] = [["Jobs", "/"], ["Tasks", "/tasks"], ["Launch a job", "/launch"], ["Workers and queue", "/workers"], ["Settings", "/settings"]];
+const PLACES: [string, string][] = [
+  ["Jobs", "/"],
+  ["Tasks", "/tasks"],
+  ["Launch a job", "/launch"],
+  ["Workers and queue", "/workers"],
+  ["Settings", "/settings"],
+];
 
 export default function Palette({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const [typed, setTyped] = useState("");
   const number = /^#?\d+$/.test(typed.trim()) ? Number(typed.trim().replace("#", "")) : null;
-  const jobs = useQuery({ queryKey: ["palette-jobs"], queryFn: () => unwrap(api.GET("/api/v1/jobs", { params: { query: { limit: 20 } } })) });
+  const jobs = useQuery({
+    queryKey: ["palette-jobs"],
+    queryFn: () => unwrap(api.GET("/api/v1/jobs", { params: { query: { limit: 20 } } })),
+  });
   const go = (to: string) => {
     onClose();
     void navigate({ to });
   };
-  const row = "flex items-center gap-2 rounded-md px-2 py-1.5 text-sm data-[selected=true]:bg-accent-soft data-[selected=true]:text-accent";
+  const row =
+    "flex items-center gap-2 rounded-md px-2 py-1.5 text-sm data-[selected=true]:bg-accent-soft data-[selected=true]:text-accent";
   return (
-    <Command.Dialog open onOpenChange={(open) => (open ? undefined : onClose())} label="Command palette" overlayClassName="fixed inset-0 z-40 bg-black/40"
-      contentClassName="fixed top-[15vh] left-1/2 z-50 w-[34rem] max-w-[94vw] -translate-x-1/2 rounded-lg border bg-panel p-2 shadow-xl">
-      <Command.Input value={typed} onValueChange={setTyped} placeholder="Go to a page, a job or a trial number" className="mb-2 h-9 w-full border-b bg-transparent px-2 outline-none" />
+    <Command.Dialog
+      open
+      onOpenChange={(open) => (open ? undefined : onClose())}
+      label="Command palette"
+      overlayClassName="fixed inset-0 z-40 bg-black/40"
+      contentClassName="fixed top-[15vh] left-1/2 z-50 w-[34rem] max-w-[94vw] -translate-x-1/2 rounded-lg border bg-panel p-2 shadow-xl"
+    >
+      <Command.Input
+        value={typed}
+        onValueChange={setTyped}
+        placeholder="Go to a page, a job or a trial number"
+        className="mb-2 h-9 w-full border-b bg-transparent px-2 outline-none"
+      />
       <Command.List className="max-h-80 overflow-auto">
         <Command.Empty className="px-2 py-3 text-sm text-ink-soft">Nothing by that name.</Command.Empty>
-        {number == null ? null : <Command.Item value={`${typed} job`} className={row} onSelect={() => go(`/jobs/${number}`)}>Go to job {number}</Command.Item>}
-        {number == null ? null : <Command.Item value={`${typed} trial`} className={row} onSelect={() => go(`/trials/${number}`)}>Go to trial {number}</Command.Item>}
-        {PLACES.map(([name, to]) => <Command.Item key={to} className={row} onSelect={() => go(to)}>{name}</Command.Item>)}
+        {number == null ? null : (
+          <Command.Item value={`${typed} job`} className={row} onSelect={() => go(`/jobs/${number}`)}>
+            Go to job {number}
+          </Command.Item>
+        )}
+        {number == null ? null : (
+          <Command.Item value={`${typed} trial`} className={row} onSelect={() => go(`/trials/${number}`)}>
+            Go to trial {number}
+          </Command.Item>
+        )}
+        {PLACES.map(([name, to]) => (
+          <Command.Item key={to} className={row} onSelect={() => go(to)}>
+            {name}
+          </Command.Item>
+        ))}
         {jobs.data?.items.map((job) => (
-          <Command.Item key={job.id} value={`job ${job.id} ${job.name}`} className={row} onSelect={() => go(`/jobs/${job.id}`)}>
+          <Command.Item
+            key={job.id}
+            value={`job ${job.id} ${job.name}`}
+            className={row}
+            onSelect={() => go(`/jobs/${job.id}`)}
+          >
             <span className="text-ink-faint">job {job.id}</span> {job.name}
           </Command.Item>
         ))}

@@ -23,13 +23,37 @@ export function Shell() {
   const help = useKeys(() => setPalette(true));
   return (
     <div className="flex min-h-screen flex-col sm:flex-row">
-      <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:bg-panel focus:p-2">Skip to the content</a>
-      <nav aria-label="Main" className="z-20 flex shrink-0 items-center gap-1 border-b bg-panel px-2 py-1 sm:sticky sm:top-0 sm:h-screen sm:w-24 sm:flex-col sm:items-stretch sm:border-r sm:border-b-0 sm:py-3">
-        <Link to="/" className="mr-1 flex items-center justify-center sm:mb-3" aria-label="Seatrial"><img src="/favicon.svg" alt="" width="26" height="26" /></Link>
+      <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:bg-panel focus:p-2">
+        Skip to the content
+      </a>
+      <nav
+        aria-label="Main"
+        className="z-20 flex shrink-0 items-center gap-1 border-b bg-panel px-2 py-1 sm:sticky sm:top-0 sm:h-screen sm:w-24 sm:flex-col sm:items-stretch sm:border-r sm:border-b-0 sm:py-3"
+      >
+        <Link to="/" className="mr-1 flex items-center justify-center sm:mb-3" aria-label="Seatrial">
+          <img src="/favicon.svg" alt="" width="26" height="26" />
+        </Link>
         {PLACES.map((place) => (
-          <Link key={place.to} to={place.to} activeOptions={{ exact: place.to === "/" }}
-            className="flex items-center gap-1.5 rounded-md px-2 py-1.5 text-xs text-ink-soft no-underline hover:bg-raised data-[status=active]:bg-accent-soft data-[status=active]:font-semibold data-[status=active]:text-accent sm:flex-col sm:gap-0.5">
-            <svg viewBox="0 0 20 20" width="17" height="17" fill="none" stroke="currentColor" strokeWidth="1.6" strokeLinecap="round" strokeLinejoin="round" aria-hidden className="hidden sm:block"><path d={place.icon} /></svg>
+          <Link
+            key={place.to}
+            to={place.to}
+            activeOptions={{ exact: place.to === "/" }}
+            className="flex items-center gap-1.5 rounded-md px-2 py-1.5 text-xs text-ink-soft no-underline hover:bg-raised data-[status=active]:bg-accent-soft data-[status=active]:font-semibold data-[status=active]:text-accent sm:flex-col sm:gap-0.5"
+          >
+            <svg
+              viewBox="0 0 20 20"
+              width="17"
+              height="17"
+              fill="none"
+              stroke="currentColor"
+              strokeWidth="1.6"
+              strokeLinecap="round"
+              strokeLinejoin="round"
+              aria-hidden
+              className="hidden sm:block"
+            >
+              <path d={place.icon} />
+            </svg>
             {place.name}
           </Link>
         ))}
@@ -42,7 +66,11 @@ export function Shell() {
           <Outlet />
         </main>
       </div>
-      {palette ? <Suspense><Palette onClose={() => setPalette(false)} /></Suspense> : null}
+      {palette ? (
+        <Suspense>
+          <Palette onClose={() => setPalette(false)} />
+        </Suspense>
+      ) : null}
       {help}
       <SignIn />
     </div>
@@ -57,7 +85,9 @@ function Line() {
     <div className="sticky top-0 z-30">
       <div className={`h-0.5 ${colour}`} data-line={line} />
       {line === "lost" ? (
-        <p role="status" className="bg-error-soft px-4 py-1 text-sm text-error">The live line is lost. What you see may be old; the page catches up by itself as soon as the service answers.</p>
+        <p role="status" className="bg-error-soft px-4 py-1 text-sm text-error">
+          The live line is lost. What you see may be old; the page catches up by itself as soon as the service answers.
+        </p>
       ) : null}
     </div>
   );

@@ -7,6 +7,7 @@ import { type FormEvent, useEffect, useState } from "react";
 import { api } from "@/api/client";
 import { problemOf } from "@/api/problem";
 import { Button } from "@/parts/Button";
+import { FIELD } from "@/parts/field";
 
 export function SignIn() {
   const [open, setOpen] = useState(false);
@@ -36,13 +37,27 @@ export function SignIn() {
         <Dialog.Content className="fixed top-1/3 left-1/2 z-50 w-96 max-w-[92vw] -translate-1/2 rounded-lg border bg-panel p-4 shadow-xl">
           <Dialog.Title>Sign in</Dialog.Title>
           <Dialog.Description className="mt-1 text-sm text-ink-soft">
-            This service asks for a token. Whoever runs it makes one with <code className="font-mono text-xs">seatrial token create</code>.
+            This service asks for a token. Whoever runs it makes one with{" "}
+            <code className="font-mono text-xs">seatrial token create</code>.
           </Dialog.Description>
           <form onSubmit={(event) => void submit(event)} className="mt-3 flex gap-2">
-            <input type="password" aria-label="Token" autoComplete="off" className="h-7 min-w-0 grow rounded-md border border-line-strong bg-panel px-2 font-mono text-sm" value={token} onChange={(event) => setToken(event.target.value)} />
-            <Button kind="main" type="submit" disabled={!token.trim()}>Sign in</Button>
+            <input
+              type="password"
+              aria-label="Token"
+              autoComplete="off"
+              className={`${FIELD} min-w-0 grow font-mono`}
+              value={token}
+              onChange={(event) => setToken(event.target.value)}
+            />
+            <Button kind="main" type="submit" disabled={!token.trim()}>
+              Sign in
+            </Button>
           </form>
-          {trouble ? <p role="alert" className="mt-2 text-sm text-failed">{trouble}</p> : null}
+          {trouble ? (
+            <p role="alert" className="mt-2 text-sm text-failed">
+              {trouble}
+            </p>
+          ) : null}
         </Dialog.Content>
       </Dialog.Portal>
     </Dialog.Root>

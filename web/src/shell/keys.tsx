@@ -27,7 +27,13 @@ export function useKeys(openPalette: () => void): ReactNode {
         return;
       }
       const target = event.target as HTMLElement;
-      if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select, [contenteditable], .xterm")) return;
+      if (
+        event.ctrlKey ||
+        event.metaKey ||
+        event.altKey ||
+        target.closest("input, textarea, select, [contenteditable], .xterm")
+      )
+        return;
       if (event.key === "?") setHelp(true);
       else if (event.key === "/") focus(event, "[data-search]");
       else if ((event.key === "j" || event.key === "k") && !target.closest("[data-rows]")) focus(event, "[data-rows]");
@@ -41,10 +47,18 @@ export function useKeys(openPalette: () => void): ReactNode {
     <Dialog.Root open={help} onOpenChange={setHelp}>
       <Dialog.Portal>
         <Dialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
-        <Dialog.Content aria-describedby={undefined} className="fixed top-1/2 left-1/2 z-50 w-96 max-w-[92vw] -translate-1/2 rounded-lg border bg-panel p-4 shadow-xl">
+        <Dialog.Content
+          aria-describedby={undefined}
+          className="fixed top-1/2 left-1/2 z-50 w-96 max-w-[92vw] -translate-1/2 rounded-lg border bg-panel p-4 shadow-xl"
+        >
           <Dialog.Title className="mb-2">Keys</Dialog.Title>
           <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1.5 text-sm">
-            {KEYS.map(([key, what]) => [<dt key={key}><kbd className="rounded border border-line-strong bg-raised px-1.5 font-mono text-xs">{key}</kbd></dt>, <dd key={what}>{what}</dd>])}
+            {KEYS.map(([key, what]) => [
+              <dt key={key}>
+                <kbd className="rounded border border-line-strong bg-raised px-1.5 font-mono text-xs">{key}</kbd>
+              </dt>,
+              <dd key={what}>{what}</dd>,
+            ])}
           </dl>
         </Dialog.Content>
       </Dialog.Portal>

@@ -6,6 +6,7 @@ import { CompareTrials } from "./CompareTrials";
 
 export default function Compare() {
   const [filters] = useFilters();
-  if (filters.left) return <CompareTrials left={Number(filters.left)} right={filters.right ? Number(filters.right) : undefined} />;
+  if (filters.left)
+    return <CompareTrials left={Number(filters.left)} right={filters.right ? Number(filters.right) : undefined} />;
   return <CompareJobs jobs={(filters.jobs ?? "").split(",").filter(Boolean).map(Number)} />;
 }

@@ -3,13 +3,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 
-import { api, unwrap } from "@/api/client";
+import { api, type Schemas, unwrap } from "@/api/client";
 import { useLive } from "@/api/live";
 import { duration } from "@/parts/format";
 import { useFilters } from "@/parts/Filters";
+import { elapsed } from "@/parts/Moment";
 import { Trouble, Waiting } from "@/parts/Notice";
 import { Panel } from "@/parts/Panel";
-import { Progress } from "@/parts/Progress";
+import { endedOf, Progress } from "@/parts/Progress";
 import { JobStatus } from "@/parts/State";
 import { Tabs } from "@/parts/Tabs";
 import { Actions } from "./Actions";
@@ -24,13 +25,22 @@ import { TrialTable } from "./TrialTable";
 export default function Job() {
   const id = Number(useParams({ strict: false }).job);
   const [filters, setFilter] = useFilters();
-  const job = useQuery({ queryKey: ["job", id], queryFn: () => unwrap(api.GET("/api/v1/jobs/{job_id}", { params: { path: { job_id: id } } })) });
+  const job = useQuery({
+    queryKey: ["job", id],
+    queryFn: () => unwrap(api.GET("/api/v1/jobs/{job_id}", { params: { path: { job_id: id } } })),
+  });
   const open = job.data ? !job.data.ended_at : true;
   const report = useQuery({
     queryKey: ["job", id, "report"],
     queryFn: () => unwrap(api.GET("/api/v1/jobs/{job_id}/report", { params: { path: { job_id: id } } })),
   });
-  useLive(job.data && open ? `/api/v1/jobs/${id}/events?kinds=job.cancelled,job.ended,trial.released,trial.claimed,trial.phase,trial.retry,trial.ended` : null, useRefresh(id, job.data?.counts.total ?? 0));
+  // Everybody's events, from now on: the job's own stream begins with its whole story, which may be a hundred thousand trials long.
+  useLive(
+    job.data && open
+      ? "/api/v1/events?kinds=job.cancelled,job.ended,trial.released,trial.claimed,trial.phase,trial.retry,trial.ended"
+      : null,
+    useRefresh(id, job.data?.counts.total ?? 0),
+  );
 
   if (job.error) return <Trouble error={job.error} retry={() => void job.refetch()} />;
   if (!job.data) return <Waiting rows={10} />;
@@ -38,37 +48,50 @@ export default function Job() {
   return (
     <div className="flex flex-col gap-3">
       <header className="flex flex-wrap items-center gap-x-4 gap-y-2">
-        <h1 className="min-w-0 truncate"><Link to="/" className="font-normal text-ink-soft no-underline hover:underline">jobs</Link> / {job.data.name} <span className="font-normal text-ink-faint">#{id}</span></h1>
+        <h1 className="min-w-0 truncate">
+          <Link to="/" className="font-normal text-ink-soft no-underline hover:underline">
+            jobs
+          </Link>{" "}
+          / {job.data.name} <span className="font-normal text-ink-faint">#{id}</span>
+        </h1>
         <JobStatus status={job.data.status} />
-        <span className="w-56"><Progress counts={job.data.counts} /></span>
+        <span className="w-56">
+          <Progress counts={job.data.counts} />
+        </span>
         {left ? <span className="text-sm text-ink-soft">about {duration(left)} left</span> : null}
         <span className="grow" />
         <Actions job={job.data} />
       </header>
       <Headline job={job.data} report={report.data} />
       <div className="grid gap-3 xl:grid-cols-[minmax(0,1fr)_20rem]">
-        <Panel title="Task × configuration" side={<span className="text-xs text-ink-faint">each sign is a trial</span>} minHeight={160} flush>
-          <GridView job={id} />
-        </Panel>
+        <GridView job={id} />
         <div className="flex flex-col gap-3">
-          <Panel title="Errors by cause" minHeight={90}><Causes report={report.data} /></Panel>
-          <Panel title="Over time" minHeight={130}><Pace job={job.data} /></Panel>
+          <Panel title="Errors by cause" minHeight={90}>
+            <Causes report={report.data} />
+          </Panel>
+          <Panel title="Over time" minHeight={130}>
+            <Pace job={job.data} />
+          </Panel>
         </div>
       </div>
       <Panel flush>
-        <Tabs label="Of this job" at={filters.tab ?? "trials"} onChange={(tab) => setFilter("tab", tab)} tabs={[
-          { id: "trials", name: "Trials", content: <TrialTable job={id} total={job.data.counts.total} /> },
-          { id: "configuration", name: "Configuration", content: <SpecView spec={job.data.spec} /> },
-        ]} />
+        <Tabs
+          label="Of this job"
+          at={filters.tab ?? "trials"}
+          onChange={(tab) => setFilter("tab", tab)}
+          tabs={[
+            { id: "trials", name: "Trials", content: <TrialTable job={id} total={job.data.counts.total} /> },
+            { id: "configuration", name: "Configuration", content: <SpecView spec={job.data.spec} /> },
+          ]}
+        />
       </Panel>
     </div>
   );
 }
 
 /** From the pace so far; nothing while there is none. */
-function timeLeft(job: { started_at?: string | null; ended_at?: string | null; counts: { total: number; passed: number; failed: number; error: number; cancelled: number } }): number | null {
-  const ended = job.counts.passed + job.counts.failed + job.counts.error + job.counts.cancelled;
-  if (!job.started_at || job.ended_at || ended === 0) return null;
-  const spent = (Date.now() - Date.parse(job.started_at)) / 1000;
-  return (spent / ended) * (job.counts.total - ended);
+function timeLeft(job: Schemas["JobDetail"]): number | null {
+  const ended = endedOf(job.counts);
+  const spent = elapsed(job.started_at, null);
+  return spent == null || job.ended_at || ended === 0 ? null : (spent / ended) * (job.counts.total - ended);
 }

@@ -11,14 +11,24 @@ const SEEN = 500;
 export function Pace({ job }: { job: Schemas["JobDetail"] }) {
   const trials = useQuery({
     queryKey: ["job", job.id, "pace"],
-    queryFn: () => unwrap(api.GET("/api/v1/jobs/{job_id}/trials", { params: { path: { job_id: job.id }, query: { state: ["ended"], limit: SEEN } as never } })),
+    queryFn: () =>
+      unwrap(
+        api.GET("/api/v1/jobs/{job_id}/trials", {
+          params: { path: { job_id: job.id }, query: { state: ["ended"], limit: SEEN } as never },
+        }),
+      ),
     placeholderData: (old) => old,
   });
-  const ended = (trials.data?.items ?? []).filter((trial) => trial.ended_at).sort((a, b) => Date.parse(a.ended_at as string) - Date.parse(b.ended_at as string));
+  const ended = (trials.data?.items ?? [])
+    .filter((trial) => trial.ended_at)
+    .sort((a, b) => Date.parse(a.ended_at as string) - Date.parse(b.ended_at as string));
   if (ended.length < 2) return <p className="text-sm text-ink-soft">Appears once trials have ended.</p>;
   return (
     <Suspense fallback={<div className="h-28" />}>
-      <PaceChart ended={ended.map((trial) => ({ at: Date.parse(trial.ended_at as string), cost: trial.cost_usd ?? 0 }))} total={job.counts.total} />
+      <PaceChart
+        ended={ended.map((trial) => ({ at: Date.parse(trial.ended_at as string), cost: trial.cost_usd ?? 0 }))}
+        total={job.counts.total}
+      />
     </Suspense>
   );
 }

@@ -12,15 +12,30 @@ export default function PaceChart({ ended, total }: { ended: Ended[]; total: num
   return (
     <div className="flex flex-col gap-1">
       <Chart points={points} of="rate" name="ended per minute" now={ended.length / minutes} colour="var(--accent)" />
-      <Chart points={points} of="left" name="left to do" colour="var(--queued)" show={(value) => value.toLocaleString("en")} />
-      {points.at(-1)?.cost ? <Chart points={points} of="cost" name="cost so far" colour="var(--error)" show={money} /> : null}
+      <Chart
+        points={points}
+        of="left"
+        name="left to do"
+        colour="var(--queued)"
+        show={(value) => value.toLocaleString("en")}
+      />
+      {points.at(-1)?.cost ? (
+        <Chart points={points} of="cost" name="cost so far" colour="var(--error)" show={money} />
+      ) : null}
     </div>
   );
 }
 
 type Point = { at: number; rate: number; left: number; cost: number };
 
-type ChartProps = { points: Point[]; of: "rate" | "left" | "cost"; name: string; colour: string; now?: number; show?: (value: number) => string };
+type ChartProps = {
+  points: Point[];
+  of: "rate" | "left" | "cost";
+  name: string;
+  colour: string;
+  now?: number;
+  show?: (value: number) => string;
+};
 
 function Chart({ points, of, name, colour, now, show = (value: number) => value.toFixed(1) }: ChartProps) {
   const last = now ?? points.at(-1)?.[of] ?? 0;
@@ -30,12 +45,28 @@ function Chart({ points, of, name, colour, now, show = (value: number) => value.
         <ResponsiveContainer>
           <AreaChart data={points} margin={{ top: 2, bottom: 0, left: 0, right: 0 }} accessibilityLayer={false}>
             <XAxis dataKey="at" hide type="number" domain={["dataMin", "dataMax"]} />
-            <Tooltip isAnimationActive={false} labelFormatter={(at) => new Date(Number(at)).toLocaleTimeString()} formatter={(value) => [show(Number(value)), name]} contentStyle={{ background: "var(--panel)", border: "1px solid var(--line)", fontSize: 12 }} />
-            <Area dataKey={of} stroke={colour} fill={colour} fillOpacity={0.15} isAnimationActive={false} type="monotone" />
+            <Tooltip
+              isAnimationActive={false}
+              labelFormatter={(at) => new Date(Number(at)).toLocaleTimeString()}
+              formatter={(value) => [show(Number(value)), name]}
+              contentStyle={{ background: "var(--panel)", border: "1px solid var(--line)", fontSize: 12 }}
+            />
+            <Area
+              dataKey={of}
+              stroke={colour}
+              fill={colour}
+              fillOpacity={0.15}
+              isAnimationActive={false}
+              type="monotone"
+            />
           </AreaChart>
         </ResponsiveContainer>
       </div>
-      <figcaption className="w-28 text-right text-xs text-ink-soft">{name}<br /><span className="font-semibold text-ink">{show(last)}</span></figcaption>
+      <figcaption className="w-28 text-right text-xs text-ink-soft">
+        {name}
+        <br />
+        <span className="font-semibold text-ink">{show(last)}</span>
+      </figcaption>
     </figure>
   );
 }

@@ -4,13 +4,14 @@ import { type InfiniteData, type QueryClient, useQueryClient } from "@tanstack/r
 import { useMemo } from "react";
 
 import { api, type Schemas, unwrap } from "@/api/client";
-import type { LiveEvent } from "@/api/live";
+import { type LiveEvent, OPENED } from "@/api/live";
 import { usePatch } from "@/api/paging";
-import { throttled } from "@/parts/throttle";
+import { SETTLED_MS } from "@/api/refresh";
+import { onceQuiet, paced } from "@/parts/pace";
 
 type Trial = Schemas["TrialItem"];
 
-const SOON_MS = 400;
+const SOON_MS = 300;
 /** Report and grid are made from every trial of the job: a large one is not worked out anew for each of them. */
 const [LARGE, LATER_MS] = [2_000, 2_500];
 const FETCHED_ONE_BY_ONE = 30;
@@ -25,30 +26,45 @@ export function useRefresh(job: number, total: number): (event: LiveEvent) => vo
   const large = total > LARGE;
   return useMemo(() => {
     const changed = new Set<number>();
-    const soon = throttled(() => {
+    const headline = () => queries.invalidateQueries({ queryKey: ["job", job], exact: true });
+    const soon = paced(() => {
       const ids = [...changed];
       changed.clear();
-      void queries.invalidateQueries({ queryKey: ["job", job], exact: true });
-      if (pagesOf(queries, key) <= 2 || ids.length > FETCHED_ONE_BY_ONE) void queries.invalidateQueries({ queryKey: key });
-      else void Promise.all(ids.map(fetchTrial)).then(patch);
+      const few = pagesOf(queries, key) > 2 && ids.length <= FETCHED_ONE_BY_ONE;
+      return Promise.all([
+        headline(),
+        few ? Promise.all(ids.map(fetchTrial)).then(patch) : queries.invalidateQueries({ queryKey: key }),
+      ]);
     }, SOON_MS);
-    const later = throttled(() => {
-      for (const name of SUMMARIES) void queries.invalidateQueries({ queryKey: ["job", job, name] });
-    }, large ? LATER_MS : SOON_MS);
+    const later = paced(
+      () => Promise.all(SUMMARIES.map((name) => queries.invalidateQueries({ queryKey: ["job", job, name] }))),
+      large ? LATER_MS : SOON_MS,
+    );
+    const settle = onceQuiet(() => void headline(), SETTLED_MS);
     return (event: LiveEvent) => {
+      if (event.job !== job && event.kind !== OPENED) return;
       if (event.trial != null) changed.add(event.trial);
       soon();
       later();
+      settle();
     };
   }, [queries, job, key, patch, large]);
 }
 
 function pagesOf(queries: QueryClient, key: string[] | (string | number)[]): number {
-  return Math.max(0, ...queries.getQueriesData<InfiniteData<unknown>>({ queryKey: key }).map(([, data]) => data?.pages?.length ?? 0));
+  return Math.max(
+    0,
+    ...queries.getQueriesData<InfiniteData<unknown>>({ queryKey: key }).map(([, data]) => data?.pages?.length ?? 0),
+  );
 }
 
 async function fetchTrial(id: number): Promise<Trial> {
-  const { result, agent_spec: _spec, attempts: _attempts, ...trial } = await unwrap(api.GET("/api/v1/trials/{trial_id}", { params: { path: { trial_id: id } } }));
+  const {
+    result,
+    agent_spec: _spec,
+    attempts: _attempts,
+    ...trial
+  } = await unwrap(api.GET("/api/v1/trials/{trial_id}", { params: { path: { trial_id: id } } }));
   return {
     ...trial,
     marks: result?.marks ?? [],

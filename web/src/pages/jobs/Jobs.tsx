@@ -1,23 +1,23 @@
 /** All jobs, newest first: how far they are, what came of them, what they cost. Select several to compare them. */
 
-import { useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { useState } from "react";
 
 import { api, type Schemas, unwrap } from "@/api/client";
 import { useLive } from "@/api/live";
 import { usePages } from "@/api/paging";
+import { SETTLED_MS, useInvalidation } from "@/api/refresh";
 import { Button, buttonLook } from "@/parts/Button";
-import { type Column, DataTable } from "@/parts/DataTable";
-import { type Choice, Filters, useFilters } from "@/parts/Filters";
-import { duration, money } from "@/parts/format";
-import { Moment } from "@/parts/Moment";
+import type { Column } from "@/parts/column";
+import { DataTable } from "@/parts/DataTable";
+import { type Choice, Filters, useChosen } from "@/parts/Filters";
+import { money } from "@/parts/format";
+import { Elapsed, elapsed, Moment } from "@/parts/Moment";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
-import { Progress } from "@/parts/Progress";
+import { endedOf, Progress } from "@/parts/Progress";
 import { RowLink } from "@/parts/RowLink";
 import { Score } from "@/parts/Score";
 import { JobStatus } from "@/parts/State";
-import { throttled } from "@/parts/throttle";
 import { TrySample } from "./TrySample";
 
 type Job = Schemas["JobItem"];
@@ -31,35 +31,106 @@ const CHOICES: readonly Choice[] = [
 ];
 
 const COLUMNS: Column<Job>[] = [
-  { id: "id", name: "#", width: "3.5rem", cell: (job) => <RowLink to={`/jobs/${job.id}`} className="text-ink-soft">{job.id}</RowLink>, value: (job) => job.id },
-  { id: "name", name: "Job", width: "minmax(9rem, 2fr)", cell: (job) => <span className="font-medium" title={job.name}>{job.name}</span>, value: (job) => job.name },
-  { id: "status", name: "Status", width: "7rem", cell: (job) => <JobStatus status={job.status} />, value: (job) => job.status },
-  { id: "progress", name: "Progress", width: "minmax(9rem, 1fr)", cell: (job) => <Progress counts={job.counts} />, value: (job) => job.counts.passed + job.counts.failed + job.counts.error + job.counts.cancelled },
-  { id: "score", name: "Score", width: "minmax(10rem, 1fr)", cell: (job) => <Score of={job.score} />, value: (job) => job.score?.value },
-  { id: "errors", name: "Errors", width: "4rem", align: "right", cell: (job) => (job.counts.error ? <span className="text-error">{job.counts.error}</span> : "0"), value: (job) => job.counts.error },
-  { id: "agents", name: "Agents", width: "minmax(8rem, 1.5fr)", cell: (job) => <span title={job.agents.join("\n")}>{job.agents.join(", ")}</span>, value: (job) => job.agents.join("; ") },
+  {
+    id: "id",
+    name: "#",
+    width: "3.5rem",
+    align: "right",
+    cell: (job) => (
+      <RowLink to={`/jobs/${job.id}`} className="text-ink-soft">
+        {job.id}
+      </RowLink>
+    ),
+    value: (job) => job.id,
+  },
+  {
+    id: "name",
+    name: "Job",
+    width: "minmax(9rem, 2fr)",
+    cell: (job) => (
+      <span className="font-medium" title={job.name}>
+        {job.name}
+      </span>
+    ),
+    value: (job) => job.name,
+  },
+  {
+    id: "status",
+    name: "Status",
+    width: "7rem",
+    cell: (job) => <JobStatus status={job.status} />,
+    value: (job) => job.status,
+  },
+  {
+    id: "progress",
+    name: "Progress",
+    width: "minmax(8rem, 0.8fr)",
+    cell: (job) => <Progress counts={job.counts} />,
+    value: (job) => endedOf(job.counts),
+  },
+  {
+    id: "score",
+    name: "Score",
+    width: "17rem",
+    cell: (job) => <Score of={job.score} />,
+    value: (job) => job.score?.value,
+  },
+  {
+    id: "errors",
+    name: "Errors",
+    width: "4rem",
+    align: "right",
+    cell: (job) => (job.counts.error ? <span className="text-error">{job.counts.error}</span> : "0"),
+    value: (job) => job.counts.error,
+  },
+  {
+    id: "agents",
+    name: "Agents",
+    width: "minmax(8rem, 1.5fr)",
+    cell: (job) => <span title={job.agents.join("\n")}>{job.agents.join(", ")}</span>,
+    value: (job) => job.agents.join("; "),
+  },
   { id: "tasks", name: "Tasks", width: "3.5rem", align: "right", cell: (job) => job.tasks, value: (job) => job.tasks },
-  { id: "cost", name: "Cost", width: "5rem", align: "right", cell: (job) => money(job.totals.cost_usd), value: (job) => job.totals.cost_usd },
-  { id: "time", name: "Time", width: "5.5rem", align: "right", cell: (job) => duration(wall(job)), value: wall },
-  { id: "created", name: "Started", width: "6rem", cell: (job) => <Moment at={job.created_at} />, value: (job) => job.created_at },
+  {
+    id: "cost",
+    name: "Cost",
+    width: "5rem",
+    align: "right",
+    cell: (job) => money(job.totals.cost_usd),
+    value: (job) => job.totals.cost_usd,
+  },
+  {
+    id: "time",
+    name: "Time",
+    width: "5.5rem",
+    align: "right",
+    cell: (job) => <Elapsed from={job.started_at} to={job.ended_at} />,
+    value: (job) => elapsed(job.started_at, job.ended_at),
+  },
+  {
+    id: "created",
+    name: "Started",
+    width: "6rem",
+    align: "right",
+    cell: (job) => <Moment at={job.created_at} />,
+    value: (job) => job.created_at,
+  },
 ];
 
-function wall(job: Job): number | null {
-  if (!job.started_at) return null;
-  return ((job.ended_at ? Date.parse(job.ended_at) : Date.now()) - Date.parse(job.started_at)) / 1000;
-}
-
 export default function Jobs() {
-  const [filters] = useFilters();
+  const filters = useChosen(CHOICES);
   const [selected, setSelected] = useState<ReadonlySet<string | number>>(new Set());
   const navigate = useNavigate();
-  const queries = useQueryClient();
-  const key = ["jobs", filters];
-  const jobs = usePages(key, (cursor) =>
-    unwrap(api.GET("/api/v1/jobs", { params: { query: { ...query(filters), include: ["score"], cursor } as never } })),
+  const jobs = usePages(
+    ["jobs", filters],
+    (page) =>
+      unwrap(api.GET("/api/v1/jobs", { params: { query: { ...filters, ...page, include: ["score"] } as never } })),
+    { shown: 50 },
   );
-  const refresh = useMemo(() => throttled(() => void queries.invalidateQueries({ queryKey: ["jobs"] }), 300), [queries]);
-  useLive("/api/v1/events?kinds=job.created,job.cancelled,job.ended,trial.claimed,trial.ended,trial.retry", refresh);
+  useLive(
+    "/api/v1/events?kinds=job.created,job.cancelled,job.ended,trial.claimed,trial.ended,trial.retry",
+    useInvalidation(["jobs"], SETTLED_MS),
+  );
 
   function select(key: string | number, on: boolean) {
     setSelected((old) => {
@@ -76,25 +147,46 @@ export default function Jobs() {
       <header className="flex flex-wrap items-center justify-between gap-3">
         <h1>Jobs</h1>
         <div className="flex gap-2">
-          <Button disabled={chosen.length < 2} onClick={() => void navigate({ to: "/compare", search: { jobs: chosen.join(",") } as never })}>
+          <Button
+            disabled={chosen.length < 2}
+            onClick={() => void navigate({ to: "/compare", search: { jobs: chosen.join(",") } as never })}
+          >
             Compare{chosen.length >= 2 ? ` ${chosen.length}` : ""}
           </Button>
-          <Link to="/launch" className={buttonLook("main")}>Launch a job</Link>
+          <Link to="/launch" className={buttonLook("main")}>
+            Launch a job
+          </Link>
         </div>
       </header>
       <Filters choices={CHOICES} />
       <div className="rounded-lg border bg-panel">
         {jobs.error ? <Trouble error={jobs.error} retry={() => void jobs.refetch()} /> : null}
-        {jobs.isPending ? <Waiting /> : (
-          <DataTable name="jobs" rows={jobs.rows} columns={COLUMNS} rowKey={(job) => job.id} onEnd={jobs.more} all={jobs.all} selected={selected} onSelect={select}
+        {jobs.isPending ? (
+          <Waiting />
+        ) : (
+          <DataTable
+            name="jobs"
+            rows={jobs.rows}
+            columns={COLUMNS}
+            rowKey={(job) => job.id}
+            onEnd={jobs.more}
+            whole={jobs.isWhole}
+            all={jobs.all}
+            selected={selected}
+            onSelect={select}
             onOpen={(job) => void navigate({ to: "/jobs/$job", params: { job: String(job.id) } })}
-            empty={Object.keys(filters).length ? <Empty>No job fits these filters.</Empty> : <Empty action={<TrySample />}>No job yet. A job runs tasks with agents, every attempt in its own sandbox, and keeps what happened.</Empty>} />
+            empty={
+              Object.keys(filters).length ? (
+                <Empty>No job fits these filters.</Empty>
+              ) : (
+                <Empty action={<TrySample />}>
+                  No job yet. A job runs tasks with agents, every attempt in its own sandbox, and keeps what happened.
+                </Empty>
+              )
+            }
+          />
         )}
       </div>
     </div>
   );
-}
-
-function query(filters: Record<string, string>) {
-  return Object.fromEntries(CHOICES.map((choice) => [choice.name, filters[choice.name]]).filter(([, value]) => value));
 }

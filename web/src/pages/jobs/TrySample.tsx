@@ -14,7 +14,9 @@ export function TrySample() {
     try {
       const samples = await unwrap(api.POST("/api/v1/samples"));
       const tasks = samples.items.map((task) => task.digest);
-      const job = await unwrap(api.POST("/api/v1/jobs", { body: { name: "samples", tasks, agents: [{ name: "oracle" }] } as never }));
+      const job = await unwrap(
+        api.POST("/api/v1/jobs", { body: { name: "samples", tasks, agents: [{ name: "oracle" }] } as never }),
+      );
       await navigate({ to: "/jobs/$job", params: { job: String(job.id) } });
     } catch (error) {
       setState({ busy: false, error });
@@ -22,7 +24,9 @@ export function TrySample() {
   }
   return (
     <div>
-      <Button kind="main" disabled={state.busy} onClick={() => void launch()}>{state.busy ? "Starting …" : "Try the samples"}</Button>
+      <Button kind="main" disabled={state.busy} onClick={() => void launch()}>
+        {state.busy ? "Starting …" : "Try the samples"}
+      </Button>
       {state.error ? <Trouble error={state.error} /> : null}
     </div>
   );

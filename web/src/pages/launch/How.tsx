@@ -2,32 +2,91 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
 import { api, unwrap } from "@/api/client";
+import { FIELD } from "@/parts/field";
 import { Panel } from "@/parts/Panel";
 import type { Wish } from "./wish";
 
-const FIELD = "h-7 w-full rounded-md border border-line-strong bg-panel px-2 text-sm";
+const WIDE = `${FIELD} w-full`;
 
 export function How({ wish, change }: { wish: Wish; change: (part: Partial<Wish>) => void }) {
   const sandboxes = useQuery({ queryKey: ["sandboxes"], queryFn: () => unwrap(api.GET("/api/v1/sandboxes")) });
   return (
     <Panel title="How">
       <div className="flex flex-col gap-2.5">
-        <Field name="Name"><input className={FIELD} value={wish.name} placeholder="optional" onChange={(event) => change({ name: event.target.value })} /></Field>
-        <Field name="Attempts at each task"><input className={FIELD} type="number" min={1} max={1000} value={wish.attempts} onChange={(event) => change({ attempts: Math.max(1, Number(event.target.value) || 1) })} /></Field>
-        <Field name="Trials at once"><input className={FIELD} type="number" min={1} placeholder="as many as the workers hold" value={wish.concurrency} onChange={(event) => change({ concurrency: event.target.value })} /></Field>
+        <Field name="Name">
+          <input
+            className={WIDE}
+            value={wish.name}
+            placeholder="optional"
+            onChange={(event) => change({ name: event.target.value })}
+          />
+        </Field>
+        <Field name="Attempts at each task">
+          <input
+            className={WIDE}
+            type="number"
+            min={1}
+            max={1000}
+            value={wish.attempts}
+            onChange={(event) => change({ attempts: Math.max(1, Number(event.target.value) || 1) })}
+          />
+        </Field>
+        <Field name="Trials at once">
+          <input
+            className={WIDE}
+            type="number"
+            min={1}
+            placeholder="as many as the workers hold"
+            value={wish.concurrency}
+            onChange={(event) => change({ concurrency: event.target.value })}
+          />
+        </Field>
         <Field name="Sandbox">
-          <select className={FIELD} value={wish.sandbox} onChange={(event) => change({ sandbox: event.target.value })}>
-            {["auto", ...(sandboxes.data?.items.map((sandbox) => sandbox.name).filter((name) => name !== "auto") ?? [])].map((name) => <option key={name}>{name}</option>)}
+          <select className={WIDE} value={wish.sandbox} onChange={(event) => change({ sandbox: event.target.value })}>
+            {[
+              "auto",
+              ...(sandboxes.data?.items.map((sandbox) => sandbox.name).filter((name) => name !== "auto") ?? []),
+            ].map((name) => (
+              <option key={name}>{name}</option>
+            ))}
           </select>
         </Field>
-        <Field name="Time limits ×"><input className={FIELD} type="number" min={0.1} step={0.1} value={wish.timeoutMultiplier} onChange={(event) => change({ timeoutMultiplier: event.target.value })} /></Field>
-        <Field name="Agent options"><input className={`${FIELD} font-mono`} value={wish.options} placeholder="temperature=0.2 max_turns=30" onChange={(event) => change({ options: event.target.value })} /></Field>
-        <label className="flex items-center gap-2 text-sm"><input type="checkbox" checked={wish.forceBuild} onChange={(event) => change({ forceBuild: event.target.checked })} /> Build images even where one is pinned</label>
+        <Field name="Time limits ×">
+          <input
+            className={WIDE}
+            type="number"
+            min={0.1}
+            step={0.1}
+            value={wish.timeoutMultiplier}
+            onChange={(event) => change({ timeoutMultiplier: event.target.value })}
+          />
+        </Field>
+        <Field name="Agent options">
+          <input
+            className={`${WIDE} font-mono`}
+            value={wish.options}
+            placeholder="temperature=0.2 max_turns=30"
+            onChange={(event) => change({ options: event.target.value })}
+          />
+        </Field>
+        <label className="flex items-center gap-2 text-sm">
+          <input
+            type="checkbox"
+            checked={wish.forceBuild}
+            onChange={(event) => change({ forceBuild: event.target.checked })}
+          />{" "}
+          Build images even where one is pinned
+        </label>
       </div>
     </Panel>
   );
 }
 
 function Field({ name, children }: { name: string; children: ReactNode }) {
-  return <label className="text-sm"><span className="text-ink-soft">{name}</span>{children}</label>;
+  return (
+    <label className="text-sm">
+      <span className="text-ink-soft">{name}</span>
+      {children}
+    </label>
+  );
 }

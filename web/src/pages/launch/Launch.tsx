@@ -10,17 +10,22 @@ import { Trouble } from "@/parts/Notice";
 import { How } from "./How";
 import { Summary } from "./Summary";
 import { What } from "./What";
-import { Who } from "./Who";
+import { useAgents, Who } from "./Who";
 import { EMPTY, lacking, requestOf, type Wish } from "./wish";
 
 export default function Launch() {
   const [filters] = useFilters();
   const navigate = useNavigate();
-  const [wish, setWish] = useState<Wish>(() => ({ ...EMPTY, tasks: filters.tasks ? filters.tasks.split(",") : [], dataset: filters.dataset ?? "" }));
+  const [wish, setWish] = useState<Wish>(() => ({
+    ...EMPTY,
+    tasks: filters.tasks ? filters.tasks.split(",") : [],
+    dataset: filters.dataset ?? "",
+  }));
   const [keys, setKeys] = useState<Record<string, string>>({});
   const change = (part: Partial<Wish>) => setWish((old) => ({ ...old, ...part }));
   const settled = useSettled(wish, 300);
-  const ready = !lacking(settled);
+  const agents = useAgents();
+  const ready = !lacking(settled, agents);
   const headers = keyHeaders(keys);
   const estimate = useQuery({
     queryKey: ["estimate", settled, Object.keys(keys).filter((name) => keys[name])],
@@ -30,7 +35,13 @@ export default function Launch() {
     retry: false,
   });
   const launch = useMutation({
-    mutationFn: () => unwrap(api.POST("/api/v1/jobs", { body: requestOf(wish), headers: { ...headers, "Idempotency-Key": crypto.randomUUID() } as never })),
+    mutationFn: () =>
+      unwrap(
+        api.POST("/api/v1/jobs", {
+          body: requestOf(wish),
+          headers: { ...headers, "Idempotency-Key": crypto.randomUUID() } as never,
+        }),
+      ),
     onSuccess: (job: Schemas["JobItem"]) => void navigate({ to: "/jobs/$job", params: { job: String(job.id) } }),
   });
   return (
@@ -42,7 +53,13 @@ export default function Launch() {
         <How wish={wish} change={change} />
       </div>
       {launch.error ? <Trouble error={launch.error} /> : null}
-      <Summary estimate={estimate.data} error={ready ? estimate.error : null} lacking={lacking(wish)} busy={launch.isPending} onLaunch={() => launch.mutate()} />
+      <Summary
+        estimate={estimate.data}
+        error={ready ? estimate.error : null}
+        lacking={lacking(wish, agents)}
+        busy={launch.isPending}
+        onLaunch={() => launch.mutate()}
+      />
     </div>
   );
 }

@@ -5,7 +5,13 @@ import { Copy } from "@/parts/Copy";
 import { count, duration, money } from "@/parts/format";
 import { Figure } from "@/parts/Panel";
 
-type Props = { estimate: Schemas["JobEstimate"] | undefined; error: unknown; lacking: string; busy: boolean; onLaunch: () => void };
+type Props = {
+  estimate: Schemas["JobEstimate"] | undefined;
+  error: unknown;
+  lacking: string;
+  busy: boolean;
+  onLaunch: () => void;
+};
 
 /** What the button will do, before it does it. "Copy as CLI" always matches the button. */
 export function Summary({ estimate, error, lacking, busy, onLaunch }: Props) {
@@ -13,17 +19,47 @@ export function Summary({ estimate, error, lacking, busy, onLaunch }: Props) {
   const told = lacking || (problem ? `${problem.message} ${problem.fix ?? ""}` : "");
   const shown = lacking || problem ? undefined : estimate;
   return (
-    <section aria-label="Summary" className="fixed inset-x-0 bottom-0 z-20 border-t bg-panel px-4 py-3 shadow-[0_-4px_16px_rgb(0_0_0/0.08)] sm:left-24">
+    <section
+      aria-label="Summary"
+      className="fixed inset-x-0 bottom-0 z-20 border-t bg-panel px-4 py-3 shadow-[0_-4px_16px_rgb(0_0_0/0.08)] sm:left-24"
+    >
       <div className="mx-auto flex max-w-[1600px] flex-wrap items-center gap-x-7 gap-y-2">
         <Figure name="trials" value={shown ? count(shown.trials) : "–"} />
-        <Figure name="time" value={duration(shown?.wall_seconds)} hint={shown?.based_on ? `From ${shown.based_on} earlier trials` : "No earlier trial of these tasks to judge by"} />
+        <Figure
+          name="time"
+          value={duration(shown?.wall_seconds)}
+          hint={
+            shown?.based_on ? `From ${shown.based_on} earlier trials` : "No earlier trial of these tasks to judge by"
+          }
+        />
         <Figure name="cost" value={money(shown?.cost_usd)} />
-        <Figure name="smallest visible difference" value={shown?.detectable_difference == null ? "–" : `${(shown.detectable_difference * 100).toFixed(1)} points`} hint="A smaller difference between two configurations could not be told from chance" />
+        <Figure
+          name="smallest visible difference"
+          value={
+            shown?.detectable_difference == null ? "–" : `${(shown.detectable_difference * 100).toFixed(1)} points`
+          }
+          hint="A smaller difference between two configurations could not be told from chance"
+        />
         <div className="min-w-48 grow text-sm" role="status">
-          {told ? <p className="text-error">{told}</p> : shown?.warnings.map((warning) => <p key={warning} className="text-error">{warning}</p>)}
+          {told ? (
+            <p className="text-error">{told}</p>
+          ) : (
+            shown?.warnings.map((warning) => (
+              <p key={warning} className="text-error">
+                {warning}
+              </p>
+            ))
+          )}
         </div>
-        {shown ? <><Copy text={shown.command}>Copy as CLI</Copy><Copy text={shown.curl}>Copy as curl</Copy></> : null}
-        <Button kind="main" disabled={busy || !!told || !shown} onClick={onLaunch}>{busy ? "Launching …" : "Launch"}</Button>
+        {shown ? (
+          <>
+            <Copy text={shown.command}>Copy as CLI</Copy>
+            <Copy text={shown.curl}>Copy as curl</Copy>
+          </>
+        ) : null}
+        <Button kind="main" disabled={busy || !!told || !shown} onClick={onLaunch}>
+          {busy ? "Launching …" : "Launch"}
+        </Button>
       </div>
     </section>
   );

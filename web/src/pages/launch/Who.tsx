@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 
 import { api, type Schemas, unwrap } from "@/api/client";
+import { FIELD } from "@/parts/field";
 import { Panel } from "@/parts/Panel";
 import { PickList } from "./PickList";
 import type { Wish } from "./wish";
@@ -14,34 +15,84 @@ type Model = Schemas["ModelItem"];
 /** The keys that the chosen models still lack. A model that is not listed takes those of its provider's other models. */
 function keyNames(chosen: string[], known: Model[]): string[] {
   const lacking = chosen.flatMap((id) => {
-    const model = known.find((one) => one.id === id) ?? known.find((one) => one.keys.length && one.id.split("/")[0] === id.split("/")[0]);
+    const model =
+      known.find((one) => one.id === id) ??
+      known.find((one) => one.keys.length && one.id.split("/")[0] === id.split("/")[0]);
     return model && !model.ready ? model.keys.slice(0, 1) : [];
   });
   return [...new Set(lacking)];
 }
 
-type Props = { wish: Wish; change: (part: Partial<Wish>) => void; keys: Record<string, string>; setKeys: (keys: Record<string, string>) => void };
+type Props = {
+  wish: Wish;
+  change: (part: Partial<Wish>) => void;
+  keys: Record<string, string>;
+  setKeys: (keys: Record<string, string>) => void;
+};
+
+const NONE: Schemas["AgentItem"][] = [];
+
+/** The agents that can be named; none while the service has not told. */
+export function useAgents(): Schemas["AgentItem"][] {
+  const { data } = useQuery({ queryKey: ["agents"], queryFn: () => unwrap(api.GET("/api/v1/agents")) });
+  return data?.items ?? NONE;
+}
 
 export function Who({ wish, change, keys, setKeys }: Props) {
-  const agents = useQuery({ queryKey: ["agents"], queryFn: () => unwrap(api.GET("/api/v1/agents")) });
+  const agents = useAgents();
   const models = useQuery({ queryKey: ["models"], queryFn: () => unwrap(api.GET("/api/v1/models")) });
-  const takesModel = (agents.data?.items ?? []).some((agent) => wish.agents.includes(agent.name) && agent.takes_model) || wish.agents.some((name) => name.includes(":"));
+  const takesModel =
+    agents.some((agent) => wish.agents.includes(agent.name) && agent.takes_model) ||
+    wish.agents.some((name) => name.includes(":"));
   const needed = keyNames(wish.models, models.data?.items ?? []);
   return (
     <Panel title="Who">
       <div className="flex flex-col gap-3">
-        <PickList label="agents" allowOther height="12.75rem" chosen={wish.agents} onChange={(chosen) => change({ agents: chosen })}
-          options={[...(agents.data?.items ?? [])].sort((a, b) => rank(a.name) - rank(b.name)).map((agent) => ({ id: agent.name, name: agent.name, note: agent.description }))} />
+        <PickList
+          label="agents"
+          allowOther
+          height="12.75rem"
+          chosen={wish.agents}
+          onChange={(chosen) => change({ agents: chosen })}
+          options={[...agents]
+            .sort((a, b) => rank(a.name) - rank(b.name))
+            .map((agent) => ({ id: agent.name, name: agent.name, note: agent.description }))}
+        />
         {takesModel ? (
-          <PickList label="models" allowOther height="11rem" chosen={wish.models} onChange={(chosen) => change({ models: chosen })}
-            options={(models.data?.items ?? []).map((model) => ({ id: model.id, name: `${model.name} · ${model.provider}`, note: model.id }))} />
-        ) : <p className="text-sm text-ink-soft">These agents take no model.</p>}
-        {takesModel ? needed.map((name) => (
-          <label key={name} className="text-sm">
-            <span className="text-ink-soft">{name} <span className="text-xs">(for this job alone; sent in a header, sealed, deleted when the job ends)</span></span>
-            <input type="password" autoComplete="off" className="mt-1 h-7 w-full rounded-md border border-line-strong bg-panel px-2 font-mono text-sm" defaultValue="" onChange={(event) => setKeys({ ...keys, [name]: event.target.value })} />
-          </label>
-        )) : null}
+          <PickList
+            label="models"
+            allowOther
+            height="11rem"
+            chosen={wish.models}
+            onChange={(chosen) => change({ models: chosen })}
+            options={(models.data?.items ?? []).map((model) => ({
+              id: model.id,
+              name: `${model.name} · ${model.provider}`,
+              note: model.id,
+            }))}
+          />
+        ) : (
+          <p className="text-sm text-ink-soft">These agents take no model.</p>
+        )}
+        {takesModel
+          ? needed.map((name) => (
+              <label key={name} className="text-sm">
+                <span className="text-ink-soft">
+                  {name}{" "}
+                  <span className="text-xs">
+                    (for this job alone; sent in a header, sealed, deleted when the job ends)
+                  </span>
+                </span>
+                <input
+                  type="password"
+                  autoComplete="off"
+                  className={`${FIELD} mt-1 w-full font-mono`}
+                  defaultValue=""
+                  onChange={(event) => setKeys({ ...keys, [name]: event.target.value })}
+                />
+              </label>
+            ))
+          : null}
       </div>
     </Panel>
   );

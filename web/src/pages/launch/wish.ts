@@ -17,7 +17,17 @@ export type Wish = {
 };
 
 export const EMPTY: Wish = {
-  name: "", tasks: [], dataset: "", agents: ["oracle"], models: [], attempts: 1, concurrency: "", sandbox: "auto", timeoutMultiplier: "1", options: "", forceBuild: false,
+  name: "",
+  tasks: [],
+  dataset: "",
+  agents: ["oracle"],
+  models: [],
+  attempts: 1,
+  concurrency: "",
+  sandbox: "auto",
+  timeoutMultiplier: "1",
+  options: "",
+  forceBuild: false,
 };
 
 export function requestOf(wish: Wish): Schemas["JobRequest"] {
@@ -54,8 +64,12 @@ export function optionsOf(text: string): Record<string, unknown> {
 }
 
 /** Why it cannot be launched yet, in one sentence. */
-export function lacking(wish: Wish): string {
+export function lacking(wish: Wish, agents: Schemas["AgentItem"][]): string {
   if (!wish.dataset && !wish.tasks.length) return "Choose at least one task or a dataset.";
   if (!wish.agents.length) return "Choose at least one agent.";
+  const needy = wish.models.length
+    ? []
+    : agents.filter((agent) => agent.needs_model && wish.agents.includes(agent.name));
+  if (needy.length) return `Choose a model for ${needy.map((agent) => agent.name).join(", ")}.`;
   return "";
 }

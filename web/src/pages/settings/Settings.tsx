@@ -5,8 +5,9 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, unwrap } from "@/api/client";
 import { Button } from "@/parts/Button";
 import { Panel } from "@/parts/Panel";
-import { Limits } from "./Limits";
+import { LimitTable } from "./LimitTable";
 import { ProviderKeys } from "./ProviderKeys";
+import { Sandboxes } from "./Sandboxes";
 import { Tokens } from "./Tokens";
 
 export default function Settings() {
@@ -16,18 +17,36 @@ export default function Settings() {
   return (
     <div className="flex flex-col gap-3">
       <h1>Settings</h1>
-      <Panel title="You">
-        {session.data?.auth === "none" ? (
-          <p className="text-sm">This service asks nobody for a token: whoever reaches it may do everything.</p>
-        ) : (
-          <div className="flex items-center gap-3 text-sm">
-            <span>{session.data?.name ?? "not signed in"} {session.data?.role ? `(${session.data.role})` : ""}</span>
-            <Button onClick={() => void api.DELETE("/api/v1/session").then(() => queries.invalidateQueries())}>Sign out</Button>
-          </div>
-        )}
-      </Panel>
-      {admin ? <><ProviderKeys /><Tokens /></> : <p className="text-sm text-ink-soft">Tokens and provider keys are for admins.</p>}
-      <Limits />
+      <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-3 xl:grid-cols-2">
+        <div className="flex flex-col gap-3">
+          <Panel title="You" minHeight={82}>
+            {session.data?.auth === "none" ? (
+              <p className="text-sm">This service asks nobody for a token: whoever reaches it may do everything.</p>
+            ) : session.data ? (
+              <div className="flex items-center gap-3 text-sm">
+                <span>
+                  {session.data.name ?? "not signed in"} {session.data.role ? `(${session.data.role})` : ""}
+                </span>
+                <Button onClick={() => void api.DELETE("/api/v1/session").then(() => queries.invalidateQueries())}>
+                  Sign out
+                </Button>
+              </div>
+            ) : null}
+          </Panel>
+          {admin ? (
+            <>
+              <ProviderKeys />
+              <Tokens />
+            </>
+          ) : session.data ? (
+            <p className="text-sm text-ink-soft">Tokens and provider keys are for admins.</p>
+          ) : null}
+        </div>
+        <div className="flex flex-col gap-3">
+          <LimitTable />
+          <Sandboxes />
+        </div>
+      </div>
     </div>
   );
 }

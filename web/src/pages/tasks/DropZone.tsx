@@ -31,12 +31,16 @@ export function DropZone() {
     setError(undefined);
     try {
       setStep({ kind: "checking", share: 0 });
-      const checked = await upload<Schemas["CheckedArchives"]>("/api/v1/tasks/validate", chosen, (share) => setStep({ kind: "checking", share }));
+      const checked = await upload<Schemas["CheckedArchives"]>("/api/v1/tasks/validate", chosen, (share) =>
+        setStep({ kind: "checking", share }),
+      );
       setReport(checked.items);
       const good = chosen.filter((_, index) => isGood(checked.items[index]));
       if (!good.length) return;
       setStep({ kind: "taking", share: 0 });
-      const kept = await upload<Schemas["TakenArchives"]>("/api/v1/tasks", good, (share) => setStep({ kind: "taking", share }));
+      const kept = await upload<Schemas["TakenArchives"]>("/api/v1/tasks", good, (share) =>
+        setStep({ kind: "taking", share }),
+      );
       setTaken(new Set(kept.items.filter((item) => !item.error).map((item) => item.filename)));
       await queries.invalidateQueries({ queryKey: ["tasks"] });
     } catch (fault) {
@@ -53,28 +57,59 @@ export function DropZone() {
   }
 
   return (
-    <section aria-label="Upload tasks" onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={drop}
-      className={`rounded-lg border border-dashed px-4 py-3 ${over ? "border-accent bg-accent-soft" : "border-line-strong bg-panel"}`}>
+    <section
+      aria-label="Upload tasks"
+      onDragOver={(event) => {
+        event.preventDefault();
+        setOver(true);
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={drop}
+      className={`rounded-lg border border-dashed px-4 py-3 ${over ? "border-accent bg-accent-soft" : "border-line-strong bg-panel"}`}
+    >
       <div className="flex flex-wrap items-center gap-3">
         <Button onClick={() => input.current?.click()}>Choose archives</Button>
-        <span className="text-sm text-ink-soft">or drop them here: <code className="font-mono text-xs">.zip</code> or <code className="font-mono text-xs">.tar.gz</code>, one task or a folder of them.</span>
-        <input ref={input} type="file" multiple accept=".zip,.tar.gz,.tgz,application/zip,application/gzip" className="sr-only" aria-label="Archives" tabIndex={-1}
-          onChange={(event) => { void begin([...(event.target.files ?? [])]); event.target.value = ""; }} />
+        <span className="text-sm text-ink-soft">
+          or drop them here: <code className="font-mono text-xs">.zip</code> or{" "}
+          <code className="font-mono text-xs">.tar.gz</code>, one task or a folder of them.
+        </span>
+        <input
+          ref={input}
+          type="file"
+          multiple
+          accept=".zip,.tar.gz,.tgz,application/zip,application/gzip"
+          className="sr-only"
+          aria-label="Archives"
+          tabIndex={-1}
+          onChange={(event) => {
+            void begin([...(event.target.files ?? [])]);
+            event.target.value = "";
+          }}
+        />
       </div>
       {step ? (
         <div className="mt-2 flex items-center gap-2 text-sm" role="status">
           <progress className="h-2 w-56" max={1} value={step.share} aria-label="Upload" />
-          {step.kind === "checking" ? "Checking" : "Taking in"} {files.length} archive{files.length > 1 ? "s" : ""} ({bytes(files.reduce((sum, file) => sum + file.size, 0))})
+          {step.kind === "checking" ? "Checking" : "Taking in"} {files.length} archive{files.length > 1 ? "s" : ""} (
+          {bytes(files.reduce((sum, file) => sum + file.size, 0))})
         </div>
       ) : null}
       {error ? <Trouble error={error} /> : null}
-      {report.length ? <ul className="mt-2 flex flex-col gap-2" aria-label="Validation report">{report.map((item, index) => <Archive key={index} item={item} taken={taken.has(item.filename)} />)}</ul> : null}
+      {report.length ? (
+        <ul className="mt-2 flex flex-col gap-2" aria-label="Validation report">
+          {report.map((item, index) => (
+            <Archive key={index} item={item} taken={taken.has(item.filename)} />
+          ))}
+        </ul>
+      ) : null}
     </section>
   );
 }
 
 function isGood(item: Checked | undefined): boolean {
-  return !!item && !item.error && item.inspections.length > 0 && item.inspections.every((inspection) => inspection.valid);
+  return (
+    !!item && !item.error && item.inspections.length > 0 && item.inspections.every((inspection) => inspection.valid)
+  );
 }
 
 function Archive({ item, taken }: { item: Checked; taken: boolean }) {
@@ -82,9 +117,18 @@ function Archive({ item, taken }: { item: Checked; taken: boolean }) {
   const problems = item.inspections.flatMap((inspection) => inspection.problems ?? []);
   return (
     <li className="text-sm">
-      <span className="inline-flex items-center gap-1.5 font-medium"><StateShape of={good ? "passed" : "failed"} /> {item.filename}</span>{" "}
-      <span className="text-ink-soft">{good ? (taken ? "taken in" : "valid") : "not taken in"}{good && problems.length ? `, ${problems.length} warning${problems.length > 1 ? "s" : ""}` : ""}</span>
-      {item.error ? <p className="text-failed">{item.error.message} {item.error.fix}</p> : null}
+      <span className="inline-flex items-center gap-1.5 font-medium">
+        <StateShape of={good ? "passed" : "failed"} /> {item.filename}
+      </span>{" "}
+      <span className="text-ink-soft">
+        {good ? (taken ? "taken in" : "valid") : "not taken in"}
+        {good && problems.length ? `, ${problems.length} warning${problems.length > 1 ? "s" : ""}` : ""}
+      </span>
+      {item.error ? (
+        <p className="text-failed">
+          {item.error.message} {item.error.fix}
+        </p>
+      ) : null}
       {problems.length ? <ProblemList problems={problems} /> : null}
     </li>
   );

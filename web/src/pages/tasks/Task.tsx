@@ -10,7 +10,7 @@ import { DataTable } from "@/parts/DataTable";
 import { useFilters } from "@/parts/Filters";
 import { bytes, duration } from "@/parts/format";
 import { Empty, ProblemList, Trouble, Waiting } from "@/parts/Notice";
-import { Figure, Panel } from "@/parts/Panel";
+import { Figure, Figures, Panel } from "@/parts/Panel";
 import { Tabs } from "@/parts/Tabs";
 import { TRIAL_COLUMNS } from "@/pages/job/TrialTable";
 import { TaskFiles } from "./TaskFiles";
@@ -26,32 +26,53 @@ export default function Task() {
   return (
     <div className="flex flex-col gap-3">
       <header className="flex flex-wrap items-center justify-between gap-3">
-        <h1><Link to="/tasks" className="font-normal text-ink-soft no-underline hover:underline">tasks</Link> / {data.name}</h1>
+        <h1>
+          <Link to="/tasks" className="font-normal text-ink-soft no-underline hover:underline">
+            tasks
+          </Link>{" "}
+          / {data.name}
+        </h1>
         <div className="flex gap-2">
-          <a className={buttonLook()} href={`/api/v1/tasks/${encodeURIComponent(digest)}/archive`}>Download</a>
-          <Link to="/launch" search={{ tasks: digest } as never} className={buttonLook("main")}>Launch</Link>
+          <a className={buttonLook()} href={`/api/v1/tasks/${encodeURIComponent(digest)}/archive`}>
+            Download
+          </a>
+          <Link to="/launch" search={{ tasks: digest } as never} className={buttonLook("main")}>
+            Launch
+          </Link>
         </div>
       </header>
       <Panel>
-        <div className="flex flex-wrap gap-x-8 gap-y-3">
+        <Figures>
           <Figure name="format" value={data.format} />
           <Figure name="category" value={data.category || "–"} />
           <Figure name="difficulty" value={data.difficulty || "–"} />
           <Figure name="agent limit" value={duration(data.agent_timeout_sec)} />
           <Figure name="verifier limit" value={duration(data.verifier_timeout_sec)} />
-          <Figure name="resources" value={`${data.resources?.cpus ?? "default"} cpu · ${data.resources?.memory_mb ? bytes(data.resources.memory_mb * 1_048_576) : "default memory"}`} />
-          <Figure name="network" value={data.network_mode ?? "as the installation says"} />
+          <Figure
+            name="resources"
+            value={`${data.resources?.cpus ?? "default"} cpu · ${data.resources?.memory_mb ? `${data.resources.memory_mb.toLocaleString("en")} MB` : "default memory"}`}
+          />
+          <Figure name="network" value={data.network_mode ?? "default"} />
           <Figure name="size" value={bytes(data.size_bytes ?? 0)} />
-        </div>
+        </Figures>
         <p className="mt-3 font-mono text-xs break-all text-ink-faint">{data.digest}</p>
         {data.warnings?.length ? <ProblemList problems={data.warnings} /> : null}
       </Panel>
       <Panel flush>
-        <Tabs label="Of this task" at={filters.tab ?? "instruction"} onChange={(tab) => setFilter("tab", tab)} tabs={[
-          { id: "instruction", name: "Instruction", content: <pre className="p-4 font-mono text-xs whitespace-pre-wrap">{data.instruction}</pre> },
-          { id: "files", name: "Files", content: <TaskFiles digest={digest} /> },
-          { id: "history", name: "History", content: <History digest={digest} /> },
-        ]} />
+        <Tabs
+          label="Of this task"
+          at={filters.tab ?? "instruction"}
+          onChange={(tab) => setFilter("tab", tab)}
+          tabs={[
+            {
+              id: "instruction",
+              name: "Instruction",
+              content: <pre className="p-4 font-mono text-xs whitespace-pre-wrap">{data.instruction}</pre>,
+            },
+            { id: "files", name: "Files", content: <TaskFiles digest={digest} /> },
+            { id: "history", name: "History", content: <History digest={digest} /> },
+          ]}
+        />
       </Panel>
     </div>
   );
@@ -59,10 +80,24 @@ export default function Task() {
 
 function History({ digest }: { digest: string }) {
   const navigate = useNavigate();
-  const trials = usePages(["task", digest, "history"], (cursor) => unwrap(api.GET("/api/v1/tasks/{digest}/history", { params: { path: { digest }, query: { cursor, limit: 100 } as never } })));
+  const trials = usePages(["task", digest, "history"], (page) =>
+    unwrap(api.GET("/api/v1/tasks/{digest}/history", { params: { path: { digest }, query: page as never } })),
+  );
   if (trials.error) return <Trouble error={trials.error} />;
-  return trials.isPending ? <Waiting /> : (
-    <DataTable name="trials" rows={trials.rows} columns={TRIAL_COLUMNS} rowKey={(trial) => trial.id} onEnd={trials.more} all={trials.all} height="32rem"
-      onOpen={(trial) => void navigate({ to: "/trials/$trial", params: { trial: String(trial.id) } })} empty={<Empty>Nobody has tried this task yet.</Empty>} />
+  return trials.isPending ? (
+    <Waiting />
+  ) : (
+    <DataTable
+      name="trials"
+      rows={trials.rows}
+      columns={TRIAL_COLUMNS}
+      rowKey={(trial) => trial.id}
+      onEnd={trials.more}
+      whole={trials.isWhole}
+      all={trials.all}
+      height="32rem"
+      onOpen={(trial) => void navigate({ to: "/trials/$trial", params: { trial: String(trial.id) } })}
+      empty={<Empty>Nobody has tried this task yet.</Empty>}
+    />
   );
 }

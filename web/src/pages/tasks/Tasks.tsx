@@ -6,8 +6,9 @@ import { useState } from "react";
 import { api, type Schemas, unwrap } from "@/api/client";
 import { usePages } from "@/api/paging";
 import { Button } from "@/parts/Button";
-import { type Column, DataTable } from "@/parts/DataTable";
-import { type Choice, Filters, useFilters } from "@/parts/Filters";
+import type { Column } from "@/parts/column";
+import { DataTable } from "@/parts/DataTable";
+import { type Choice, Filters, useChosen } from "@/parts/Filters";
 import { bytes, duration } from "@/parts/format";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
 import { RowLink } from "@/parts/RowLink";
@@ -25,23 +26,83 @@ const CHOICES: readonly Choice[] = [
 ];
 
 const COLUMNS: Column<Task>[] = [
-  { id: "name", name: "Task", width: "minmax(10rem, 2fr)", cell: (task) => <RowLink to={`/tasks/${task.digest}`} className="font-medium">{task.name}</RowLink>, value: (task) => task.name },
-  { id: "description", name: "What it asks for", width: "minmax(12rem, 3fr)", cell: (task) => <span className="text-ink-soft">{task.description}</span>, value: (task) => task.description },
+  {
+    id: "name",
+    name: "Task",
+    width: "minmax(10rem, 2fr)",
+    cell: (task) => (
+      <RowLink to={`/tasks/${task.digest}`} className="font-medium">
+        {task.name}
+      </RowLink>
+    ),
+    value: (task) => task.name,
+  },
+  {
+    id: "description",
+    name: "What it asks for",
+    width: "minmax(12rem, 3fr)",
+    cell: (task) => (
+      <span className="text-ink-soft" title={task.description}>
+        {task.description || "–"}
+      </span>
+    ),
+    value: (task) => task.description,
+  },
   { id: "format", name: "Format", width: "8.5rem", cell: (task) => task.format, value: (task) => task.format },
-  { id: "category", name: "Category", width: "9rem", cell: (task) => task.category || "–", value: (task) => task.category },
-  { id: "difficulty", name: "Difficulty", width: "6rem", cell: (task) => task.difficulty || "–", value: (task) => task.difficulty },
-  { id: "timeout", name: "Agent limit", width: "6.5rem", align: "right", cell: (task) => duration(task.agent_timeout_sec), value: (task) => task.agent_timeout_sec },
-  { id: "size", name: "Size", width: "5.5rem", align: "right", cell: (task) => bytes(task.size_bytes), value: (task) => task.size_bytes },
-  { id: "warnings", name: "Warnings", width: "5.5rem", align: "right", cell: (task) => (task.warnings ? <span className="text-error">{task.warnings}</span> : "0"), value: (task) => task.warnings },
-  { id: "digest", name: "Digest", width: "8rem", cell: (task) => <code className="font-mono text-xs text-ink-faint">{task.digest.slice(7, 19)}</code>, value: (task) => task.digest },
+  {
+    id: "category",
+    name: "Category",
+    width: "9rem",
+    cell: (task) => task.category || "–",
+    value: (task) => task.category,
+  },
+  {
+    id: "difficulty",
+    name: "Difficulty",
+    width: "6rem",
+    cell: (task) => task.difficulty || "–",
+    value: (task) => task.difficulty,
+  },
+  {
+    id: "timeout",
+    name: "Agent limit",
+    width: "6.5rem",
+    align: "right",
+    cell: (task) => duration(task.agent_timeout_sec),
+    value: (task) => task.agent_timeout_sec,
+  },
+  {
+    id: "size",
+    name: "Size",
+    width: "5.5rem",
+    align: "right",
+    cell: (task) => bytes(task.size_bytes),
+    value: (task) => task.size_bytes,
+  },
+  {
+    id: "warnings",
+    name: "Warnings",
+    width: "5.5rem",
+    align: "right",
+    cell: (task) => (task.warnings ? <span className="text-error">{task.warnings}</span> : "0"),
+    value: (task) => task.warnings,
+  },
+  {
+    id: "digest",
+    name: "Digest",
+    width: "8rem",
+    cell: (task) => <code className="font-mono text-xs text-ink-faint">{task.digest.slice(7, 19)}</code>,
+    value: (task) => task.digest,
+  },
 ];
 
 export default function Tasks() {
-  const [filters] = useFilters();
   const navigate = useNavigate();
   const [selected, setSelected] = useState<ReadonlySet<string | number>>(new Set());
-  const wanted = Object.fromEntries(CHOICES.map((choice) => [choice.name, filters[choice.name]]).filter(([, value]) => value));
-  const tasks = usePages(["tasks", wanted], (cursor) => unwrap(api.GET("/api/v1/tasks", { params: { query: { ...wanted, cursor, limit: 200 } as never } })));
+  const wanted = useChosen(CHOICES);
+  const tasks = usePages(["tasks", wanted], (page) =>
+    unwrap(api.GET("/api/v1/tasks", { params: { query: { ...wanted, ...page } as never } })),
+  );
 
   function select(key: string | number, on: boolean) {
     const next = new Set(selected);
@@ -56,7 +117,11 @@ export default function Tasks() {
         <h1>Tasks</h1>
         <div className="flex gap-2">
           <SamplesButton />
-          <Button kind="main" disabled={!selected.size} onClick={() => void navigate({ to: "/launch", search: { tasks: [...selected].join(",") } as never })}>
+          <Button
+            kind="main"
+            disabled={!selected.size}
+            onClick={() => void navigate({ to: "/launch", search: { tasks: [...selected].join(",") } as never })}
+          >
             Launch{selected.size ? ` ${selected.size}` : ""}
           </Button>
         </div>
@@ -65,10 +130,30 @@ export default function Tasks() {
       <Filters choices={CHOICES} />
       <div className="rounded-lg border bg-panel">
         {tasks.error ? <Trouble error={tasks.error} retry={() => void tasks.refetch()} /> : null}
-        {tasks.isPending ? <Waiting /> : (
-          <DataTable name="tasks" rows={tasks.rows} columns={COLUMNS} rowKey={(task) => task.digest} onEnd={tasks.more} all={tasks.all} selected={selected} onSelect={select}
+        {tasks.isPending ? (
+          <Waiting />
+        ) : (
+          <DataTable
+            name="tasks"
+            rows={tasks.rows}
+            columns={COLUMNS}
+            rowKey={(task) => task.digest}
+            onEnd={tasks.more}
+            whole={tasks.isWhole}
+            all={tasks.all}
+            selected={selected}
+            onSelect={select}
             onOpen={(task) => void navigate({ to: "/tasks/$digest", params: { digest: task.digest } })}
-            empty={Object.keys(wanted).length ? <Empty>No task fits these filters.</Empty> : <Empty action={<SamplesButton main />}>No task yet. Drop an archive above, or begin with the samples.</Empty>} />
+            empty={
+              Object.keys(wanted).length ? (
+                <Empty>No task fits these filters.</Empty>
+              ) : (
+                <Empty action={<SamplesButton main />}>
+                  No task yet. Drop an archive above, or begin with the samples.
+                </Empty>
+              )
+            }
+          />
         )}
       </div>
     </div>

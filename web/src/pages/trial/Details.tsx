@@ -5,7 +5,7 @@ import { FileBrowser } from "@/parts/FileBrowser";
 import { useFilters } from "@/parts/Filters";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
 import { Tabs } from "@/parts/Tabs";
-import { useFiles } from "./files";
+import { fileUrl, type Try, useFiles } from "./files";
 import { Flags } from "./Flags";
 import { LockView } from "./LockView";
 import { Logs } from "./Logs";
@@ -13,27 +13,60 @@ import { ModelCalls } from "./ModelCalls";
 import type { Step } from "./steps";
 import { Tests } from "./Tests";
 
-export function Details({ trial, steps, attempt }: { trial: Schemas["TrialDetail"]; steps: Step[]; attempt: number | undefined }) {
+export function Details({
+  trial,
+  steps,
+  of,
+  ended,
+}: {
+  trial: Schemas["TrialDetail"];
+  steps: Step[];
+  of: Try;
+  ended: boolean;
+}) {
   const [filters, setFilter] = useFilters();
-  const tests = trial.result?.tests ?? [];
+  // While it runs again, what the try before left is that try's alone.
+  const result = ended ? trial.result : null;
+  const tests = result?.tests ?? [];
   const passed = tests.filter((test) => test.status === "passed").length;
   return (
-    <Tabs label="Of this trial" at={filters.tab ?? "tests"} onChange={(tab) => setFilter("tab", tab)} tabs={[
-      { id: "tests", name: tests.length ? `Tests (${passed}/${tests.length})` : "Tests", content: <Tests trial={trial} attempt={attempt} /> },
-      { id: "logs", name: "Logs", content: <Logs trial={trial.id} attempt={attempt} ended={trial.state === "ended" || attempt != null} /> },
-      { id: "files", name: "Files", content: <Files trial={trial.id} attempt={attempt} ended={trial.state === "ended" || attempt != null} /> },
-      { id: "calls", name: "Model calls", content: <ModelCalls steps={steps} /> },
-      { id: "lock", name: "Configuration and lock", content: <LockView trial={trial} /> },
-      { id: "flags", name: trial.result?.marks.length ? `Flags (${trial.result.marks.length})` : "Flags", content: <Flags trial={trial} /> },
-    ]} />
+    <Tabs
+      label="Of this trial"
+      at={filters.tab ?? "tests"}
+      onChange={(tab) => setFilter("tab", tab)}
+      tabs={[
+        {
+          id: "tests",
+          name: tests.length ? `Tests (${passed}/${tests.length})` : "Tests",
+          content: ended ? (
+            <Tests trial={trial} attempt={of.attempt} />
+          ) : (
+            <Empty>Tests run when the agent is done.</Empty>
+          ),
+        },
+        { id: "logs", name: "Logs", content: <Logs of={of} ended={ended} /> },
+        { id: "files", name: "Files", content: <Files of={of} ended={ended} /> },
+        { id: "calls", name: "Model calls", content: <ModelCalls steps={steps} /> },
+        {
+          id: "lock",
+          name: "Configuration and lock",
+          content: <LockView agent={trial.agent_spec} lock={result?.lock} />,
+        },
+        {
+          id: "flags",
+          name: result?.marks.length ? `Flags (${result.marks.length})` : "Flags",
+          content: <Flags result={result} />,
+        },
+      ]}
+    />
   );
 }
 
-function Files({ trial, attempt, ended }: { trial: number; attempt: number | undefined; ended: boolean }) {
-  const files = useFiles(trial, attempt, ended);
+function Files({ of, ended }: { of: Try; ended: boolean }) {
+  const files = useFiles(of, ended);
   if (!ended) return <Empty>Files are kept when the try ends.</Empty>;
   if (files.error) return <Trouble error={files.error} />;
   if (!files.data) return <Waiting />;
   const number = files.data.attempt;
-  return <FileBrowser files={files.data.items} urlOf={(path) => `/api/v1/trials/${trial}/files/${path.split("/").map(encodeURIComponent).join("/")}?attempt=${number}`} />;
+  return <FileBrowser files={files.data.items} urlOf={(path) => fileUrl(of.trial, path, number)} />;
 }

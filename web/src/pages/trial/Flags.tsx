@@ -14,18 +14,28 @@ const MEANINGS: Record<string, string> = {
 };
 
 /** Marks stand beside a reward and change nothing about it. */
-export function Flags({ trial }: { trial: Schemas["TrialDetail"] }) {
-  const marks = trial.result?.marks ?? [];
-  const failure = trial.result?.failure;
+export function Flags({ result }: { result: Schemas["TrialDetail"]["result"] }) {
+  const marks = result?.marks ?? [];
+  const failure = result?.failure;
   if (!marks.length && !failure) return <Empty>Nothing to tell.</Empty>;
   return (
     <div className="flex flex-col gap-3 p-3 text-sm">
-      <ul className="flex flex-col gap-1">{marks.map((mark) => <li key={mark}><span className="font-semibold text-error">{mark.replaceAll("_", " ")}</span>: {MEANINGS[mark] ?? ""}</li>)}</ul>
+      <ul className="flex flex-col gap-1">
+        {marks.map((mark) => (
+          <li key={mark}>
+            <span className="font-semibold text-error">{mark.replaceAll("_", " ")}</span>: {MEANINGS[mark] ?? ""}
+          </li>
+        ))}
+      </ul>
       {failure ? (
         <div>
           <h2>{failure.type}</h2>
           <p>{failure.message}</p>
-          {failure.traceback ? <pre className="mt-1 max-h-96 overflow-auto rounded bg-raised p-2 font-mono text-xs" tabIndex={0}>{failure.traceback}</pre> : null}
+          {failure.traceback ? (
+            <pre className="mt-1 max-h-96 overflow-auto rounded bg-raised p-2 font-mono text-xs" tabIndex={0}>
+              {failure.traceback}
+            </pre>
+          ) : null}
         </div>
       ) : null}
     </div>

@@ -18,7 +18,12 @@ export function LogText({ url, size }: { url: string; size: number }) {
   const { data, whole, error } = useLogBytes(url, size);
   const starts = useMemo(() => lineStarts(data), [data]);
   const rows = starts.length - 1;
-  const list = useVirtualizer({ count: rows, getScrollElement: () => scroller.current, estimateSize: () => ROW_PX, overscan: 30 });
+  const list = useVirtualizer({
+    count: rows,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_PX,
+    overscan: 30,
+  });
   if (error) return <Trouble error={error} />;
   if (!data.length) return whole ? <Empty>This log is empty.</Empty> : <Waiting />;
 
@@ -30,15 +35,46 @@ export function LogText({ url, size }: { url: string; size: number }) {
 
   return (
     <div>
-      <form className="flex items-center gap-2 border-b px-2 py-1 text-xs text-ink-soft" onSubmit={(event) => { event.preventDefault(); search(); }}>
-        <input type="search" aria-label="Search the log" placeholder="Search the log" value={wanted} onChange={(event) => { setWanted(event.target.value); setHit(-1); }} className="h-6 w-56 rounded-md border border-line-strong bg-panel px-2 placeholder:text-ink-faint" />
-        <span role="status">{wanted && hit >= 0 ? `line ${hit + 1}; Enter for the next` : `${rows.toLocaleString("en")} lines, ${bytes(size)}${whole ? "" : ", reading …"}`}</span>
+      <form
+        className="flex items-center gap-2 border-b px-2 py-1 text-xs text-ink-soft"
+        onSubmit={(event) => {
+          event.preventDefault();
+          search();
+        }}
+      >
+        <input
+          type="search"
+          aria-label="Search the log"
+          placeholder="Search the log"
+          value={wanted}
+          onChange={(event) => {
+            setWanted(event.target.value);
+            setHit(-1);
+          }}
+          className="h-6 w-56 rounded-md border border-line-strong bg-panel px-2 placeholder:text-ink-faint"
+        />
+        <span role="status">
+          {wanted && hit >= 0
+            ? `line ${hit + 1}; Enter for the next`
+            : `${rows.toLocaleString("en")} lines, ${bytes(size)}${whole ? "" : ", reading …"}`}
+        </span>
         {size > LARGEST ? <span className="text-error">the last {bytes(LARGEST)} of it</span> : null}
       </form>
-      <div ref={scroller} className="h-[30rem] overflow-auto bg-terminal text-terminal-ink" tabIndex={0} role="region" aria-label="Log" data-log>
+      <div
+        ref={scroller}
+        className="h-[30rem] overflow-auto bg-terminal text-terminal-ink"
+        tabIndex={0}
+        role="region"
+        aria-label="Log"
+        data-log
+      >
         <div className="relative font-mono text-xs" style={{ height: list.getTotalSize(), minWidth: "max-content" }}>
           {list.getVirtualItems().map((item) => (
-            <div key={item.key} className={`absolute left-0 flex whitespace-pre ${item.index === hit ? "bg-white/15" : ""}`} style={{ height: ROW_PX, transform: `translateY(${item.start}px)` }}>
+            <div
+              key={item.key}
+              className={`absolute left-0 flex whitespace-pre ${item.index === hit ? "bg-white/15" : ""}`}
+              style={{ height: ROW_PX, transform: `translateY(${item.start}px)` }}
+            >
               <span className="w-16 shrink-0 pr-3 text-right text-terminal-ink/60 select-none">{item.index + 1}</span>
               <Line data={data} from={starts[item.index] as number} to={starts[item.index + 1] as number} />
             </div>
@@ -53,5 +89,13 @@ const decoder = new TextDecoder();
 
 function Line({ data, from, to }: { data: Uint8Array; from: number; to: number }) {
   const text = decoder.decode(data.subarray(from, to)).replace(/[\r\n]+$/, "");
-  return <span>{spansOf(text).map((span, index) => <span key={index} style={span.style}>{span.text}</span>)}</span>;
+  return (
+    <span>
+      {spansOf(text).map((span, index) => (
+        <span key={index} style={span.style}>
+          {span.text}
+        </span>
+      ))}
+    </span>
+  );
 }

@@ -10,26 +10,57 @@ type Control = { dispose(): void; seek(to: number): Promise<unknown>; getCurrent
 const NARROW_PX = 640;
 
 /** The recording with its seek bar. It moves when somebody points at a moment, and tells where it is. */
-export default function Player({ recording, goal, onTime }: { recording: Recording; goal: { second: number } | null; onTime: (second: number) => void }) {
+export default function Player({
+  recording,
+  goal,
+  onTime,
+}: {
+  recording: Recording;
+  goal: { second: number } | null;
+  onTime: (second: number) => void;
+}) {
   const place = useRef<HTMLDivElement>(null);
   const player = useRef<Control | null>(null);
+  // Who listens may change while it plays; the player goes on.
+  const tell = useRef(onTime);
+  tell.current = onTime;
   const { text, width, height, clock } = recording;
   useEffect(() => {
     if (!place.current || !text) return undefined;
     const narrow = place.current.clientWidth < NARROW_PX;
     const control = Asciinema.create({ data: text }, place.current, {
-      fit: narrow ? false : "both", cols: width, rows: height, preload: true, terminalFontSize: "10px", controls: true,
+      fit: narrow ? false : "both",
+      cols: width,
+      rows: height,
+      preload: true,
+      terminalFontSize: "10px",
+      controls: true,
     }) as Control;
     player.current = control;
-    const timer = setInterval(() => void Promise.resolve(control.getCurrentTime()).then((second) => (typeof second === "number" ? onTime(clock.toReal(second)) : undefined)), 250);
+    const timer = setInterval(
+      () =>
+        void Promise.resolve(control.getCurrentTime()).then((second) =>
+          typeof second === "number" ? tell.current(clock.toReal(second)) : undefined,
+        ),
+      250,
+    );
     return () => {
       clearInterval(timer);
       player.current = null;
       control.dispose();
     };
-  }, [text, width, height, clock, onTime]);
+  }, [text, width, height, clock]);
   useEffect(() => {
     if (goal) void player.current?.seek(clock.toPlayer(goal.second));
   }, [goal, clock]);
-  return <div className="h-[460px] overflow-auto bg-[#121314]" ref={place} data-player tabIndex={0} role="region" aria-label="Recording" />;
+  return (
+    <div
+      className="h-[460px] overflow-auto bg-[#121314]"
+      ref={place}
+      data-player
+      tabIndex={0}
+      role="region"
+      aria-label="Recording"
+    />
+  );
 }

@@ -9,13 +9,34 @@ import type { Recording } from "./recording";
 const LiveScreen = lazy(() => import("./LiveScreen"));
 const Player = lazy(() => import("./Player"));
 
-type Props = { state: string; live: LiveTerminal; recording: Recording; goal: { second: number } | null; onTime: (second: number) => void };
+type Props = {
+  state: string;
+  live: LiveTerminal;
+  recording: Recording;
+  goal: { second: number } | null;
+  onTime: (second: number) => void;
+};
 
 export function Screen({ state, live, recording, goal, onTime }: Props) {
   const space = <div className="h-[460px] bg-terminal" aria-busy />;
-  if (state === "running") return <Suspense fallback={space}><LiveScreen live={live} /></Suspense>;
+  if (state === "running")
+    return (
+      <Suspense fallback={space}>
+        <LiveScreen live={live} />
+      </Suspense>
+    );
   if (state !== "ended") return <Empty>The terminal appears here as soon as a worker takes this trial.</Empty>;
   if (recording.pending) return space;
-  if (!recording.text) return <Empty>This try left no terminal recording. Agents that work inside the sandbox, and the oracle, write logs instead: see Logs below.</Empty>;
-  return <Suspense fallback={space}><Player recording={recording} goal={goal} onTime={onTime} /></Suspense>;
+  if (!recording.text)
+    return (
+      <Empty>
+        This try left no terminal recording. Agents that work inside the sandbox, and the oracle, write logs instead:
+        see Logs below.
+      </Empty>
+    );
+  return (
+    <Suspense fallback={space}>
+      <Player recording={recording} goal={goal} onTime={onTime} />
+    </Suspense>
+  );
 }

@@ -37,8 +37,18 @@ export function Tests({ trial, attempt }: { trial: Schemas["TrialDetail"]; attem
       </div>
       <div className="max-h-[34rem] overflow-auto" tabIndex={0} role="region" aria-label="Tests">
         <table className="w-full text-sm">
-          <thead className="sticky top-0 bg-raised"><tr className="text-left text-xs text-ink-soft"><th className="px-3 py-1.5 font-medium">Test</th><th className="px-3 font-medium">Result</th><th className="px-3 text-right font-medium">Time</th></tr></thead>
-          <tbody>{tests.data.items.map((test, index) => <Line key={`${index} ${test.name}`} test={test} was={was.get(test.name)} />)}</tbody>
+          <thead className="sticky top-0 bg-raised">
+            <tr className="text-left text-xs text-ink-soft">
+              <th className="px-3 py-1.5 font-medium">Test</th>
+              <th className="px-3 font-medium">Result</th>
+              <th className="px-3 text-right font-medium">Time</th>
+            </tr>
+          </thead>
+          <tbody>
+            {tests.data.items.map((test, index) => (
+              <Line key={`${index} ${test.name}`} test={test} was={was.get(test.name)} />
+            ))}
+          </tbody>
         </table>
       </div>
     </div>
@@ -47,14 +57,35 @@ export function Tests({ trial, attempt }: { trial: Schemas["TrialDetail"]; attem
 
 function Line({ test, was }: { test: Test; was: string | undefined }) {
   const [open, setOpen] = useState(test.status === "failed");
-  const note = was !== undefined && was !== test.status ? `was ${was}` : test.status === "skipped" ? "skipped" : undefined;
+  const note =
+    was !== undefined && was !== test.status ? `was ${was}` : test.status === "skipped" ? "skipped" : undefined;
   return (
     <tr className="border-t align-top">
       <td className="min-w-48 px-3 py-1 break-words">
-        {test.message ? <button type="button" aria-expanded={open} className="text-left font-mono text-xs hover:underline" onClick={() => setOpen(!open)}>{open ? "▾" : "▸"} {test.name}</button> : <span className="font-mono text-xs">{test.name}</span>}
-        {open && test.message ? <pre className="mt-1 max-h-80 overflow-auto rounded bg-raised p-2 font-mono text-xs break-words whitespace-pre-wrap" tabIndex={0}>{test.message}</pre> : null}
+        {test.message ? (
+          <button
+            type="button"
+            aria-expanded={open}
+            className="text-left font-mono text-xs hover:underline"
+            onClick={() => setOpen(!open)}
+          >
+            {open ? "▾" : "▸"} {test.name}
+          </button>
+        ) : (
+          <span className="font-mono text-xs">{test.name}</span>
+        )}
+        {open && test.message ? (
+          <pre
+            className="mt-1 max-h-80 overflow-auto rounded bg-raised p-2 font-mono text-xs break-words whitespace-pre-wrap"
+            tabIndex={0}
+          >
+            {test.message}
+          </pre>
+        ) : null}
       </td>
-      <td className="px-3 py-1 whitespace-nowrap"><StateLabel of={SHAPES[test.status] ?? "error"} note={note} /></td>
+      <td className="px-3 py-1 whitespace-nowrap">
+        <StateLabel of={SHAPES[test.status] ?? "error"} note={note} />
+      </td>
       <td className="px-3 py-1 text-right whitespace-nowrap">{duration(test.seconds)}</td>
     </tr>
   );
@@ -62,13 +93,20 @@ function Line({ test, was }: { test: Test; was: string | undefined }) {
 
 function rewards(trial: Schemas["TrialDetail"]): string {
   const found = Object.entries(trial.result?.rewards ?? {}).map(([name, value]) => `${name} ${String(value)}`);
-  return found.length ? `The verifier told no single tests; what it gave decides: ${found.join(", ")}.` : "The verifier did not run, or told nothing.";
+  return found.length
+    ? `The verifier told no single tests; what it gave decides: ${found.join(", ")}.`
+    : "The verifier did not run, or told nothing.";
 }
 
 function useTests(trial: number, attempt: number | undefined) {
   return useQuery({
     queryKey: ["trial", trial, "tests", attempt],
-    queryFn: () => unwrap(api.GET("/api/v1/trials/{trial_id}/tests", { params: { path: { trial_id: trial }, query: { attempt } as never } })),
+    queryFn: () =>
+      unwrap(
+        api.GET("/api/v1/trials/{trial_id}/tests", {
+          params: { path: { trial_id: trial }, query: { attempt } as never },
+        }),
+      ),
     enabled: attempt != null,
   });
 }

@@ -3,16 +3,25 @@
 import { useMemo } from "react";
 
 import type { Schemas } from "@/api/client";
-import { count, duration, money } from "@/parts/format";
+import { count, duration, money, plural } from "@/parts/format";
+import { type Phase, phaseName } from "./phases";
 import type { Step } from "./steps";
 
-const WORDS: Record<string, string> = { preparing: "prepare", build: "build", start: "start", agent_setup: "set up agent", agent: "agent", verify: "verify", saving: "save" };
-const LOOKS: Record<string, string> = { agent: "bg-accent-soft text-accent", verify: "bg-running-soft text-running", build: "bg-error-soft text-error" };
+const LOOKS: Record<string, string> = {
+  agent: "bg-accent-soft text-accent",
+  verify: "bg-running-soft text-running",
+  build: "bg-error-soft text-error",
+};
 
-type Props = { trial: Schemas["TrialDetail"]; steps: Step[]; now: number | null; onSeek: (moment: number) => void };
+type Props = {
+  trial: Schemas["TrialDetail"];
+  phases: Phase[];
+  steps: Step[];
+  now: number | null;
+  onSeek: (moment: number) => void;
+};
 
-export function Timeline({ trial, steps, now, onSeek }: Props) {
-  const phases = useMemo(() => (trial.result?.timings ?? []).map((timing) => ({ name: `${WORDS[timing.phase] ?? timing.phase}${timing.step ? ` ${timing.step}` : ""}`, phase: timing.phase, from: Date.parse(timing.started_at), seconds: timing.seconds })), [trial.result]);
+export function Timeline({ trial, phases, steps, now, onSeek }: Props) {
   const from = phases[0]?.from;
   if (from == null) return <Now trial={trial} />;
   const to = Math.max(from + 1, ...phases.map((phase) => phase.from + phase.seconds * 1000));
@@ -22,19 +31,54 @@ export function Timeline({ trial, steps, now, onSeek }: Props) {
     <section aria-label="Timeline" className="rounded-md border bg-panel text-xs">
       <div className="relative h-7 overflow-hidden border-b" role="group" aria-label="Phases">
         {phases.map((phase, index) => (
-          <button key={index} type="button" title={`${phase.name} ${duration(phase.seconds)}`} onClick={() => onSeek(phase.from)}
+          <button
+            key={index}
+            type="button"
+            title={`${phase.name} ${duration(phase.seconds)}`}
+            onClick={() => onSeek(phase.from)}
             className={`absolute top-0 h-full overflow-hidden border-r text-left whitespace-nowrap hover:brightness-95 ${LOOKS[phase.phase] ?? "bg-raised text-ink-soft"}`}
-            style={{ left: `${share(phase.from)}%`, width: `max(3px, ${share(phase.from + phase.seconds * 1000) - share(phase.from)}%)` }}>
-            <span className="block truncate px-2">{phase.name} {duration(phase.seconds)}</span>
+            style={{
+              left: `${share(phase.from)}%`,
+              width: `max(3px, ${share(phase.from + phase.seconds * 1000) - share(phase.from)}%)`,
+            }}
+          >
+            <span className="block truncate px-2">
+              {phase.name} {duration(phase.seconds)}
+            </span>
           </button>
         ))}
       </div>
       <div className="relative h-11">
-        {marked.length ? <Spent steps={marked} share={share} /> : <p className="absolute top-3.5 left-3 text-ink-faint">No steps were recorded.</p>}
-        <input type="range" aria-label="Moment" aria-valuetext={duration(((now ?? from) - from) / 1000)} min={0} max={(to - from) / 1000} step={0.1} value={Math.min(Math.max((now ?? from) - from, 0), to - from) / 1000} onChange={(event) => onSeek(from + Number(event.target.value) * 1000)}
-          className="peer absolute inset-0 h-full w-full cursor-pointer opacity-0" />
-        <div aria-hidden className="pointer-events-none absolute inset-0 rounded peer-focus-visible:outline-2 peer-focus-visible:outline-running" />
-        {now == null ? null : <div aria-hidden data-needle className="pointer-events-none absolute top-0 h-full w-0.5 bg-failed" style={{ left: `${share(now)}%` }} />}
+        {marked.length ? (
+          <Spent steps={marked} share={share} />
+        ) : (
+          <p className="absolute top-3.5 left-3 text-ink-faint">
+            {trial.state === "ended" ? "No steps were recorded." : "The agent's steps appear here."}
+          </p>
+        )}
+        <input
+          type="range"
+          aria-label="Moment"
+          aria-valuetext={duration(((now ?? from) - from) / 1000)}
+          min={0}
+          max={(to - from) / 1000}
+          step={0.1}
+          value={Math.min(Math.max((now ?? from) - from, 0), to - from) / 1000}
+          onChange={(event) => onSeek(from + Number(event.target.value) * 1000)}
+          className="peer absolute inset-0 h-full w-full cursor-pointer opacity-0"
+        />
+        <div
+          aria-hidden
+          className="pointer-events-none absolute inset-0 rounded peer-focus-visible:outline-2 peer-focus-visible:outline-running"
+        />
+        {now == null ? null : (
+          <div
+            aria-hidden
+            data-needle
+            className="pointer-events-none absolute top-0 h-full w-0.5 bg-failed"
+            style={{ left: `${share(now)}%` }}
+          />
+        )}
       </div>
     </section>
   );
@@ -58,16 +102,47 @@ function Spent({ steps, share }: { steps: Step[]; share: (moment: number) => num
   return (
     <>
       <svg viewBox="0 0 1000 44" preserveAspectRatio="none" className="absolute inset-0 h-full w-full" aria-hidden>
-        {last.tokens ? <path d={`${line("tokens")} V38 Z`} fill="var(--accent)" fillOpacity="0.14" stroke="none" /> : null}
-        {last.cost ? <path d={line("cost")} fill="none" stroke="var(--error)" strokeWidth="1.2" vectorEffect="non-scaling-stroke" /> : null}
-        {points.map((point, index) => <path key={index} d={`M${point.at},38 v6`} stroke="var(--accent)" strokeWidth="1.4" vectorEffect="non-scaling-stroke" />)}
+        {last.tokens ? (
+          <path d={`${line("tokens")} V38 Z`} fill="var(--accent)" fillOpacity="0.14" stroke="none" />
+        ) : null}
+        {last.cost ? (
+          <path
+            d={line("cost")}
+            fill="none"
+            stroke="var(--error)"
+            strokeWidth="1.2"
+            vectorEffect="non-scaling-stroke"
+          />
+        ) : null}
+        {points.map((point, index) => (
+          <path
+            key={index}
+            d={`M${point.at},38 v6`}
+            stroke="var(--accent)"
+            strokeWidth="1.4"
+            vectorEffect="non-scaling-stroke"
+          />
+        ))}
       </svg>
-      <p className="absolute top-1 left-2 text-ink-soft">{steps.length} steps{last.tokens ? ` · ${count(last.tokens)} tokens` : ""}{last.cost ? ` · ${money(last.cost)}` : ""}</p>
+      <p className="absolute top-1 left-2 text-ink-soft">
+        {plural(steps.length, "steps")}
+        {last.tokens ? ` · ${count(last.tokens)} tokens` : ""}
+        {last.cost ? ` · ${money(last.cost)}` : ""}
+      </p>
     </>
   );
 }
 
 function Now({ trial }: { trial: Schemas["TrialDetail"] }) {
-  const told = trial.state === "running" ? `now: ${WORDS[trial.phase ?? ""] ?? trial.phase ?? "starting"}` : trial.state === "ended" ? "no phases were recorded" : "waiting for a worker";
-  return <div className="flex h-[73px] items-center rounded-md border bg-panel px-3 text-xs text-ink-soft" role="status">{told}</div>;
+  const told =
+    trial.state === "running"
+      ? `now: ${phaseName(trial.phase ?? "starting")}`
+      : trial.state === "ended"
+        ? "no phases were recorded"
+        : "waiting for a worker";
+  return (
+    <div className="flex h-[73px] items-center rounded-md border bg-panel px-3 text-xs text-ink-soft" role="status">
+      {told}
+    </div>
+  );
 }

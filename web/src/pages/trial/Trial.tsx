@@ -1,19 +1,22 @@
 /** One trial: its story on one timeline. Steps and terminal move together; everything else is one tab away. */
 
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useState } from "react";
 
 import { api, unwrap } from "@/api/client";
 import { useLive } from "@/api/live";
+import { useInvalidation } from "@/api/refresh";
 import { useFilters } from "@/parts/Filters";
 import { Trouble, Waiting } from "@/parts/Notice";
+import { useNow } from "@/parts/clock";
 import { Panel } from "@/parts/Panel";
 import { Details } from "./Details";
-import { useFiles } from "./files";
+import { keyOf, useFiles } from "./files";
 import { Header } from "./Header";
 import { liveTerminal } from "./liveTerminal";
 import { beginning, useRecording } from "./recording";
+import { phasesUntil, recordedPhases } from "./phases";
 import { Screen } from "./Screen";
 import { StepList } from "./StepList";
 import { stepsOf } from "./steps";
@@ -21,34 +24,44 @@ import { Timeline } from "./Timeline";
 
 export default function Trial() {
   const id = Number(useParams({ strict: false }).trial);
-  const queries = useQueryClient();
   const [filters, setFilter] = useFilters();
   const attempt = filters.try ? Number(filters.try) : undefined;
   const path = { trial_id: id };
-  const trial = useQuery({ queryKey: ["trial", id], queryFn: () => unwrap(api.GET("/api/v1/trials/{trial_id}", { params: { path } })) });
+  const trial = useQuery({
+    queryKey: ["trial", id],
+    queryFn: () => unwrap(api.GET("/api/v1/trials/{trial_id}", { params: { path } })),
+  });
   const state = trial.data?.state ?? "queued";
   const running = state === "running" && attempt == null;
   const ended = state === "ended" || attempt != null;
 
   const live = useMemo(() => liveTerminal(), [id]);
   const [, setHeard] = useState(0);
+  const refresh = useInvalidation(["trial", id]);
   useLive(trial.data && state !== "ended" ? `/api/v1/trials/${id}/events` : null, (event) => {
     live.receive(event);
-    if (event.kind === "trial.step") setHeard((times) => times + 1);
-    else if (event.kind !== "trial.output") void queries.invalidateQueries({ queryKey: ["trial", id] });
+    if (event.kind === "trial.step" || event.kind === "trial.phase") setHeard((times) => times + 1);
+    if (event.kind !== "trial.output" && event.kind !== "trial.step") refresh();
   });
 
-  const files = useFiles(id, attempt, ended && !!trial.data);
+  const of = { trial: id, attempt, tries: trial.data?.attempt ?? 0 };
+  const files = useFiles(of, ended && !!trial.data);
   const left = (ending: string) => !!files.data?.items.some((file) => file.path.endsWith(ending));
-  const recording = useRecording(id, attempt, left(".cast"));
+  const recording = useRecording(of, left(".cast"));
   const trajectory = useQuery({
-    queryKey: ["trial", id, "trajectory", attempt],
-    queryFn: () => unwrap(api.GET("/api/v1/trials/{trial_id}/trajectory", { params: { path, query: { attempt } as never } })),
+    queryKey: keyOf(of, "trajectory"),
+    queryFn: () =>
+      unwrap(api.GET("/api/v1/trials/{trial_id}/trajectory", { params: { path, query: { attempt } as never } })),
     enabled: left("trajectory.json"),
     retry: false,
   });
   const kept = useMemo(() => stepsOf(trajectory.data), [trajectory.data]);
   const steps = running ? live.steps() : kept;
+  const clock = useNow(running ? 1000 : null);
+  const recorded = useMemo(
+    () => recordedPhases(ended ? (trial.data?.result?.timings ?? []) : []),
+    [ended, trial.data?.result],
+  );
 
   /** A moment of the clock that somebody pointed at; a new object each time, so that the same one can be gone to twice. */
   const [goal, setGoal] = useState<{ moment: number } | null>(null);
@@ -64,24 +77,60 @@ export default function Trial() {
     setGoal({ moment });
     setNow(moment);
   }, []);
-  const target = useMemo(() => (goal && start != null ? { second: Math.max(0, (goal.moment - start) / 1000) } : null), [goal, start]);
+  const target = useMemo(
+    () => (goal && start != null ? { second: Math.max(0, (goal.moment - start) / 1000) } : null),
+    [goal, start],
+  );
+
+  // What left neither steps nor a recording, as the oracle does, needs no room for them; known before anything is drawn.
+  const bare =
+    state === "ended" &&
+    attempt == null &&
+    !trial.data?.result?.files?.some((file) => /(\.cast|trajectory\.json)$/.test(file.path));
+  const room = bare ? undefined : 498;
 
   if (trial.error) return <Trouble error={trial.error} retry={() => void trial.refetch()} />;
   if (!trial.data) return <Waiting rows={12} />;
   return (
     <div className="flex flex-col gap-3">
-      <Header trial={trial.data} steps={steps} attempt={attempt} onAttempt={(number) => setFilter("try", number ? String(number) : undefined)} />
-      <Timeline trial={trial.data} steps={steps} now={now} onSeek={goTo} />
+      <Header
+        trial={trial.data}
+        steps={steps}
+        attempt={attempt}
+        onAttempt={(number) => setFilter("try", number ? String(number) : undefined)}
+      />
+      <Timeline
+        trial={trial.data}
+        phases={running ? phasesUntil(live.phases(), clock) : recorded}
+        steps={steps}
+        now={now}
+        onSeek={goTo}
+      />
       <div className="grid grid-cols-[minmax(0,1fr)] gap-3 lg:grid-cols-[minmax(18rem,26rem)_minmax(0,1fr)]">
-        <Panel title={`Steps${steps.length ? ` (${steps.length})` : ""}`} flush minHeight={498}>
-          <StepList steps={steps} at={at} running={running} now={now} onChoose={(number) => setFilter("step", number === at ? undefined : String(number))} agent={trial.data.agent} />
+        <Panel title={`Steps${steps.length ? ` (${steps.length})` : ""}`} flush minHeight={room}>
+          <StepList
+            steps={steps}
+            at={at}
+            running={running}
+            now={now}
+            onChoose={(number) => setFilter("step", number === at ? undefined : String(number))}
+            agent={trial.data.agent}
+            pending={ended && (files.isPending || (left("trajectory.json") && trajectory.isPending))}
+          />
         </Panel>
-        <Panel title={running ? "Terminal, live" : "Terminal, recorded"} flush minHeight={498}>
-          <Screen key={`${id}-${running}-${attempt ?? 0}`} state={attempt == null ? state : "ended"} live={live} recording={files.isPending ? { ...recording, pending: true } : recording} goal={target} onTime={played} />
+        <Panel title={running ? "Terminal, live" : "Terminal, recorded"} flush minHeight={room}>
+          <Screen
+            key={`${id}-${running}-${attempt ?? 0}`}
+            state={attempt == null ? state : "ended"}
+            live={live}
+            recording={files.isPending ? { ...recording, pending: true } : recording}
+            goal={target}
+            onTime={played}
+          />
         </Panel>
       </div>
       <Panel flush>
-        <Details trial={trial.data} steps={steps} attempt={attempt} />
+        <Details trial={trial.data} steps={steps} of={of} ended={ended} />
       </Panel>
     </div>
   );

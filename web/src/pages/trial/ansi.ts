@@ -42,7 +42,10 @@ function restyled(old: CSSProperties, codes: string): CSSProperties {
     else if (code >= 30 && code <= 37) style.color = COLOURS[code - 30];
     else if (code >= 90 && code <= 97) style.color = BRIGHT[code - 90];
     else if (code === 38 && numbers[index + 1] === 2) {
-      style.color = `rgb(${numbers.slice(index + 2, index + 5).map((part) => Math.min(255, part || 0)).join(",")})`;
+      style.color = `rgb(${numbers
+        .slice(index + 2, index + 5)
+        .map((part) => Math.min(255, part || 0))
+        .join(",")})`;
       index += 4;
     } else if ((code === 38 || code === 48) && numbers[index + 1] === 5) {
       if (code === 38) style.color = palette(numbers[index + 2] ?? 7);

@@ -3,12 +3,34 @@
 import { useQuery } from "@tanstack/react-query";
 
 import { api, unwrap } from "@/api/client";
+import { encodedPath } from "@/parts/FileBrowser";
 
-export function useFiles(trial: number, attempt: number | undefined, enabled: boolean) {
+/** One try of a trial: the chosen one, or the last. `tries` tells the last one of today from that of yesterday. */
+export type Try = { trial: number; attempt: number | undefined; tries: number };
+
+/** What an ended try left never changes, so events that concern the trial do not concern it; and it is never shown as another try's. */
+export const keyOf = ({ trial, attempt, tries }: Try, what: string) => [
+  "kept",
+  trial,
+  what,
+  attempt ?? `last of ${tries}`,
+];
+
+export function useFiles(of: Try, enabled: boolean) {
   return useQuery({
-    queryKey: ["trial", trial, "files", attempt],
-    queryFn: () => unwrap(api.GET("/api/v1/trials/{trial_id}/files", { params: { path: { trial_id: trial }, query: { attempt } as never } })),
+    queryKey: keyOf(of, "files"),
+    queryFn: () =>
+      unwrap(
+        api.GET("/api/v1/trials/{trial_id}/files", {
+          params: { path: { trial_id: of.trial }, query: { attempt: of.attempt } as never },
+        }),
+      ),
     enabled,
+    staleTime: Infinity,
     retry: false,
   });
+}
+
+export function fileUrl(trial: number, path: string, attempt: number): string {
+  return `/api/v1/trials/${trial}/files/${encodedPath(path)}?attempt=${attempt}`;
 }

@@ -1,6 +1,7 @@
 /** What a running trial has sent so far. Terminal output comes as lines of an asciicast; pieces may cut a line in two. */
 
 import type { LiveEvent } from "@/api/live";
+import type { Begun } from "./phases";
 import type { Step } from "./steps";
 
 export type Size = { width: number; height: number };
@@ -18,6 +19,7 @@ export function liveTerminal() {
   let shown = "";
   let size: Size = { width: 160, height: 40 };
   let steps: Step[] = [];
+  let phases: Begun[] = [];
   const listeners = new Set<Listener>();
 
   function put(text: string) {
@@ -43,7 +45,7 @@ export function liveTerminal() {
   function begin(event: LiveEvent) {
     if (event.attempt == null || event.attempt <= attempt) return;
     if (attempt) put(RESET);
-    [attempt, rest, shown, steps] = [event.attempt, "", "", []];
+    [attempt, rest, shown, steps, phases] = [event.attempt, "", "", [], []];
   }
 
   function output(data: Record<string, unknown>) {
@@ -60,9 +62,13 @@ export function liveTerminal() {
       else if (event.kind === "trial.step") {
         const step = stepOf(event, steps.length + 1);
         if (!steps.some((known) => known.number === step.number)) steps = [...steps, step];
+      } else if (event.kind === "trial.phase" && event.at != null && event.attempt === attempt) {
+        const begun = { phase: String(event.data.phase), step: String(event.data.step ?? ""), at: event.at };
+        if (begun.at > (phases.at(-1)?.at ?? 0)) phases = [...phases, begun];
       }
     },
     steps: () => steps,
+    phases: () => phases,
     size: () => size,
     /** All so far, then whatever comes. */
     listen(write: Listener["write"], resize: Listener["resize"]) {
@@ -77,14 +83,22 @@ export function liveTerminal() {
 function stepOf({ data, at }: LiveEvent, next: number): Step {
   const tools = Array.isArray(data.tools) ? (data.tools as Record<string, unknown>[]) : [];
   return {
-    number: Number(data.step ?? next), source: String(data.source ?? "agent"), at, message: String(data.message ?? ""), thought: "", output: "",
+    number: Number(data.step ?? next),
+    source: String(data.source ?? "agent"),
+    at,
+    message: String(data.message ?? ""),
+    thought: "",
+    output: "",
     calls: tools.map((tool) => ({ name: String(tool.name ?? ""), text: String(tool.input ?? "") })),
-    inputTokens: Number(data.input_tokens ?? 0), outputTokens: Number(data.output_tokens ?? 0), cost: Number(data.cost_usd ?? 0),
+    inputTokens: Number(data.input_tokens ?? 0),
+    outputTokens: Number(data.output_tokens ?? 0),
+    cost: Number(data.cost_usd ?? 0),
   };
 }
 
 /** Of the recording's head, which comes from a sandbox: anything but a sensible size is ignored. */
 function sizeOf(head: Record<string, unknown>, usual: Size): Size {
-  const sensible = (value: unknown): value is number => Number.isInteger(value) && (value as number) > 0 && (value as number) <= 1000;
+  const sensible = (value: unknown): value is number =>
+    Number.isInteger(value) && (value as number) > 0 && (value as number) <= 1000;
   return sensible(head.width) && sensible(head.height) ? { width: head.width, height: head.height } : usual;
 }

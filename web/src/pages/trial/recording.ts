@@ -2,6 +2,7 @@
 
 import { useQuery } from "@tanstack/react-query";
 
+import { keyOf, type Try } from "./files";
 import type { Step } from "./steps";
 
 export type Recording = {
@@ -26,11 +27,11 @@ const LONGEST_SILENCE = 2;
 const TYPED_KEPT = 500;
 const TIME = /^\[\s*([0-9.eE+-]+)\s*,/;
 
-export function useRecording(trial: number, attempt: number | undefined, enabled: boolean): Recording {
+export function useRecording(of: Try, enabled: boolean): Recording {
   const query = useQuery({
-    queryKey: ["trial", trial, "recording", attempt],
+    queryKey: keyOf(of, "recording"),
     queryFn: async () => {
-      const answer = await fetch(`/api/v1/trials/${trial}/recording${attempt ? `?attempt=${attempt}` : ""}`);
+      const answer = await fetch(`/api/v1/trials/${of.trial}/recording${of.attempt ? `?attempt=${of.attempt}` : ""}`);
       return answer.ok ? shortened(await answer.text()) : NONE;
     },
     enabled,
@@ -62,20 +63,42 @@ export function shortened(cast: string): Recording {
     if (keys != null) typed.push({ second: real, text: keys });
   }
   bends.push({ real, player });
-  const clock = { toPlayer: (second: number) => along(bends, "real", "player", second), toReal: (second: number) => along(bends, "player", "real", second) };
-  return { text: written.length > 1 ? written.join("\n") + "\n" : null, start: head.start, width: head.width, height: head.height, pending: false, clock, typed };
+  const clock = {
+    toPlayer: (second: number) => along(bends, "real", "player", second),
+    toReal: (second: number) => along(bends, "player", "real", second),
+  };
+  return {
+    text: written.length > 1 ? written.join("\n") + "\n" : null,
+    start: head.start,
+    width: head.width,
+    height: head.height,
+    pending: false,
+    clock,
+    typed,
+  };
 }
 
-/** Its beginning, better than to the second: what a step typed was typed before the step was written down. */
+/** Its beginning, better than to the second: what a step typed was typed after the step before it, and before its own end. */
 export function beginning(recording: Recording, steps: Step[]): number | null {
   const { start, typed } = recording;
   if (start == null) return null;
-  let latest = start + 1000;
-  for (const step of steps) {
-    const keys = step.at == null ? undefined : typed.find((one) => step.calls.some((call) => call.text !== "" && call.text === one.text));
-    if (keys && step.at != null) latest = Math.min(latest, step.at - keys.second * 1000);
+  let [earliest, latest] = [start, start + 1000];
+  let next = 0;
+  let before: number | null = null;
+  for (const { at, calls } of steps) {
+    if (at == null) continue;
+    const index = typed.findIndex(
+      (one, place) => place >= next && calls.some((call) => call.text !== "" && call.text === one.text),
+    );
+    if (index >= 0) {
+      const since = (typed[index]?.second ?? 0) * 1000;
+      latest = Math.min(latest, at - since);
+      if (before != null) earliest = Math.max(earliest, before - since);
+      next = index + 1;
+    }
+    before = at;
   }
-  return (start + Math.max(start, latest)) / 2;
+  return Math.max(start, (earliest + latest) / 2);
 }
 
 function keysOf(line: string): string | null {
@@ -98,8 +121,15 @@ function along(bends: Bend[], from: keyof Bend, to: keyof Bend, value: number): 
 
 function headOf(line: string): { start: number | null; width: number; height: number; relative: boolean } {
   try {
-    const head = JSON.parse(line) as { version?: number; timestamp?: number; width?: number; height?: number; term?: { cols?: number; rows?: number } };
-    const size = (given: number | undefined, usual: number) => (given && given > 0 && given <= 1000 ? Math.floor(given) : usual);
+    const head = JSON.parse(line) as {
+      version?: number;
+      timestamp?: number;
+      width?: number;
+      height?: number;
+      term?: { cols?: number; rows?: number };
+    };
+    const size = (given: number | undefined, usual: number) =>
+      given && given > 0 && given <= 1000 ? Math.floor(given) : usual;
     return {
       start: typeof head.timestamp === "number" ? head.timestamp * 1000 : null,
       width: size(head.width ?? head.term?.cols, NONE.width),

@@ -31,7 +31,12 @@ export function stepOf(raw: Raw, index: number): Step {
     message: text(raw.message),
     thought: text(raw.reasoning_content),
     calls: calls.map((call) => ({ name: text(call.function_name), text: callText(call.arguments) })),
-    output: Array.isArray(results) ? results.map((result) => text(result.content)).join("\n").replace(/\n{3,}/g, "\n\n") : "",
+    output: Array.isArray(results)
+      ? results
+          .map((result) => text(result.content))
+          .join("\n")
+          .replace(/\n{3,}/g, "\n\n")
+      : "",
     inputTokens: number(metrics.prompt_tokens),
     outputTokens: number(metrics.completion_tokens),
     cost: number(metrics.cost_usd),
@@ -46,7 +51,9 @@ export function title(step: Step): string {
 
 export function matches(step: Step, wanted: string): boolean {
   const needle = wanted.toLowerCase();
-  return [step.message, step.thought, step.output, ...step.calls.map((call) => call.text)].some((part) => part.toLowerCase().includes(needle));
+  return [step.message, step.thought, step.output, ...step.calls.map((call) => call.text)].some((part) =>
+    part.toLowerCase().includes(needle),
+  );
 }
 
 function callText(value: unknown): string {

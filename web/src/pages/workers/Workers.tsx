@@ -1,82 +1,128 @@
-/** Who runs what, what waits, and how fast it goes. */
+/** Who runs what and where, what waits, and how fast it goes. */
 
-import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { useQuery } from "@tanstack/react-query";
 
 import { api, type Schemas, unwrap } from "@/api/client";
 import { useLive } from "@/api/live";
-import { type Column, DataTable } from "@/parts/DataTable";
+import { usePages } from "@/api/paging";
+import { useInvalidation } from "@/api/refresh";
+import { DataTable } from "@/parts/DataTable";
 import { count } from "@/parts/format";
 import { Moment } from "@/parts/Moment";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
-import { Figure, Panel } from "@/parts/Panel";
-import { StateShape } from "@/parts/State";
-import { throttled } from "@/parts/throttle";
+import { Figure, Figures, Panel } from "@/parts/Panel";
+import { RUNNING_COLUMNS } from "./runningColumns";
+import { shortName, WORKER_COLUMNS } from "./workerColumns";
 
-type Worker = Schemas["WorkerItem"];
-type Trial = Schemas["TrialItem"];
-
-const WORKERS: Column<Worker>[] = [
-  { id: "worker", name: "Worker", width: "minmax(12rem, 2fr)", cell: (worker) => <span className="font-medium">{worker.host}:{worker.pid}</span>, value: (worker) => worker.worker },
-  { id: "state", name: "State", width: "8rem", cell: (worker) => <WorkerState of={worker} />, value: stateOf },
-  { id: "busy", name: "Busy", width: "9rem", cell: (worker) => `${worker.running} of ${worker.capacity}`, value: (worker) => worker.running },
-  { id: "sandboxes", name: "Sandboxes", width: "9rem", cell: (worker) => worker.sandboxes?.join(", ") || "–", value: (worker) => worker.sandboxes?.join(" ") },
-  { id: "versions", name: "Versions", width: "minmax(10rem, 2fr)", cell: (worker) => <span className="text-ink-soft">{Object.entries(worker.versions).map(([name, version]) => `${name} ${version}`).join(" · ")}</span>, value: (worker) => JSON.stringify(worker.versions) },
-  { id: "seen", name: "Last heard", width: "8rem", cell: (worker) => <Moment at={worker.seen_at} />, value: (worker) => worker.seen_at },
-  { id: "started", name: "Up since", width: "8rem", cell: (worker) => <Moment at={worker.started_at} />, value: (worker) => worker.started_at },
-];
-
-const RUNNING: Column<Trial>[] = [
-  { id: "id", name: "Trial", width: "5rem", cell: (trial) => <Link to="/trials/$trial" params={{ trial: String(trial.id) }}>{trial.id}</Link>, value: (trial) => trial.id },
-  { id: "job", name: "Job", width: "5rem", cell: (trial) => <Link to="/jobs/$job" params={{ job: String(trial.job_id) }}>{trial.job_id}</Link>, value: (trial) => trial.job_id },
-  { id: "task", name: "Task", width: "minmax(10rem, 2fr)", cell: (trial) => trial.task.name, value: (trial) => trial.task.name },
-  { id: "agent", name: "Agent / model", width: "minmax(10rem, 2fr)", cell: (trial) => (trial.model ? `${trial.agent} / ${trial.model}` : trial.agent), value: (trial) => trial.agent },
-  { id: "phase", name: "Phase", width: "8rem", cell: (trial) => trial.phase?.replaceAll("_", " ") ?? "–", value: (trial) => trial.phase },
-  { id: "since", name: "Since", width: "8rem", cell: (trial) => <Moment at={trial.started_at} />, value: (trial) => trial.started_at },
-  { id: "worker", name: "Worker", width: "minmax(9rem, 1fr)", cell: (trial) => <span className="text-ink-soft">{trial.worker}</span>, value: (trial) => trial.worker },
-];
-
-function stateOf(worker: Worker): string {
-  if (!worker.alive) return "silent";
-  if (worker.paused) return `paused: ${worker.paused}`;
-  return worker.draining ? "leaving" : worker.starting ? "starting" : worker.running ? "busy" : "idle";
-}
-
-function WorkerState({ of }: { of: Worker }) {
-  const shape = of.alive ? (of.running ? "running" : "queued") : "error";
-  return <span className={`inline-flex items-center gap-1.5 align-bottom ${of.alive ? "" : "text-error"}`}><StateShape of={shape} />{stateOf(of)}</span>;
-}
+const EVERY_MS = 3000;
 
 export default function Workers() {
-  const queries = useQueryClient();
-  const queue = useQuery({ queryKey: ["queue"], queryFn: () => unwrap(api.GET("/api/v1/queue")), refetchInterval: 3000 });
-  const running = useQuery({ queryKey: ["queue", "running"], queryFn: () => unwrap(api.GET("/api/v1/trials", { params: { query: { state: ["running"], limit: 500 } as never } })), refetchInterval: 3000 });
-  const refresh = useMemo(() => throttled(() => void queries.invalidateQueries({ queryKey: ["queue"] }), 300), [queries]);
-  useLive("/api/v1/events?kinds=job.created,trial.claimed,trial.phase,trial.ended,trial.retry", refresh);
-  if (queue.error) return <Trouble error={queue.error} />;
+  const queue = useQuery({
+    queryKey: ["queue"],
+    queryFn: () => unwrap(api.GET("/api/v1/queue")),
+    refetchInterval: EVERY_MS,
+  });
+  const running = usePages(
+    ["queue", "running"],
+    (page) => unwrap(api.GET("/api/v1/queue/running", { params: { query: page as never } })),
+    { everyMs: EVERY_MS },
+  );
+  useLive(
+    "/api/v1/events?kinds=job.created,job.cancelled,trial.released,trial.claimed,trial.phase,trial.ended,trial.retry",
+    useInvalidation(["queue"]),
+  );
+  if (queue.error) return <Trouble error={queue.error} retry={() => void queue.refetch()} />;
   if (!queue.data) return <Waiting />;
-  const { data } = queue;
   return (
     <div className="flex flex-col gap-3">
       <h1>Workers and queue</h1>
-      <Panel>
-        <div className="flex flex-wrap gap-x-8 gap-y-3">
-          <Figure name="queued" value={count(data.queued)} />
-          <Figure name="waiting for another try" value={count(data.delayed)} />
-          <Figure name="running" value={`${count(data.running)} of ${count(data.capacity)}`} />
-          <Figure name="backlog per worker" value={data.backlog_per_worker == null ? "–" : data.backlog_per_worker.toFixed(1)} hint="The number to scale workers by" />
-          <Figure name="pace" value={`${data.ended_last_minute} ended in the last minute`} />
-          <Figure name="oldest waits since" value={<Moment at={data.oldest_queued_at} />} />
-        </div>
-      </Panel>
+      <Numbers of={queue.data} />
+      <Warnings workers={queue.data.workers} />
       <div className="rounded-lg border bg-panel">
-        <DataTable name="workers" rows={data.workers} columns={WORKERS} rowKey={(worker) => worker.worker} height="18rem"
-          empty={<Empty>No worker is here, so nothing runs. Start one with <code className="font-mono text-xs">seatrial worker</code>.</Empty>} />
+        <DataTable
+          name="workers"
+          rows={queue.data.workers}
+          columns={WORKER_COLUMNS}
+          rowKey={(worker) => worker.worker}
+          height="18rem"
+          empty={
+            <Empty>
+              No worker is here, so nothing runs. Start one with{" "}
+              <code className="font-mono text-xs">seatrial worker</code>.
+            </Empty>
+          }
+        />
       </div>
       <div className="rounded-lg border bg-panel">
-        <DataTable name="running trials" rows={running.data?.items ?? []} columns={RUNNING} rowKey={(trial) => trial.id} height="26rem" empty={<Empty>Nothing runs at the moment.</Empty>} />
+        {running.error ? <Trouble error={running.error} retry={() => void running.refetch()} /> : null}
+        <DataTable
+          name="running trials"
+          rows={running.rows}
+          columns={RUNNING_COLUMNS}
+          rowKey={(trial) => trial.id}
+          height="28rem"
+          onEnd={running.more}
+          whole={running.isWhole}
+          all={running.all}
+          total={queue.data.running}
+          empty={
+            <Empty>
+              {queue.data.queued
+                ? "Nothing runs yet; the next worker that is free takes what waits."
+                : "Nothing runs at the moment."}
+            </Empty>
+          }
+        />
       </div>
     </div>
+  );
+}
+
+function Numbers({ of }: { of: Schemas["QueueState"] }) {
+  return (
+    <Panel>
+      <Figures>
+        <Figure name="queued" value={count(of.queued)} />
+        <Figure name="waiting to try again" value={count(of.delayed)} hint="Queued, but not before a later moment" />
+        <Figure
+          name="running"
+          value={`${count(of.running)} of ${count(of.capacity)}`}
+          hint="Trials that run, of those that the workers can hold"
+        />
+        <Figure
+          name="backlog per worker"
+          value={of.backlog_per_worker == null ? "–" : of.backlog_per_worker.toFixed(1)}
+          hint="The number to scale workers by"
+        />
+        <Figure
+          name="ended per minute"
+          value={count(of.ended_last_minute)}
+          hint="Trials that ended in the last minute"
+        />
+        <Figure name="oldest waits since" value={<Moment at={of.oldest_queued_at} />} />
+      </Figures>
+    </Panel>
+  );
+}
+
+/** A worker that takes nothing looks like an idle one; people should not have to find out why their jobs wait. */
+function Warnings({ workers }: { workers: Schemas["WorkerItem"][] }) {
+  const told = workers.flatMap((worker) => {
+    if (!worker.alive)
+      return [
+        `${shortName(worker.worker)} has gone silent. What it held is given to others as soon as its lease is over.`,
+      ];
+    return worker.paused ? [`${shortName(worker.worker)} takes nothing new: ${worker.paused}`] : [];
+  });
+  if (!told.length) return null;
+  return (
+    <ul
+      role="status"
+      className="flex flex-col gap-1 rounded-md border border-error/40 bg-error-soft px-3 py-2 text-sm text-error"
+    >
+      {told.map((line) => (
+        <li key={line}>{line}</li>
+      ))}
+    </ul>
   );
 }
