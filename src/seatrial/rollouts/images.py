@@ -7,10 +7,10 @@ from harbor.models.task.task import Task as HarborTask
 from seatrial.domain.frozen import Frozen
 from seatrial.rollouts.background import BackgroundLoop
 from seatrial.rollouts.tasks import FoundTask
+from seatrial.sandboxes.definition import Definition
 from seatrial.sandboxes.engine.images import shared_engine_images
 from seatrial.sandboxes.image import ImageProvider
-from seatrial.sandboxes.options import Owner, SandboxOptions
-from seatrial.sandboxes.pods.design import SandboxDesign, read_service
+from seatrial.sandboxes.options import SandboxOptions
 from seatrial.settings import Settings
 
 
@@ -37,15 +37,7 @@ class EngineImages:
 
     async def _resolved(self, task: FoundTask) -> EngineImage:
         wanted = HarborTask(task.directory)
-        environment = wanted.config.environment
-        folder = wanted.paths.environment_dir
-        design = SandboxDesign(
-            environment_dir=folder,
-            task_name=wanted.short_name,
-            task=environment,
-            service=read_service(folder, environment.docker_image, self._options),
-            options=self._options,
-            owner=Owner(),
-        )
-        image = await self._images.resolve(design.image_request(force_build=False))
-        return EngineImage(tag=image.reference, workdir=design.workdir(image))
+        environment_dir = wanted.paths.environment_dir
+        definition = Definition.read(wanted.short_name, environment_dir, wanted.config.environment, self._options)
+        image = await self._images.resolve(definition.image_request(force_build=False))
+        return EngineImage(tag=image.reference, workdir=definition.workdir(image))

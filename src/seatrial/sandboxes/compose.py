@@ -1,6 +1,6 @@
 """A task's compose file: refused, collapsed into one container, or left to an engine that can run several.
 
-``oci`` and ``docker`` call ``read_compose`` before they start anything; the runner asks it whether a task needs
+``definition`` calls ``read_compose`` before anything is started; the runner asks it whether a task needs
 Harbor's own Docker environment. Pure apart from reading the files. Terminal-Bench 1 gives every task such a file,
 nearly always with one service.
 """

@@ -9,29 +9,26 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, override
 
 from harbor.environments.base import ExecResult
-from harbor.models.task.config import NetworkMode, NetworkPolicy
+from harbor.models.task.config import NetworkPolicy
 
 from seatrial.errors import SandboxFault, SeatrialError
 from seatrial.glimpse import Glimpse
 from seatrial.sandboxes.check import Finding
-from seatrial.sandboxes.compose import ComposeService
-from seatrial.sandboxes.image import Image, ImageProvider
+from seatrial.sandboxes.image import ImageProvider
 from seatrial.sandboxes.images.assembly import shared_oci_images
 from seatrial.sandboxes.name_servers import Asked
 from seatrial.sandboxes.networks.network import SandboxNetwork
-from seatrial.sandboxes.networks.reach import DefaultNetwork
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.pods import probe as oci_check
 from seatrial.sandboxes.pods.accounts import UnknownUser
 from seatrial.sandboxes.pods.command import Ended
 from seatrial.sandboxes.pods.container_spec import DEFAULT_PATH
-from seatrial.sandboxes.pods.design import SandboxDesign, read_service
+from seatrial.sandboxes.pods.design import SandboxDesign
 from seatrial.sandboxes.pods.facts import facts_of
 from seatrial.sandboxes.pods.layer_suspicion import find_suspicions
 from seatrial.sandboxes.pods.machine import Machine
@@ -71,17 +68,14 @@ class OciEnvironment(Sandbox):
     ) -> None:
         self._given_images = images
         self._given_networks = networks
-        self._service: ComposeService
         self._pod: Pod | None = None
         self._commands: PodCommands | None = None
         self._starting: asyncio.Future[None] | None = None
         self._network: SandboxNetwork | None = None
-        self._image: Image | None = None
         self._view = "agent"
         self._suspicions: tuple[str, ...] = ()
         self._removed_because = ""
         self._storage_exceeded_mb = 0
-        self._held = ExitStack()
         super().__init__(*args, **kwargs)
         self._machine = Machine.shared(self.options.cache)
 
@@ -97,10 +91,6 @@ class OciEnvironment(Sandbox):
             oci_check.require()
         except SeatrialError as problem:
             raise SystemExit(str(problem)) from None
-
-    @override
-    def _validate_definition(self) -> None:
-        self._service = read_service(self.environment_dir, self.task_env_config.docker_image, self.options)
 
     @property
     @override
@@ -121,17 +111,12 @@ class OciEnvironment(Sandbox):
 
     @override
     async def start(self, force_build: bool) -> None:
-        await self._enter("build")
         images = self._given_images or shared_oci_images(self.options).resolver
-        self._image = image = await images.resolve(
-            self._design.image_request(force_build=force_build), self.on_build_output
-        )
-        await self._enter("start")
-        self._held.enter_context(images.hold(image))
+        image = await self._bring_image(images, force_build)
         sandbox = f"st-{uuid.uuid4().hex[:12]}"
         self._network = await self._connect(sandbox)
         open_dirs = self._mount_targets(writable_only=True)
-        asked = Asked.of(self._service.dns, self.network_policy)
+        asked = Asked.of(self._definition.service.dns, self.network_policy)
         self._pod = pod = Pod(self._machine, self._design.plan(sandbox, image, self._network, open_dirs, asked))
         self._commands = PodCommands(self._machine.mounts, pod)
         self._starting = asyncio.ensure_future(self._machine.mounts.carry(pod.start))
@@ -243,24 +228,12 @@ class OciEnvironment(Sandbox):
 
     @cached_property
     def _design(self) -> SandboxDesign:
-        return SandboxDesign(
-            environment_dir=self.environment_dir,
-            task_name=self.environment_name,
-            task=self.task_env_config,
-            service=self._service,
-            options=self.options,
-            owner=self.owner,
-        )
+        return SandboxDesign(self._definition, self.options, self.owner)
 
     async def _connect(self, sandbox: str) -> SandboxNetwork:
-        """The task's own policy, or the operator's for a task that says nothing."""
         networks = self._given_networks or self._machine.networks.of(self.options, self.owner.install)
-        default = self._operators_network()
-        if default is DefaultNetwork.NONE or (default is not None and self._service.network_mode == "none"):
-            self._network_policy = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
-        elif default is DefaultNetwork.HOST:
-            return await networks.host(sandbox)
-        return await networks.acquire(self.network_policy, sandbox)
+        policy = self._wanted_network()
+        return await (networks.host(sandbox) if policy is None else networks.acquire(policy, sandbox))
 
     def _call(
         self,
@@ -288,7 +261,7 @@ class OciEnvironment(Sandbox):
     def _absolute(self, path: str) -> str:
         """Relative paths start where commands do."""
         assert self._image is not None
-        return str(Path("/", self._design.workdir(self._image), path)) + "/" * path.endswith("/")
+        return str(Path("/", self._definition.workdir(self._image), path)) + "/" * path.endswith("/")
 
     def _running(self) -> tuple[Pod, PodCommands]:
         if self._removed_because:

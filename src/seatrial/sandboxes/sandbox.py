@@ -16,17 +16,19 @@ import re
 import shlex
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, override
 
 from harbor.environments.base import BaseEnvironment, EnvironmentPath, ExecResult
 from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
-from harbor.models.task.config import NetworkPolicy
+from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import SandboxFault, Unsupported
 from seatrial.glimpse import Glimpse
-from seatrial.sandboxes.image import LogSink
+from seatrial.sandboxes.definition import Definition
+from seatrial.sandboxes.image import Image, ImageProvider, LogSink
 from seatrial.sandboxes.networks.reach import DefaultNetwork, default_network
 from seatrial.sandboxes.options import Owner, SandboxOptions
 from seatrial.sandboxes.terminals.terminal import Terminal
@@ -64,6 +66,7 @@ class Sandbox(BaseEnvironment):
     """A Harbor environment with an owner, facts and isolated grading."""
 
     _persistent_env: dict[str, str]
+    _definition: Definition
 
     def __init__(
         self,
@@ -80,6 +83,9 @@ class Sandbox(BaseEnvironment):
         """Set by the runner to hear what a build of the image prints, if there is one."""
         self.grading = False
         self._terminal = Terminal(self.options.cache)
+        self._image: Image | None = None
+        self._held = ExitStack()
+        """What has to stay as long as the sandbox does."""
         super().__init__(*args, **kwargs)
 
     @property
@@ -100,6 +106,11 @@ class Sandbox(BaseEnvironment):
     @override
     def resource_capabilities(cls) -> EnvironmentResourceCapabilities:
         return EnvironmentResourceCapabilities(cpu_limit=True, memory_limit=True)
+
+    @override
+    def _validate_definition(self) -> None:
+        name, folder = self.environment_name, self.environment_dir
+        self._definition = Definition.read(name, folder, self.task_env_config, self.options)
 
     @property
     @abstractmethod
@@ -196,10 +207,28 @@ class Sandbox(BaseEnvironment):
     def _startup_env(self) -> dict[str, str]:
         return dict(self._persistent_env)
 
+    def _wanted_network(self) -> NetworkPolicy | None:
+        """The task's own policy, or the operator's for a task that says nothing; ``None`` is the machine's network."""
+        default = self._operators_network()
+        if default is DefaultNetwork.NONE or (default is not None and self._definition.service.network_mode == "none"):
+            self._network_policy = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
+        elif default is DefaultNetwork.HOST:
+            return None
+        return self._network_policy
+
     def _operators_network(self) -> DefaultNetwork | None:
         """The operator's default for a task that says nothing about its network; ``None`` if it does."""
         said = {"network_mode", "allowed_hosts"} & self.task_env_config.model_fields_set
         return None if said or self.network_policy != NetworkPolicy() else default_network(self.options)
+
+    async def _bring_image(self, images: ImageProvider, force_build: bool) -> Image:
+        """Had or built, and kept from being pruned while the sandbox is there."""
+        await self._enter("build")
+        request = self._definition.image_request(force_build=force_build)
+        self._image = image = await images.resolve(request, self.on_build_output)
+        await self._enter("start")
+        self._held.enter_context(images.hold(image))
+        return image
 
     async def _enter(self, phase: SandboxPhase) -> None:
         if self.on_phase is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.sandbox_choice import AUTOMATIC, SEVERAL_CONTAINERS, needs_several_containers
 from seatrial.domain.task import Task
 from seatrial.errors import SetupProblem, Unsupported
 from seatrial.sandboxes.check import Finding
@@ -45,14 +46,14 @@ class SandboxSelection:
         self._automatic: asyncio.Task[str] | None = None
 
     async def choose(self, wanted: str, task: Task) -> str:
-        if task.services and wanted in ("auto", "oci", "docker"):
+        if needs_several_containers(wanted, task):
             if not engine_answers(self._options.docker_host):
                 raise Unsupported(
                     f"Task {task.name} has several services ({', '.join(task.services)}) and needs a container engine.",
                     fix="Start Docker or Podman.",
                 )
-            return "harbor:docker"
-        if wanted != "auto":
+            return SEVERAL_CONTAINERS
+        if wanted != AUTOMATIC:
             return wanted
         if self._automatic is None:
             self._automatic = asyncio.create_task(self._find())

@@ -355,3 +355,18 @@ async def test_probe(bench: Bench, tmp_path: Path) -> None:
     absent = bench.options.model_copy(update={"docker_host": f"unix://{tmp_path}/nothing.sock"})
     findings = {finding.name: finding for finding in await probe(absent)}
     assert not findings["container engine"].ok and findings["container engine"].fix
+
+
+@pytest.mark.parametrize(("network_mode", "expected"), [("none", "no-network"), ("bridge", "host")])
+async def test_a_compose_file_without_a_network_has_none_whatever_the_operators_default(
+    bench: Bench, network_mode: str, expected: str
+) -> None:
+    """Any other network mode of a compose file leaves it to the operator: here the machine's own network."""
+    compose = f"services: {{box: {{build: ., network_mode: {network_mode}}}}}"
+    host = {"network_mode": "host", "allow_host_network": True}
+    sandbox = bench.sandbox(compose, options=host, network_policy=NetworkPolicy())
+    await sandbox.start(force_build=False)
+    try:
+        assert sandbox.facts.network.startswith(expected)
+    finally:
+        await sandbox.stop(delete=True)

@@ -17,7 +17,8 @@ from seatrial.sandboxes.options import Owner, SandboxOptions
 from seatrial.sandboxes.pods.cgroups import Cgroups, Limits
 from seatrial.sandboxes.pods.container_spec import DOCKER_CAPABILITIES
 from seatrial.sandboxes.pods.machine import Machine
-from seatrial.sandboxes.pods.pod import Call, Pod, PodPlan
+from seatrial.sandboxes.pods.pod import Call, Pod
+from seatrial.sandboxes.pods.pod_plan import PodPlan
 from seatrial.sandboxes.pods.root_mount import RootKind, RootMount
 from seatrial.sandboxes.pods.runtime import Runtime
 from tests.trials import Workplace
@@ -31,7 +32,7 @@ LIMITS = Limits(cpus=1, memory_mb=256, pids=128, storage_mb=1024)
 async def image(workplace: Workplace) -> Image:
     options = SandboxOptions(cache=workplace.cache)
     sandbox = workplace.sandbox()
-    return await shared_oci_images(options).resolver.resolve(sandbox._design.image_request(force_build=False))
+    return await shared_oci_images(options).resolver.resolve(sandbox._definition.image_request(force_build=False))
 
 
 @pytest.fixture

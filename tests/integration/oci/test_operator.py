@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harbor.models.task.config import TaskConfig
+from harbor.models.task.config import NetworkPolicy, TaskConfig
 
 from seatrial.errors import InvalidInput
 from seatrial.sandboxes.oci import OciEnvironment, probe
@@ -128,3 +128,14 @@ async def test_the_machines_own_network_needs_the_operators_word(workplace: Work
         assert "host" in allowed.facts.network
     finally:
         await allowed.stop(delete=True)
+
+
+async def test_a_compose_file_without_a_network_has_none_whatever_the_operators_default(workplace: Workplace) -> None:
+    """Its twin above has the machine's own: the compose file makes the difference."""
+    host = {"network_mode": "host", "allow_host_network": True}
+    sandbox = workplace.sandbox(compose=COMPOSE + "    network_mode: none\n", options=host, network=NetworkPolicy())
+    await sandbox.start(force_build=False)
+    try:
+        assert sandbox.facts.network == "no-network"
+    finally:
+        await sandbox.stop(delete=True)

@@ -1,6 +1,6 @@
 """Users of a docker sandbox, read from its own files.
 
-The engine resolves names for the agent's commands, but not for the verifier's. ``docker`` asks before each of those,
+The engine resolves names for the agent's commands, but not for the verifier's. ``cell`` asks before each of those,
 since the agent may have made users.
 """
 

@@ -1,6 +1,6 @@
 """Directories as tar streams: packed from this machine's files, unpacked from a sandbox's hostile ones.
 
-``docker`` moves files this way, since an engine offers no other. Memory stays flat: threads pack and unpack while the
+``files`` are moved this way, since an engine offers no other. Memory stays flat: threads pack and unpack while the
 event loop carries the bytes. Unpacking never follows a link, never makes one that leads out of the target, and never
 opens a pipe or a device; what is left out is said.
 """

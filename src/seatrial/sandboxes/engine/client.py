@@ -1,6 +1,6 @@
 """A thin client of the Docker Engine API, for dockerd and Podman's service.
 
-``docker`` and its parts, ``engine_images`` and ``docker_leftovers`` use it. It knows HTTP and the engine's errors, and
+``docker``, ``images`` and ``leftovers`` use it. It knows HTTP and the engine's errors, and
 nothing of trials. Commands are spoken over a connection of their own (the engine takes it over for raw streams), with
 backpressure: what nobody reads, the sandbox cannot go on printing.
 """

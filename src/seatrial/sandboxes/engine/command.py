@@ -1,6 +1,6 @@
 """Runs one command in a container of an engine, and keeps of its output what is within bounds.
 
-``docker`` runs the agent's commands with it, ``warden`` its own. The engine offers no way to end a command; the
+``cell`` runs the agent's commands with it, ``warden`` its own. The engine offers no way to end a command; the
 mark in its environment is how the warden finds it.
 """
 

@@ -4,36 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+from seatrial.sandboxes.engine.cell import Cell
 from seatrial.sandboxes.engine.container import Container
-from seatrial.sandboxes.engine.network import EngineNetwork
 from seatrial.sandboxes.engine.storage import StorageLimit
 from seatrial.sandboxes.image import Image
 from seatrial.sandboxes.sandbox import SandboxFacts
 
 
-def facts_of(
-    image: Image | None,
-    container: Container | None,
-    network: EngineNetwork | None,
-    storage: StorageLimit | None,
-    *,
-    memory_killed: bool,
-    suspicions: tuple[str, ...],
-) -> SandboxFacts:
+def facts_of(image: Image | None, cell: Cell | None) -> SandboxFacts:
     """Nothing is claimed before the sandbox runs."""
     named: dict[str, Any] = {}
     if image is not None:
         named = {"image": image.reference, "image_digest": image.digest, "image_source": image.provenance}
-    if container is None or not container.applied:
+    if cell is None or not cell.container.applied:
         return SandboxFacts(**named)
+    container, network, storage = cell.container, cell.network, cell.storage
     return SandboxFacts(
         **named,
         limits={**_limits(container), **_storage(container, storage)},
-        network=network.description if network is not None else "",
+        network=network.description,
         protections=_protections(container, storage),
-        not_applied=(*_not_applied(container), *(network.not_applied if network is not None else ())),
-        memory_killed=memory_killed,
-        suspicions=suspicions,
+        not_applied=(*_not_applied(container), *network.not_applied),
+        memory_killed=cell.memory_killed,
+        suspicions=cell.suspicions,
     )
 
 

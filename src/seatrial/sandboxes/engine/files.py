@@ -1,6 +1,6 @@
 """Files into a docker sandbox and out of it: through the engine for the agent's view, through the warden for grading's.
 
-``docker`` asks for the one that is current, where it cannot enter the sandbox itself (``local_view``). In both,
+``cell`` asks for the one that is current, where it cannot enter the sandbox itself (``local_view``). In both,
 paths are resolved inside the sandbox, where its links cannot lead out, and what comes out is unpacked by ``archive``,
 which trusts none of it.
 """

@@ -1,6 +1,6 @@
 """Where the files of a running container are on this machine, from the engine's own account of it.
 
-``docker`` asks for containers that it may enter; one of an engine that is elsewhere, or that keeps its files in another
+``container`` asks where it may be entered; one of an engine that is elsewhere, or that keeps its files in another
 way than as an overlay, has none.
 """
 

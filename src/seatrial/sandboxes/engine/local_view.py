@@ -1,6 +1,6 @@
 """What a process of a container sees, reached without asking the engine: the container runs here, and we are root.
 
-``docker`` takes it instead of the engine's archives wherever it can be had (``Residence``), since each of those costs
+``cell`` takes it instead of the engine's archives wherever it can be had (``Residence``), since each of those costs
 the engine more than a small file is worth. The rules of ``pods.transfer`` hold: paths are resolved inside the sandbox,
 and nothing that is in it is trusted.
 """

@@ -1,6 +1,6 @@
 """The storage limit of a docker sandbox: the engine's quota where it has one, else somebody who looks.
 
-``docker`` begins one for each running container. On the engine's machine the directories that the container fills are
+``cell`` begins one for each running container. On the engine's machine the directories that the container fills are
 watched as those of a daemonless sandbox are (``pods.storage``); elsewhere the engine is asked now and then. Whoever
 fills more than allowed loses its processes, and the whole sandbox at twice as much.
 """

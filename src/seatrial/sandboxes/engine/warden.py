@@ -1,6 +1,6 @@
 """The container beside a docker sandbox that may do what the sandbox must not: end commands, and grade.
 
-``docker`` makes one when it first needs it. It shares the sandbox's processes and network, runs programs of its own
+``cell`` makes one when it first needs it. It shares the sandbox's processes and network, runs programs of its own
 image only, and has two capabilities more than Docker gives by default: SYS_ADMIN to mount and to enter namespaces,
 SYS_PTRACE to see whose process is whose.
 
@@ -8,7 +8,7 @@ SYS_PTRACE to see whose process is whose.
 agent left running cannot reach it:
 
 - Nothing is mounted there on a directory that the agent could remove or rename: in the sandbox, ``/tests`` and
-  ``/logs`` are mount points themselves (see ``docker``).
+  ``/logs`` are mount points themselves (see ``container``).
 - ``/proc/<pid>/root`` opens only between processes of which the second has no capability that the first lacks. The
   verifier has AUDIT_WRITE, also when it is not root, and the agent never has it.
 

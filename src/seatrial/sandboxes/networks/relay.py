@@ -23,7 +23,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from seatrial.errors import InvalidInput
-from seatrial.plain_http import BadRequest, Request, Response, read_request
+from seatrial.plain_http import BadRequest, Connections, Request, Response, read_request
 from seatrial.sandboxes.networks.namespace import Namespace, entered
 
 _NOT_PASSED_ON = frozenset(
@@ -61,7 +61,7 @@ class ModelRelay:
         self._namespace = namespace
         self._headers = dict(headers or {})
         self._dropped = _NOT_PASSED_ON if passes_keys else _NOT_PASSED_ON | _KEYS
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections = Connections()
         self.calls = 0
         self.refused = 0
 
@@ -75,9 +75,7 @@ class ModelRelay:
 
     async def __aexit__(self, *exc: object) -> None:
         self._server.close()
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._connections.end()
 
     @property
     def url(self) -> str:
@@ -85,22 +83,17 @@ class ModelRelay:
         return f"http://127.0.0.1:{self._listens_at}{self._base}"
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
-        try:
-            request = await read_request(reader, writer)
-            if request is not None:
-                await self._pass_on(request, writer)
-        except BadRequest as problem:
-            self.refused += 1
-            with contextlib.suppress(ConnectionError):
-                await Response(writer).json(problem.status, {"error": {"message": str(problem), "type": "relay"}})
-        except (ConnectionError, asyncio.CancelledError):
-            pass  # the agent hung up, or its time is over
-        finally:
-            self._connections.discard(task)
-            writer.close()
+        with self._connections.hold(writer):
+            try:
+                request = await read_request(reader, writer)
+                if request is not None:
+                    await self._pass_on(request, writer)
+            except BadRequest as problem:
+                self.refused += 1
+                with contextlib.suppress(ConnectionError):
+                    await Response(writer).json(problem.status, {"error": {"message": str(problem), "type": "relay"}})
+            except (ConnectionError, asyncio.CancelledError):
+                pass  # the agent hung up, or its time is over
 
     async def _pass_on(self, request: Request, writer: asyncio.StreamWriter) -> None:
         """One request for each connection: nothing that follows it can slip through unseen."""

@@ -60,10 +60,8 @@ class Command:
             if drain.done() and not drain.cancelled() and (error := drain.exception()) is not None:
                 raise error
         stdout, stderr = self.forget()
-        os.lseek(self._log, 0, os.SEEK_SET)
-        fault = os.read(self._log, 1 << 16).decode(errors="replace").strip()
         code = os.waitstatus_to_exitcode(self._status or 0)
-        return Ended(code if code >= 0 else 128 - code, stdout, stderr, fault)
+        return Ended(code if code >= 0 else 128 - code, stdout, stderr, _logged(self._log))
 
     def forget(self) -> tuple[str, str]:
         """What was printed so far. From now on output is read and thrown away."""
@@ -117,14 +115,7 @@ def spawn(arguments: Sequence[str], description: bytes) -> Command:
         out, out_end = files.pipe()
         err, err_end = files.pipe()
         places = ((nothing, 0), (out_end, 1), (err_end, 2), (process, PROCESS_FD), (log, LOG_FD))
-        pid = os.posix_spawn(
-            arguments[0],
-            list(arguments),
-            {"PATH": os.defpath},
-            file_actions=[(os.POSIX_SPAWN_DUP2, source, target) for source, target in places],
-            setsigmask=(),
-            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
-        )
+        pid = _start(arguments, places, usual=(signal.SIGPIPE, signal.SIGXFSZ))
         return Command(pid, files.keep(out), files.keep(err), files.keep(log))
     finally:
         files.close()
@@ -138,19 +129,28 @@ def run_to_end(arguments: Sequence[str], description: bytes = b"") -> str:
         nothing = files.hold(os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC))
         process = files.memory(description)
         places = ((nothing, 0), (nothing, 1), (nothing, 2), (process, PROCESS_FD), (log, LOG_FD))
-        pid = os.posix_spawn(
-            arguments[0],
-            list(arguments),
-            {"PATH": os.defpath},
-            file_actions=[(os.POSIX_SPAWN_DUP2, source, target) for source, target in places],
-            setsigmask=(),
-        )
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        os.lseek(log, 0, os.SEEK_SET)
-        said = os.read(log, 1 << 16).decode(errors="replace").strip()
+        code = os.waitstatus_to_exitcode(os.waitpid(_start(arguments, places), 0)[1])
+        said = _logged(log)
         return (said or f"{arguments[0]} ended with {code}") if code else ""
     finally:
         files.close()
+
+
+def _start(arguments: Sequence[str], places: Sequence[tuple[int, int]], usual: Sequence[signal.Signals] = ()) -> int:
+    """With each first descriptor at its second number, no signal blocked, and the ``usual`` ones not ignored."""
+    return os.posix_spawn(
+        arguments[0],
+        list(arguments),
+        {"PATH": os.defpath},
+        file_actions=[(os.POSIX_SPAWN_DUP2, source, target) for source, target in places],
+        setsigmask=(),
+        setsigdef=usual,
+    )
+
+
+def _logged(log: int) -> str:
+    os.lseek(log, 0, os.SEEK_SET)
+    return os.read(log, 1 << 16).decode(errors="replace").strip()
 
 
 class _Files:

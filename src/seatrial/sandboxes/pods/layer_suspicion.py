@@ -1,6 +1,6 @@
 """Suspicions from the layers of an overlay on this machine: the one that the sandbox wrote to, and the image's below.
 
-``oci`` and, with an engine of this machine, ``docker`` ask when grading begins. ``suspicion`` says what is of interest.
+``oci`` and, with an engine of this machine, ``cell`` ask when grading begins. ``suspicion`` says what is of interest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A compose file's ``tmpfs`` entries: directories of a daemonless sandbox that are kept in memory.
 
-``pod`` mounts each once and both of its containers see the same, so the verifier finds what the agent left there.
+``premises`` mounts each once and both of its containers see the same, so the verifier finds what the agent left there.
 """
 
 from __future__ import annotations

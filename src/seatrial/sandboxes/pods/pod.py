@@ -1,15 +1,14 @@
 """A running sandbox: two containers over one root, with its limits, its network and its directory.
 
 ``oci.OciEnvironment`` is the only caller and knows Harbor; this knows containers. ``container_spec`` says why there are
-two. Everything of a pod is below one directory, so that another process can find and remove what this one left.
+two, ``premises`` lays out what they start on. Everything of a pod is below one directory, so that another process can
+find and remove what this one left.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import select
-import shutil
 import signal
 import threading
 import time
@@ -20,27 +19,25 @@ from pathlib import Path
 
 from seatrial.errors import SandboxFault
 from seatrial.glimpse import Glimpse
-from seatrial.sandboxes.image import Image
-from seatrial.sandboxes.options import Owner
 from seatrial.sandboxes.pods import command
 from seatrial.sandboxes.pods.accounts import Account, find_account
-from seatrial.sandboxes.pods.cgroups import ROOM, Cage, Limits
+from seatrial.sandboxes.pods.cgroups import Cage
 from seatrial.sandboxes.pods.container_spec import (
     DEFAULT_PATH,
     FOUNDATIONS,
-    GUARDED,
     LEADS_SESSION,
     OWN_SESSION,
     READY,
     Confinement,
-    Layout,
     agent_spec,
     grading_spec,
     process_spec,
 )
 from seatrial.sandboxes.pods.machine import Machine
-from seatrial.sandboxes.pods.memory_dirs import MemoryDir
-from seatrial.sandboxes.pods.private_mounts import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_REMOUNT, mount, unmount
+from seatrial.sandboxes.pods.pod_plan import PodPlan
+from seatrial.sandboxes.pods.premises import Premises
+from seatrial.sandboxes.pods.private_mounts import MS_BIND, MS_NODEV, MS_REMOUNT, mount
+from seatrial.sandboxes.pods.processes import children, counts_alike, has_ended, neighbours
 from seatrial.sandboxes.pods.root_mount import RootMount
 from seatrial.sandboxes.pods.transfer import Transfer
 from seatrial.sandboxes.record import SandboxRecord, remove_recorded
@@ -49,29 +46,6 @@ _COUNTS_APART = "process numbers: the verifier sees the agent's processes under 
 _STARTING_SEC = 20.0
 _ENDING_SEC = 20.0
 _SHELLS = ("bash", "sh")
-
-
-@dataclass(frozen=True, slots=True)
-class PodPlan:
-    """What a pod shall be."""
-
-    sandbox: str
-    owner: Owner
-    image: Image
-    limits: Limits
-    hostname: str = "sandbox"
-    hosts: str = "127.0.0.1\tlocalhost\n"
-    resolv_conf: str = ""
-    network: Path | None = None
-    host_network: bool = False
-    privileged: bool = False
-    open_dirs: tuple[str, ...] = ()
-    """Directories that every user may write to."""
-    workdir: str | None = None
-    shared_memory_mb: int = 64
-    memory_dirs: tuple[MemoryDir, ...] = ()
-    not_applied: tuple[str, ...] = ()
-    """What the task asks for and does not get, known beforehand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +84,22 @@ class Pod:
 
     def __init__(self, machine: Machine, plan: PodPlan) -> None:
         self.plan = plan
-        self.directory = machine.run_dir / plan.sandbox
-        self.root = RootMount(self.directory)
         self.cage: Cage = machine.cgroups.cage(plan.sandbox)
         self.findings = Findings(not_applied=list(plan.not_applied))
         self._machine = machine
+        self._premises = Premises(machine, plan)
         self._containers: dict[str, Container] = {}
         self._ending = threading.Lock()
         self._shell = "bash"
         self._foundations: list[str] = []
+
+    @property
+    def directory(self) -> Path:
+        return self._premises.directory
+
+    @property
+    def root(self) -> RootMount:
+        return self._premises.root
 
     @property
     def confinement(self) -> Confinement:
@@ -128,24 +109,20 @@ class Pod:
         self.directory.mkdir(parents=True, mode=0o700)
         SandboxRecord.new(self.plan.sandbox, self.plan.owner).write(self.directory)
         self._make_cage()
-        kind = self.root.make(self.plan.image.layers)
+        kind = self._premises.make_root()
         self.findings.root = kind
         if kind != "overlay":
             self.findings.not_applied.append(f"overlay root: {kind} was used instead")
-        shared_memory = self.directory / "shm"
         try:
-            layout = self._lay_out(shared_memory)
+            layout = self._premises.furnish(self.cage)
             first = self._run("grading", grading_spec(layout, self.confinement, self._machine.filters))
             self._await_nested(first)
             second = self._run("agent", agent_spec(layout, self.confinement, self._machine.filters, first.pid))
-            if not _counts_alike(second.pid):
+            if not counts_alike(second.pid):
                 self.findings.not_applied.append(_COUNTS_APART)
             self._keep_filters()
         finally:
-            self.root.hide()
-            for place in (shared_memory, *self._memory_places.values()):
-                with suppress(OSError):
-                    unmount(place)
+            self._premises.hide()
         self._foundations = self.transfer("agent").present(list(FOUNDATIONS))
         self._shell = self._find_shell()
         if self._machine.commands_lead_sessions is None:
@@ -201,7 +178,7 @@ class Pod:
 
     @property
     def alive(self) -> bool:
-        return bool(self._containers) and all(not _ended(entry.process, 0) for entry in self._containers.values())
+        return bool(self._containers) and all(not has_ended(entry.process, 0) for entry in self._containers.values())
 
     def broken(self) -> str:
         """Why commands cannot be expected to work any more; empty if they can."""
@@ -237,10 +214,6 @@ class Pod:
             return []
         return self.cage.entrance(view, str(self._machine.busybox))
 
-    @property
-    def _memory_places(self) -> dict[MemoryDir, Path]:
-        return {wanted: self.directory / f"memory{number}" for number, wanted in enumerate(self.plan.memory_dirs)}
-
     def _make_cage(self) -> None:
         problem = self._machine.cgroups.problem
         if not problem:
@@ -251,45 +224,6 @@ class Pod:
                 problem = str(error)
         if problem:
             self.findings.not_applied.append(f"limits not enforced: {problem}")
-
-    def _lay_out(self, shared_memory: Path) -> Layout:
-        tests, verifier = self.directory / "tests", self.directory / "verifier"
-        for path in (shared_memory, tests, verifier):
-            path.mkdir()
-        verifier.chmod(0o777)
-        with self._machine.mounts.rooted(self.root.merged):
-            _prepare(self.plan)
-        if any((self.root.merged / "tests").iterdir()):
-            shutil.copytree(self.root.merged / "tests", tests, symlinks=True, dirs_exist_ok=True)
-        mount(
-            "shm",
-            shared_memory,
-            "tmpfs",
-            MS_NOSUID | MS_NODEV | MS_NOEXEC,
-            f"mode=1777,size={self.plan.shared_memory_mb}m",
-        )
-        for wanted in self.plan.memory_dirs:
-            wanted.make(self._memory_places[wanted])
-        names = {"hosts": self.plan.hosts, "resolv.conf": self.plan.resolv_conf}
-        for name, text in names.items():
-            (self.directory / name).write_text(text)
-            (self.directory / name).chmod(0o644)
-        return Layout(
-            sandbox=self.plan.sandbox,
-            hostname=self.plan.hostname,
-            root=self.root.merged,
-            busybox=self._machine.busybox,
-            hosts=self.directory / "hosts",
-            resolv_conf=self.directory / "resolv.conf",
-            shared_memory=shared_memory,
-            memory_mounts={wanted.target: (place, wanted.flags) for wanted, place in self._memory_places.items()},
-            network=self.plan.network,
-            host_network=self.plan.host_network,
-            counts_processes=self._machine.aligns_processes,
-            limits=self.cage.shown,
-            grading_mounts={"/tests": tests, "/logs/verifier": verifier},
-            cgroups_above="" if self._machine.runtime.is_crun else f"/{ROOM}/{self.plan.sandbox}",
-        )
 
     def _run(self, view: str, spec: dict[str, object]) -> Container:
         bundle = self.directory / view
@@ -314,14 +248,14 @@ class Pod:
         until = time.monotonic() + _STARTING_SEC
         files = [Path(f"/proc/{first.pid}/root{name}") for name in READY]
         while not all(file.exists() for file in files):
-            if _ended(first.process, 0.0005) or time.monotonic() > until:
+            if has_ended(first.process, 0.0005) or time.monotonic() > until:
                 raise SandboxFault("The sandbox's first process did not come up.")
 
     def _first_nested(self) -> set[int]:
         """The first process of the agent's process namespace, and the one that keeps it waiting."""
         first = self._containers.get("grading")
-        nested = _children(first.pid) if first is not None else []
-        return {*nested, *(child for process in nested for child in _children(process))}
+        nested = children(first.pid) if first is not None else []
+        return {*nested, *(child for process in nested for child in children(process))}
 
     def _keep_filters(self) -> None:
         confinement = self.confinement
@@ -358,9 +292,7 @@ class Pod:
     def _processes(self, view: str) -> set[int]:
         if self.cage.enforced:
             return self.cage.processes(view)
-        container = self._container(view)
-        wanted = Path(f"/proc/{container.pid}/ns/pid").stat().st_ino
-        return {int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal() and _in(path, wanted)}
+        return neighbours(self._container(view).pid)
 
     def _end_processes(self) -> bool:
         """The end of a process namespace's first process is the end of all in it, and of those nested inside."""
@@ -375,47 +307,7 @@ class Pod:
             gone = self.cage.remove(_ENDING_SEC)
         else:
             until = time.monotonic() + _ENDING_SEC
-            gone = all(_ended(container.process, max(until - time.monotonic(), 0)) for container in containers)
+            gone = all(has_ended(container.process, max(until - time.monotonic(), 0)) for container in containers)
             self.cage.remove()
         self._machine.reap(pids)
         return gone
-
-
-def _prepare(plan: PodPlan) -> None:
-    """Inside the root, before any process of the sandbox runs: directories that have to be there."""
-    for path in map(Path, (*GUARDED, *plan.open_dirs)):
-        for place in (*reversed(path.parents), path):
-            if place.is_symlink():
-                raise SandboxFault(f"The image has a link at {place}, where a directory has to be.")
-        path.mkdir(parents=True, exist_ok=True)
-    for path in map(Path, (*plan.open_dirs, "/logs/verifier")):
-        path.chmod(0o777)
-    if plan.workdir:
-        Path(plan.workdir).mkdir(parents=True, exist_ok=True)
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def _counts_alike(pid: int) -> bool:
-    """Whether a process has the same number for the verifier as for the agent."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    numbers = next(line.split()[1:] for line in status.splitlines() if line.startswith("NSpid:"))
-    return numbers[-1] == numbers[-2]
-
-
-def _ended(process: int, patience: float) -> bool:
-    poll = select.poll()
-    poll.register(process, select.POLLIN)
-    return bool(poll.poll(patience * 1000))
-
-
-def _in(process: Path, namespace: int) -> bool:
-    try:
-        return (process / "ns" / "pid").stat().st_ino == namespace
-    except OSError:
-        return False

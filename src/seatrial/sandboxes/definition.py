@@ -1,0 +1,81 @@
+"""What a task's directory says about its sandbox, of whichever kind: the one service, and which image it wants.
+
+``Sandbox`` reads it when Harbor makes the environment, ``rollouts`` where it only needs the image. What a kind makes of
+it is in ``pods.design`` and in ``docker``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harbor.models.task.config import EnvironmentConfig
+
+from seatrial.errors import Unsupported
+from seatrial.sandboxes.compose import ComposeService, read_compose
+from seatrial.sandboxes.image import Image, ImageRequest
+from seatrial.sandboxes.options import SandboxOptions
+
+_DEFAULT_STORAGE_MB = 10240
+_PLAIN = ComposeService(name="main")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A task's environment, read and found to be one container."""
+
+    task_name: str
+    environment_dir: Path
+    task: EnvironmentConfig
+    service: ComposeService
+
+    @classmethod
+    def read(
+        cls, task_name: str, environment_dir: Path, task: EnvironmentConfig, options: SandboxOptions
+    ) -> Definition:
+        service = _read_service(environment_dir, task.docker_image, options)
+        return cls(task_name, environment_dir, task, service)
+
+    def image_request(self, *, force_build: bool) -> ImageRequest:
+        """The image that the task names, or its service, or else the one that its Dockerfile builds."""
+        return ImageRequest(
+            task_name=self.task_name,
+            environment_dir=self.environment_dir / self.service.context,
+            docker_image=self.task.docker_image or self.service.image,
+            force_build=force_build,
+            build_timeout_sec=self.task.build_timeout_sec,
+            build_args=self.service.build_args,
+            dockerfile=self.service.dockerfile,
+            target=self.service.target,
+        )
+
+    @property
+    def own_workdir(self) -> str | None:
+        """Where commands start, if the task says so itself."""
+        return self.task.workdir or self.service.workdir
+
+    def workdir(self, image: Image) -> str:
+        return self.own_workdir or image.config.workdir or "/"
+
+    @property
+    def storage_mb(self) -> int:
+        return self.task.storage_mb or _DEFAULT_STORAGE_MB
+
+    def pids(self, options: SandboxOptions) -> int:
+        """A task may ask for fewer processes than the operator allows, never for more."""
+        return min(self.service.pids or options.default_pids, options.default_pids)
+
+
+def _read_service(environment_dir: Path, docker_image: str | None, options: SandboxOptions) -> ComposeService:
+    """A Dockerfile, a ready image, or a compose file that is no more than one service."""
+    compose = read_compose(environment_dir, allow_privileged=options.allow_privileged)
+    if compose is not None and compose.single is None:
+        raise Unsupported(
+            f"This task has several services ({', '.join(compose.services)}); this sandbox is one container.",
+            fix="Start a container engine and use --sandbox harbor:docker.",
+        )
+    service = compose.single if compose is not None and compose.single is not None else _PLAIN
+    place = environment_dir / service.context / service.dockerfile
+    if not docker_image and not service.image and not place.is_file():
+        raise FileNotFoundError(f"{place} is missing, and the task names no image.")
+    return service
