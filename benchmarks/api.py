@@ -31,6 +31,8 @@ _CREATE_LIMIT_SEC = 2.0
 _READS_PER_SEC = 200
 _READS_LIMIT_SEC = 0.2
 _RUNNING = 100
+_TRIAL_SEC, _LINE_SEC = 20.0, 1.0
+"""Five trials a second end and begin, and each says something every second: busier than agents that wait for models."""
 _GROWTH_MB = 16.0
 _DATABASE = "SEATRIAL_DATABASE_URL"
 
@@ -102,8 +104,8 @@ async def measure_reads(place: Place) -> list[Row]:
     async for kind, home in _homes(place):
         jobs = await fill(_url(home), place.count(_STORED, 10_000))
         async with open_installation(settings_of(home)) as installation:
-            running = await submit(installation, min(1000, _RUNNING * 10))
-        with api_process(home) as (address, process), worker_process(home, 5.0, _RUNNING):
+            running = await submit(installation, _RUNNING * 5)
+        with api_process(home) as (address, process), worker_process(home, _TRIAL_SEC, _RUNNING, _LINE_SEC):
             async with httpx.AsyncClient(base_url=address, timeout=60, trust_env=False) as http:
                 await _until_running(http, running.id)
             # A client that costs little: on a small machine it would else take the server's time.

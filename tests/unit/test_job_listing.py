@@ -12,7 +12,7 @@ from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Outcome
 from seatrial.engine.listing import JobListing, score_line
 from seatrial.engine.reporting import report_job
-from seatrial.ports.store import JobTotals, Tally
+from seatrial.ports.store import JobNumbers, Tally
 from seatrial.testing.memory_store import MemoryStore
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -24,9 +24,9 @@ class CountingStore(MemoryStore):
 
     sums = 0
 
-    async def totals(self, job_ids: object) -> dict[int, JobTotals]:
+    async def numbers(self, job_ids: object) -> dict[int, JobNumbers]:
         self.sums += 1
-        return await super().totals(job_ids)  # type: ignore[arg-type]
+        return await super().numbers(job_ids)  # type: ignore[arg-type]
 
 
 async def a_job(store: MemoryStore) -> Job:

@@ -17,7 +17,7 @@ from seatrial.domain.job import Job, JobCounts
 from seatrial.domain.score import score
 from seatrial.domain.statistics import wilson_interval
 from seatrial.domain.trial import Cause, Outcome
-from seatrial.ports.store import JobFilter, JobStore, JobTotals, Page, Tally
+from seatrial.ports.store import JobFilter, JobNumbers, JobStore, JobTotals, Page, Tally
 
 _REMEMBERED = 5000
 """Jobs; a few hundred bytes each."""
@@ -50,7 +50,7 @@ class JobListing:
     def __init__(self, jobs: JobStore, seconds: Callable[[], float] = time.monotonic) -> None:
         self._jobs = jobs
         self._seconds = seconds
-        self._numbers: _Memory[tuple[JobCounts, JobTotals]] = _Memory()
+        self._numbers: _Memory[JobNumbers] = _Memory()
         self._scores: _Memory[ScoreLine] = _Memory()
         self._open_scores: _Memory[tuple[float, ScoreLine]] = _Memory()
 
@@ -64,18 +64,18 @@ class JobListing:
         numbers = await self._all_numbers(jobs)
         scores = await self._all_scores(jobs) if with_score else {}
         return [
-            JobLine(job=job, counts=numbers[job.id][0], totals=numbers[job.id][1], score=scores.get(job.id))
+            JobLine(job=job, counts=numbers[job.id].counts, totals=numbers[job.id].totals, score=scores.get(job.id))
             for job in jobs
         ]
 
-    async def _all_numbers(self, jobs: Sequence[Job]) -> dict[int, tuple[JobCounts, JobTotals]]:
+    async def _all_numbers(self, jobs: Sequence[Job]) -> dict[int, JobNumbers]:
         known = {job.id: numbers for job in jobs if (numbers := self._numbers.get(_ending(job))) is not None}
         unknown = [job for job in jobs if job.id not in known]
         ids = [job.id for job in unknown]
-        counts, totals = (await self._jobs.counts(ids), await self._jobs.totals(ids)) if ids else ({}, {})
+        known |= await self._jobs.numbers(ids) if ids else {}
         for job in unknown:
-            known[job.id] = (counts[job.id], totals[job.id])
-            if job.ended_at is not None and counts[job.id].ended == counts[job.id].total:
+            counts = known[job.id].counts
+            if job.ended_at is not None and counts.ended == counts.total:
                 self._numbers.put(_ending(job), known[job.id])
         return known
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Any, Self
 
-from seatrial.plain_http import BadRequest, Request, Response, read_request
+from seatrial.plain_http import BadRequest, Connections, Request, Response, read_request
 from seatrial.testing.dialects import MANY_COMMANDS, Completion, complete
 from seatrial.testing.faults import Fault, FaultPlan, never
 from seatrial.testing.scripts import SCRIPTS, Script, View
@@ -57,7 +57,7 @@ class ScriptedModels:
     def __post_init__(self) -> None:
         self.calls = 0
         self.requests: deque[RecordedCall] = deque(maxlen=self.kept)
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections = Connections()
 
     async def __aenter__(self) -> Self:
         self._started = time.monotonic()
@@ -67,9 +67,7 @@ class ScriptedModels:
 
     async def __aexit__(self, *exc: object) -> None:
         self._server.close()
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._connections.end()
         await self._server.wait_closed()
 
     @property
@@ -77,22 +75,17 @@ class ScriptedModels:
         return f"http://{self.host}:{self.port}/v1"
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
-        try:
-            while (request := await read_request(reader, writer)) is not None:
-                await self._answer(request, Response(writer))
-                if request.headers.get("connection", "").lower() == "close":
-                    break
-        except BadRequest as error:
-            with contextlib.suppress(ConnectionError):
-                await Response(writer).json(error.status, _error(str(error), "invalid_request_error"))
-        except (ConnectionError, _HungUp, asyncio.CancelledError):
-            pass  # the client went away, a fault closed the connection, or the server is closing
-        finally:
-            self._connections.discard(task)
-            writer.close()
+        with self._connections.hold(writer):
+            try:
+                while (request := await read_request(reader, writer)) is not None:
+                    await self._answer(request, Response(writer))
+                    if request.headers.get("connection", "").lower() == "close":
+                        break
+            except BadRequest as error:
+                with contextlib.suppress(ConnectionError):
+                    await Response(writer).json(error.status, _error(str(error), "invalid_request_error"))
+            except (ConnectionError, _HungUp, asyncio.CancelledError):
+                pass  # the client went away, a fault closed the connection, or the server is closing
 
     async def _answer(self, request: Request, response: Response) -> None:
         match request.method, request.path.partition("?")[0].removeprefix("/v1"):

@@ -1,9 +1,10 @@
-"""How a job's trials stand, task by task."""
+"""How a job's trials stand: task by task, and summed up."""
 
 from __future__ import annotations
 
+from seatrial.domain.job import JobCounts
 from seatrial.domain.trial import Cause, Outcome
-from seatrial.ports.store import Store, Tally
+from seatrial.ports.store import JobNumbers, JobTotals, Store, Tally
 from tests.contracts.store.samples import MINUTE, NOON, faulty, passed, submit
 
 
@@ -21,3 +22,18 @@ async def test_tallies_count_every_trial_once(store: Store) -> None:
     ]
     assert [tally.trials for tally in found[other.id]] == [1]
     assert found[999] == []
+
+
+async def test_numbers_count_and_sum_what_stands_in_every_way(store: Store) -> None:
+    job, untouched = await submit(store, trials=6), await submit(store, trials=2)
+    trials = await store.claim("w", MINUTE, 5, NOON, job_id=job.id)
+    await store.finish(trials[0].id, 1, passed(), NOON)
+    await store.finish(trials[1].id, 1, passed(), NOON)
+    await store.finish(trials[2].id, 1, faulty(), NOON)
+    found = await store.numbers([job.id, untouched.id, 999])
+    assert found[job.id] == JobNumbers(
+        counts=JobCounts(queued=1, running=2, passed=2, error=1),
+        totals=JobTotals(seconds=6.0, input_tokens=2400, output_tokens=68, cost_usd=0.025, started_at=NOON),
+    )
+    assert found[untouched.id] == JobNumbers(counts=JobCounts(queued=2), totals=JobTotals())
+    assert found[999] == JobNumbers(counts=JobCounts(), totals=JobTotals())

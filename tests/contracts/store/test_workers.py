@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seatrial.ports.store import Heartbeat, Store, WorkerRow
-from tests.contracts.store.samples import MINUTE, NOON
+from tests.contracts.store.samples import MINUTE, NOON, passed, submit
 
 
 def about(worker: str, capacity: int = 8) -> Heartbeat:
@@ -30,3 +30,13 @@ async def test_workers_are_seen_and_forgotten(store: Store) -> None:
     await store.forget_worker("b")
     await store.forget_worker("b")
     assert await store.workers() == [a]
+
+
+async def test_who_has_how_many_trials_under_way(store: Store) -> None:
+    await submit(store, trials=4)
+    assert await store.running_by_worker() == {}
+    first, *_ = await store.claim("busy", MINUTE, 2, NOON)
+    await store.claim("calm", MINUTE, 1, NOON)
+    assert await store.running_by_worker() == {"busy": 2, "calm": 1}
+    await store.finish(first.id, 1, passed(), NOON)
+    assert await store.running_by_worker() == {"busy": 1, "calm": 1}

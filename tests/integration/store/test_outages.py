@@ -59,6 +59,20 @@ async def test_postgresql_stopped_hard_under_load_loses_no_acknowledged_job(own_
             assert counts.queued == 3, f"job {job_id} was lost"
 
 
+@pytest.mark.postgres
+async def test_a_restart_between_two_operations_is_noticed_by_neither(own_server: PostgresServer) -> None:
+    url = await own_server.create_database("quiet")
+    await upgrade(url)
+    async with SqlStore.at(url) as store:
+        before = await submit(store)
+        await asyncio.to_thread(own_server.stop)
+        await asyncio.to_thread(own_server.start)
+        await asyncio.sleep(1.1)  # a connection that was in use a moment ago is not asked again
+        assert await store.job(before.id) == before
+        after = await submit(store)
+        assert [job.id for job in await store.jobs(Page())] == [after.id, before.id]
+
+
 async def test_nobody_there(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable):
         async with SqlStore.at(f"postgresql+asyncpg://postgres@/x?host={tmp_path}"):

@@ -12,7 +12,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from seatrial.adapters.store_sql.rows import changing_values, summary_values, trial_of
+from seatrial.adapters.store_sql.rows import changing_values, summary_values, trial_of, values_of
 from seatrial.adapters.store_sql.tables import IS_HELD, IS_QUEUED, IS_RUNNING, attempts, jobs, trials
 from seatrial.domain import chronicle
 from seatrial.domain.event import NewEvent
@@ -84,7 +84,7 @@ def _compare_and_set(
     connection: Connection, trial_id: int, event: TrialEvent, now: datetime, result: Result | None
 ) -> Trial:
     while True:
-        row = connection.execute(_load, {"trial": trial_id}).mappings().first()
+        row = next(iter(values_of(connection.execute(_load, {"trial": trial_id}))), None)
         if row is None:
             raise NotFound(f"There is no trial {trial_id}.")
         was = trial_of(row)

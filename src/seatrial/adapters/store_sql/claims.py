@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.company import turn_of
-from seatrial.adapters.store_sql.rows import trial_of
+from seatrial.adapters.store_sql.rows import trial_of, values_of
 from seatrial.adapters.store_sql.tables import IS_QUEUED, IS_RUNNING, attempts, jobs, trials
 from seatrial.domain.isolation import LOSSES_IN_COMPANY, Turn
 from seatrial.domain.trial import Phase, Trial, TrialState
@@ -121,7 +121,7 @@ def _taken(connection: Connection, order: list[int], wish: Wish) -> list[Trial]:
         "phase": Phase.PREPARING,
         "started_at": wish.now,
     }
-    taken = {row["id"]: trial_of(row) for row in connection.execute(_take, values).mappings()}
+    taken = {row["id"]: trial_of(row) for row in values_of(connection.execute(_take, values))}
     claimed = [taken[trial_id] for trial_id in order if trial_id in taken]
     connection.execute(
         _start_attempts,

@@ -7,7 +7,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from seatrial.adapters.store_sql.rows import trial_of
+from seatrial.adapters.store_sql.rows import trial_of, values_of
 from seatrial.adapters.store_sql.tables import IS_RUNNING, IS_SUSPECTED, attempts, trials
 from seatrial.domain.isolation import Turn, turn
 
@@ -53,7 +53,7 @@ def was_shared(connection: Connection, trial_id: int, attempt: int) -> bool:
 
 def turn_of(connection: Connection, worker: str, job_id: int | None, now: datetime) -> Turn:
     """What the worker may claim. Nearly always there are no suspects, and that costs one look at an empty index."""
-    rows = connection.execute(_suspects, {"worker": worker, "only": job_id, "now": now}).mappings().all()
+    rows = values_of(connection.execute(_suspects, {"worker": worker, "only": job_id, "now": now}))
     if not rows:
         return Turn.COMPANY
     holds = connection.execute(_held, {"worker": worker}).scalar() or 0

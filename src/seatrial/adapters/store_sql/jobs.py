@@ -16,20 +16,41 @@ from seatrial.adapters.store_sql.change import change_all, end_job_if_done
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.job_filter import narrow_jobs
-from seatrial.adapters.store_sql.rows import job_of, trial_of
+from seatrial.adapters.store_sql.rows import job_of, trial_of, values_of
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_HELD, IS_QUEUED, IS_RUNNING, creations, jobs, trials
 from seatrial.domain import chronicle
 from seatrial.domain.event import NewEvent
 from seatrial.domain.job import Job, JobCounts, JobSpec
 from seatrial.domain.trial import CancelAsked, NewTrial, Released, Retried, Trial, TrialState
 from seatrial.errors import Conflict, NotFound
-from seatrial.ports.store import JobFilter, JobTotals, Once, Page, Tally
+from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, Tally
 
 _IS_UNFINISHED = sa.or_(IS_HELD, IS_QUEUED, IS_RUNNING)
 _CREATING = 0x5EA7_0004
 """PostgreSQL's advisory lock, one for each idempotency key."""
 _IDS_AT_ONCE = 5000
 """Both databases take about 32,000 parameters in one statement."""
+
+# Made once: what is asked for all the time would else spend more on being put together than on being run.
+_by_id = sa.select(jobs).where(jobs.c.id == sa.bindparam("id"))
+_among = trials.c.job_id.in_(sa.bindparam("job_ids", expanding=True))
+_standings = (trials.c.job_id, trials.c.state, trials.c.outcome)
+_counts = sa.select(*_standings, sa.func.count().label("trials")).where(_among).group_by(*_standings)
+_sums = (
+    sa.select(
+        *_standings,
+        sa.func.count().label("trials"),
+        sa.func.coalesce(sa.func.sum(trials.c.seconds), 0.0).label("seconds"),
+        sa.func.coalesce(sa.func.sum(trials.c.input_tokens), 0).label("input_tokens"),
+        sa.func.coalesce(sa.func.sum(trials.c.output_tokens), 0).label("output_tokens"),
+        sa.func.sum(trials.c.cost_usd).label("cost_usd"),
+        sa.func.min(trials.c.started_at).label("started_at"),
+    )
+    .where(_among)
+    .group_by(*_standings)
+)
+_ways = (trials.c.job_id, trials.c.task_digest, trials.c.outcome, trials.c.cause)
+_tallies = sa.select(*_ways, sa.func.count().label("trials")).where(_among).group_by(*_ways).order_by(*_ways)
 
 
 class SqlJobs:
@@ -54,8 +75,7 @@ class SqlJobs:
         return await self._database.write(operation)
 
     async def job(self, job_id: int) -> Job:
-        query = sa.select(jobs).where(jobs.c.id == job_id)
-        row = await self._database.read(lambda connection: connection.execute(query).first())
+        row = await self._database.read(lambda connection: connection.execute(_by_id, {"id": job_id}).first())
         if row is None:
             raise _unknown(job_id)
         return job_of(row)
@@ -75,21 +95,21 @@ class SqlJobs:
     async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
         tally: dict[int, dict[str, int]] = {job_id: {} for job_id in job_ids}
         for ids in batched(tally, _IDS_AT_ONCE):
-            for row in await self._database.read(partial(_count, job_ids=ids)):
-                tally[row.job_id][row.outcome if row.state == TrialState.ENDED else row.state] = row.trials
+            for row in await self._database.read(partial(_rows, query=_counts, job_ids=ids)):
+                tally[row.job_id][_standing(row)] = row.trials
         return {job_id: JobCounts(**found) for job_id, found in tally.items()}
 
-    async def totals(self, job_ids: Sequence[int]) -> dict[int, JobTotals]:
-        found = {job_id: JobTotals() for job_id in job_ids}
+    async def numbers(self, job_ids: Sequence[int]) -> dict[int, JobNumbers]:
+        found: dict[int, list[sa.Row[Any]]] = {job_id: [] for job_id in job_ids}
         for ids in batched(found, _IDS_AT_ONCE):
-            for row in await self._database.read(partial(_sum, job_ids=ids)):
-                found[row["job_id"]] = _totals(row)
-        return found
+            for row in await self._database.read(partial(_rows, query=_sums, job_ids=ids)):
+                found[row.job_id].append(row)
+        return {job_id: _numbers(rows) for job_id, rows in found.items()}
 
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
         found: dict[int, list[Tally]] = {job_id: [] for job_id in job_ids}
         for ids in batched(found, _IDS_AT_ONCE):
-            for row in await self._database.read(partial(_tally, job_ids=ids)):
+            for row in await self._database.read(partial(_rows, query=_tallies, job_ids=ids)):
                 tally = Tally(digest=row.task_digest, outcome=row.outcome, cause=row.cause, trials=row.trials)
                 found[row.job_id].append(tally)
         return found
@@ -168,40 +188,28 @@ def _create(connection: Connection, wish: _Creation) -> Job:
     return Job(id=job_id, spec=spec, created_at=now, ended_at=None if planned else now)
 
 
-def _count(connection: Connection, job_ids: Sequence[int]) -> Sequence[sa.Row[Any]]:
-    query = (
-        sa.select(trials.c.job_id, trials.c.state, trials.c.outcome, sa.func.count().label("trials"))
-        .where(trials.c.job_id.in_(job_ids))
-        .group_by(trials.c.job_id, trials.c.state, trials.c.outcome)
+def _rows(connection: Connection, query: sa.Select[Any], job_ids: Sequence[int]) -> Sequence[sa.Row[Any]]:
+    return connection.execute(query, {"job_ids": job_ids}).all()
+
+
+def _numbers(rows: Sequence[sa.Row[Any]]) -> JobNumbers:
+    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+    return JobNumbers(
+        counts=JobCounts(**{_standing(row): row.trials for row in rows}),
+        totals=JobTotals(
+            seconds=sum(row.seconds for row in rows),
+            input_tokens=sum(row.input_tokens for row in rows),
+            output_tokens=sum(row.output_tokens for row in rows),
+            cost_usd=sum(costs) if costs else None,
+            started_at=min((row.started_at for row in rows if row.started_at is not None), default=None),
+        ),
     )
-    return connection.execute(query).all()
 
 
-def _tally(connection: Connection, job_ids: Sequence[int]) -> Sequence[sa.Row[Any]]:
-    columns = (trials.c.job_id, trials.c.task_digest, trials.c.outcome, trials.c.cause)
-    query = sa.select(*columns, sa.func.count().label("trials")).where(trials.c.job_id.in_(job_ids)).group_by(*columns)
-    return connection.execute(query.order_by(*columns)).all()
-
-
-def _sum(connection: Connection, job_ids: Sequence[int]) -> Sequence[sa.RowMapping]:
-    total = sa.func.coalesce
-    query = (
-        sa.select(
-            trials.c.job_id,
-            total(sa.func.sum(trials.c.seconds), 0.0).label("seconds"),
-            total(sa.func.sum(trials.c.input_tokens), 0).label("input_tokens"),
-            total(sa.func.sum(trials.c.output_tokens), 0).label("output_tokens"),
-            sa.func.sum(trials.c.cost_usd).label("cost_usd"),
-            sa.func.min(trials.c.started_at).label("started_at"),
-        )
-        .where(trials.c.job_id.in_(job_ids))
-        .group_by(trials.c.job_id)
-    )
-    return connection.execute(query).mappings().all()
-
-
-def _totals(row: sa.RowMapping) -> JobTotals:
-    return JobTotals(**{name: value for name, value in row.items() if name != "job_id"})
+def _standing(row: sa.Row[Any]) -> str:
+    """The state of a trial or, once it has ended, its outcome: the names of what ``JobCounts`` counts."""
+    standing: str = row.outcome if row.state == TrialState.ENDED else row.state
+    return standing
 
 
 def _new_trial(job_id: int, trial: NewTrial, wish: _Creation) -> dict[str, Any]:
@@ -302,7 +310,7 @@ def _lock_jobs(connection: Connection, job_ids: list[int]) -> None:
 
 def _lock_trials(connection: Connection, which: sa.ColumnElement[bool]) -> list[Trial]:
     query = sa.select(trials).where(which).order_by(trials.c.id).with_for_update(key_share=True)
-    return [trial_of(row) for row in connection.execute(query).mappings()]
+    return [trial_of(row) for row in values_of(connection.execute(query))]
 
 
 def _unknown(job_id: int) -> NotFound:

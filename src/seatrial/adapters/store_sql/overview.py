@@ -19,6 +19,14 @@ _RUNNING = sa.and_(IS_RUNNING, trials.c.id > sa.literal_column("0"))
 _QUEUED = sa.and_(IS_QUEUED, trials.c.job_id > sa.literal_column("0"))
 """The number makes SQLite take the state's own index, instead of reading a larger one from end to end."""
 
+_waiting = sa.select(
+    sa.func.count().label("queued"),
+    sa.func.count(sa.case((trials.c.not_before > sa.bindparam("now"), 1))).label("delayed"),
+    sa.func.min(trials.c.created_at, type_=trials.c.created_at.type).label("oldest"),
+).where(IS_QUEUED)
+_running = sa.select(sa.func.count()).where(_RUNNING)
+_recent = sa.select(sa.func.count()).where(IS_ENDED, trials.c.ended_at > sa.bindparam("since"))
+
 
 class SqlOverview:
     def __init__(self, database: Database) -> None:
@@ -80,20 +88,12 @@ def _tally(connection: Connection, of_origin: sa.ColumnElement[bool] | None) -> 
 
 
 def _backlog(connection: Connection, now: datetime) -> Backlog:
-    is_delayed = trials.c.not_before > now
-    waiting = connection.execute(
-        sa.select(
-            sa.func.count().label("queued"),
-            sa.func.count(sa.case((is_delayed, 1))).label("delayed"),
-            sa.func.min(trials.c.created_at, type_=trials.c.created_at.type).label("oldest"),
-        ).where(IS_QUEUED)
-    ).one()
-    running = connection.execute(sa.select(sa.func.count()).where(_RUNNING)).scalar_one()
-    recent = sa.select(sa.func.count()).where(IS_ENDED, trials.c.ended_at > now - timedelta(minutes=1))
+    waiting = connection.execute(_waiting, {"now": now}).one()
+    since = {"since": now - timedelta(minutes=1)}
     return Backlog(
         queued=waiting.queued,
         delayed=waiting.delayed,
-        running=running,
+        running=connection.execute(_running).scalar_one(),
         oldest_queued_at=waiting.oldest,
-        ended_last_minute=connection.execute(recent).scalar_one(),
+        ended_last_minute=connection.execute(_recent, since).scalar_one(),
     )

@@ -14,7 +14,7 @@ from seatrial.adapters.store_sql.claims import Wish, claim_trials
 from seatrial.adapters.store_sql.company import was_shared
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
-from seatrial.adapters.store_sql.rows import result_of, summary_of, trial_of, trial_row_of
+from seatrial.adapters.store_sql.rows import Values, result_of, summary_of, trial_of, trial_row_of, values_of
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, attempts, trials
 from seatrial.domain import chronicle
 from seatrial.domain.result import Attempt, Result
@@ -31,10 +31,16 @@ _held = (
     .with_for_update(key_share=True)
 )
 _renew = sa.update(trials).where(trials.c.id.in_(sa.bindparam("ids", expanding=True)))
+_running_by_worker = (
+    sa.select(trials.c.worker, sa.func.count().label("trials")).where(IS_RUNNING).group_by(trials.c.worker)
+)
 _enter = sa.update(trials).where(trials.c.id == sa.bindparam("trial"))
 _with_result = sa.select(trials, attempts.c.result).outerjoin(
     attempts, sa.and_(attempts.c.trial_id == trials.c.id, attempts.c.number == trials.c.result_attempt)
 )
+
+_by_id = _with_result.where(trials.c.id == sa.bindparam("id"))
+_attempts_of = sa.select(attempts).where(attempts.c.trial_id == sa.bindparam("id")).order_by(attempts.c.number)
 
 
 class SqlTrials:
@@ -107,7 +113,7 @@ class SqlTrials:
         return [trial_of(row) for row in await self._rows(query)]
 
     async def trial(self, trial_id: int) -> TrialRow:
-        rows = await self._rows(_with_result.where(trials.c.id == trial_id))
+        rows = await self._rows(_by_id, {"id": trial_id})
         if not rows:
             raise _unknown(trial_id)
         return trial_row_of(rows[0])
@@ -128,8 +134,12 @@ class SqlTrials:
             query = query.where(trials.c.id < page.before)
         return [summary_of(row) for row in await self._rows(query)]
 
+    async def running_by_worker(self) -> dict[str, int]:
+        rows = await self._database.read(lambda connection: connection.execute(_running_by_worker).all())
+        return {row.worker: row.trials for row in rows}
+
     async def attempts(self, trial_id: int) -> list[Attempt]:
-        rows = await self._rows(sa.select(attempts).where(attempts.c.trial_id == trial_id).order_by(attempts.c.number))
+        rows = await self._rows(_attempts_of, {"id": trial_id})
         if not rows:
             await self.trial(trial_id)  # a trial that nobody claimed yet has none; an unknown one is an error
         return [Attempt(**{**row, "result": result_of(row["result"])}) for row in rows]
@@ -142,8 +152,8 @@ class SqlTrials:
 
         return await self._database.write(operation)
 
-    async def _rows(self, query: sa.Select[Any]) -> Sequence[sa.RowMapping]:
-        return await self._database.read(lambda connection: connection.execute(query).mappings().all())
+    async def _rows(self, query: sa.Select[Any], given: Values | None = None) -> list[Values]:
+        return await self._database.read(lambda connection: values_of(connection.execute(query, given)))
 
 
 def _enter_phases(connection: Connection, entries: Sequence[PhaseEntry]) -> None:

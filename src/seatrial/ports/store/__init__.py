@@ -1,0 +1,53 @@
+"""The store is the truth. Small protocols in domain verbs; every implementation passes ``tests/contracts/store``.
+
+Guarantees every implementation gives:
+
+* A method either happened entirely or not at all, and survives a crash once it returned.
+* ``claim`` hands a trial to exactly one caller, however many call at the same moment.
+* Writes that carry an attempt number are refused with ``StaleAttempt`` once the trial was claimed again or ended.
+* Times are aware (UTC) and come from the caller, so that a test can hold the clock.
+
+All methods may raise ``StoreUnavailable``; ids that do not exist raise ``NotFound``.
+"""
+
+from __future__ import annotations
+
+from seatrial.ports.store.access import KeyStore, ProviderKey, TokenStore
+from seatrial.ports.store.events import EventStore, OutputStore
+from seatrial.ports.store.jobs import JobFilter, JobNumbers, JobStore, JobTotals, Once, Tally
+from seatrial.ports.store.overview import Backlog, Experience, Overview, OverviewStore
+from seatrial.ports.store.page import Page
+from seatrial.ports.store.store import Store
+from seatrial.ports.store.tasks import TaskStore
+from seatrial.ports.store.trials import PhaseEntry, RenewalReport, TrialFilter, TrialRow, TrialStore, TrialSummary
+from seatrial.ports.store.workers import Heartbeat, WorkerRow, WorkerStore
+
+__all__ = [
+    "Backlog",
+    "EventStore",
+    "Experience",
+    "Heartbeat",
+    "JobFilter",
+    "JobNumbers",
+    "JobStore",
+    "JobTotals",
+    "KeyStore",
+    "Once",
+    "OutputStore",
+    "Overview",
+    "OverviewStore",
+    "Page",
+    "PhaseEntry",
+    "ProviderKey",
+    "RenewalReport",
+    "Store",
+    "Tally",
+    "TaskStore",
+    "TokenStore",
+    "TrialFilter",
+    "TrialRow",
+    "TrialStore",
+    "TrialSummary",
+    "WorkerRow",
+    "WorkerStore",
+]

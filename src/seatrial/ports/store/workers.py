@@ -1,0 +1,38 @@
+"""Workers, as they tell about themselves."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+from seatrial.domain.frozen import Frozen
+
+
+class Heartbeat(Frozen):
+    """What a worker tells about itself, and the attempts it holds."""
+
+    worker: str
+    host: str
+    pid: int
+    capacity: int
+    started_at: datetime
+    agents: tuple[str, ...] = ()
+    sandboxes: tuple[str, ...] = ()
+    versions: dict[str, str] = {}
+    starting: bool = False
+    """It is there, and still loading what it runs trials with."""
+    draining: bool = False
+    paused: str = ""
+    """Why it claims nothing at the moment, such as a full disk."""
+
+
+class WorkerRow(Heartbeat):
+    seen_at: datetime
+
+
+class WorkerStore(Protocol):
+    async def beat(self, heartbeat: Heartbeat, now: datetime) -> None: ...
+
+    async def workers(self, seen_since: datetime | None = None) -> list[WorkerRow]: ...
+
+    async def forget_worker(self, worker: str) -> None: ...

@@ -1,0 +1,174 @@
+"""Jobs in memory: made, listed, cancelled, retried, forgotten."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+from seatrial.domain import chronicle
+from seatrial.domain.job import Job, JobCounts, JobSpec
+from seatrial.domain.trial import CancelAsked, NewTrial, Released, Retried, Trial, TrialState
+from seatrial.errors import Conflict, NotFound
+from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, Tally
+from seatrial.testing.memory_store.records import MemoryRecords
+
+
+class MemoryJobs(MemoryRecords):
+    def __init__(self) -> None:
+        super().__init__()
+        self._creations: dict[str, tuple[str, int]] = {}
+        self._last_job = 0
+        self._last_trial = 0
+
+    async def create_job(
+        self,
+        spec: JobSpec,
+        trials: Sequence[NewTrial],
+        now: datetime,
+        *,
+        hold: bool = False,
+        keys: str | None = None,
+        once: Once | None = None,
+    ) -> Job:
+        if once is not None and once.key in self._creations:
+            fingerprint, job_id = self._creations[once.key]
+            if fingerprint != once.fingerprint:
+                raise Conflict("This idempotency key was used for another request.")
+            return self._jobs[job_id]
+        self._last_job += 1
+        job = Job(id=self._last_job, spec=spec, created_at=now)
+        self._jobs[job.id] = job
+        for planned in trials:
+            self._last_trial += 1
+            state = TrialState.HELD if hold else TrialState.QUEUED
+            trial = Trial(id=self._last_trial, job_id=job.id, created_at=now, state=state, **dict(planned))
+            self._trials[trial.id] = trial
+            self._attempts[trial.id] = []
+        if keys is not None:
+            self._keys[job.id] = keys
+        if once is not None:
+            self._creations[once.key] = (once.fingerprint, job.id)
+        self._tell(chronicle.job_created(job, len(trials)), now)
+        self._end_job_if_done(job.id, now)
+        return self._jobs[job.id]
+
+    async def job(self, job_id: int) -> Job:
+        if job_id not in self._jobs:
+            raise NotFound(f"There is no job {job_id}.")
+        return self._jobs[job_id]
+
+    async def jobs(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
+        newest_first = [job for job in reversed(self._jobs.values()) if self._admits(chosen or JobFilter(), job)]
+        below = [job for job in newest_first if page.before is None or job.id < page.before]
+        return below[page.skip : page.skip + page.limit]
+
+    async def count_jobs(self, chosen: JobFilter) -> int:
+        return sum(self._admits(chosen, job) for job in self._jobs.values())
+
+    async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
+        return {job_id: self._count(job_id) for job_id in job_ids}
+
+    async def numbers(self, job_ids: Sequence[int]) -> dict[int, JobNumbers]:
+        return {job_id: JobNumbers(counts=self._count(job_id), totals=self._total(job_id)) for job_id in job_ids}
+
+    async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
+        found: dict[int, list[Tally]] = {}
+        for job_id in job_ids:
+            ways = Counter((t.task.digest, t.outcome, t.cause) for t in self._of_job(job_id))
+            found[job_id] = [
+                Tally(digest=digest, outcome=outcome, cause=cause, trials=times)
+                for (digest, outcome, cause), times in sorted(ways.items(), key=str)
+            ]
+        return found
+
+    async def save_job_keys(self, job_id: int, keys: str) -> None:
+        if (await self.job(job_id)).ended_at is not None:
+            raise Conflict(f"Job {job_id} has ended.")
+        self._keys[job_id] = keys
+
+    async def job_keys(self, job_id: int) -> str | None:
+        return self._keys.get(job_id)
+
+    async def cancel_job(self, job_id: int, now: datetime) -> int:
+        job = await self.job(job_id)
+        asked = [trial for trial in self._of_job(job_id) if _can_be_asked(trial)]
+        if not asked:
+            return 0
+        self._jobs[job_id] = job.model_copy(update={"cancelled_at": job.cancelled_at or now})
+        self._tell(chronicle.job_cancelled(job_id, len(asked)), now)
+        self._ask_to_stop(asked, now)
+        self._end_job_if_done(job_id, now)
+        return len(asked)
+
+    async def cancel_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
+        trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
+        asked = [trial for trial in trials if _can_be_asked(trial)]
+        self._ask_to_stop(asked, now)
+        for job_id in sorted({trial.job_id for trial in trials}):
+            self._end_job_if_done(job_id, now)
+        return len(asked)
+
+    async def release_trials(self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None) -> int:
+        trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
+        held = [trial for trial in trials if trial.state is TrialState.HELD]
+        for trial in held:
+            self._tell(chronicle.trial_released(self._change(trial, Released(limit_sec=limit_sec), now)), now)
+        return len(held)
+
+    async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
+        trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
+        ended = [trial for trial in trials if trial.state is TrialState.ENDED]
+        for trial in ended:
+            self._tell(chronicle.trial_retried(self._change(trial, Retried(hold=hold), now)), now)
+            job = self._jobs[trial.job_id]
+            self._jobs[job.id] = job.model_copy(update={"cancelled_at": None, "ended_at": None})
+        return len(ended)
+
+    async def delete_job(self, job_id: int) -> None:
+        if (await self.job(job_id)).ended_at is None:
+            raise Conflict(f"Job {job_id} has trials left to do.")
+        for trial in list(self._of_job(job_id)):
+            del self._trials[trial.id], self._attempts[trial.id]
+        self._events = [event for event in self._events if event.job_id != job_id]
+        del self._jobs[job_id]
+
+    def _ask_to_stop(self, trials: Sequence[Trial], now: datetime) -> None:
+        """Who waits has ended by that; who runs has yet to hear of it."""
+        for trial in trials:
+            after = self._change(trial, CancelAsked(), now)
+            if after.state is TrialState.ENDED:
+                self._tell(chronicle.attempt_closed(after, None), now)
+
+    def _admits(self, chosen: JobFilter, job: Job) -> bool:
+        trials = list(self._of_job(job.id))
+        counts = self._count(job.id)
+        moves = counts.queued + counts.running > 0
+        waits = counts.held > 0 and not moves
+        return (
+            chosen.status in (None, counts.status)
+            and (chosen.waits is None or (waits if chosen.waits else moves))
+            and chosen.graded in (None, counts.passed + counts.failed > 0)
+            and chosen.origin in (None, job.spec.origin)
+            and (chosen.name is None or chosen.name.lower() in job.spec.name.lower())
+            and chosen.dataset in (None, job.spec.dataset)
+            and (chosen.task is None or any(trial.task.name == chosen.task for trial in trials))
+            and (chosen.agent is None or any(trial.agent == chosen.agent for trial in trials))
+            and (chosen.model is None or any(trial.model == chosen.model for trial in trials))
+        )
+
+    def _total(self, job_id: int) -> JobTotals:
+        trials = list(self._of_job(job_id))
+        results = [result for trial in trials if (result := self._last_result(trial.id)) is not None]
+        costs = [result.usage.cost_usd for result in results if result.usage.cost_usd is not None]
+        return JobTotals(
+            seconds=sum(result.seconds for result in results),
+            input_tokens=sum(result.usage.input_tokens or 0 for result in results),
+            output_tokens=sum(result.usage.output_tokens or 0 for result in results),
+            cost_usd=sum(costs) if costs else None,
+            started_at=min((trial.started_at for trial in trials if trial.started_at), default=None),
+        )
+
+
+def _can_be_asked(trial: Trial) -> bool:
+    return trial.state is not TrialState.ENDED and not trial.cancel_requested

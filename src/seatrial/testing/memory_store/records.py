@@ -1,0 +1,62 @@
+"""Jobs, trials and events in memory, and the steps that several of the store's parts take.
+
+Every change of a trial goes through ``transition``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from seatrial.domain import chronicle
+from seatrial.domain.event import Event, NewEvent
+from seatrial.domain.job import Job, JobCounts
+from seatrial.domain.result import Attempt, Result
+from seatrial.domain.trial import Trial, TrialEvent, TrialState, transition
+from seatrial.errors import NotFound
+
+
+class MemoryRecords:
+    """What the parts of the store have in common."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._jobs: dict[int, Job] = {}
+        self._trials: dict[int, Trial] = {}
+        self._attempts: dict[int, list[Attempt]] = {}
+        self._keys: dict[int, str] = {}
+        self._events: list[Event] = []
+        self._last_seq = 0
+
+    def _trial(self, trial_id: int) -> Trial:
+        if trial_id not in self._trials:
+            raise NotFound(f"There is no trial {trial_id}.")
+        return self._trials[trial_id]
+
+    def _of_job(self, job_id: int) -> Iterable[Trial]:
+        return (trial for trial in self._trials.values() if trial.job_id == job_id)
+
+    def _last_result(self, trial_id: int) -> Result | None:
+        results = [attempt.result for attempt in self._attempts[trial_id] if attempt.result is not None]
+        return results[-1] if results else None
+
+    def _count(self, job_id: int) -> JobCounts:
+        tally: dict[str, int] = {}
+        for trial in self._of_job(job_id):
+            key = trial.outcome if trial.outcome is not None else trial.state
+            tally[key] = tally.get(key, 0) + 1
+        return JobCounts(**tally)
+
+    def _change(self, trial: Trial, event: TrialEvent, now: datetime) -> Trial:
+        self._trials[trial.id] = transition(trial, event, now)
+        return self._trials[trial.id]
+
+    def _end_job_if_done(self, job_id: int, now: datetime) -> None:
+        job = self._jobs[job_id]
+        if job.ended_at is None and all(trial.state is TrialState.ENDED for trial in self._of_job(job_id)):
+            self._jobs[job_id] = job.model_copy(update={"ended_at": now})
+            self._keys.pop(job_id, None)
+            self._tell(chronicle.job_ended(job_id), now)
+
+    def _tell(self, event: NewEvent, now: datetime) -> None:
+        self._last_seq += 1
+        self._events.append(Event(seq=self._last_seq, at=now, **event.model_dump(mode="json")))

@@ -1,0 +1,43 @@
+"""All parts of the store in memory, as one."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Self
+
+from seatrial.testing.memory_store.access import MemoryAccess
+from seatrial.testing.memory_store.claims import MemoryClaims
+from seatrial.testing.memory_store.events import MemoryEvents
+from seatrial.testing.memory_store.jobs import MemoryJobs
+from seatrial.testing.memory_store.output import MemoryOutput
+from seatrial.testing.memory_store.overview import MemoryOverview
+from seatrial.testing.memory_store.tasks import MemoryTasks
+from seatrial.testing.memory_store.trials import MemoryTrials
+from seatrial.testing.memory_store.workers import MemoryWorkers
+
+
+class MemoryStore(
+    MemoryTasks,
+    MemoryJobs,
+    MemoryClaims,
+    MemoryTrials,
+    MemoryEvents,
+    MemoryOutput,
+    MemoryOverview,
+    MemoryAccess,
+    MemoryWorkers,
+):
+    """All ports of the store; gone with the process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._install_id = secrets.token_hex(8)
+
+    async def install_id(self) -> str:
+        return self._install_id
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        pass
