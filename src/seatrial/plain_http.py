@@ -1,14 +1,15 @@
-"""As much HTTP/1.1 as two small servers need: requests with a length, plain answers, event streams, cuts.
+"""As much HTTP/1.1 as small servers need: requests with a length, plain answers, event streams, cuts.
 
-Used by the scripted model server and by the relay of sandboxes. Neither needs a web framework, and both stand between
-programs that speak plainly.
+Used by the scripted model server, by the relay of sandboxes and by the counter of rollouts. None needs a web framework,
+and all stand between programs that speak plainly.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -31,6 +32,31 @@ class Request:
     headers: Mapping[str, str]
     """Lower-case names."""
     body: bytes
+
+
+class Connections:
+    """The open connections of one server, each served by a task of its own."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @contextmanager
+    def hold(self, writer: asyncio.StreamWriter) -> Iterator[None]:
+        """For as long as the calling task serves this connection, which is closed afterwards."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            yield
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def end(self) -> None:
+        """Cuts them all off."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Request | None:

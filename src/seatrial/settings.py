@@ -143,7 +143,8 @@ class Settings(BaseSettings):
     server_token: str = Field(default="", repr=False)
     """Token for ``server``."""
     registry: str = ""
-    """Harbor registry file (a path or URL) that ``-d name@version`` is looked up in after the local datasets."""
+    """Harbor registry file (a path or URL) that ``-d name@version`` is looked up in after the local datasets, and that
+    the API imports from."""
     archive_limit_mb: int = Field(default=512, gt=0)
     """Unpacked size above which an uploaded archive is refused."""
 

@@ -9,17 +9,16 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
 from seatrial.adapters.archives import ArchiveFiles
 from seatrial.adapters.blobs_objects import ObjectBlobs
 from seatrial.adapters.queue_local import LocalQueue
-from seatrial.adapters.registry_harbor import FoundDataset, open_dataset
+from seatrial.adapters.registry_harbor import open_dataset
 from seatrial.adapters.seal_fernet import FernetSeal
 from seatrial.adapters.store_sql.backup import backup, restore
 from seatrial.adapters.store_sql.migrate import upgrade
@@ -28,7 +27,9 @@ from seatrial.adapters.tasks_harbor import HarborTasks
 from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
 from seatrial.disk import Disk
 from seatrial.domain.catalogue import agent_names, keys_for, needs_model
+from seatrial.domain.task import Dataset
 from seatrial.domain.trial import TrialState
+from seatrial.engine.choice import dataset_of
 from seatrial.engine.clock import Clock, system_clock
 from seatrial.engine.execute import Executor
 from seatrial.engine.keys import KeyRing
@@ -98,25 +99,21 @@ async def open_installation(settings: Settings, clock: Clock = system_clock) -> 
         yield Installation(settings, store, blobs, queue, library, submission, keys, clock, name, seal)
 
 
-def make_worker(
-    installation: Installation, capacity: int, job_id: int | None = None, with_models: bool = True
-) -> Worker:
-    """A worker of this process. Imports Harbor, and scrubs this process's environment of what tasks may not read.
-
-    ``with_models`` also imports the model client now: that takes seconds in which a worker could not beat."""
-    runner = _harbor_runner(installation, with_models)
+def make_worker(installation: Installation, capacity: int, job_id: int | None = None) -> Worker:
+    """A worker of this process. Imports Harbor, and scrubs this process's environment of what tasks may not read."""
+    runner = _harbor_runner(installation)
     return assemble_worker(installation, runner, capacity, job_id, lambda: clean_leftovers(installation))
 
 
 async def hire_worker(installation: Installation, capacity: int) -> Worker:
-    """``make_worker`` for one that others wait for: the store knows of it before Harbor and the model client are there.
+    """``make_worker`` for one that others wait for: the store knows of it before Harbor is there.
 
-    Importing those takes seconds."""
+    Importing that takes seconds on a busy machine."""
     about = _about(installation, capacity).model_copy(update={"starting": True})
     every_sec = installation.settings.heartbeat_sec
     beating = asyncio.create_task(beat_forever(installation.store, about, installation.clock, every_sec))
     try:
-        runner = await asyncio.to_thread(_harbor_runner, installation, True)
+        runner = await asyncio.to_thread(_harbor_runner, installation)
     except BaseException:
         await installation.store.forget_worker(about.worker)
         raise
@@ -184,9 +181,13 @@ def _about(installation: Installation, capacity: int) -> Heartbeat:
     )
 
 
-def registry_dataset(registry: str, name: str, version: str | None) -> AbstractAsyncContextManager[FoundDataset]:
-    """A dataset of a Harbor registry file, with its tasks on this machine."""
-    return open_dataset(registry, name, version)
+async def import_dataset(installation: Installation, registry: str, name: str, version: str | None) -> Dataset:
+    """Takes a dataset of a Harbor registry file in, with its tasks. The same again gives the same dataset."""
+    async with open_dataset(registry, name, version) as found:
+        tasks = [task for path in found.paths for task in await installation.library.add(path)]
+    tasks.sort(key=lambda task: task.name)
+    dataset = dataset_of(found.name, found.version, found.description, tasks)
+    return await installation.store.save_dataset(dataset, installation.clock())
 
 
 async def backup_database(settings: Settings, target: Path) -> None:
@@ -233,7 +234,7 @@ def provider_keys(settings: Settings) -> Mapping[str, str]:
     return keys
 
 
-def _harbor_runner(installation: Installation, with_models: bool) -> Runner:
+def _harbor_runner(installation: Installation) -> Runner:
     from seatrial.adapters.runner_harbor.process import scrub_environment
 
     settings = installation.settings
@@ -245,8 +246,6 @@ def _harbor_runner(installation: Installation, with_models: bool) -> Runner:
     from seatrial.sandboxes.options import SandboxOptions
     from seatrial.sandboxes.selection import SandboxSelection
 
-    if with_models:
-        import_module("harbor.llms.lite_llm")
     options = SandboxOptions.of(settings)
     return HarborRunner(options, installation.id, SandboxSelection(options), ModelAccess(settings.model_patience_sec))
 

@@ -39,7 +39,7 @@ OPEN = {
     *((method, "/api/v1/session") for method in ("GET", "HEAD", "POST", "DELETE")),
 }
 """All that strangers may ask; anything else here would be a mistake of ours."""
-ADMIN = ("/api/v1/tokens", "/api/v1/keys")
+ADMIN = ("/api/v1/tokens", "/api/v1/keys", "/api/v1/datasets/import")
 ENDLESS = ("/api/v1/events",)
 """Streams that go on for ever once one is let in."""
 _VALUES = {"digest": "sha256:" + "0" * 64, "path": "some/file.txt", "name": "OPENAI_API_KEY"}

@@ -89,6 +89,8 @@ def test_names_that_only_look_like_loopback_are_not() -> None:
         ("DELETE", "/api/v1/tokens/3", Role.ADMIN),
         ("GET", "/api/v1/keys", Role.ADMIN),
         ("PUT", "/api/v1/keys/OPENAI_API_KEY", Role.ADMIN),
+        ("POST", "/api/v1/datasets/import", Role.ADMIN),
+        ("POST", "/api/v1/datasets", Role.USER),
         ("GET", "/api/v1/session", None),
         ("POST", "/api/v1/session", None),
         ("DELETE", "/api/v1/session", None),

@@ -44,6 +44,22 @@ def test_a_secret_is_redacted_in_text_and_in_binary(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.bin", "c.txt"]
 
 
+def test_redacting_writes_over_no_other_file_and_through_no_link(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("not theirs")
+    root = tmp_path / "root"
+    root.mkdir()
+    for name in ("a.txt", "b.txt"):
+        (root / name).write_bytes(SECRET)
+    (root / "a.txt.redacted").write_text("a file of the agent's own")
+    (root / "b.txt.redacted").symlink_to(outside)
+    redact_tree(root, [SECRET])
+    assert (root / "a.txt").read_text() == (root / "b.txt").read_text() == "[REDACTED]"
+    assert (root / "a.txt.redacted").read_text() == "a file of the agent's own"
+    assert outside.read_text() == "not theirs"
+    assert sorted(path.name for path in root.iterdir()) == ["a.txt", "a.txt.redacted", "b.txt", "b.txt.redacted"]
+
+
 def test_a_secret_is_redacted_in_names(tmp_path: Path) -> None:
     folder = tmp_path / f"of {SECRET.decode()}"
     folder.mkdir()

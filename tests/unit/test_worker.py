@@ -359,7 +359,8 @@ async def test_a_stale_finish_is_refused(tmp_path: Path) -> None:
         return PASSED
 
     async with bench(tmp_path) as ground:
-        slow = ground.worker(ScriptedRunner(freeze), lease_sec=0.001)
+        # With room for one, it cannot claim the trial again when that is queued anew.
+        slow = ground.worker(ScriptedRunner(freeze), lease_sec=0.001, capacity=1)
         slow._heartbeat_sec = 60  # this worker is frozen: it neither beats nor notices
         slow._reap_sec = 60
         freezing = asyncio.create_task(slow.run())

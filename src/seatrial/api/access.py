@@ -23,7 +23,7 @@ METHODS = SAFE_METHODS | {"POST", "PUT", "PATCH", "DELETE"}
 _GUARDED = ("api", "docs", "redoc", "openapi.json", "metrics")
 """First parts of paths that are not the web page."""
 _SESSION = ["api", "v1", "session"]
-_ADMIN = (["api", "v1", "tokens"], ["api", "v1", "keys"])
+_ADMIN = (["api", "v1", "tokens"], ["api", "v1", "keys"], ["api", "v1", "datasets", "import"])
 
 
 class Access(StrEnum):

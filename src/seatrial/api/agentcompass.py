@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Any
 
 from fastapi import HTTPException, Request
 from fastapi.exceptions import RequestValidationError
@@ -120,7 +120,7 @@ class _Gone(Exception):
     """The client is no longer there."""
 
 
-async def _while_connected[T](request: Request, work: Any) -> T:
+async def _while_connected[T](request: Request, work: Awaitable[T]) -> T:
     """The work's result; the work is cancelled when the client goes away, or the server."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.create_task(_left(request))
@@ -128,8 +128,7 @@ async def _while_connected[T](request: Request, work: Any) -> T:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
             raise _Gone
-        result: T = await working
-        return result
+        return await working
     finally:
         leaving.cancel()
         if not working.done():
@@ -149,9 +148,9 @@ async def _run(service: Service, asked: TaskRequest) -> TrialAnswer | JSONRespon
     async with service.waiting:
         job = await there.submission.submit(wish.spec, wish.keys)
         try:
-            [summary] = [row.trial.id async for row in there.store.trials(TrialFilter(job_id=job.id))]
-            row = await until_trial_ended(there.store, summary)
-        except BaseException:
+            [trial_id] = [row.trial.id async for row in there.store.trials(TrialFilter(job_id=job.id))]
+            row = await until_trial_ended(there.store, trial_id)
+        except BaseException:  # the client left, too: nobody waits for the trial any more
             await asyncio.shield(_cancel(service, job))
             raise
     return await _answer(service, wish, row)

@@ -64,6 +64,8 @@ _CODES = {
     507: "storage_full",
 }
 
+_FULL = "The disk is full; nothing was kept."
+_FULL_FIX = "Free some space, for example `seatrial gc`."
 _FULL_WORDS = ("database or disk is full", "No space left on device", "os error 28")
 
 
@@ -137,11 +139,14 @@ def is_disk_full(error: BaseException | None) -> bool:
     return False
 
 
+def as_storage_full(error: Exception) -> Exception:
+    """The error itself, or ``StorageFull`` in its place where a full disk is behind it."""
+    return StorageFull(_FULL, fix=_FULL_FIX) if is_disk_full(error) and not isinstance(error, StorageFull) else error
+
+
 def _disk_full(request: Request, error: Exception) -> JSONResponse:
     log.error("The disk is full, at %s %s: %s", request.method, request.url.path, error)
-    problem = problem_of_status(
-        507, "The disk is full; nothing was kept.", "Free some space, for example `seatrial gc`."
-    )
+    problem = problem_of_status(507, _FULL, _FULL_FIX)
     return error_response(request.url.path, 507, problem, SECURITY_HEADERS)
 
 

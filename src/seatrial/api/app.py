@@ -13,7 +13,24 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from seatrial import __version__
-from seatrial.api import events, health, keys, metrics, native, session, tbench_runner, tokens
+from seatrial.api import (
+    catalogue,
+    datasets,
+    events,
+    health,
+    jobs,
+    keys,
+    metrics,
+    reports,
+    session,
+    tasks,
+    tbench_execute,
+    tbench_runner,
+    tokens,
+    trial_files,
+    trials,
+    workers,
+)
 from seatrial.api.access import check_access
 from seatrial.api.answers import add_error_handlers
 from seatrial.api.context import Service
@@ -27,11 +44,31 @@ from seatrial.api.metrics import Metrics, counting
 from seatrial.api.page import Page, PageFallback
 from seatrial.api.request_log import RequestLog
 from seatrial.api.room import RoomCheck
-from seatrial.api.shapes import errors, operation_id
+from seatrial.api.router import take_routes
 from seatrial.disk import Disk
 from seatrial.redact import Redactor
 from seatrial.settings import Settings
 from seatrial.wiring import open_installation
+
+_PARTS = (
+    jobs,
+    trials,
+    events,
+    tasks,
+    workers,
+    health,
+    trial_files,
+    reports,
+    datasets,
+    catalogue,
+    session,
+    tokens,
+    keys,
+    metrics,
+    tbench_runner,
+    tbench_execute,
+)
+"""What is asked for most comes first: a path is matched against one route after the other."""
 
 
 def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
@@ -56,7 +93,6 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        generate_unique_id_function=operation_id,
     )
     app.state.metrics = numbers
     app.state.redactor = redactor or Redactor()
@@ -68,12 +104,7 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
     app.add_middleware(RequestLog, numbers=numbers)
     app.add_middleware(KeyIntake, learn=app.state.redactor.learn)
     app.add_middleware(SecureHeaders)
-    app.include_router(health.router)
-    for part in (events, session, tokens, keys):
-        app.include_router(part.router, responses=errors(400, 404))
-    app.include_router(metrics.router)
-    app.include_router(native.router)
-    app.include_router(tbench_runner.router)
+    take_routes(app, (part.router for part in _PARTS))
     add_docs(app)
     app.state.page = Page()
     app.router.default = PageFallback(app.state.page)

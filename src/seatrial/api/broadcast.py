@@ -132,7 +132,7 @@ class Broadcast:
                         listener.trials.discard(trial_id)
             except StoreUnavailable as fault:
                 log.warning("Listeners wait for the store: %s", fault)
-            except Exception:
+            except Exception:  # a fact that cannot be told must not end the telling of all others
                 log.exception("Listeners could not be told")
 
     async def _tell_events(self) -> list[tuple[Listener, int]]:

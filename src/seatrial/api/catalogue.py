@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from seatrial.api.context import ServiceDep
+from seatrial.api.router import native_router
 from seatrial.api.shapes import errors
 from seatrial.domain.catalogue import AGENTS, MODELS, keys_for, takes_model
 from seatrial.shapes.catalogue import AgentItem, AgentList, ModelItem, ModelList, SandboxItem, SandboxList
 
-router = APIRouter(tags=["catalogue"])
+router = native_router("", "catalogue")
 _SANDBOXES = {
     "auto": "The best that this machine offers.",
     "oci": "Daemonless containers of Seatrial's own.",

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
+from seatrial import wiring
 from seatrial.api.context import ServiceDep
 from seatrial.api.once import OnceDep
+from seatrial.api.router import native_router
 from seatrial.api.shapes import errors
-from seatrial.domain.task import Dataset, TaskRef
-from seatrial.engine.choice import choose
-from seatrial.errors import InvalidInput
+from seatrial.domain.task import Dataset
+from seatrial.engine.choice import choose, dataset_of
+from seatrial.errors import Conflict
 from seatrial.sample_tasks import samples_folder
-from seatrial.shapes.datasets import DatasetItem, DatasetList, DatasetRequest, SampleTasks
+from seatrial.shapes.datasets import DatasetImport, DatasetItem, DatasetList, DatasetRequest, SampleTasks
 from seatrial.shapes.page import Plain
 from seatrial.shapes.tasks import TaskItem
 
-router = APIRouter(tags=["datasets"])
+router = native_router("", "datasets")
 
 
 @router.get("/datasets", responses=errors())
@@ -33,12 +34,19 @@ async def create_dataset(service: ServiceDep, wanted: DatasetRequest, once: Once
     dataset (with or without an `Idempotency-Key`), other content is a 409."""
     store = service.installation.store
     tasks = await choose(store, wanted.tasks, None, wanted.selection)
-    times = Counter(task.name for task in tasks)
-    if doubled := sorted(name for name in times if times[name] > 1):
-        raise InvalidInput(f"Several tasks have the same name: {', '.join(doubled)}.", field="tasks")
-    refs = tuple(TaskRef(name=task.name, digest=task.digest) for task in tasks)
-    dataset = Dataset(name=wanted.name, version=wanted.version, description=wanted.description, tasks=refs)
+    dataset = dataset_of(wanted.name, wanted.version, wanted.description, tasks)
     return await store.save_dataset(dataset, service.installation.clock())
+
+
+@router.post("/datasets/import", status_code=201, responses=errors(400, 404, 409, 507))
+async def import_dataset(service: ServiceDep, wanted: DatasetImport) -> Dataset:
+    """Takes a dataset in from the Harbor registry that the operator has set (`SEATRIAL_REGISTRY`), with its tasks. For
+    admins: it fetches whatever that file names, and may take minutes. The same again gives the same dataset; 409 where
+    no registry is set, or where the version is there with other content."""
+    registry = service.installation.settings.registry
+    if not registry:
+        raise Conflict("This service is set to no registry.", fix="Set SEATRIAL_REGISTRY to a file or URL.")
+    return await wiring.import_dataset(service.installation, registry, wanted.name, wanted.version)
 
 
 @router.get("/datasets/{name}", responses=errors(404))

@@ -9,6 +9,8 @@ from fastapi import APIRouter, FastAPI
 from fastapi.responses import HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 
+from seatrial.api.router import take_routes
+
 router = APIRouter(include_in_schema=False)
 _POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 _PAGE = """<!doctype html>
@@ -47,7 +49,7 @@ async def start() -> Response:
 
 
 def add_docs(app: FastAPI) -> None:
-    app.include_router(router)
+    take_routes(app, [router])
     app.mount("/docs/static", StaticFiles(directory=_static_folder()), name="docs-static")
 
 

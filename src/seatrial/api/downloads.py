@@ -12,8 +12,6 @@ from urllib.parse import quote
 from fastapi import Depends, Request
 from fastapi.responses import Response, StreamingResponse
 
-from seatrial.errors import SeatrialError
-
 _SHOWN = {
     "text/plain": "text/plain; charset=utf-8",
     "text/markdown": "text/plain; charset=utf-8",
@@ -28,10 +26,6 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 Reader = Callable[[int, int], AsyncIterator[bytes]]
 """Gives a range: from where on, and how many bytes."""
-
-
-class RangeNotThere(SeatrialError):
-    """The range lies outside of the file."""
 
 
 async def _range_header(request: Request) -> str | None:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import Header, Query
 
 from seatrial.api.broadcast import Choice
 from seatrial.api.context import ServiceDep
 from seatrial.api.event_stream import EventStream, Story
 from seatrial.api.messages import OUTPUT, Position
 from seatrial.api.pages import JobId, TrialId
+from seatrial.api.router import native_router
 from seatrial.domain.event import EventKind
 from seatrial.errors import InvalidInput
 
-router = APIRouter(prefix="/api/v1", tags=["live"])
+router = native_router("", "live", 400, 404)
 
 _KINDS = frozenset({*(kind.value for kind in EventKind), OUTPUT})
 _STREAM: dict[int | str, dict[str, object]] = {

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel
 
 from seatrial.api.context import ServiceDep
+from seatrial.api.router import plain_router
 from seatrial.api.tbench_answers import may_fail
 from seatrial.engine.readiness import Part
 
-router = APIRouter(tags=["operations"])
+router = plain_router("operations")
 
 
 class Health(BaseModel):

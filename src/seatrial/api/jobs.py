@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi import Depends, HTTPException, Query, Request
 
 from seatrial.api.access import Access
 from seatrial.api.context import Caller, CallerDep, GivenKeys, Service, ServiceDep
 from seatrial.api.once import OnceDep
 from seatrial.api.pages import Asked, JobId, asked, cut
+from seatrial.api.router import native_router
 from seatrial.api.shapes import errors
 from seatrial.domain.catalogue import takes_model
 from seatrial.domain.job import JobSpec, JobStatus
@@ -19,9 +20,9 @@ from seatrial.domain.trial import Outcome, TrialState
 from seatrial.engine.choice import choose
 from seatrial.engine.command_line import curl_line, run_line
 from seatrial.engine.estimate import Estimator
-from seatrial.engine.grid import summaries_of
 from seatrial.engine.removal import remove_job
 from seatrial.engine.request import refuse_keys
+from seatrial.engine.summaries import summaries_of
 from seatrial.errors import MissingKey
 from seatrial.ports.store import JobFilter
 from seatrial.shapes.jobs import (
@@ -36,7 +37,7 @@ from seatrial.shapes.jobs import (
 )
 from seatrial.shapes.page import Plain
 
-router = APIRouter(prefix="/jobs", tags=["jobs"])
+router = native_router("/jobs", "jobs")
 
 
 @router.post("", status_code=201, responses=errors(400, 409, 507))

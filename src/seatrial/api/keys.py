@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 
 from seatrial.api.context import ServiceDep
+from seatrial.api.router import native_router
 from seatrial.shapes.access import KeyItem, KeyPage, KeyValue
-from seatrial.shapes.problem import ErrorAnswer
 
-router = APIRouter(
-    prefix="/api/v1/keys",
-    tags=["access"],
-    responses={401: {"model": ErrorAnswer}, 403: {"model": ErrorAnswer}, 422: {"model": ErrorAnswer}},
-)
+router = native_router("/keys", "access", 400, 404)
 KeyName = Annotated[str, Path(max_length=64, description="The environment name, such as OPENROUTER_API_KEY.")]
 
 
@@ -32,7 +28,7 @@ async def set_key(name: KeyName, given: KeyValue, service: ServiceDep) -> None:
     await installation.keys.keep(name, given.value.get_secret_value(), installation.clock())
 
 
-@router.delete("/{name}", status_code=204, responses={404: {"model": ErrorAnswer}})
+@router.delete("/{name}", status_code=204)
 async def delete_key(name: KeyName, service: ServiceDep) -> None:
     """Forgets a key."""
     await service.installation.store.delete_provider_key(name)

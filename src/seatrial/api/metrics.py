@@ -12,12 +12,13 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from seatrial.api.context import ServiceDep
+from seatrial.api.router import plain_router
 from seatrial.api.tbench_answers import may_fail
 from seatrial.domain.event import Event, EventKind
 from seatrial.domain.trial import Cause, Outcome, Phase
@@ -25,7 +26,7 @@ from seatrial.errors import StoreUnavailable
 from seatrial.ports.store import Backlog, EventStore, WorkerRow
 
 log = logging.getLogger(__name__)
-router = APIRouter(tags=["operations"])
+router = plain_router("operations")
 
 _TAIL_SEC = 5.0
 _BATCH = 500

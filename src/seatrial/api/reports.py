@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import Response, StreamingResponse
 
 from seatrial.api.context import Service, ServiceDep
 from seatrial.api.downloads import safe_headers
 from seatrial.api.pages import JobId, TrialId
+from seatrial.api.router import native_router
 from seatrial.api.shapes import errors
 from seatrial.domain.comparison import compare_all
 from seatrial.domain.divergence import Divergence, diverge
 from seatrial.domain.fact import Basis
 from seatrial.domain.report import JobReport
 from seatrial.domain.verdict import verdict
-from seatrial.engine.attempt_files import AttemptFiles
 from seatrial.engine.comparing import look_up, pair_sides
 from seatrial.engine.grid import Grid, grid_of, table_of
 from seatrial.engine.reporting import report_job
@@ -25,7 +25,7 @@ from seatrial.ports.store import TrialRow
 from seatrial.shapes.page import Plain
 from seatrial.shapes.reports import Comparisons, JudgedComparison
 
-router = APIRouter(tags=["reports"])
+router = native_router("", "reports")
 _LARGEST_TRAJECTORY = 64 << 20
 
 
@@ -94,10 +94,9 @@ async def get_divergence(service: ServiceDep, trial_id: TrialId, other_id: Trial
 
 
 async def _trajectory(service: Service, row: TrialRow) -> Any:
-    files = AttemptFiles(service.installation.store, service.installation.blobs)
     try:
-        kept = await files.kept(row.trial.id)
+        kept = await service.files.kept(row.trial.id)
         file = kept.first("agent/trajectory.json")
     except NotFound:
         return None
-    return await files.read_json(kept, file, _LARGEST_TRAJECTORY)
+    return await service.files.read_json(kept, file, _LARGEST_TRAJECTORY)

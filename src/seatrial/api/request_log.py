@@ -97,9 +97,5 @@ class _Answer:
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the route that answered, such as ``/api/v1/jobs/{job_id}``: paths would be without number.
-
-    Newer versions of FastAPI leave the prefixes of including routers out of the route and keep the whole beside it."""
-    beside = scope.get("fastapi")
-    whole = beside.get("effective_route_context") if isinstance(beside, dict) else None
-    return getattr(whole, "path", None) or getattr(scope.get("route"), "path", None) or _UNKNOWN
+    """The template of the route that answered, such as ``/api/v1/jobs/{job_id}``: paths would be without number."""
+    return getattr(scope.get("route"), "path", None) or _UNKNOWN

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from starlette.exceptions import HTTPException
 
 from seatrial.api.access import Access
 from seatrial.api.context import Caller, Service, ServiceDep
 from seatrial.api.guard import COOKIE, address_of, session_cookie
 from seatrial.api.identity import SESSION_LIFE, TooManyFailures
+from seatrial.api.router import native_router
 from seatrial.shapes.access import Login, SessionState
 from seatrial.shapes.problem import ErrorAnswer
 
-router = APIRouter(prefix="/api/v1/session", tags=["access"])
+router = native_router("/session", "access", 400, 404)
 
 
 @router.post("", responses={401: {"model": ErrorAnswer}, 429: {"model": ErrorAnswer}})

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from seatrial.api.answers import NATIVE
 from seatrial.ports.store import TrialSummary
 from seatrial.shapes.problem import ErrorAnswer
 from seatrial.shapes.trials import TrialItem, TrialPage
@@ -42,12 +40,6 @@ def refers_to(model: type[BaseModel], description: str) -> dict[str, Any]:
     of each route, a thousand in all, and the service would start later for it."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     return {"description": description, "content": {"application/json": {"schema": schema}}}
-
-
-def operation_id(route: APIRoute) -> str:
-    """Clean verbs for the native API; others carry the name of their contract."""
-    tag = str(route.tags[0]).lower().replace(" ", "_") if route.tags else ""
-    return route.name if route.path.startswith(NATIVE) or not tag else f"{tag}_{route.name}"
 
 
 def trial_page(summaries: list[TrialSummary], limit: int) -> TrialPage:

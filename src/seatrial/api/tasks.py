@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, File, Query, UploadFile
+from fastapi import Depends, File, Query, UploadFile
 from fastapi.responses import Response, StreamingResponse
 
-from seatrial.api.answers import status_of
+from seatrial.api.answers import as_storage_full, is_disk_full, status_of
 from seatrial.api.context import ServiceDep
 from seatrial.api.downloads import RangeHeader, download, safe_headers
 from seatrial.api.pages import Asked, Digest, asked, cut, name_cursor
+from seatrial.api.router import native_router
 from seatrial.api.shapes import errors, trial_page
 from seatrial.api.uploads import Upload, received
 from seatrial.domain.task import Task, TaskFormat
@@ -34,7 +35,7 @@ from seatrial.shapes.tasks import (
 )
 from seatrial.shapes.trials import TrialPage
 
-router = APIRouter(prefix="/tasks", tags=["tasks"])
+router = native_router("/tasks", "tasks")
 Archives = Annotated[list[UploadFile], File(description="One or many archives of tasks: .zip or .tar.gz.")]
 _SCRATCH = re.compile(r"\S*/seatrial-(?:tasks|upload)-[^/\s]+/(?:\d+/)?")
 
@@ -53,18 +54,24 @@ class NothingTaken(InvalidInput):
 async def upload_tasks(service: ServiceDep, files: Archives) -> TakenArchives:
     """Takes in every task of every archive. Each archive stands by itself: a broken one loses nothing of the others.
 
-    422 where none could be taken in; the message then says why for each, and `problems` has all of theirs."""
+    422 where none could be taken in; the message then says why for each, and `problems` has all of theirs. Where that
+    was no fault of theirs, such as a full disk (507), this is the answer instead."""
     installation = service.installation
     taken: list[TakenArchive] = []
+    faults: list[SeatrialError] = []
     async with received(files, installation.settings.upload_limit_mb << 20) as uploads:
         for upload in uploads:
             try:
                 tasks = await installation.library.add(upload.path)
                 taken.append(TakenArchive(filename=upload.filename, tasks=tasks, error=None))
-            except SeatrialError as error:
-                taken.append(TakenArchive(filename=upload.filename, tasks=[], error=_problem(error, upload)))
-    if all(item.error is not None for item in taken):
-        raise NothingTaken(taken)
+            except (SeatrialError, OSError) as error:
+                fault = as_storage_full(error)
+                if not isinstance(fault, SeatrialError):
+                    raise
+                faults.append(fault)
+                taken.append(TakenArchive(filename=upload.filename, tasks=[], error=_problem(fault, upload)))
+    if len(faults) == len(taken):
+        raise next((fault for fault in faults if not isinstance(fault, InvalidInput)), NothingTaken(taken))
     return TakenArchives(items=taken)
 
 
@@ -78,7 +85,9 @@ async def validate_tasks(service: ServiceDep, files: Archives) -> CheckedArchive
             try:
                 found = [TaskCheck.of(each) for each in await installation.library.inspect(upload.path)]
                 checked.append(CheckedArchive(filename=upload.filename, inspections=found, error=None))
-            except SeatrialError as error:
+            except InvalidInput as error:
+                if is_disk_full(error):  # which says nothing about the archive
+                    raise
                 problem = _problem(error, upload)
                 checked.append(CheckedArchive(filename=upload.filename, inspections=[], error=problem))
     return CheckedArchives(items=checked)

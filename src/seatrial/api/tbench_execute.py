@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi import Depends, HTTPException, Query, Request
 from pydantic import BaseModel, Field
 
 from seatrial.api.context import GivenKeys, Service, ServiceDep
 from seatrial.api.pages import JobId, TrialId
+from seatrial.api.router import plain_router
 from seatrial.api.tbench_answers import RunQueued, RunsQueued, may_fail
 from seatrial.api.tbench_lookup import as_400, job_of, rows_of, run_of, validated
 from seatrial.api.tbench_shapes import RunResult, RunStatus
@@ -20,7 +21,7 @@ from seatrial.engine.keys import check_key
 from seatrial.engine.waiting import until_trial_ended
 from seatrial.ports.store import TrialRow
 
-router = APIRouter(tags=["TBench Runner"])
+router = plain_router("TBench Runner")
 
 _KEY = "OPENROUTER_API_KEY"
 _FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, HTTPException, Query, Request, Response
+from fastapi import Header, HTTPException, Query, Request, Response
 
-from seatrial.api import agentcompass, tbench_execute
+from seatrial.api import agentcompass
 from seatrial.api.agentcompass_shapes import BODY_SCHEMA, Fault, TrialAnswer
 from seatrial.api.context import ServiceDep
 from seatrial.api.pages import JobId, TrialId
+from seatrial.api.router import plain_router
 from seatrial.api.tbench_answers import (
     About,
     Detail,
@@ -39,7 +40,7 @@ from seatrial.engine.waiting import until_job_ended
 from seatrial.errors import Conflict, InvalidInput
 from seatrial.ports.store import JobFilter, Page
 
-router = APIRouter(tags=["TBench Runner"])
+router = plain_router("TBench Runner")
 
 _STOPPING_SEC = 10.0
 
@@ -206,6 +207,3 @@ async def get_stats(service: ServiceDep) -> Numbers:
         ),
         runs=RunNumbers(total=runs.total, passed=runs.passed, failed=runs.failed),
     )
-
-
-router.include_router(tbench_execute.router)

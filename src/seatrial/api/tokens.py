@@ -5,20 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 
 from seatrial.api.context import ServiceDep
 from seatrial.api.pages import LARGEST_ID
+from seatrial.api.router import native_router
 from seatrial.domain.token import NewToken, Token, fingerprint, fresh_secret, lifetime
 from seatrial.shapes.access import TokenItem, TokenMade, TokenPage, TokenRequest
-from seatrial.shapes.problem import ErrorAnswer
 
 TokenId = Annotated[int, Path(ge=1, le=LARGEST_ID)]
-router = APIRouter(
-    prefix="/api/v1/tokens",
-    tags=["access"],
-    responses={401: {"model": ErrorAnswer}, 403: {"model": ErrorAnswer}, 422: {"model": ErrorAnswer}},
-)
+router = native_router("/tokens", "access", 400, 404)
 
 
 @router.get("")
@@ -44,7 +40,7 @@ async def make_token(asked: TokenRequest, service: ServiceDep) -> TokenMade:
     return TokenMade(**_item(token, now).model_dump(), secret=secret)
 
 
-@router.delete("/{token_id}", status_code=204, responses={404: {"model": ErrorAnswer}})
+@router.delete("/{token_id}", status_code=204)
 async def revoke_token(token_id: TokenId, service: ServiceDep) -> None:
     """From now on it is refused, and so are sessions that were opened with it."""
     await service.installation.store.revoke_token(token_id, service.installation.clock())

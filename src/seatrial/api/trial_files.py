@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import Response, StreamingResponse
 
 from seatrial.api.context import Service, ServiceDep
 from seatrial.api.downloads import RangeHeader, download, safe_headers
 from seatrial.api.pages import TrialId
+from seatrial.api.router import native_router
 from seatrial.api.shapes import errors
 from seatrial.api.trials import AttemptNumber
 from seatrial.domain.result import StoredFile
-from seatrial.engine.attempt_files import AttemptFiles, KeptFiles
+from seatrial.engine.attempt_files import KeptFiles
 from seatrial.errors import NotFound
 from seatrial.shapes.trials import FileList, LogItem, LogList
 
-router = APIRouter(prefix="/trials/{trial_id}", tags=["trials"])
+router = native_router("/trials/{trial_id}", "trials")
 _MOST_OF_A_LOG = 8 << 20
 _ANY_FILE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/octet-stream": {}, "text/plain": {}, "application/json": {}}}
@@ -30,7 +31,7 @@ _PART: dict[int | str, dict[str, Any]] = {
 @router.get("/files", responses=errors(404))
 async def list_files(service: ServiceDep, trial_id: TrialId, attempt: AttemptNumber = None) -> FileList:
     """Every file that a try left."""
-    kept = await _files(service).kept(trial_id, attempt)
+    kept = await service.files.kept(trial_id, attempt)
     return FileList(attempt=kept.attempt, items=list(kept.files))
 
 
@@ -39,14 +40,14 @@ async def get_file(
     service: ServiceDep, trial_id: TrialId, path: str, wanted: RangeHeader, attempt: AttemptNumber = None
 ) -> Response:
     """One file. Ranges are honoured; what a browser might run is sent to be saved."""
-    kept = await _files(service).kept(trial_id, attempt)
+    kept = await service.files.kept(trial_id, attempt)
     return _download(service, kept, kept.find(path), wanted)
 
 
 @router.get("/logs", responses=errors(404))
 async def list_logs(service: ServiceDep, trial_id: TrialId, attempt: AttemptNumber = None) -> LogList:
     """The files that are logs: the agent's, the verifier's, Harbor's, the build's."""
-    kept = await _files(service).kept(trial_id, attempt)
+    kept = await service.files.kept(trial_id, attempt)
     return LogList(attempt=kept.attempt, items=[LogItem(name=file.path, size=file.size) for file in kept.logs])
 
 
@@ -70,7 +71,7 @@ async def get_log(
     limit: Annotated[int, Query(ge=1, le=_MOST_OF_A_LOG, description="At most so many bytes.")] = 1 << 20,
 ) -> Response:
     """A range of a log as text; `X-Total-Size` says how long the whole is."""
-    files = _files(service)
+    files = service.files
     kept = await files.kept(trial_id, attempt)
     file = kept.find(name)
     if file not in kept.logs:
@@ -89,7 +90,7 @@ async def get_trajectory(
     service: ServiceDep, trial_id: TrialId, wanted: RangeHeader, attempt: AttemptNumber = None
 ) -> Response:
     """What the agent did, step by step, in Harbor's format (ATIF). 404 where the agent wrote none."""
-    kept = await _files(service).kept(trial_id, attempt)
+    kept = await service.files.kept(trial_id, attempt)
     return _download(service, kept, kept.first("agent/trajectory.json"), wanted)
 
 
@@ -102,16 +103,12 @@ async def get_recording(
     service: ServiceDep, trial_id: TrialId, wanted: RangeHeader, attempt: AttemptNumber = None
 ) -> Response:
     """What the agent's terminal showed, as an asciinema recording. 404 where the agent used none."""
-    kept = await _files(service).kept(trial_id, attempt)
+    kept = await service.files.kept(trial_id, attempt)
     return _download(service, kept, kept.first(".cast"), wanted)
 
 
-def _files(service: Service) -> AttemptFiles:
-    return AttemptFiles(service.installation.store, service.installation.blobs)
-
-
 def _download(service: Service, kept: KeptFiles, file: StoredFile, wanted: str | None) -> Response:
-    files = _files(service)
+    files = service.files
     return download(
         file.path,
         file.size,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 
 from seatrial.api.context import GivenKeys, ServiceDep
 from seatrial.api.pages import Asked, JobId, TrialId, asked
+from seatrial.api.router import native_router
 from seatrial.api.shapes import errors, trial_page
 from seatrial.domain.trial import Cause, Outcome, TrialState
 from seatrial.engine.attempt_files import ended_attempt
@@ -16,7 +17,7 @@ from seatrial.shapes.jobs import Cancelled, Queued
 from seatrial.shapes.page import Plain
 from seatrial.shapes.trials import AttemptItem, TestList, TrialDetail, TrialPage, trial_fields
 
-router = APIRouter(tags=["trials"])
+router = native_router("", "trials")
 AttemptNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Which try; the last one without it.")]
 
 
@@ -53,9 +54,11 @@ async def list_trials(service: ServiceDep, page: Wanted, which: Chosen) -> Trial
 async def list_job_trials(service: ServiceDep, job_id: JobId, page: Wanted, which: Chosen) -> TrialPage:
     """Trials of one job, newest first."""
     store = service.installation.store
-    await store.job(job_id)
     of_job = which.model_copy(update={"job_id": job_id})
-    return trial_page(await store.summaries(of_job, page.by_id()), page.limit)
+    found = await store.summaries(of_job, page.by_id())
+    if not found:
+        await store.job(job_id)  # says so where there is no such job
+    return trial_page(found, page.limit)
 
 
 @router.get("/trials/{trial_id}", responses=errors(404))

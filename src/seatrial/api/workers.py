@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import timedelta
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import Depends
 
 from seatrial.api.context import Service, ServiceDep
+from seatrial.api.pages import Asked, asked, cut
+from seatrial.api.router import native_router
 from seatrial.api.shapes import errors
 from seatrial.domain.trial import TrialState
-from seatrial.ports.store import Page, TrialFilter, WorkerRow
-from seatrial.shapes.operations import Limits, QueueState, Stats, WorkerItem, WorkerList
+from seatrial.engine.running import sandboxes_of
+from seatrial.ports.store import TrialFilter, WorkerRow
+from seatrial.shapes.operations import (
+    Limits,
+    QueueState,
+    RunningPage,
+    RunningTrial,
+    Stats,
+    WorkerItem,
+    WorkerList,
+)
 from seatrial.shapes.trials import TrialCounts
 
-router = APIRouter(tags=["operations"])
+router = native_router("", "operations")
 _PAGE = 1000
 
 
@@ -43,6 +54,17 @@ async def get_queue(service: ServiceDep) -> QueueState:
     )
 
 
+@router.get("/queue/running", responses=errors())
+async def list_running_trials(service: ServiceDep, page: Annotated[Asked, Depends(asked)]) -> RunningPage:
+    """Who runs what, and in which sandbox; newest first."""
+    store = service.installation.store
+    found = await store.summaries(TrialFilter(states=(TrialState.RUNNING,)), page.by_id())
+    shown, last = cut(found, page.limit)
+    places = await sandboxes_of(store, [summary.trial for summary in shown])
+    items = [RunningTrial.of(summary, sandbox=place) for summary, place in zip(shown, places, strict=True)]
+    return RunningPage(items=items, next=str(last.trial.id) if last else None)
+
+
 @router.get("/limits", responses=errors())
 async def get_limits(service: ServiceDep) -> Limits:
     """What trials, uploads and waiting callers are held to. They are changed where the service runs."""
@@ -59,20 +81,11 @@ async def get_stats(service: ServiceDep) -> Stats:
 
 async def _workers(service: Service) -> list[WorkerItem]:
     installation = service.installation
-    held = await _held(service)
+    held = await installation.store.running_by_worker()
     alive_since = installation.clock() - timedelta(seconds=installation.settings.lease_sec)
-    return [_item(row, held[row.worker], row.seen_at >= alive_since) for row in await installation.store.workers()]
-
-
-async def _held(service: Service) -> Counter[str | None]:
-    """Running trials of each worker."""
-    running, held, before = TrialFilter(states=(TrialState.RUNNING,)), Counter[str | None](), None
-    while page := await service.installation.store.summaries(running, Page(limit=_PAGE, before=before)):
-        held.update(summary.trial.worker for summary in page)
-        before = page[-1].trial.id
-        if len(page) < _PAGE:
-            break
-    return held
+    return [
+        _item(row, held.get(row.worker, 0), row.seen_at >= alive_since) for row in await installation.store.workers()
+    ]
 
 
 def _item(row: WorkerRow, running: int, alive: bool) -> WorkerItem:

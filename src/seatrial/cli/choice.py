@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from seatrial.domain.task import Dataset, Task
+from seatrial.domain.task import Task
 from seatrial.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -51,35 +51,15 @@ async def choose_tasks(session: Installation, request: RunRequest) -> tuple[Task
 
 async def dataset_tasks(session: Installation, name: str) -> list[Task]:
     """The tasks of a registered dataset; else of the configured registry, which is imported then."""
+    from seatrial.wiring import import_dataset
+
     try:
         dataset = await session.store.dataset(*split_name(name))
     except NotFound:
         if not session.settings.registry:
             raise
-        dataset = await import_dataset(session, name, session.settings.registry)
+        dataset = await import_dataset(session, session.settings.registry, *split_name(name))
     return [await session.store.task(ref.digest) for ref in dataset.tasks]
-
-
-async def import_dataset(session: Installation, name: str, registry: str) -> Dataset:
-    """From a registry file in Harbor's format."""
-    from seatrial.cli.local_desk import LocalDatasets
-    from seatrial.wiring import registry_dataset
-
-    if not registry:
-        raise InvalidInput(
-            f"No registry is configured to look {name} up in.", field="registry", fix="Give --registry FILE."
-        )
-    async with registry_dataset(registry, *split_name(name)) as found:
-        tasks = [task for path in found.paths for task in await session.library.add(path)]
-        refuse_doubles(tasks)
-        return await LocalDatasets(session).save(found.name, found.version, tasks, found.description)
-
-
-def refuse_doubles(tasks: list[Task]) -> None:
-    """A dataset's tasks are told apart by their names."""
-    names = [task.name for task in tasks]
-    if doubled := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidInput(f"Several tasks have the same name: {', '.join(doubled)}.", field="tasks")
 
 
 def split_name(name: str) -> tuple[str, str | None]:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.session import print_json, refuse_server, with_desk, with_session
+from seatrial.cli.session import print_json, with_desk
 
 if TYPE_CHECKING:
     from seatrial.cli.desk import Desk
-    from seatrial.wiring import Installation
 
 app = typer.Typer(help="Named, versioned lists of tasks.", no_args_is_help=True, rich_markup_mode=None)
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
@@ -26,7 +25,8 @@ def create(
     """Register tasks under a name and a version. A version is written once and never changes."""
 
     async def work(desk: Desk) -> None:
-        from seatrial.cli.choice import refuse_doubles, split_name
+        from seatrial.cli.choice import split_name
+        from seatrial.engine.choice import refuse_doubles
 
         tasks = [task for path in paths for task in await desk.tasks.add(path)]
         refuse_doubles(tasks)
@@ -44,14 +44,13 @@ def import_(
 ) -> None:
     """Import a dataset from a registry file in Harbor's format."""
 
-    async def work(session: Installation) -> None:
-        from seatrial.cli.choice import import_dataset
+    async def work(desk: Desk) -> None:
+        from seatrial.cli.choice import split_name
 
-        dataset = await import_dataset(session, name, registry or session.settings.registry)
+        dataset = await desk.datasets.take_in(*split_name(name), registry)
         typer.echo(f"{dataset.id}: {len(dataset.tasks)} task(s)")
 
-    refuse_server("dataset import")
-    with_session(work)
+    with_desk(work)
 
 
 @app.command("list")

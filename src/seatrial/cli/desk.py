@@ -130,6 +130,10 @@ class Datasets(Protocol):
 
     async def save(self, name: str, version: str, tasks: Sequence[Task], description: str) -> Dataset: ...
 
+    async def take_in(self, name: str, version: str | None, registry: str | None) -> Dataset:
+        """From a registry file in Harbor's format; without one named, from the configured one."""
+        ...
+
 
 class Desk(Protocol):
     @property

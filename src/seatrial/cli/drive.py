@@ -30,8 +30,7 @@ async def see_job_through(session: Installation, job: Job, as_json: bool) -> int
     """Until the job has ended or somebody interrupts; returns the exit status."""
     started = time.monotonic()
     capacity = job.spec.concurrency or session.settings.worker_concurrency
-    with_models = any(agent.model for agent in job.spec.agents)
-    worker = make_worker(session, capacity, job_id=job.id, with_models=with_models)
+    worker = make_worker(session, capacity, job_id=job.id)
     interrupted = await _drive(session, worker, job, quiet=as_json)
     rows = [row async for row in session.store.trials(TrialFilter(job_id=job.id))]
     wall = time.monotonic() - started

@@ -16,17 +16,18 @@ from seatrial.domain.fact import Basis
 from seatrial.domain.job import Job, JobCounts, JobSpec
 from seatrial.domain.report import JobReport
 from seatrial.domain.result import Attempt, StoredFile
-from seatrial.domain.task import Dataset, Task, TaskRef
+from seatrial.domain.task import Dataset, Task
 from seatrial.domain.trial import Outcome, TrialState
 from seatrial.engine.attempt_files import AttemptFiles, KeptFiles
-from seatrial.engine.choice import library_tasks
+from seatrial.engine.choice import dataset_of, library_tasks
 from seatrial.engine.comparing import look_up, pair_sides
 from seatrial.engine.reporting import report_job
+from seatrial.errors import InvalidInput
 from seatrial.ports.store import Page, TrialFilter, TrialRow
 from seatrial.ports.tasks import Inspection
 from seatrial.shapes.datasets import DatasetItem
 from seatrial.shapes.tasks import TaskItem
-from seatrial.wiring import Installation
+from seatrial.wiring import Installation, import_dataset
 
 
 @dataclass(frozen=True)
@@ -138,9 +139,15 @@ class LocalDatasets:
         return await self.here.store.dataset(name, version)
 
     async def save(self, name: str, version: str, tasks: Sequence[Task], description: str) -> Dataset:
-        refs = tuple(TaskRef(name=task.name, digest=task.digest) for task in sorted(tasks, key=lambda task: task.name))
-        dataset = Dataset(name=name, version=version, description=description, tasks=refs)
+        dataset = dataset_of(name, version, description, sorted(tasks, key=lambda task: task.name))
         return await self.here.store.save_dataset(dataset, self.here.clock())
+
+    async def take_in(self, name: str, version: str | None, registry: str | None) -> Dataset:
+        source = registry or self.here.settings.registry
+        if not source:
+            problem = f"No registry is configured to look {name} up in."
+            raise InvalidInput(problem, field="registry", fix="Give --registry FILE.")
+        return await import_dataset(self.here, source, name, version)
 
 
 @dataclass(frozen=True)

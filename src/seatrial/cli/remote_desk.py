@@ -139,6 +139,12 @@ class RemoteDatasets:
         wanted = DatasetRequest(name=name, version=version, description=description, tasks=digests)
         return await self.client.datasets.create(wanted)
 
+    async def take_in(self, name: str, version: str | None, registry: str | None) -> Dataset:
+        if registry:
+            problem = "A service imports from the registry that it is set to, and from no other."
+            raise InvalidInput(problem, field="registry", fix="Leave --registry away, or import without --server.")
+        return await self.client.datasets.take_in(name, version)
+
 
 @dataclass(frozen=True)
 class RemoteDesk:

@@ -62,6 +62,9 @@ class Ask[Answer]:
     repeatable: bool | None = None
     """Whether sending it twice does no more than sending it once; without an answer, the method says."""
 
+    is_long: bool = False
+    """Whether the service may take minutes for its answer."""
+
     @property
     def may_repeat(self) -> bool:
         return self.method in ("GET", "PUT", "DELETE") if self.repeatable is None else self.repeatable

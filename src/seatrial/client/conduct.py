@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 
 import httpx
 
-from seatrial.client.ask import PREFIX, Archive, Ask, Following, Parameters, Sent
+from seatrial.client.ask import PREFIX, Archive, Ask, Following, Parameters, Plan, Sent, Step
+from seatrial.client.messages import MessageReader
+from seatrial.errors import SeatrialError
 
 PAUSES = (0.2, 0.5, 1.0)
 """Before the second try of a request, before the third, and so on; then it is given up."""
-UPLOAD_SEC = 600.0
-"""How long the service may check what was uploaded."""
+LONG_SEC = 600.0
+"""How long the service may check what was uploaded, or fetch what it was told to."""
 QUIET_SEC = 45.0
 """A stream that says nothing for so long is broken: the service sends a comment every 15 s."""
 
@@ -34,7 +37,8 @@ def arguments(ask: Ask[Any], opened: ExitStack) -> dict[str, Any]:
     if ask.archive is not None:
         file = opened.enter_context(_CountedFile(ask.archive))
         found["files"] = [("files", (ask.archive.filename, file, "application/octet-stream"))]
-        found["timeout"] = httpx.Timeout(UPLOAD_SEC, connect=10.0)
+    if ask.archive is not None or ask.is_long:
+        found["timeout"] = httpx.Timeout(LONG_SEC, connect=10.0)
     return found
 
 
@@ -65,6 +69,62 @@ def pause_before(ask: Ask[Any], error: httpx.TransportError, tries: int) -> floa
 def is_gone(ask: Ask[Any], answer: httpx.Response, tries: int) -> bool:
     """A deletion whose first answer was lost finds nothing the second time, and that is what was wanted."""
     return ask.method == "DELETE" and tries > 1 and answer.status_code == 404
+
+
+class Walk[Answer]:
+    """A plan on its way: hands out its steps, takes what came of each, and has the plan's answer at the end."""
+
+    def __init__(self, plan: Plan[Answer]) -> None:
+        self._plan = plan
+        self._result: Any = None
+        self._fault: SeatrialError | None = None
+        self._answer: tuple[Answer] | None = None
+
+    def step(self) -> Step | None:
+        """``None`` once there is an answer."""
+        result, fault = self._result, self._fault
+        self._result = self._fault = None
+        try:
+            return self._plan.send(result) if fault is None else self._plan.throw(fault)
+        except StopIteration as done:
+            self._answer = (done.value,)
+            return None
+
+    def give(self, result: Any) -> None:
+        self._result = result
+
+    def fail(self, fault: SeatrialError) -> None:
+        """The plan decides what a failed step means."""
+        self._fault = fault
+
+    @property
+    def answer(self) -> Answer:
+        assert self._answer is not None, "the plan has not come to its end"
+        return self._answer[0]
+
+    def close(self) -> None:
+        self._plan.close()
+
+
+class Attention:
+    """How long a stream is listened to that only has to say ``end``; whoever waits asks again for what is left."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.read_sec = QUIET_SEC if seconds is None else min(seconds, QUIET_SEC)
+        """For one piece."""
+        self._until = None if seconds is None else time.monotonic() + seconds + 1
+        self._reader = MessageReader()
+
+    def hears(self, piece: bytes) -> bool:
+        """Whether there is any point in waiting for the next piece, which may take as long as the whole."""
+        for _ in self._reader.feed(piece):
+            pass
+        late = self._until is not None and time.monotonic() + self.read_sec > self._until
+        return not (self.ended or late)
+
+    @property
+    def ended(self) -> bool:
+        return self._reader.ended
 
 
 def partial(target: Path) -> Path:

@@ -7,13 +7,19 @@ import uuid
 from seatrial.client.ask import Ask, given, place, reads
 from seatrial.client.verbs import Group, Verb
 from seatrial.domain.task import Dataset
-from seatrial.shapes.datasets import DatasetItem, DatasetList, DatasetRequest
+from seatrial.shapes.datasets import DatasetImport, DatasetItem, DatasetList, DatasetRequest
 
 
 def create_dataset(wanted: DatasetRequest) -> Ask[Dataset]:
     """Registers tasks under a name and a version, which never changes afterwards."""
     once = (("Idempotency-Key", uuid.uuid4().hex),)
     return Ask("POST", "/datasets", reads(Dataset), body=wanted, headers=once, repeatable=True)
+
+
+def import_dataset(name: str, version: str | None = None) -> Ask[Dataset]:
+    """Takes a dataset in from the registry that the service is set to, with its tasks. For admins."""
+    wanted = DatasetImport(name=name, version=version)
+    return Ask("POST", "/datasets/import", reads(Dataset), body=wanted, is_long=True)
 
 
 def list_datasets() -> Ask[list[DatasetItem]]:
@@ -30,5 +36,6 @@ class Datasets[Driver](Group[Driver]):
     """``client.datasets``"""
 
     create = Verb(create_dataset)
+    take_in = Verb(import_dataset)
     list = Verb(list_datasets)
     get = Verb(get_dataset)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import SecretStr
 
-from seatrial.client.ask import Ask, nothing, place, reads
-from seatrial.client.verbs import Group, Verb
+from seatrial.client.ask import Ask, Paged, given, nothing, place, reads
+from seatrial.client.verbs import Group, ListVerb, Verb
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.token import Role
 from seatrial.shapes.access import KeyItem, KeyPage, SessionState, TokenItem, TokenMade, TokenPage, TokenRequest
@@ -17,7 +17,7 @@ from seatrial.shapes.catalogue import (
     SandboxItem,
     SandboxList,
 )
-from seatrial.shapes.operations import QueueState, Stats, WorkerItem, WorkerList
+from seatrial.shapes.operations import QueueState, RunningPage, RunningTrial, Stats, WorkerItem, WorkerList
 
 
 class _KeyValue(Frozen):
@@ -49,6 +49,11 @@ def list_workers() -> Ask[list[WorkerItem]]:
 def get_queue() -> Ask[QueueState]:
     """What waits, what runs, and who could take more."""
     return Ask("GET", "/queue", reads(QueueState))
+
+
+def list_running_trials(*, page_size: int = 200) -> Paged[RunningTrial]:
+    """Who runs what, and in which sandbox; newest first."""
+    return Paged(Ask("GET", "/queue/running", reads(RunningPage), given(limit=page_size)))
 
 
 def get_stats() -> Ask[Stats]:
@@ -100,6 +105,7 @@ class Installation[Driver](Group[Driver]):
     sandboxes = Verb(list_sandboxes)
     workers = Verb(list_workers)
     queue = Verb(get_queue)
+    running = ListVerb(list_running_trials)
     stats = Verb(get_stats)
     who_am_i = Verb(who_am_i)
 

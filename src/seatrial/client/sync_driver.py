@@ -10,7 +10,16 @@ from typing import Any
 import httpx
 
 from seatrial.client.ask import Ask, Following, Listen, Paged, Pause, Plan, Step, Work
-from seatrial.client.conduct import QUIET_SEC, arguments, is_gone, partial, pause_before, stream_arguments
+from seatrial.client.conduct import (
+    QUIET_SEC,
+    Attention,
+    Walk,
+    arguments,
+    is_gone,
+    partial,
+    pause_before,
+    stream_arguments,
+)
 from seatrial.client.destination import Destination
 from seatrial.client.messages import Message, MessageReader
 from seatrial.client.refusals import refusal, unreachable
@@ -56,21 +65,13 @@ class SyncDriver:
             time.sleep(resumption.pause())
 
     def _follow_plan[Answer](self, plan: Plan[Answer]) -> Answer:
-        answer: Any = None
-        fault: SeatrialError | None = None
-        try:
-            while True:
-                step = plan.send(answer) if fault is None else plan.throw(fault)
-                answer = fault = None
+        with closing(Walk(plan)) as walk:
+            while (step := walk.step()) is not None:
                 try:
-                    answer = self._take(step)
+                    walk.give(self._take(step))
                 except SeatrialError as error:
-                    fault = error
-        except StopIteration as done:
-            found: Answer = done.value
-            return found
-        finally:
-            plan.close()
+                    walk.fail(error)
+            return walk.answer
 
     def _take(self, step: Step) -> Any:
         match step:
@@ -121,16 +122,12 @@ class SyncDriver:
             yield from answer.iter_bytes()
 
     def _listen(self, to: Following, seconds: float | None) -> bool:
-        began, reader = time.monotonic(), MessageReader()
-        read_sec = QUIET_SEC if seconds is None else min(seconds, QUIET_SEC)
+        attention = Attention(seconds)
         try:
-            with closing(self._pieces(to, "", read_sec)) as pieces:
+            with closing(self._pieces(to, "", attention.read_sec)) as pieces:
                 for piece in pieces:
-                    for _ in reader.feed(piece):
-                        pass
-                    # The next piece may take as long as the whole: whoever waits asks again for what is left.
-                    if reader.ended or (seconds is not None and time.monotonic() - began + read_sec > seconds + 1):
-                        return reader.ended
+                    if not attention.hears(piece):
+                        break
         except (httpx.TransportError, StoreUnavailable):
             return False
-        return reader.ended
+        return attention.ended

@@ -21,6 +21,16 @@ _TEXT = (".log", ".txt", ".pane", ".json", ".jsonl", ".out", ".err")
 _PIECE = 1 << 20
 
 
+def trial_prefix(trial_id: int) -> str:
+    """Below which all files of a trial are in the blobs."""
+    return f"trials/{trial_id}"
+
+
+def attempt_prefix(trial_id: int, attempt: int) -> str:
+    """The same for one of its attempts."""
+    return f"{trial_prefix(trial_id)}/{attempt}"
+
+
 class KeptFiles(Frozen):
     """What one attempt of a trial left."""
 
@@ -46,7 +56,7 @@ class KeptFiles(Frozen):
         return tuple(file for file in self.files if file.path.startswith(_LOGS) and is_text(file.path))
 
     def key(self, file: StoredFile) -> str:
-        return f"trials/{self.trial_id}/{self.attempt}/{file.path}"
+        return f"{attempt_prefix(self.trial_id, self.attempt)}/{file.path}"
 
 
 class AttemptFiles:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.task import Task, TaskFormat, TaskRef, TaskSelection
+from seatrial.domain.task import Dataset, Task, TaskFormat, TaskRef, TaskSelection
 from seatrial.errors import InvalidInput, NotFound
 from seatrial.ports.store import TaskStore
 
@@ -59,6 +60,20 @@ async def library_tasks(store: TaskStore, names: Sequence[str]) -> list[Task]:
     digests = [name for name in names if name.startswith("sha256:")]
     by_digest = {task.digest: task for task in await store.tasks(digests)}
     return [by_digest[name] if name in by_digest else await _by_name(store, name) for name in names]
+
+
+def refuse_doubles(tasks: Iterable[Task]) -> None:
+    """A dataset's tasks are told apart by their names."""
+    times = Counter(task.name for task in tasks)
+    if doubled := sorted(name for name in times if times[name] > 1):
+        raise InvalidInput(f"Several tasks have the same name: {', '.join(doubled)}.", field="tasks")
+
+
+def dataset_of(name: str, version: str, description: str, tasks: Sequence[Task]) -> Dataset:
+    """In the order given; the same tasks in another order are another dataset."""
+    refuse_doubles(tasks)
+    refs = tuple(TaskRef(name=task.name, digest=task.digest) for task in tasks)
+    return Dataset(name=name, version=version, description=description, tasks=refs)
 
 
 async def dataset_tasks(store: TaskStore, name: str) -> list[Task]:

@@ -18,6 +18,7 @@ from seatrial.domain.job import Job
 from seatrial.domain.result import Failure, Result, StoredFile
 from seatrial.domain.task import Task
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial, blamed
+from seatrial.engine.attempt_files import attempt_prefix
 from seatrial.engine.clock import Clock
 from seatrial.engine.keep import keep_files, redact_result
 from seatrial.engine.library import TaskLibrary
@@ -30,6 +31,7 @@ from seatrial.ports.store import Store
 
 _STORE_PATIENCE_SEC = 1.0
 _TASKS_REMEMBERED = 1000
+_JOBS_REMEMBERED = 100
 
 
 class Stop(Enum):
@@ -122,7 +124,7 @@ class Executor:
             return _faulty(fault, Cause.SANDBOX)
 
     async def _keep(self, trial: Trial, result: Result, directory: Path, secrets: Mapping[str, str]) -> Result:
-        prefix = files_prefix(trial)
+        prefix = attempt_prefix(trial.id, trial.attempt)
         files: tuple[StoredFile, ...] = await keep_files(self._blobs, prefix, directory, tuple(secrets.values()))
         return redact_result(result, secrets.values()).model_copy(update={"files": files})
 
@@ -157,16 +159,16 @@ class Executor:
 
     async def _task(self, digest: str) -> Task:
         """A task never changes under its digest, and a job asks for each of its tasks many times."""
-        if digest not in self._tasks:
-            if len(self._tasks) >= _TASKS_REMEMBERED:
-                self._tasks.clear()
-            self._tasks[digest] = await self._store.task(digest)
-        return self._tasks[digest]
+        if (task := self._tasks.get(digest)) is None:
+            task = await self._store.task(digest)
+            _remember(self._tasks, digest, task, _TASKS_REMEMBERED)
+        return task
 
     async def _job(self, job_id: int) -> Job:
-        if job_id not in self._jobs:
-            self._jobs[job_id] = await self._store.job(job_id)
-        return self._jobs[job_id]
+        if (job := self._jobs.get(job_id)) is None:
+            job = await self._store.job(job_id)
+            _remember(self._jobs, job_id, job, _JOBS_REMEMBERED)
+        return job
 
     @contextlib.asynccontextmanager
     async def _directory(self, trial: Trial) -> AsyncIterator[Path]:
@@ -184,9 +186,11 @@ async def _remove(directory: Path) -> None:
         await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
 
 
-def files_prefix(trial: Trial) -> str:
-    """Where the files of the current attempt are kept."""
-    return f"trials/{trial.id}/{trial.attempt}"
+def _remember[Key, Value](known: dict[Key, Value], key: Key, value: Value, most: int) -> None:
+    """A worker may live for months, so nothing is remembered for ever."""
+    if len(known) >= most:
+        known.clear()
+    known[key] = value
 
 
 def _overdue(limit: float, reached: Phase, elapsed: float) -> Result:

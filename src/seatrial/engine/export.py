@@ -1,7 +1,6 @@
 """Finished trials in the shapes that trainers read: chat messages with a reward, or the ATIF trajectory with one.
 
-Called by ``seatrial export``. Trajectories were written inside a sandbox's reach, so whatever does not look like one is
-left out. Knows neither where they are kept nor how they are printed.
+Called by ``seatrial export``. Knows neither where trajectories are kept nor how they are printed.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from seatrial.engine.atif import ROLES, items, results, spoken_steps, text_of
 from seatrial.ports.store import TrialRow
-
-_ROLES = {"agent": "assistant", "user": "user", "system": "system"}
 
 Chat = list[dict[str, Any]]
 """Messages as OpenAI's API has them."""
@@ -71,32 +69,26 @@ def conversation(trajectory: Any) -> tuple[Chat, Chat]:
 
 
 def _steps(trajectory: Any) -> list[Mapping[str, Any]]:
-    steps = trajectory.get("steps") if isinstance(trajectory, Mapping) else None
-    return [
-        step
-        for step in (steps if isinstance(steps, list) else [])
-        if isinstance(step, Mapping) and step.get("source") in _ROLES and not step.get("is_copied_context")
-    ]
+    return [step for step in spoken_steps(trajectory) if not step.get("is_copied_context")]
 
 
 def _messages(step: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    message: dict[str, Any] = {"role": _ROLES[step["source"]], "content": _text(step.get("message"))}
+    message: dict[str, Any] = {"role": ROLES[step["source"]], "content": text_of(step.get("message"))}
     if isinstance(step.get("reasoning_content"), str):
         message["reasoning_content"] = step["reasoning_content"]
-    calls = [call for call in _list(step.get("tool_calls")) if isinstance(call, Mapping)]
+    calls = [call for call in items(step.get("tool_calls")) if isinstance(call, Mapping)]
     if calls and message["role"] == "assistant":
         message["tool_calls"] = [_call(call) for call in calls]
     yield message
-    yield from _observed(step.get("observation"), [str(call.get("tool_call_id", "")) for call in calls])
+    yield from _observed(step, [str(call.get("tool_call_id", "")) for call in calls])
 
 
-def _observed(observation: Any, calls: list[str]) -> Iterator[dict[str, Any]]:
+def _observed(step: Mapping[str, Any], calls: list[str]) -> Iterator[dict[str, Any]]:
     """One message for each call, as chat templates want it; what belongs to no call was said by the user."""
-    results = observation.get("results") if isinstance(observation, Mapping) else None
     answers: dict[str, list[str]] = {call: [] for call in calls}
     loose: list[str] = []
-    for result in _list(results):
-        text = _text(result.get("content")) if isinstance(result, Mapping) else ""
+    for result in results(step):
+        text = text_of(result.get("content")) if isinstance(result, Mapping) else ""
         named = str(result.get("source_call_id")) if isinstance(result, Mapping) else ""
         answers.get(named, answers[calls[-1]] if calls else loose).append(text)
     for call, texts in answers.items():
@@ -109,13 +101,3 @@ def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     arguments = json.dumps(call.get("arguments") or {}, ensure_ascii=False, default=str)
     function = {"name": str(call.get("function_name", "")), "arguments": arguments}
     return {"id": str(call.get("tool_call_id", "")), "type": "function", "function": function}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, list):
-        return "\n".join(str(part["text"]) for part in content if isinstance(part, Mapping) and part.get("text"))
-    return content if isinstance(content, str) else ""

@@ -10,9 +10,10 @@ from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job
 from seatrial.domain.trial import Mark, Outcome, TrialState
 from seatrial.engine.reporting import configuration_labels, task_names
-from seatrial.ports.store import Page, TrialFilter, TrialStore, TrialSummary
+from seatrial.engine.summaries import summaries_of
+from seatrial.ports.store import TrialStore, TrialSummary
 
-_PAGE = 1000
+_ROWS_A_PIECE = 1000
 COLUMNS = (
     "trial",
     "task",
@@ -82,7 +83,7 @@ async def grid_of(trials: TrialStore, job: Job) -> Grid:
 
 
 async def table_of(trials: TrialStore, job: Job) -> AsyncIterator[str]:
-    """CSV, newest trial first, a piece for each page."""
+    """CSV, newest trial first, piece by piece."""
     labels = configuration_labels(job.spec.agents)
     text = io.StringIO()
     writer = csv.writer(text)
@@ -91,19 +92,11 @@ async def table_of(trials: TrialStore, job: Job) -> AsyncIterator[str]:
     async for summary in summaries_of(trials, job.id):
         writer.writerow([_harmless(value) for value in _row(summary, labels)])
         written += 1
-        if written % _PAGE == 0:
+        if written % _ROWS_A_PIECE == 0:
             yield text.getvalue()
             text.seek(0)
             text.truncate()
     yield text.getvalue()
-
-
-async def summaries_of(trials: TrialStore, job_id: int) -> AsyncIterator[TrialSummary]:
-    before: int | None = None
-    while page := await trials.summaries(TrialFilter(job_id=job_id), Page(limit=_PAGE, before=before)):
-        for summary in page:
-            yield summary
-        before = page[-1].trial.id
 
 
 def _in_order(cells: list[GridCell]) -> tuple[GridCell, ...]:

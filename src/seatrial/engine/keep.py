@@ -99,9 +99,7 @@ def _redact_names(root: Path, pattern: re.Pattern[bytes]) -> None:
         for name in (*names, *subdirectories):
             clean = os.fsdecode(pattern.sub(REDACTED, os.fsencode(name)))
             if clean != name:
-                while os.path.lexists(f"{folder}/{clean}"):
-                    clean += "~"
-                Path(folder, name).rename(Path(folder, clean))
+                Path(folder, name).rename(_free_name(Path(folder, clean)))
 
 
 def _mentions(path: Path, pattern: re.Pattern[bytes], overlap: int, chunk: int) -> bool:
@@ -117,8 +115,8 @@ def _mentions(path: Path, pattern: re.Pattern[bytes], overlap: int, chunk: int) 
 
 def _rewrite(path: Path, pattern: re.Pattern[bytes], overlap: int, chunk: int) -> None:
     """A secret may lie across two pieces, so the last ``overlap`` bytes of each wait for the next one."""
-    clean = path.with_name(path.name + ".redacted")
-    with path.open("rb") as source, clean.open("wb") as sink:
+    clean = _free_name(path.with_name(path.name + ".redacted"))
+    with path.open("rb") as source, clean.open("xb") as sink:
         held = b""
         while piece := source.read(chunk):
             text = pattern.sub(REDACTED, held + piece)
@@ -128,6 +126,13 @@ def _rewrite(path: Path, pattern: re.Pattern[bytes], overlap: int, chunk: int) -
         sink.write(pattern.sub(REDACTED, held))
     clean.chmod(stat.S_IMODE(path.lstat().st_mode))
     clean.replace(path)
+
+
+def _free_name(wanted: Path) -> Path:
+    """Whatever the agent called its files, none of them is overwritten, nor is a link of its followed."""
+    while os.path.lexists(wanted):
+        wanted = wanted.with_name(wanted.name + "~")
+    return wanted
 
 
 def _is_storable(name: str) -> bool:

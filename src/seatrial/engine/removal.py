@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from itertools import batched
 
-from seatrial.engine.grid import summaries_of
+from seatrial.engine.attempt_files import trial_prefix
+from seatrial.engine.summaries import summaries_of
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.store import Store
 
@@ -18,4 +19,4 @@ async def remove_job(store: Store, blobs: Blobs, job_id: int) -> None:
     trial_ids = [summary.trial.id async for summary in summaries_of(store, job_id)]
     await store.delete_job(job_id)
     for some in batched(trial_ids, _AT_ONCE):
-        await asyncio.gather(*(blobs.delete(f"trials/{trial_id}") for trial_id in some))
+        await asyncio.gather(*(blobs.delete(trial_prefix(trial_id)) for trial_id in some))

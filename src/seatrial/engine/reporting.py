@@ -6,7 +6,7 @@ Called by the CLI and the API. Decides how configurations and tasks are called w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from seatrial.domain.comparison import Side, side
@@ -16,9 +16,8 @@ from seatrial.domain.report import JobReport, report
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Trial, TrialState
-from seatrial.ports.store import Page, TrialFilter, TrialRow, TrialStore
-
-_PAGE = 1000
+from seatrial.engine.summaries import summaries_of
+from seatrial.ports.store import TrialFilter, TrialRow, TrialStore
 
 
 async def report_job(trials: TrialStore, job: Job, *, with_tests: bool = False) -> JobReport:
@@ -34,7 +33,8 @@ def report_rows(rows: Iterable[TrialRow], job: Job, *, with_tests: bool = False)
 async def sides_of_job(trials: TrialStore, job: Job) -> tuple[Side, ...]:
     """One side for each configuration of the job, in the job's order."""
     names = _Names(job.spec)
-    facts = [names.fact(trial) async for trial in _every_trial(trials, job.id)]
+    # A comparison needs outcomes only.
+    facts = [names.fact(summary.trial) async for summary in summaries_of(trials, job.id)]
     found = by_configuration(facts, configuration_labels(job.spec.agents))
     return tuple(side(label, of_label) for label, of_label in found.items())
 
@@ -114,12 +114,3 @@ def _with_result(fact: TrialFact, result: Result, with_tests: bool) -> TrialFact
         cost_usd=result.usage.cost_usd,
         tests=result.tests if with_tests else (),
     )
-
-
-async def _every_trial(trials: TrialStore, job_id: int) -> AsyncIterator[Trial]:
-    """Read as summaries: a comparison needs outcomes only, and results may hold megabytes."""
-    before: int | None = None
-    while page := await trials.summaries(TrialFilter(job_id=job_id), Page(limit=_PAGE, before=before)):
-        for summary in page:
-            yield summary.trial
-        before = page[-1].trial.id

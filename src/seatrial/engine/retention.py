@@ -9,6 +9,7 @@ from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.trial import TrialState
+from seatrial.engine.attempt_files import trial_prefix
 from seatrial.engine.clock import Clock
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.store import Store, TrialFilter
@@ -36,12 +37,13 @@ class Retention:
         async for row in self._store.trials(TrialFilter(states=(TrialState.ENDED,))):
             if row.trial.ended_at is None or row.trial.ended_at > horizon:
                 continue
-            blobs = [blob async for blob in self._blobs.list(f"trials/{row.trial.id}")]
+            place = trial_prefix(row.trial.id)
+            blobs = [blob async for blob in self._blobs.list(place)]
             if not blobs:
                 continue
             trials, files, size = trials + 1, files + len(blobs), size + sum(blob.size for blob in blobs)
             if not dry_run:
-                await self._blobs.delete(f"trials/{row.trial.id}")
+                await self._blobs.delete(place)
         dead = dead_work_dirs(self._work_dir)
         if not dry_run:
             await remove_dead_work_dirs(self._work_dir)

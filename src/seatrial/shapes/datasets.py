@@ -22,6 +22,14 @@ class DatasetRequest(Frozen):
     selection: TaskSelection = TaskSelection()
 
 
+class DatasetImport(Frozen):
+    """A dataset of the registry that the service is set to."""
+
+    name: str = Field(min_length=1, max_length=200, pattern=_NAME)
+    version: str | None = Field(default=None, min_length=1, max_length=100, pattern=_NAME)
+    """Without it: `head`, or else the highest."""
+
+
 class DatasetItem(Shape):
     name: str
     version: str

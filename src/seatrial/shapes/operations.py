@@ -6,8 +6,8 @@ from datetime import datetime
 
 from seatrial.domain.job import JobStatus
 from seatrial.domain.trial import Cause
-from seatrial.shapes.page import Shape
-from seatrial.shapes.trials import TrialCounts
+from seatrial.shapes.page import Listing, Shape
+from seatrial.shapes.trials import TrialCounts, TrialItem
 
 
 class WorkerItem(Shape):
@@ -47,6 +47,17 @@ class QueueState(Shape):
     oldest_queued_at: datetime | None
     ended_last_minute: int
     workers: list[WorkerItem]
+
+
+class RunningTrial(TrialItem):
+    """A trial that somebody works on."""
+
+    sandbox: str | None = None
+    """Where it runs; `null` while its worker has not told yet what works there."""
+
+
+class RunningPage(Listing[RunningTrial]):
+    """One page of the trials that run, newest first."""
 
 
 class Limits(Shape):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from seatrial.domain.job import AgentSpec, JobCounts
 from seatrial.domain.result import Attempt, Result, StoredFile, TestResult
@@ -62,7 +62,8 @@ class TrialItem(Shape):
     cost_usd: float | None
 
     @classmethod
-    def of(cls, summary: TrialSummary) -> TrialItem:
+    def of(cls, summary: TrialSummary, **more: Any) -> Self:
+        """``more`` are the fields that a larger shape has besides."""
         return cls(
             **trial_fields(summary.trial),
             reward=summary.reward,
@@ -71,6 +72,7 @@ class TrialItem(Shape):
             input_tokens=summary.input_tokens,
             output_tokens=summary.output_tokens,
             cost_usd=summary.cost_usd,
+            **more,
         )
 
 

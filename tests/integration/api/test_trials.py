@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+from datetime import timedelta
 
+from seatrial.domain.job import AgentSpec, JobSpec, plan
 from seatrial.domain.result import Result, TestResult, TestStatus
+from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Outcome
 from seatrial.ports.runner import Order
 from seatrial.ports.store import Heartbeat
@@ -219,3 +222,23 @@ async def test_a_worker_tells_where_it_can_run_trials_and_why_it_does_not(api: A
     await store.beat(beat, now)
     [worker] = [worker for worker in (await api.get("/workers"))["items"] if worker["worker"] == "w:1:1"]
     assert (worker["alive"], worker["sandboxes"], worker["paused"]) == (True, ["oci"], "The disk is full.")
+
+
+async def test_who_runs_what_in_which_sandbox(api: Api) -> None:
+    """What the job asked for; for ``auto``, the best of what works where it runs; else nobody knows yet."""
+    store, now = api.installation.store, api.installation.clock()
+    [digest, *_] = await api.add_tasks("one")
+    ref = TaskRef(name="one", digest=digest)
+    for sandbox in ("auto", "docker", "auto"):
+        spec = JobSpec(tasks=(ref,), agents=(AgentSpec(name="oracle"),), sandbox=sandbox)
+        await store.create_job(spec, list(plan(spec)), now)
+    told = Heartbeat(worker="w:1:1", host="w", pid=1, capacity=4, started_at=now, sandboxes=("oci", "docker"))
+    await store.beat(told, now)
+    assert (await api.get("/queue/running"))["items"] == []
+    for worker, number in (("w:1:1", 2), ("silent:2:2", 1)):
+        assert len(await store.claim(worker, timedelta(minutes=1), number, now)) == number
+    first = await api.get("/queue/running", params={"limit": 2})
+    rest = await api.get("/queue/running", params={"limit": 2, "cursor": first["next"]})
+    found = [(item["worker"], item["sandbox"]) for item in (*first["items"], *rest["items"])]
+    assert found == [("silent:2:2", None), ("w:1:1", "docker"), ("w:1:1", "oci")]
+    assert rest["next"] is None

@@ -9,6 +9,7 @@ import asyncio
 import platform
 import traceback
 from contextlib import AsyncExitStack
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -31,6 +32,8 @@ from seatrial.sandboxes.selection import SandboxSelection
 from seatrial.sandboxes.terminals.recording import mend
 
 _LONGEST_MESSAGE = 500
+_MODEL_CLIENT = "harbor.llms.lite_llm"
+"""Importing it takes seconds, in which a worker could not beat: a thread does it, and only where a model is asked."""
 _MAKES_AGENT = "_init_agent"
 """Harbor makes the agent and the sandbox in one call and lets any exception out; this method of it makes the agent."""
 _SUSPICIONS = (Mark.SUSPECT_PATH, Mark.SUSPECT_PYTHON, Mark.SUSPECT_SHELL)
@@ -55,6 +58,8 @@ class HarborRunner:
             async with AsyncExitStack() as relays:
                 sandbox = await self._sandboxes.choose(order.job.sandbox, order.task)
                 equipment = await self._models.equip(order, relays)
+                if order.agent.model:
+                    await asyncio.to_thread(import_module, _MODEL_CLIENT)
                 trial = await self._create(order, sandbox, equipment)
                 watch.attach(trial)
                 health = equipment.hand_to(trial.agent)
