@@ -4,8 +4,11 @@
 
 SEATRIAL := .venv/bin/seatrial
 PYTEST := .venv/bin/python -m pytest
-# These measure time, or watch what happens on the machine, and so want it for themselves.
-ALONE := tests/integration/network tests/integration/live tests/faults tests/browser/test_numbers.py
+# These measure how fast something is, and so want the machine for themselves.
+ALONE := tests/browser/test_numbers.py tests/integration/live tests/faults/test_14_slow_uploads.py \
+  tests/faults/test_neighbours.py
+# Tests start Python hundreds of times: what it compiled is kept, whatever the shell wants elsewhere.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -28,7 +31,7 @@ check: setup  ## The fast half of `test`: style, types, import contracts, unit t
 	@$(PYTEST) -q -n 2 tests/unit
 
 test: setup-test check  ## Every test, with real sandboxes, container engines, PostgreSQL and a browser (about 30 min)
-	@$(PYTEST) -q -n 2 --dist loadfile tests --ignore=tests/unit $(ALONE:%=--ignore=%)
+	@$(PYTEST) -q -n 3 --dist loadfile --no-loadscope-reorder tests --ignore=tests/unit $(ALONE:%=--ignore=%)
 	@$(PYTEST) -q $(ALONE)
 
 bench: setup-test  ## The numbers of the README, as ratios from one run

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import CommandLine, image_cache_dir
+from tests.longest_first import pytest_collection_modifyitems
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport
 
-__all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]
+__all__ = ["pytest_collection_modifyitems", "pytest_make_collect_report", "pytest_runtest_makereport"]
 
 # As a worker does: LiteLLM would otherwise fetch its price list, and hold everything up while it tries.
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"

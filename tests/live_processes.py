@@ -30,7 +30,7 @@ TASK = ROOT / "samples" / "answer-file"
 class Talker:
     """A runner that says something every so often, for so long, and passes."""
 
-    def __init__(self, seconds: float, every_sec: float = 0.05) -> None:
+    def __init__(self, seconds: float, every_sec: float) -> None:
         self._seconds = seconds
         self._every_sec = every_sec
 
@@ -74,8 +74,8 @@ def api_process(home: Path) -> Iterator[tuple[str, int]]:
 
 
 @contextmanager
-def worker_process(home: Path, seconds: float, capacity: int = 4) -> Iterator[int]:
-    with _process("worker", home, str(seconds), str(capacity)) as process:
+def worker_process(home: Path, seconds: float, capacity: int = 4, every_sec: float = 0.05) -> Iterator[int]:
+    with _process("worker", home, str(seconds), str(capacity), str(every_sec)) as process:
         assert process.stdout is not None
         assert process.stdout.readline(), "the worker did not start"
         yield process.pid
@@ -107,9 +107,9 @@ async def _serve(home: Path) -> None:
         await _told_to_stop()
 
 
-async def _work(home: Path, seconds: float, capacity: int) -> None:
+async def _work(home: Path, talker: Talker, capacity: int) -> None:
     async with open_installation(settings_of(home)) as installation:
-        worker = assemble_worker(installation, Talker(seconds), capacity)
+        worker = assemble_worker(installation, talker, capacity)
         working = asyncio.create_task(worker.run())
         sys.stdout.write("working\n")
         sys.stdout.flush()
@@ -130,8 +130,10 @@ def main() -> None:
     parser.add_argument("home", type=Path)
     parser.add_argument("seconds", type=float, nargs="?", default=0.0)
     parser.add_argument("capacity", type=int, nargs="?", default=4)
+    parser.add_argument("every_sec", type=float, nargs="?", default=0.05)
     given = parser.parse_args()
-    asyncio.run(_serve(given.home) if given.kind == "api" else _work(given.home, given.seconds, given.capacity))
+    talker = Talker(given.seconds, given.every_sec)
+    asyncio.run(_serve(given.home) if given.kind == "api" else _work(given.home, talker, given.capacity))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,9 @@ def podman_service(directory: Path) -> Iterator[Engine]:
     places = {name: directory / name for name in ("root", "tmpdir", "network-config-dir")}
     places["runroot"] = Path(tempfile.mkdtemp(prefix="podman-"))  # at most 50 characters, says Podman
     host = f"unix://{directory}/podman.sock"
-    service = [podman, *(f"--{name}={place}" for name, place in places.items()), "system", "service", "--time=0", host]
+    # From a directory of its own: the monitors of its containers leave files wherever it was started.
+    begun = ["/usr/bin/env", f"--chdir={directory}", podman]
+    service = [*begun, *(f"--{name}={place}" for name, place in places.items()), "system", "service", "--time=0", host]
     engine = Engine(host, spawn(_alone(service), directory / "service.log", _environment(directory)), directory)
     try:
         _await_answer(engine)

@@ -1,19 +1,31 @@
-"""``seatrial up`` as an operator starts it: a process of its own on a free port of the loopback address."""
+"""``seatrial up`` as a person starts it: a process of its own, by default on a free port of the loopback address.
+
+``service_up`` is for tests that only need a service to ask; those that send it signals begin with
+``RunningService.start``, and the command line's ``with`` ends whatever they leave running.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
 import subprocess
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 import httpx
 
-from tests.command_line import CommandLine, Running, until
+from seatrial.processes import start_time
+from tests.command_line import CommandLine, Done, Running, until
+
+_START_SEC = 60.0
+"""It takes a second or two; on a machine that makes an image besides, many more."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +34,21 @@ class RunningService:
 
     url: str
     running: Running
+
+    @classmethod
+    def start(cls, cli: CommandLine, *arguments: str, **environment: str) -> Self:
+        """Any free port, unless the arguments name one; returns once it says that it is up."""
+        chosen = arguments if "--port" in arguments else ("--port", "0", *arguments)
+        running = cli.start("up", *chosen, **environment)
+
+        def address() -> re.Match[str] | None:
+            assert running.process.poll() is None, running.err.read_text()
+            return re.search(r"is up: (http://\S+)", running.out.read_text())
+
+        until(address, _START_SEC, "the service says its address")
+        found = address()
+        assert found is not None
+        return cls(found[1], running)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -32,29 +59,50 @@ class RunningService:
     def logs(self) -> tuple[Path, Path]:
         return self.running.out, self.running.err
 
+    @property
+    def log(self) -> str:
+        return self.running.err.read_text()
+
+    @property
+    def workers(self) -> list[int]:
+        """The processes it started that are alive."""
+        children = Path(f"/proc/{self.running.pid}/task/{self.running.pid}/children").read_text().split()
+        return [int(child) for child in children if start_time(int(child)) is not None]
+
     def client(self, **options: object) -> httpx.Client:
         return httpx.Client(base_url=self.url, trust_env=False, timeout=30, **options)  # type: ignore[arg-type]
 
     def connect(self) -> socket.socket:
         return socket.create_connection(self.address, timeout=30)
 
+    def get(self, path: str) -> tuple[int, Any]:
+        """Status and JSON; status 0 where nothing answers."""
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+                return int(answer.status), json.load(answer)
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, json.load(refusal)
+        except OSError:
+            return 0, None
+
+    def until_ready(self, seconds: float = _START_SEC) -> None:
+        until(lambda: self.get("/ready")[0] == 200, seconds, "ready")
+
+    def tell(self, number: signal.Signals = signal.SIGTERM) -> None:
+        self.running.signal(number)
+
+    def ended(self, seconds: float) -> Done:
+        return self.running.wait(seconds)
+
 
 @contextmanager
 def service_up(cli: CommandLine, *arguments: str, **environment: str) -> Iterator[RunningService]:
     """Ready to answer inside; told to stop afterwards, and made to."""
-    running = cli.start("up", "--port", "0", *arguments, **environment)
-
-    def address() -> re.Match[str] | None:
-        assert running.process.poll() is None, running.err.read_text()
-        return re.search(r"is up: (http://\S+)", running.out.read_text())
-
-    until(address, 60, "the service says its address")
-    found = address()
-    assert found is not None
+    service = RunningService.start(cli, *arguments, **environment)
     try:
-        yield RunningService(found[1], running)
+        yield service
     finally:
-        _stop(running)
+        _stop(service.running)
 
 
 def _stop(running: Running) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import ROOT, SAMPLES, CommandLine, Done, until
-from tests.service import Up
+from tests.running_service import RunningService
 from tests.task_files import write_task
 
 pytestmark = pytest.mark.sandbox
@@ -23,10 +23,10 @@ class Remote:
     """The command line of somebody whose work is done by a service elsewhere."""
 
     cli: CommandLine
-    up: Up
+    up: RunningService
 
     def __call__(self, *arguments: str | Path, status: int = 0, **environment: str) -> Done:
-        return self.cli("--server", self.up.address, *arguments, status=status, **environment)
+        return self.cli("--server", self.up.url, *arguments, status=status, **environment)
 
     def json(self, *arguments: str | Path, status: int = 0) -> Any:
         return self(*arguments, "--json", status=status).json()
@@ -42,7 +42,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, image_cache: Path) -> Iter
 @pytest.fixture(scope="module")
 def remote(service: CommandLine, tmp_path_factory: pytest.TempPathFactory, image_cache: Path) -> Iterator[Remote]:
     service.environment.update(PYTHONPATH=str(ROOT))
-    up = Up.start(service)
+    up = RunningService.start(service)
     up.until_ready()
     place = tmp_path_factory.mktemp("desk")
     with CommandLine(place / "home", image_cache, place) as cli:
@@ -100,12 +100,12 @@ def test_an_interrupt_leaves_the_job_running(remote: Remote, tmp_path: Path) -> 
     diary, gate = tmp_path / "diary", tmp_path / "gate"
     told = ("--ak", f"gate={gate}", "--ak", f"diary={diary}")
     agent = ("-a", "tests.e2e.agents:Patient")
-    running = remote.cli.start("--server", remote.up.address, "run", write_task(tmp_path, "wait"), *agent, *told)
+    running = remote.cli.start("--server", remote.up.url, "run", write_task(tmp_path, "wait"), *agent, *told)
     until(lambda: diary.exists(), 90, "the agent began")
     running.signal(signal.SIGINT)
     done = running.wait(20)
     assert done.status == 130
-    assert f"seatrial --server {remote.up.address} job cancel" in done.err
+    assert f"seatrial --server {remote.up.url} job cancel" in done.err
     job = str(remote.json("job", "list")[0]["job"])
     assert remote.json("job", "show", job)["status"] == "running"
     gate.touch()
@@ -136,7 +136,7 @@ def test_errors_and_what_only_works_here(remote: Remote, tmp_path: Path) -> None
         ]
     nowhere = remote.cli("--server", "http://127.0.0.1:1", "job", "list", status=1)
     assert nowhere.err.strip().endswith("Check the address, and that `seatrial up` runs.")
-    assert remote.cli("job", "list", SEATRIAL_SERVER=remote.up.address).out.strip()
+    assert remote.cli("job", "list", SEATRIAL_SERVER=remote.up.url).out.strip()
     assert not remote.cli.home.exists()
 
 
@@ -145,8 +145,8 @@ def test_a_key_goes_along_only_where_the_service_has_none(
     remote: Remote, service: CommandLine, cli: CommandLine, name: str, model: str
 ) -> None:
     wanted = ("run", TASK, "-a", "terminus-2", "-m", model, "--queue-only", "--json")
-    without = Up.start(cli, "--workers", "0")
-    server = ("--server", without.address)
+    without = RunningService.start(cli, "--workers", "0")
+    server = ("--server", without.url)
     assert name in remote.cli(*server, *wanted, status=2).err
     assert cli.rows("SELECT count(*) FROM jobs") == [(0,)]
     secret = "canary-161803398"
@@ -156,8 +156,8 @@ def test_a_key_goes_along_only_where_the_service_has_none(
     without.tell()
     assert without.ended(30).status == 0
 
-    has_one = Up.start(cli, "--workers", "0", **{name: "the-service-s-own"})
-    again = remote.cli("--server", has_one.address, *wanted, **{name: secret}).json()["job"]
+    has_one = RunningService.start(cli, "--workers", "0", **{name: "the-service-s-own"})
+    again = remote.cli("--server", has_one.url, *wanted, **{name: secret}).json()["job"]
     assert again != job
     assert cli.rows("SELECT id FROM jobs WHERE sealed_keys IS NOT NULL") == [(job,)]
 

@@ -12,7 +12,7 @@ import pytest
 
 from seatrial.processes import start_time
 from tests.command_line import ROOT, CommandLine, traces, until
-from tests.service import Up
+from tests.running_service import RunningService
 from tests.task_files import write_task
 
 pytestmark = pytest.mark.sandbox
@@ -58,9 +58,9 @@ def test_it_says_where_it_is_and_a_busy_port_is_said(cli: CommandLine) -> None:
             f"seatrial: Port {port} of 127.0.0.1 is taken by another program. "
             "Choose another with --port, or add --next-port."
         ]
-        up = Up.start(cli, "--port", port, "--next-port", "--workers", "0")
-    assert up.address.startswith("http://127.0.0.1:")
-    assert int(up.address.rpartition(":")[2]) > int(port)
+        up = RunningService.start(cli, "--port", port, "--next-port", "--workers", "0")
+    assert up.url.startswith("http://127.0.0.1:")
+    assert int(up.url.rpartition(":")[2]) > int(port)
     assert up.get("/health") == (200, {"status": "healthy", "service": "Terminal-Bench"})
     assert up.get("/ready")[1]["missing"] == ["workers"]
     greeting = up.running.out.read_text()
@@ -73,19 +73,19 @@ def test_it_says_where_it_is_and_a_busy_port_is_said(cli: CommandLine) -> None:
 def test_beyond_loopback_it_refuses_to_start_without_a_token(cli: CommandLine) -> None:
     refused = cli("up", "--host", "0.0.0.0", "--port", "0", "--workers", "0", status=1)
     assert "seatrial token create" in refused.err
-    open_on_purpose = Up.start(cli, "--host", "0.0.0.0", "--workers", "0", SEATRIAL_AUTH="none")
+    open_on_purpose = RunningService.start(cli, "--host", "0.0.0.0", "--workers", "0", SEATRIAL_AUTH="none")
     assert open_on_purpose.get("/health")[0] == 200
 
 
 def test_the_first_signal_lets_the_trial_end(cli: CommandLine, gate: Gate) -> None:
     gate.submit()
-    up = Up.start(cli)
+    up = RunningService.start(cli)
     gate.at_work()
     up.tell()
     until(lambda: up.get("/health")[0] == 0, 5, "no connection is taken any more")
     assert cli.count(state="running") == 1
     gate.open()
-    done = up.ended(60)
+    done = up.ended(30)
     assert done.status == 0, done.err
     assert cli.count(outcome="passed") == 1
     assert (gate.begun, cli.sandboxes()) == (1, set())
@@ -93,7 +93,7 @@ def test_the_first_signal_lets_the_trial_end(cli: CommandLine, gate: Gate) -> No
 
 def test_the_second_signal_gives_the_trial_back(cli: CommandLine, gate: Gate) -> None:
     gate.submit()
-    up = Up.start(cli)
+    up = RunningService.start(cli)
     gate.at_work()
     held = cli.sandboxes()
     assert len(held) == 1
@@ -104,7 +104,7 @@ def test_the_second_signal_gives_the_trial_back(cli: CommandLine, gate: Gate) ->
     assert cli.count(state="queued") == 1
     assert traces(cli.cache, held) == []
     gate.open()
-    again = Up.start(cli)
+    again = RunningService.start(cli)
     until(lambda: cli.count(outcome="passed") == 1, _WORKING_SEC, "the trial that was given back")
     again.tell()
     assert again.ended(30).status == 0
@@ -112,7 +112,7 @@ def test_the_second_signal_gives_the_trial_back(cli: CommandLine, gate: Gate) ->
 
 def test_killed_it_takes_its_workers_along_and_the_next_start_cleans_up(cli: CommandLine, gate: Gate) -> None:
     gate.submit()
-    up = Up.start(cli, "--workers", "2")
+    up = RunningService.start(cli, "--workers", "2")
     gate.at_work()
     workers, held = up.workers, cli.sandboxes()
     assert (len(workers), len(held)) == (2, 1)
@@ -120,7 +120,7 @@ def test_killed_it_takes_its_workers_along_and_the_next_start_cleans_up(cli: Com
     up.running.process.wait()
     until(lambda: all(start_time(pid) is None for pid in workers), 5, "no worker left")
     gate.open()
-    again = Up.start(cli)
+    again = RunningService.start(cli)
     until(lambda: cli.count(outcome="passed") == 1, _WORKING_SEC, "the trial that was lost")
     assert traces(cli.cache, held) == []
     again.tell()
@@ -129,7 +129,7 @@ def test_killed_it_takes_its_workers_along_and_the_next_start_cleans_up(cli: Com
 
 def test_a_killed_worker_is_replaced_and_its_trial_recovered(cli: CommandLine, gate: Gate) -> None:
     gate.submit()
-    up = Up.start(cli)
+    up = RunningService.start(cli)
     gate.at_work()
     [worker] = up.workers
     os.kill(worker, signal.SIGKILL)
@@ -139,23 +139,24 @@ def test_a_killed_worker_is_replaced_and_its_trial_recovered(cli: CommandLine, g
     gate.open()
     until(lambda: cli.count(outcome="passed") == 1, _WORKING_SEC, "the recovered trial")
     up.tell()
-    assert up.ended(60).status == 0
+    assert up.ended(30).status == 0
 
 
 def test_workers_are_there_before_harbor_is_and_tell_what_works(cli: CommandLine) -> None:
+    def told() -> str:
+        return "".join(document for (document,) in cli.rows("SELECT document FROM workers"))
+
     cli.environment.update(SEATRIAL_HEARTBEAT_SEC="0.5")
-    up = Up.start(cli, SEATRIAL_LOG_FORMAT="json")
-    up.until_ready()
-    told = '"starting":true'
-    assert any(told in document for (document,) in cli.rows("SELECT document FROM workers")), "still loading"
-    until(lambda: '"sandboxes":["oci"' in "".join(d for (d,) in cli.rows("SELECT document FROM workers")), 90, "oci")
+    up = RunningService.start(cli, SEATRIAL_LOG_FORMAT="json")
+    until(lambda: up.get("/ready")[0] == 200 and '"starting":true' in told(), 30, "ready, and still loading")
+    until(lambda: '"sandboxes":["oci"' in told(), 90, "oci")
     up.tell()
-    assert up.ended(60).status == 0
+    assert up.ended(30).status == 0
     assert '"message": "Stopped."' in up.log
 
 
 def test_told_to_stop_while_its_workers_still_load_it_stops(cli: CommandLine) -> None:
-    up = Up.start(cli)
+    up = RunningService.start(cli)
     up.until_ready()
     up.tell()
     done = up.ended(20)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import CommandLine, until
-from tests.service import Up
+from tests.running_service import RunningService
 from tests.task_files import write_task
 
 pytestmark = pytest.mark.sandbox
@@ -43,14 +43,14 @@ def fill(disk: Path, leave_mb: int) -> Path:
     return filler
 
 
-def upload(up: Up, archive: Path) -> int:
+def upload(up: RunningService, archive: Path) -> int:
     """As ``curl -F files=@archive`` does it."""
     parts = [
         b'--edge\r\nContent-Disposition: form-data; name="files"; filename="task.tar.gz"\r\n',
         b"Content-Type: application/gzip\r\n\r\n" + archive.read_bytes() + b"\r\n--edge--\r\n",
     ]
     headers = {"Content-Type": "multipart/form-data; boundary=edge"}
-    request = urllib.request.Request(f"{up.address}/api/v1/tasks", b"".join(parts), headers)
+    request = urllib.request.Request(f"{up.url}/api/v1/tasks", b"".join(parts), headers)
     try:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return int(answer.status)
@@ -68,7 +68,7 @@ def test_claims_stop_uploads_are_refused_and_it_recovers(cli: CommandLine, small
     write_task(tmp_path, "other", solve="echo 42 > /app/answer.txt # another")
     archive = tmp_path / "other.tar.gz"
     subprocess.run(["tar", "-C", tmp_path, "-czf", archive, "other"], check=True)
-    up = Up.start(cli)
+    up = RunningService.start(cli)
     up.until_ready()
     filler = fill(small_disk, _LOW_WATER_MB - 8)
     until(lambda: "disk" in up.get("/ready")[1]["missing"], 15, "a full disk is said")
@@ -83,25 +83,25 @@ def test_claims_stop_uploads_are_refused_and_it_recovers(cli: CommandLine, small
     assert up.get("/health")[0] == 200
 
     filler.unlink()
-    until(lambda: cli.count(outcome="passed") == 1, 60, "it goes on by itself")
+    until(lambda: cli.count(outcome="passed") == 1, 30, "it goes on by itself")
     up.until_ready(15)
     assert upload(up, archive) == 201
     up.tell()
-    assert up.ended(60).status == 0
+    assert up.ended(30).status == 0
 
 
 def test_not_a_byte_left_and_still_nothing_is_lost(cli: CommandLine, small_disk: Path, tmp_path: Path) -> None:
     """No mark, so that the disk runs full under a trial: its result waits for room."""
     cli.environment.update(SEATRIAL_DISK_LOW_WATER_MB="0")
-    task = write_task(tmp_path, "slow", solve="sleep 6\necho 42 > /app/answer.txt")
+    task = write_task(tmp_path, "slow", solve="sleep 4\necho 42 > /app/answer.txt")
     cli("run", task, "-a", "oracle", "--queue-only")
-    up = Up.start(cli)
+    up = RunningService.start(cli)
     until(lambda: cli.count(phase="agent") == 1, 90, "the agent is at work")
     filler = fill(small_disk, 0)
-    time.sleep(10)
+    time.sleep(7)
     assert cli.count(state="ended") == 0
     filler.unlink()
-    until(lambda: cli.count(state="ended") == 1, 60, "the result was recorded")
+    until(lambda: cli.count(state="ended") == 1, 30, "the result was recorded")
     assert cli.count(outcome="passed") == 1
     up.tell()
-    assert up.ended(60).status == 0
+    assert up.ended(30).status == 0

@@ -1,6 +1,6 @@
 """Both generations of verifiers, each in a virtual environment of its own, and their ``vf-eval`` as a person runs it.
 
-The environments are installed from the package index once for each set of requirements and kept between test runs.
+The environments are installed from the package index and kept between test runs as long as nobody asks for others.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -31,19 +32,29 @@ _LONGEST_SEC = 280.0
 
 
 def virtual_environment(extra: str) -> Path:
-    """Made by whoever comes first; others wait. A changed requirement makes a new one."""
+    """Made by whoever comes first; others wait. Other requirements make it anew."""
     home = Path(os.environ.get("SEATRIAL_TEST_VENVS", "/var/tmp/seatrial-test-venvs"))
     home.mkdir(parents=True, exist_ok=True)
-    asked = [VERSIONS[extra], sys.version, str(ROOT), (ROOT / "pyproject.toml").read_text()]
-    asked.append((PACKAGE / "pyproject.toml").read_text())
-    place = home / f"{extra}-{hashlib.sha256(chr(0).join(asked).encode()).hexdigest()[:16]}"
+    place = home / f"{extra}-{_digest(str(ROOT))}"
+    wanted = _digest(VERSIONS[extra], sys.version, _metadata(ROOT), _metadata(PACKAGE))
     with (home / f"{place.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (place / "complete").exists():
+        stamp = place / "complete"
+        if not stamp.exists() or stamp.read_text() != wanted:
             shutil.rmtree(place, ignore_errors=True)
             _install(place, extra)
-            (place / "complete").touch()
+            stamp.write_text(wanted)
     return place
+
+
+def _metadata(project: Path) -> str:
+    """All that decides how a package is installed whose source stays in place: not what its linters are told."""
+    told = tomllib.loads((project / "pyproject.toml").read_text())
+    return json.dumps([told["build-system"], told["project"], told["tool"]["hatch"]], sort_keys=True)
+
+
+def _digest(*words: str) -> str:
+    return hashlib.sha256(chr(0).join(words).encode()).hexdigest()[:16]
 
 
 def _install(place: Path, extra: str) -> None:

@@ -148,8 +148,10 @@ def _files(name: str) -> dict[str, str]:
 async def test_over_the_size_cap_is_400_and_under_it_is_taken(tmp_path: Path) -> None:
     async with serving(tmp_path / "home", None, upload_limit_mb=1) as server:
         noise = "".join(chr(33 + (n * n) % 90) for n in range(1_200_000))
-        await server.upload(task_zip(notes_dot_txt=noise), status=400)
-        await server.upload(task_zip(notes_dot_txt=noise[:1000]))
+        refused = await server.upload(task_zip(notes_dot_txt=noise), status=400)
+        assert "1 MB" in refused["detail"]
+        taken = await server.upload(task_zip(notes_dot_txt=noise[:1000]))
+        assert [task["id"] for task in await server.get("/api/tasks")] == [taken["id"]]
 
 
 async def test_parameters_out_of_range_are_refused(idle: Server) -> None:

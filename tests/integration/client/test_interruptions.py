@@ -21,7 +21,7 @@ from seatrial.domain.output import Output
 from seatrial.errors import Forbidden, ServiceUnavailable, Unauthenticated
 from tests.command_line import SAMPLES, CommandLine
 from tests.live_processes import worker_process
-from tests.service import Up
+from tests.running_service import RunningService
 
 TASK = SAMPLES / "answer-file"
 
@@ -32,7 +32,7 @@ class Restartable:
 
     cli: CommandLine
     port: int
-    up: Up
+    up: RunningService
 
     @property
     def address(self) -> str:
@@ -43,7 +43,7 @@ class Restartable:
         assert self.up.ended(30).status == 0
 
     def start(self) -> None:
-        self.up = Up.start(self.cli, "--port", str(self.port), "--workers", "0")
+        self.up = RunningService.start(self.cli, "--port", str(self.port), "--workers", "0")
 
     def restart(self) -> None:
         self.stop()
@@ -54,7 +54,7 @@ class Restartable:
 def service(cli: CommandLine) -> Restartable:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = int(free.getsockname()[1])
-    return Restartable(cli, port, Up.start(cli, "--port", str(port), "--workers", "0"))
+    return Restartable(cli, port, RunningService.start(cli, "--port", str(port), "--workers", "0"))
 
 
 def _wanted(client: Client, attempts: int) -> JobRequest:
@@ -180,12 +180,12 @@ def test_tokens_by_argument_environment_and_address(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     admin = cli.json("token", "create", "boss", "--role", "admin")["secret"]
-    up = Up.start(cli, "--workers", "0", SEATRIAL_AUTH="token")
-    with Client(up.address) as stranger, pytest.raises(Unauthenticated, match="token"):
+    up = RunningService.start(cli, "--workers", "0", SEATRIAL_AUTH="token")
+    with Client(up.url) as stranger, pytest.raises(Unauthenticated, match="token"):
         next(stranger.jobs.list(), None)
-    with Client(up.address, "wrong") as stranger, pytest.raises(Unauthenticated):
+    with Client(up.url, "wrong") as stranger, pytest.raises(Unauthenticated):
         next(stranger.jobs.list(), None)
-    with Client(up.address, admin) as client:
+    with Client(up.url, admin) as client:
         assert client.installation.who_am_i().name == "boss"
         viewer = client.tokens.create("guest", expires="1d")
         assert {token.name for token in client.tokens.list()} == {"boss", "guest"}
@@ -193,16 +193,16 @@ def test_tokens_by_argument_environment_and_address(
         assert [key.name for key in client.keys.list()] == ["NOKEYS_API_KEY"]
         client.keys.delete("NOKEYS_API_KEY")
         assert client.keys.list() == []
-    with Client(up.address.replace("http://", f"http://{viewer.secret}@")) as client:
+    with Client(up.url.replace("http://", f"http://{viewer.secret}@")) as client:
         assert client.installation.who_am_i().name == "guest"
         with pytest.raises(Forbidden):
             client.tokens.list()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SEATRIAL_SERVER", up.address)
+    monkeypatch.setenv("SEATRIAL_SERVER", up.url)
     monkeypatch.setenv("SEATRIAL_SERVER_TOKEN", viewer.secret)
     with Client() as client:
         assert client.installation.who_am_i().name == "guest"
-    with Client(up.address, admin) as client:
+    with Client(up.url, admin) as client:
         client.tokens.revoke(viewer.id)
     with Client() as client, pytest.raises(Unauthenticated):
         next(client.jobs.list(), None)

@@ -1,4 +1,4 @@
-"""The process of the API stays light: what takes seconds and hundreds of megabytes is the workers' business."""
+"""Processes stay light: what takes seconds and hundreds of megabytes is the workers' business, and only when needed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,22 @@ asyncio.run(live())
 print(*sorted(sys.modules))
 """
 
+_HIRE = """
+import asyncio, sys
+from seatrial.settings import Settings
+from seatrial.wiring import hire_worker, open_installation
+
+async def hire():
+    async with open_installation(Settings(home=sys.argv[1])) as installation:
+        await hire_worker(installation, 1)
+
+asyncio.run(hire())
+print(*sorted(sys.modules))
+"""
+
 
 def test_the_api_loads_neither_the_model_client_nor_what_runs_trials(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", _SERVE, str(tmp_path)], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    loaded = set(done.stdout.split())
+    loaded = _loaded_by(_SERVE, tmp_path)
     assert {"seatrial.api.app", "fastapi"} <= loaded, "it looked at the right process"
     heavy = (
         "litellm",
@@ -37,3 +48,16 @@ def test_the_api_loads_neither_the_model_client_nor_what_runs_trials(tmp_path: P
         "seatrial.agents",
     )
     assert [name for name in loaded if name.startswith(heavy)] == []
+
+
+def test_a_worker_is_ready_before_it_has_the_model_client(tmp_path: Path) -> None:
+    """Trials that ask no model never wait for it; the first that does, loads it."""
+    loaded = _loaded_by(_HIRE, tmp_path)
+    assert "harbor.trial.trial" in loaded, "it looked at the right process"
+    assert {"litellm", "openai"} & loaded == set()
+
+
+def _loaded_by(program: str, home: Path) -> set[str]:
+    done = subprocess.run([sys.executable, "-c", program, str(home)], capture_output=True, text=True, cwd=home)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())

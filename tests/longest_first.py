@@ -1,0 +1,35 @@
+"""Has a test run begin with the files that take longest. ``tests/conftest.py`` takes it in.
+
+``pytest --dist loadfile`` hands out whole files, with ``--no-loadscope-reorder`` in this order; else those with most
+tests come first. One of two minutes that comes last keeps every other process waiting. Whatever is not named here takes
+seconds, and its place does not matter.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+LONGEST = (
+    "tests/verifiers/test_generation_04.py",
+    "tests/faults/test_workers.py",
+    "tests/browser/test_flow.py",
+    "tests/verifiers/test_generation_03.py",
+    "tests/verifiers/test_readme.py",
+    "tests/e2e/test_up.py",
+    "tests/e2e/test_mini_swe_agent.py",
+    "tests/browser/test_accessible.py",
+    "tests/browser/test_hostile.py",
+    "tests/e2e/test_terminus_scripted.py",
+    "tests/faults/test_abuse.py",
+    "tests/e2e/test_server.py",
+    "tests/e2e/test_records.py",
+    "tests/integration/images/test_builds.py",
+    "tests/e2e/test_interruptions.py",
+    "tests/faults/test_disk_full.py",
+)
+"""Each takes half a minute or more."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(LONGEST)))
