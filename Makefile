@@ -1,6 +1,6 @@
 # Everything a developer can run. `make run` and `make test` are all a newcomer needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test run check test bench lock screenshots reference format
+.PHONY: help setup setup-test run check types style units test bench lock screenshots reference format
 
 SEATRIAL := .venv/bin/seatrial
 PYTEST := .venv/bin/python -m pytest
@@ -23,11 +23,18 @@ run: setup  ## Set up, run the samples in the sandbox, show a first result (abou
 	@sh scripts/first-run.sh
 
 check: setup  ## The fast half of `test`: style, types, import contracts, unit tests (about a minute)
+	@$(MAKE) --no-print-directory --output-sync=target -j 2 types style units
+
+types:
+	@.venv/bin/mypy
+
+style:
 	@.venv/bin/ruff format --check --quiet . || (echo "Run 'make format'."; exit 1)
 	@.venv/bin/ruff check --quiet .
-	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-cache >/dev/null || .venv/bin/lint-imports --no-cache
 	@.venv/bin/python scripts/reference.py --check
+
+units:
 	@$(PYTEST) -q -n 2 tests/unit
 
 test: setup-test check  ## Every test, with real sandboxes, container engines, PostgreSQL and a browser (about 30 min)

@@ -59,7 +59,9 @@ def _environment(directory: Path) -> dict[str, str]:
     allowed = {"files": _hard(resource.RLIMIT_NOFILE), "processes": min(_hard(resource.RLIMIT_NPROC), threads)}
     configuration = directory / "containers.conf"
     configuration.write_text(_CONFIGURATION.format(**allowed))
-    return {**os.environ, "CONTAINERS_CONF": str(configuration)}
+    scratch = directory / "scratch"  # images that it is sent stay where it puts them at first
+    scratch.mkdir()
+    return {**os.environ, "CONTAINERS_CONF": str(configuration), "TMPDIR": str(scratch)}
 
 
 def _hard(number: int) -> int:

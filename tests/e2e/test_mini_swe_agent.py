@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import pytest
 from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig
 from harbor.trial.trial import Trial
 
@@ -58,6 +59,7 @@ async def test_it_passes_by_reading_what_commands_print(workplace: Workplace) ->
     assert [path for path in kept if KEY.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.parametrize("workplace", [pytest.param("oci", marks=pytest.mark.sandbox)], indirect=True)
 async def test_it_fails_by_giving_up(workplace: Workplace) -> None:
     async with ScriptedModels(key=KEY) as models:
         trial = await attempt("give-up", models, workplace)

@@ -1,5 +1,7 @@
 """The one base of every value that crosses a module: immutable, strict about unknown fields."""
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -7,3 +9,17 @@ class Frozen(BaseModel):
     """An immutable value."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def trusted[Value: BaseModel](kind: type[Value], values: dict[str, Any]) -> Value:
+    """A value whose fields are known to be right: each is there, in its own type. Nothing is looked at, so it takes a
+    quarter of the time; ``model_construct`` looks for defaults and aliases, and takes longer than checking does.
+
+    For rows by the hundred, from the store to the wire. The dictionary is kept."""
+    made = kind.__new__(kind)
+    put = object.__setattr__  # a frozen one has no other way
+    put(made, "__dict__", values)
+    put(made, "__pydantic_fields_set__", set(values))
+    put(made, "__pydantic_extra__", None)
+    put(made, "__pydantic_private__", None)
+    return made

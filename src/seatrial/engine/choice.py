@@ -33,8 +33,10 @@ class TaskSearch(Frozen):
             return False
         if self.tag is not None and self.tag not in task.tags:
             return False
+        if not self.q:
+            return True
         text = "\n".join((task.name, task.description, task.instruction, task.category, *task.tags)).casefold()
-        return all(word in text for word in (self.q or "").casefold().split())
+        return all(word in text for word in self.q.casefold().split())
 
 
 async def search_tasks(store: TaskStore, search: TaskSearch, after: TaskRef | None, limit: int) -> list[Task]:
@@ -52,6 +54,8 @@ async def every_task(store: TaskStore, after: TaskRef | None = None) -> AsyncIte
     while chunk := await store.task_page(after, _CHUNK):
         for task in chunk:
             yield task
+        if len(chunk) < _CHUNK:
+            return
         after = TaskRef(name=chunk[-1].name, digest=chunk[-1].digest)
 
 

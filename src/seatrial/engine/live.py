@@ -30,6 +30,9 @@ from seatrial.ports.store import Store
 log = logging.getLogger(__name__)
 
 _QUIET_AFTER_SEC = 3.0
+_REST = 4.0
+"""How much longer the pause after a round of looks is than the round, at least: where hundreds of trials are in flight,
+watching them takes a fifth of the time and no more. They are what counts."""
 _MOST_AT_ONCE = 4 << 20
 """Characters that one look takes in over all attempts; the others wait for the next."""
 
@@ -157,14 +160,17 @@ class LiveLog:
             await self._store.drop_output([trial_id for trial_id in gone if trial_id not in again])
 
     async def _look_forever(self) -> None:
+        took = 0.0
         while True:
-            await asyncio.sleep(self._every_sec)
+            await asyncio.sleep(max(self._every_sec, took * _REST))
+            began = time.monotonic()
             try:
                 await self.look()
                 if self._ended:
                     await self._drop(time.monotonic())
             except Exception:  # a fault in what is only watched must not end a worker
                 log.exception("Live output could not be told")
+            took = time.monotonic() - began
 
     async def __aenter__(self) -> Self:
         self._looks = asyncio.create_task(self._look_forever(), name="live-log")

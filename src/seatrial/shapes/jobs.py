@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from seatrial.domain.frozen import Frozen
+from seatrial.domain.frozen import Frozen, trusted
 from seatrial.domain.job import JobSpec, JobStatus
 from seatrial.domain.trial import Outcome
 from seatrial.engine.estimate import Estimate
@@ -78,30 +78,26 @@ class JobItem(Shape):
     @classmethod
     def of(cls, line: JobLine) -> JobItem:
         job, spec, totals = line.job, line.job.spec, line.totals
-        return cls(
-            id=job.id,
-            name=job.title,
-            status=line.counts.status,
-            origin=spec.origin,
-            dataset=spec.dataset,
-            created_at=job.created_at,
-            started_at=totals.started_at,
-            ended_at=job.ended_at,
-            cancelled_at=job.cancelled_at,
-            counts=TrialCounts.of(line.counts),
-            totals=Totals(
-                seconds=totals.seconds,
-                input_tokens=totals.input_tokens,
-                output_tokens=totals.output_tokens,
-                cost_usd=totals.cost_usd,
-            ),
-            agents=list(configuration_labels(spec.agents)),
-            tasks=len(spec.tasks),
-            attempts=spec.attempts,
-            sandbox=spec.sandbox,
-            labels=spec.labels,
-            score=line.score,
-        )
+        values = {
+            "id": job.id,
+            "name": job.title,
+            "status": line.counts.status,
+            "origin": spec.origin,
+            "dataset": spec.dataset,
+            "created_at": job.created_at,
+            "started_at": totals.started_at,
+            "ended_at": job.ended_at,
+            "cancelled_at": job.cancelled_at,
+            "counts": TrialCounts.of(line.counts),
+            "totals": trusted(Totals, {name: getattr(totals, name) for name in Totals.model_fields}),
+            "agents": list(configuration_labels(spec.agents)),
+            "tasks": len(spec.tasks),
+            "attempts": spec.attempts,
+            "sandbox": spec.sandbox,
+            "labels": spec.labels,
+            "score": line.score,
+        }
+        return trusted(cls, values)
 
 
 class JobDetail(JobItem):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Self
 
+from seatrial.domain.frozen import trusted
 from seatrial.domain.job import AgentSpec, JobCounts
 from seatrial.domain.result import Attempt, Result, StoredFile, TestResult
 from seatrial.domain.task import TaskRef
@@ -27,7 +28,7 @@ class TrialCounts(Shape):
 
     @classmethod
     def of(cls, counts: JobCounts) -> TrialCounts:
-        return cls(**counts.model_dump(), total=counts.total)
+        return trusted(cls, {**dict(counts), "total": counts.total})
 
 
 class TrialItem(Shape):
@@ -64,16 +65,16 @@ class TrialItem(Shape):
     @classmethod
     def of(cls, summary: TrialSummary, **more: Any) -> Self:
         """``more`` are the fields that a larger shape has besides."""
-        return cls(
+        values = {
             **trial_fields(summary.trial),
-            reward=summary.reward,
-            marks=list(summary.marks),
-            seconds=summary.seconds,
-            input_tokens=summary.input_tokens,
-            output_tokens=summary.output_tokens,
-            cost_usd=summary.cost_usd,
-            **more,
-        )
+            "reward": summary.reward,
+            "marks": list(summary.marks),
+            "seconds": summary.seconds,
+            "input_tokens": summary.input_tokens,
+            "output_tokens": summary.output_tokens,
+            "cost_usd": summary.cost_usd,
+        }
+        return trusted(cls, values | more)
 
 
 class TrialPage(Listing[TrialItem]):

@@ -8,10 +8,11 @@ from typing import Any
 
 from sqlalchemy.engine import CursorResult, Row
 
+from seatrial.domain.frozen import trusted
 from seatrial.domain.job import Job, JobSpec
 from seatrial.domain.result import Result
-from seatrial.domain.task import TaskRef
-from seatrial.domain.trial import Mark, Trial
+from seatrial.domain.task import Task, TaskRef
+from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store import TrialRow, TrialSummary
 
 _SMALL = 16_000
@@ -32,6 +33,11 @@ _CHANGING = (
     "ended_at",
 )
 _FIXED = ("id", "job_id", "agent_index", "agent", "model", "repeat", "created_at")
+_SUMMED = ("reward", "seconds", "input_tokens", "output_tokens", "cost_usd")
+_STATES = {state.value: state for state in TrialState}
+_OUTCOMES: dict[str | None, Outcome | None] = {None: None, **{outcome.value: outcome for outcome in Outcome}}
+_CAUSES: dict[str | None, Cause | None] = {None: None, **{cause.value: cause for cause in Cause}}
+_PHASES: dict[str | None, Phase | None] = {None: None, **{phase.value: phase for phase in Phase}}
 
 
 Values = Mapping[str, Any]
@@ -48,26 +54,37 @@ def values_of(result: CursorResult[Any]) -> list[Values]:
 def job_of(row: Row[Any]) -> Job:
     return Job(
         id=row.id,
-        spec=_spec_of(row.spec),
+        spec=_remembered(JobSpec, row.spec),
         created_at=row.created_at,
         cancelled_at=row.cancelled_at,
         ended_at=row.ended_at,
     )
 
 
-def _spec_of(document: str) -> JobSpec:
-    """Specs never change and lists read the same ones again and again; large ones are not worth the memory."""
-    return _small_spec_of(document) if len(document) <= _SMALL else JobSpec.model_validate_json(document)
+def task_of(document: str) -> Task:
+    return _remembered(Task, document)
 
 
-@lru_cache(maxsize=512)
-def _small_spec_of(document: str) -> JobSpec:
-    return JobSpec.model_validate_json(document)
+def _remembered[Kept: (JobSpec, Task)](kind: type[Kept], document: str) -> Kept:
+    """Specs and tasks never change, and lists read the same ones again and again; large ones are not worth the
+    memory."""
+    return _small(kind, document) if len(document) <= _SMALL else kind.model_validate_json(document)
+
+
+@lru_cache(maxsize=1024)
+def _small[Kept: (JobSpec, Task)](kind: type[Kept], document: str) -> Kept:
+    return kind.model_validate_json(document)
 
 
 def trial_of(row: Values) -> Trial:
-    task = TaskRef(name=row["task_name"], digest=row["task_digest"])
-    return Trial(task=task, **{name: row[name] for name in _FIXED + _CHANGING})
+    """Without looking at each value again: the store wrote them, and pages hold hundreds."""
+    values = {name: row[name] for name in _FIXED + _CHANGING}
+    values["task"] = trusted(TaskRef, {"name": row["task_name"], "digest": row["task_digest"]})
+    values["state"] = _STATES[row["state"]]
+    values["outcome"] = _OUTCOMES[row["outcome"]]
+    values["cause"] = _CAUSES[row["cause"]]
+    values["phase"] = _PHASES[row["phase"]]
+    return trusted(Trial, values)
 
 
 def trial_row_of(row: Values) -> TrialRow:
@@ -75,15 +92,10 @@ def trial_row_of(row: Values) -> TrialRow:
 
 
 def summary_of(row: Values) -> TrialSummary:
-    return TrialSummary(
-        trial=trial_of(row),
-        reward=row["reward"],
-        marks=tuple(Mark(mark) for mark in (row["marks"] or "").split()),
-        seconds=row["seconds"],
-        input_tokens=row["input_tokens"],
-        output_tokens=row["output_tokens"],
-        cost_usd=row["cost_usd"],
-    )
+    values = {name: row[name] for name in _SUMMED}
+    values["trial"] = trial_of(row)
+    values["marks"] = tuple(Mark(mark) for mark in (row["marks"] or "").split())
+    return trusted(TrialSummary, values)
 
 
 def result_of(document: str | None) -> Result | None:

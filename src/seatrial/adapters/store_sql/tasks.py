@@ -13,6 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.database import Database
+from seatrial.adapters.store_sql.rows import task_of
 from seatrial.adapters.store_sql.tables import IS_HELD, IS_QUEUED, IS_RUNNING, datasets, tasks, trials
 from seatrial.domain.task import Dataset, Task, TaskRef
 from seatrial.errors import Conflict, NotFound
@@ -47,7 +48,7 @@ class SqlTasks:
         document = await self._database.read(lambda connection: connection.execute(query).scalar())
         if document is None:
             raise NotFound(f"There is no task {digest}.")
-        return Task.model_validate_json(document)
+        return task_of(document)
 
     async def tasks(self, digests: Sequence[str]) -> list[Task]:
         found: dict[str, Task] = {}
@@ -63,14 +64,14 @@ class SqlTasks:
         if after is not None:
             query = query.where(sa.tuple_(tasks.c.name, tasks.c.digest) > sa.tuple_(after.name, after.digest))
         documents = await self._database.read(lambda connection: connection.execute(query).scalars().all())
-        return [Task.model_validate_json(document) for document in documents]
+        return [task_of(document) for document in documents]
 
     async def find_tasks(self, name: str | None = None, limit: int = 1000) -> list[Task]:
         query = sa.select(tasks.c.document).order_by(tasks.c.used_at.desc(), tasks.c.name, tasks.c.digest).limit(limit)
         if name is not None:
             query = query.where(tasks.c.name == name)
         documents = await self._database.read(lambda connection: connection.execute(query).scalars().all())
-        return [Task.model_validate_json(document) for document in documents]
+        return [task_of(document) for document in documents]
 
     async def delete_task(self, digest: str) -> None:
         await self._database.write(lambda connection: _delete_task(connection, digest))

@@ -1,0 +1,72 @@
+"""Values that are made without being checked are the same as those that are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from seatrial.domain.frozen import trusted
+from seatrial.domain.job import AgentSpec, Job, JobCounts, JobSpec
+from seatrial.domain.task import TaskRef
+from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
+from seatrial.engine.listing import JobLine, ScoreLine
+from seatrial.ports.store import JobTotals, TrialSummary
+from seatrial.shapes.jobs import JobItem
+from seatrial.shapes.trials import TrialCounts, TrialItem
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+TASK = TaskRef(name="hello", digest=f"sha256:{0:064x}")
+TRIAL: dict[str, Any] = {
+    "id": 7,
+    "job_id": 3,
+    "task": TASK,
+    "agent_index": 0,
+    "agent": "oracle",
+    "model": None,
+    "repeat": 1,
+    "state": TrialState.RUNNING,
+    "phase": Phase.AGENT,
+    "attempt": 2,
+    "created_at": NOW,
+}
+
+
+def test_they_are_equal_and_behave_alike() -> None:
+    checked = Trial(**TRIAL)
+    made = trusted(Trial, dict(checked))
+    assert made == checked
+    assert hash(made) == hash(checked)
+    assert made.model_dump_json() == checked.model_dump_json()
+    changed = made.model_copy(update={"attempt": 3})
+    assert (changed.attempt, made.attempt) == (3, 2)
+    with pytest.raises(ValidationError):
+        made.attempt = 4  # type: ignore[misc]
+
+
+def test_a_trial_on_the_wire_has_every_field_in_its_type() -> None:
+    trial = Trial(**TRIAL)
+    ended = trial.model_copy(update={"state": TrialState.ENDED, "outcome": Outcome.ERROR, "cause": Cause.LLM})
+    for one in (trial, ended):
+        summary = TrialSummary(
+            trial=one, reward=0.5, marks=(Mark.MEMORY_KILL,), seconds=1.5, input_tokens=1, output_tokens=2, cost_usd=0.1
+        )
+        assert_valid(TrialItem.of(summary))
+
+
+def test_a_job_on_the_wire_has_every_field_in_its_type() -> None:
+    spec = JobSpec(tasks=(TASK,), agents=(AgentSpec(name="oracle"),), labels={"team": "a"})
+    counts, totals = JobCounts(passed=1, error=2), JobTotals(seconds=2.0, cost_usd=0.5, started_at=NOW)
+    job = Job(id=1, spec=spec, created_at=NOW)
+    for score in (None, ScoreLine(value=0.5, low=0.1, high=0.9, coverage=1.0)):
+        assert_valid(JobItem.of(JobLine(job=job, counts=counts, totals=totals, score=score)))
+    assert_valid(TrialCounts.of(counts))
+
+
+def assert_valid(made: BaseModel) -> None:
+    """Checking it anew changes nothing; a field that is missing or of another type would show."""
+    assert type(made)(**dict(made)) == made
+    assert type(made).model_validate_json(made.model_dump_json(), strict=False) == made
+    assert set(dict(made)) == set(type(made).model_fields)
