@@ -15,6 +15,7 @@ LONGEST = (
     "tests/browser/test_flow.py",
     "tests/verifiers/test_generation_03.py",
     "tests/verifiers/test_readme.py",
+    "tests/verifiers/test_terminus_harness.py",
     "tests/e2e/test_up.py",
     "tests/e2e/test_mini_swe_agent.py",
     "tests/browser/test_accessible.py",
