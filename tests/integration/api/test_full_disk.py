@@ -80,7 +80,8 @@ async def test_what_found_room_is_told_beside_what_did_not(local_api: Api, fault
 
 async def test_a_store_that_does_not_answer_is_503(local_api: Api) -> None:
     keep_in(local_api, SmallBlobs(0, StoreUnavailable("The files could not be reached.")))
-    await local_api.post("/tasks", status=503, files=archives(local_api, "one"))
+    answer = await local_api.post("/tasks", status=503, files=archives(local_api, "one"))
+    assert answer["error"]["code"] == "unavailable"
 
 
 async def test_no_room_to_unpack_is_no_fault_of_the_archive(local_api: Api) -> None:
