@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -35,6 +36,18 @@ class Pane:
     async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[Glimpse]:
         start = seen.get("agent/pane.txt", 0)
         return [Glimpse("agent/pane.txt", start, len(self.text), self.text[start:])]
+
+
+class SlowPane:
+    """A window of a busy machine: each look at it takes a while."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[Glimpse]:
+        self.looks += 1
+        await asyncio.sleep(0.2)
+        return []
 
 
 def log_of(store: MemoryStore) -> LiveLog:
@@ -86,3 +99,23 @@ async def test_an_attempt_that_is_over_at_once_writes_nothing(tmp_path: Path) ->
         live.ended(trial)
         await asyncio.sleep(0.2)
     assert store.writes == []
+
+
+async def _looks_in_two_seconds(trials: int, directory: Path) -> int:
+    store = WatchedStore()
+    pane = SlowPane()
+    async with log_of(store) as live, contextlib.AsyncExitStack() as following:
+        for trial in await running(store, trials):
+            followed = following.enter_context(live.follow(trial, directory, []))
+            if trial.id == 1:
+                followed.show(pane)
+        await asyncio.sleep(2.0)
+    return pane.looks
+
+
+async def test_a_slow_look_does_not_put_off_the_next_one(tmp_path: Path) -> None:
+    assert await _looks_in_two_seconds(3, tmp_path) >= 5
+
+
+async def test_a_crowd_is_looked_at_for_a_fifth_of_the_time(tmp_path: Path) -> None:
+    assert 1 <= await _looks_in_two_seconds(200, tmp_path) <= 3

@@ -30,9 +30,12 @@ from seatrial.ports.store import Store
 log = logging.getLogger(__name__)
 
 _QUIET_AFTER_SEC = 3.0
-_REST = 4.0
-"""How much longer the pause after a round of looks is than the round, at least: where hundreds of trials are in flight,
-watching them takes a fifth of the time and no more. They are what counts."""
+_CROWD = 128
+_CROWD_REST = 4.0
+"""How much longer the pause after a round of looks is than the round, at least, where more trials than a crowd has are
+in flight: watching them takes a fifth of the time and no more. They are what counts. Fewer are always looked at in
+time: how long a round takes says nothing about them, only that the machine is busy."""
+_LONGEST_PAUSE_SEC = 5.0
 _MOST_AT_ONCE = 4 << 20
 """Characters that one look takes in over all attempts; the others wait for the next."""
 
@@ -159,10 +162,15 @@ class LiveLog:
         with contextlib.suppress(StoreUnavailable):
             await self._store.drop_output([trial_id for trial_id in gone if trial_id not in again])
 
+    def _pause(self, took: float) -> float:
+        if len(self._followed) <= _CROWD:
+            return self._every_sec
+        return max(self._every_sec, min(took * _CROWD_REST, _LONGEST_PAUSE_SEC))
+
     async def _look_forever(self) -> None:
         took = 0.0
         while True:
-            await asyncio.sleep(max(self._every_sec, took * _REST))
+            await asyncio.sleep(self._pause(took))
             began = time.monotonic()
             try:
                 await self.look()
