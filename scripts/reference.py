@@ -15,6 +15,7 @@ from pydantic import AliasChoices
 
 from seatrial.api.app import create_app
 from seatrial.cli.main import app
+from seatrial.domain.described import field_texts
 from seatrial.settings import Settings
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
@@ -29,12 +30,13 @@ def settings_page() -> str:
         "| setting | default | also read as | meaning |",
         "|---|---|---|---|",
     ]
+    texts = field_texts(Settings)
     for name, field in Settings.model_fields.items():
         others = ""
         if isinstance(field.validation_alias, AliasChoices):
             others = ", ".join(f"`{choice}`" for choice in field.validation_alias.choices[1:])
         default = "" if field.default in ("", None) else f"`{_home_relative(field.default)}`"
-        meaning = " ".join((field.description or "").split()).replace("``", "`").replace("|", "\\|")
+        meaning = " ".join(texts.get(name, "").split()).replace("``", "`").replace("|", "\\|")
         lines.append(f"| `SEATRIAL_{name.upper()}` | {default} | {others} | {meaning} |")
     return NOTE + "\n".join(lines) + "\n"
 

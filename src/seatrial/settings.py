@@ -20,6 +20,8 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from seatrial.domain.described import Described
+
 _PROVIDER_SUFFIXES = ("_API_KEY", "_API_BASE", "_BASE_URL", "HF_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
 
 
@@ -28,7 +30,7 @@ def _names(field: str, compatibility_name: str) -> Any:
     return AliasChoices(f"SEATRIAL_{field.upper()}", compatibility_name)
 
 
-class Settings(BaseSettings):
+class Settings(Described, BaseSettings):
     """How this installation runs."""
 
     model_config = SettingsConfigDict(
@@ -37,7 +39,6 @@ class Settings(BaseSettings):
         toml_file="seatrial.toml",
         extra="ignore",
         frozen=True,
-        use_attribute_docstrings=True,
         populate_by_name=True,
         env_ignore_empty=True,
     )

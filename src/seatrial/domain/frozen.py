@@ -4,11 +4,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from seatrial.domain.described import Described
 
-class Frozen(BaseModel):
+
+class Frozen(Described):
     """An immutable value."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def trusted[Value: BaseModel](kind: type[Value], values: dict[str, Any]) -> Value:

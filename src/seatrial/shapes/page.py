@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import BaseModel, StringConstraints
+
+from seatrial.domain.described import Described
 
 Plain = Annotated[str, StringConstraints(max_length=400, pattern=r"^[^\x00]*$")]
 """A text that every database can look for."""
@@ -18,7 +20,5 @@ class Listing[Item](BaseModel):
     """Cursor of the next page; `null` on the last one."""
 
 
-class Shape(BaseModel):
+class Shape(Described):
     """An answer of the native API."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
