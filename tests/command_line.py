@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from seatrial.sandboxes.record import SandboxRecord
-from tests.warm_start import run_to_end
+from tests.warm_start import Forked
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "samples"
@@ -55,7 +55,7 @@ class Done:
 class Running:
     """A started command. Its output goes to files, so that it never waits for somebody to read."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
     out: Path
     err: Path
 
@@ -64,8 +64,7 @@ class Running:
         return self.process.pid
 
     def wait(self, seconds: float = _LONGEST_SEC) -> Done:
-        self.process.wait(seconds)
-        return Done(self.process.returncode, self.out.read_text(), self.err.read_text())
+        return Done(self.process.wait(seconds), self.out.read_text(), self.err.read_text())
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
@@ -104,15 +103,13 @@ class CommandLine:
     def _run(self, *arguments: str | Path, **environment: str) -> Done:
         if self.program != _PROGRAM:  # one that is installed elsewhere cannot be loaded here
             return self.start(*arguments, **environment).wait()
-        out, err = self._output_files()
-        status = run_to_end(
-            list(map(str, arguments)), self.directory, self._environment(environment), out, err, _LONGEST_SEC
-        )
-        return Done(status, out.read_text(), err.read_text())
+        return self.fork(*arguments, **environment).wait()
 
-    def _output_files(self) -> tuple[Path, Path]:
-        stem = uuid.uuid4().hex
-        return self.directory / f"{stem}.out", self.directory / f"{stem}.err"
+    def fork(self, *arguments: str | Path, **environment: str) -> Running:
+        """In the background, at once."""
+        out, err = self._output_files()
+        process = Forked(list(map(str, arguments)), self.directory, self._environment(environment), out, err)
+        return self._begun(Running(process, out, err))
 
     def start(self, *arguments: str | Path, **environment: str) -> Running:
         """In the background, in a Python of its own."""
@@ -126,9 +123,18 @@ class CommandLine:
                 stdout=stdout,
                 stderr=stderr,
             )
-        running = Running(process, out, err)
+        return self._begun(Running(process, out, err))
+
+    def _begun(self, running: Running) -> Running:
         self.started.append(running)
         return running
+
+    def _output_files(self) -> tuple[Path, Path]:
+        stem = uuid.uuid4().hex
+        out, err = self.directory / f"{stem}.out", self.directory / f"{stem}.err"
+        for path in (out, err):
+            path.touch()
+        return out, err
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """What the store holds, read beside whoever writes to it; nothing as long as there is none."""

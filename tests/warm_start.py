@@ -1,8 +1,8 @@
 """The ``seatrial`` command without the second that loading it takes: forked from a process that has it loaded.
 
-``CommandLine`` runs commands this way that come to an end by themselves, of which a test run has hundreds. It is the
-same entry point in a process of its own, with its own environment, folder and output. What runs in the background, gets
-signals or is installed elsewhere is started as a person would start it.
+``CommandLine`` runs commands this way that come to an end by themselves, and workers by the dozen. It is the same entry
+point in a process of its own, with its own environment, folder and output. Whatever is about starting is started as a
+person would start it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 import os
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -17,28 +19,50 @@ from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
-_PROGRAM = ("seatrial.cli.main", "seatrial.cli.local_desk", "seatrial.cli.remote_desk", "seatrial.wiring")
+_PROGRAM = ("seatrial.cli.main", "seatrial.cli.local_desk", "seatrial.cli.remote_desk", "seatrial.worker")
 _RUNNER = ("harbor.trial.trial", "seatrial.adapters.runner_harbor.runner", "seatrial.sandboxes.oci")
 
 _BOOKKEEPING = threading.Lock()
 """Starting a process looks after all others too, and whoever looks first takes an exit status away from the other."""
 
 
-def run_to_end(
-    arguments: Sequence[str], directory: Path, environment: Mapping[str, str], out: Path, err: Path, seconds: float
-) -> int:
-    """Its exit status. One that takes longer than ``seconds`` is killed, which is a failure."""
-    process = _loaded().Process(target=_become, args=(arguments, directory, dict(environment), out, err))
-    with _BOOKKEEPING:
-        process.start()
-    ended = wait([process.sentinel], seconds)
-    with _BOOKKEEPING:
-        process.kill()
-        process.join()
-        status = process.exitcode
-    assert ended, f"seatrial {arguments} did not end within {seconds:g} s"
-    assert status is not None
-    return status
+class Forked:
+    """As much of ``subprocess.Popen`` as tests need."""
+
+    def __init__(
+        self, arguments: Sequence[str], directory: Path, environment: Mapping[str, str], out: Path, err: Path
+    ) -> None:
+        self.args = ["seatrial", *arguments]
+        self._process = _loaded().Process(target=_become, args=(self.args, directory, dict(environment), out, err))
+        with _BOOKKEEPING:
+            self._process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        with _BOOKKEEPING:
+            return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if not wait([self._process.sentinel], timeout):
+            raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+        status = self.returncode
+        assert status is not None
+        return status
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 def _loaded() -> ForkServerContext:
@@ -47,7 +71,7 @@ def _loaded() -> ForkServerContext:
     return context
 
 
-def _become(arguments: Sequence[str], directory: Path, environment: dict[str, str], out: Path, err: Path) -> None:
+def _become(arguments: list[str], directory: Path, environment: dict[str, str], out: Path, err: Path) -> None:
     from seatrial.cli.main import main  # loaded already; here, so that a test can take this module in for nothing
 
     for path, number in ((out, 1), (err, 2)):
@@ -57,7 +81,7 @@ def _become(arguments: Sequence[str], directory: Path, environment: dict[str, st
     os.chdir(directory)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = ["seatrial", *arguments]
+    sys.argv = arguments
     try:
         main()
     finally:

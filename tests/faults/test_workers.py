@@ -42,7 +42,7 @@ class Crew:
 
     def hire(self, count: int, capacity: int = 1) -> list[Running]:
         """Workers that are ready for work."""
-        hired = [self.cli.start("worker", "-n", str(capacity)) for _ in range(count)]
+        hired = [self.cli.fork("worker", "-n", str(capacity)) for _ in range(count)]
         until(lambda: all("Worker ready" in worker.err.read_text() for worker in hired), _START_SEC, "workers ready")
         return hired
 
@@ -55,7 +55,7 @@ class Crew:
         def keep_alive() -> None:
             while not over.wait(0.1):
                 if not starts or starts[-1].process.poll() is not None:
-                    starts.append(self.cli.start("worker", "-n", str(capacity)))
+                    starts.append(self.cli.fork("worker", "-n", str(capacity)))
 
         supervisor = threading.Thread(target=keep_alive)
         supervisor.start()
@@ -99,7 +99,7 @@ def crew(cli: CommandLine, tmp_path: Path) -> Crew:
     return Crew(cli, tmp_path)
 
 
-@pytest.mark.timeout(600)  # 24 processes start, and each imports Harbor
+@pytest.mark.timeout(600)  # 24 workers start
 def test_twenty_kills_lose_nothing(crew: Crew) -> None:
     """Five times four workers die in the middle of a trial; each time others are there to take over."""
     job = crew.submit(4, "Patient", "--max-tries", "6")
@@ -163,7 +163,7 @@ def test_a_trial_that_kills_its_worker_ends_after_two_attempts(crew: Crew) -> No
     assert crew.cli.sandboxes() == set()
 
 
-@pytest.mark.timeout(600)  # a worker is started five times, and at last each trial runs by itself
+@pytest.mark.timeout(600)  # at last each trial runs by itself
 def test_a_trial_that_kills_its_worker_takes_nobody_along(crew: Crew) -> None:
     """Twenty neighbours in the same process: twice they are lost together, then each gets the worker to itself."""
     neighbours, killer = crew.submit(20), crew.submit(1, "Assassin")
