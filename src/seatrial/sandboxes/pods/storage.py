@@ -33,11 +33,18 @@ class Allowance:
         self._exceeded = exceeded
         self._growth = growth
         self._allowed = limit
+        self._was_told = False
 
     def judge(self, size: int, *, disk_is_short: bool = False) -> None:
+        """What is found right after it was told may have been written before the writer was killed: that counts as
+        seen, lest whoever comes next is killed for it."""
         in_danger = size > 2 * self._limit or (disk_is_short and size > self._limit // 2)
-        if size > self._allowed or in_danger:
+        is_more = size > self._allowed
+        is_told = in_danger or (is_more and not self._was_told)
+        if is_more or in_danger:
             self._allowed = max(size, self._limit) + self._growth
+        self._was_told = is_told
+        if is_told:
             self._exceeded(size, in_danger)
 
 
