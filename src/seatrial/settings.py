@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -28,6 +28,11 @@ _PROVIDER_SUFFIXES = ("_API_KEY", "_API_BASE", "_BASE_URL", "HF_TOKEN", "AWS_BEA
 def _names(field: str, compatibility_name: str) -> Any:
     """``SEATRIAL_<FIELD>`` first, then the name that another system's users already have in their ``.env``."""
     return AliasChoices(f"SEATRIAL_{field.upper()}", compatibility_name)
+
+
+def _is_provider_name(name: str, value: object) -> bool:
+    known = name.endswith(_PROVIDER_SUFFIXES) and not name.startswith("SEATRIAL_")
+    return known and isinstance(value, str) and value != ""
 
 
 class Settings(Described, BaseSettings):
@@ -149,6 +154,18 @@ class Settings(Described, BaseSettings):
     archive_limit_mb: int = Field(default=512, gt=0)
     """Unpacked size above which an uploaded archive is refused."""
 
+    _given_names: dict[str, str] = PrivateAttr(default_factory=dict)
+    """Provider keys and addresses that ``.env`` holds. There are too many providers for a field each."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keep_provider_names(cls, given: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
+        """Of ``.env`` nothing would be left but what fields are made of."""
+        settings = build(given)
+        named = given.items() if isinstance(given, dict) else ()
+        settings._given_names = {name.upper(): value for name, value in named if _is_provider_name(name.upper(), value)}
+        return settings
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -198,11 +215,11 @@ class Settings(Described, BaseSettings):
 
     @cached_property
     def provider_environment(self) -> dict[str, str]:
-        """Provider keys and addresses found in the environment, by their usual names. Handed to model calls only."""
+        """Provider keys and addresses in the environment or ``.env``, by their usual names. Handed to model calls
+        only."""
         return {
-            name: value
-            for name, value in os.environ.items()
-            if value and name.endswith(_PROVIDER_SUFFIXES) and not name.startswith("SEATRIAL_")
+            **self._given_names,
+            **{name: value for name, value in os.environ.items() if _is_provider_name(name, value)},
         }
 
 

@@ -13,7 +13,15 @@ from harbor.agents.factory import AgentFactory
 from harbor.agents.installed.base import BaseInstalledAgent
 from harbor.models.agent.name import AgentName
 
-from seatrial.domain.catalogue import AGENTS, MODELS, agent_names, keys_for, needs_model, runs_on_host
+from seatrial.domain.catalogue import (
+    AGENTS,
+    MODELS,
+    addresses_for,
+    agent_names,
+    keys_for,
+    needs_model,
+    runs_on_host,
+)
 from seatrial.testing.scripts import SCRIPTS
 
 
@@ -63,6 +71,20 @@ def test_names_are_unique() -> None:
 )
 def test_keys(model: str, keys: tuple[str, ...]) -> None:
     assert keys_for(model) == keys
+
+
+@pytest.mark.parametrize(
+    ("model", "addresses"),
+    [
+        ("openrouter/openai/gpt-5.2", ("OPENROUTER_API_BASE", "OPENROUTER_BASE_URL")),
+        ("gpt-4o", ("OPENAI_API_BASE", "OPENAI_BASE_URL")),
+        ("lm_studio/some", ("LM_STUDIO_API_BASE", "LM_STUDIO_BASE_URL")),
+        ("ollama_chat/llama3", ("OLLAMA_API_BASE", "OLLAMA_BASE_URL")),
+        ("my-own-model", ()),
+    ],
+)
+def test_addresses(model: str, addresses: tuple[str, ...]) -> None:
+    assert addresses_for(model) == addresses
 
 
 def test_who_needs_a_model() -> None:

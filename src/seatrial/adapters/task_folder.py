@@ -29,14 +29,16 @@ def find_tasks(path: Path, unpack: Callable[[Path, str], Path]) -> list[Path]:
     is no task."""
     if not path.exists():
         raise NotFound(f"There is no file or folder {path}.")
-    return tasks_below(path if path.is_dir() else unpack(path, _stem(path.name)))
+    return tasks_below(path) if path.is_dir() else tasks_below(unpack(path, _stem(path.name)), path.name)
 
 
-def tasks_below(folder: Path) -> list[Path]:
-    """The folder itself if it is a task, else the tasks in it, a few folders deep. Links are not followed."""
+def tasks_below(folder: Path, called: str = "") -> list[Path]:
+    """The folder itself if it is a task, else the tasks in it, a few folders deep. Links are not followed.
+
+    ``called`` is the name by which somebody knows what was unpacked there."""
     found = sorted(_search(folder, _DEPTH), key=lambda task: (task.name, str(task)))
     if not found:
-        raise InvalidInput(f"There is no task in {folder}.", fix=_HOW_TASKS_LOOK)
+        raise InvalidInput(f"There is no task in {called or folder}.", fix=_HOW_TASKS_LOOK)
     return found
 
 

@@ -34,6 +34,7 @@ from seatrial.api import (
 from seatrial.api.access import check_access
 from seatrial.api.answers import add_error_handlers
 from seatrial.api.context import Service
+from seatrial.api.cross_origin import CrossOrigin
 from seatrial.api.docs import add_docs
 from seatrial.api.guard import Guard
 from seatrial.api.headers import SecureHeaders
@@ -104,6 +105,7 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
     app.add_middleware(RequestLog, numbers=numbers)
     app.add_middleware(KeyIntake, learn=app.state.redactor.learn)
     app.add_middleware(SecureHeaders)
+    app.add_middleware(CrossOrigin, settings=settings)
     take_routes(app, (part.router for part in _PARTS))
     add_docs(app)
     app.state.page = Page()

@@ -12,12 +12,13 @@ import binascii
 import math
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import lru_cache
 from ipaddress import ip_address
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from seatrial.api.access import METHODS, SAFE_METHODS, Access, access_mode, needed_role
 from seatrial.api.answers import error_response, problem_of_status, status_of
@@ -67,7 +68,6 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        reply = _adding(send, self._origins.grant(headers))
         try:
             self._check_place(scope, headers)
             if _is_preflight(scope, headers):
@@ -76,14 +76,14 @@ class Guard:
             await self._admit(scope, headers)
         except _Refused as refusal:
             response = error_response(scope["path"], refusal.status, refusal.problem, refusal.headers)
-            await response(scope, receive, reply)
+            await response(scope, receive, send)
             return
         except SeatrialError as error:  # the store does not answer; the routers' own handlers are further in
             status, code = status_of(error)
             problem = Problem(code=code, message=error.message, fix=error.fix)
-            await error_response(scope["path"], status, problem)(scope, receive, reply)
+            await error_response(scope["path"], status, problem)(scope, receive, send)
             return
-        await self._app(scope, receive, reply)
+        await self._app(scope, receive, send)
 
     def _check_place(self, scope: Scope, headers: Headers) -> None:
         if self._access is Access.LOOPBACK and not _arrived_on_loopback(scope):
@@ -201,8 +201,14 @@ def _is_preflight(scope: Scope, headers: Headers) -> bool:
 def _arrived_on_loopback(scope: Scope) -> bool:
     """By the address that the connection reached; a socket file or a test has none, and is local."""
     server = scope.get("server")
+    return server is None or _is_loopback(server[0])
+
+
+@lru_cache(maxsize=64)
+def _is_loopback(address: str) -> bool:
+    """Remembered, since it is always one of the few addresses of this machine."""
     try:
-        return server is None or ip_address(server[0]).is_loopback
+        return ip_address(address).is_loopback
     except ValueError:
         return True
 
@@ -211,20 +217,3 @@ def _route_path(scope: Scope) -> str:
     """The path as routers see it, behind a proxy that adds a prefix. Only a whole part is a prefix."""
     path, prefix = str(scope["path"]), str(scope.get("root_path", ""))
     return path.removeprefix(prefix) if path.startswith(f"{prefix}/") else path
-
-
-def _adding(send: Send, extra: dict[str, str]) -> Send:
-    if not extra:
-        return send
-
-    async def send_with_extra(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in extra.items():
-                if name == "Vary":
-                    headers.add_vary_header(value)
-                else:
-                    headers[name] = value
-        await send(message)
-
-    return send_with_extra

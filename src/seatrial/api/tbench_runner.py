@@ -32,7 +32,7 @@ from seatrial.api.tbench_lookup import as_400, job_of, rows_of, run_of, validate
 from seatrial.api.tbench_shapes import ORIGIN, RunItem, RunnerTask, TaskDetail, TaskStatus
 from seatrial.api.tbench_upload import NewTask, once_of, spec_of
 from seatrial.api.zip_upload import received_zip
-from seatrial.domain.catalogue import AGENTS, MODELS
+from seatrial.domain.catalogue import AGENTS, MODELS, Agent
 from seatrial.domain.trial import TrialState
 from seatrial.engine.removal import remove_job
 from seatrial.engine.run_log import log_text
@@ -64,7 +64,12 @@ async def list_models() -> list[RunnerModel]:
 async def list_agents() -> list[RunnerAgent]:
     first = {"terminus-2": 0, "oracle": 1}
     known = sorted(AGENTS, key=lambda agent: (first.get(agent.name, 2), agent.name))
-    return [RunnerAgent(id=agent.name, name=agent.description.rstrip("."), harness="harbor") for agent in known]
+    return [RunnerAgent(id=agent.name, name=_title(agent), harness="harbor") for agent in known]
+
+
+def _title(agent: Agent) -> str:
+    """Begins with the id: a page shows no more of it than fits into its menu."""
+    return f"{agent.name} · {agent.description.rstrip('.')}"
 
 
 @router.post(

@@ -134,7 +134,7 @@ class RunItem(BaseModel):
             tests_failed=failed,
             logs=logs,
             error_message=error_of(trial, result),
-            duration_seconds=result.seconds if result is not None else None,
+            duration_seconds=duration_of(trial, result),
         )
 
 
@@ -211,6 +211,16 @@ def error_of(trial: Trial, result: Result | None) -> str | None:
     if trial.outcome is Outcome.CANCELLED:
         return "The run was cancelled."
     return (result.message or None) if result is not None else None
+
+
+def duration_of(trial: Trial, result: Result | None) -> float | None:
+    """Of a run that was stopped nothing was measured: it lasted from its claim to its end. Never 0, which is what a
+    page would show for a run that never began."""
+    if result is not None and result.seconds:
+        return result.seconds
+    if trial.state is not TrialState.ENDED or trial.started_at is None or trial.ended_at is None:
+        return None
+    return (trial.ended_at - trial.started_at).total_seconds() or None
 
 
 def _task_fields(line: JobLine) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class NewTask(BaseModel):
 
 
 def spec_of(wanted: NewTask, task: Task, filename: str, sandbox: str) -> JobSpec:
-    model = wanted.model if takes_model(wanted.agent) else None
+    model = wanted.model or None if takes_model(wanted.agent) else None
     if ":" in wanted.agent:
         raise InvalidInput(f"There is no agent {wanted.agent!r}.", field="agent", fix="GET /api/agents lists them.")
     return JobSpec(

@@ -165,9 +165,22 @@ def runs_on_host(agent: str) -> bool:
 
 def keys_for(model: str) -> tuple[str, ...]:
     """Environment names, any of which has to be set for this model; none for models that need no key."""
+    provider = _provider(model)
+    return _KEYS.get(provider, (f"{_prefix(provider)}_API_KEY",)) if provider else ()
+
+
+def addresses_for(model: str) -> tuple[str, ...]:
+    """Environment names under which the address of this model's provider may be set, as LiteLLM reads them."""
+    prefix = _prefix(_provider(model)).removesuffix("_CHAT")  # ollama's models have two names, and one address
+    return (f"{prefix}_API_BASE", f"{prefix}_BASE_URL") if prefix else ()
+
+
+def _provider(model: str) -> str:
     provider, slash, _ = model.partition("/")
-    if not slash:
-        provider = next((known for start, known in _BARE_NAMES.items() if model.startswith(start)), "")
-        if not provider:
-            return ()
-    return _KEYS.get(provider, (f"{provider.upper().replace('-', '_')}_API_KEY",))
+    if slash:
+        return provider
+    return next((known for start, known in _BARE_NAMES.items() if model.startswith(start)), "")
+
+
+def _prefix(provider: str) -> str:
+    return provider.upper().replace("-", "_")

@@ -103,6 +103,33 @@ async def test_tables_of_a_newer_version_are_refused(url: str) -> None:
             pass
 
 
+async def test_a_database_of_another_system_is_left_alone(empty_url: str) -> None:
+    """TBench Runner calls a table ``tasks`` too, and its ``DATABASE_URL`` is understood."""
+    database = database_at(empty_url)
+    await database.open()
+    for statement in ("CREATE TABLE tasks (id INTEGER, name TEXT)", "INSERT INTO tasks VALUES (1, 'theirs')"):
+        await database.write(lambda connection, sql=statement: connection.exec_driver_sql(sql))
+    await database.close()
+    with pytest.raises(SetupProblem, match="did not make: tasks") as refusal:
+        await upgrade(empty_url)
+    assert "DATABASE_URL" in refusal.value.fix
+    names = await look(empty_url, lambda connection: sa.inspect(connection).get_table_names())
+    kept = await look(
+        empty_url, lambda connection: connection.exec_driver_sql("SELECT name FROM tasks").scalars().all()
+    )
+    assert (names, kept) == (["tasks"], ["theirs"])
+
+
+async def test_tables_with_other_names_are_no_hindrance(empty_url: str) -> None:
+    database = database_at(empty_url)
+    await database.open()
+    await database.write(lambda connection: connection.exec_driver_sql("CREATE TABLE of_somebody_else (id INTEGER)"))
+    await database.close()
+    await upgrade(empty_url)
+    async with SqlStore.at(empty_url) as store:
+        assert await store.datasets() == []
+
+
 def test_other_databases_are_refused_without_telling_the_password() -> None:
     with pytest.raises(InvalidInput) as refusal:
         database_at("mysql://me:secret@host/name")

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from harbor.agents.base import BaseAgent
@@ -24,7 +24,7 @@ from seatrial.adapters.runner_harbor.config import agent_config
 from seatrial.agents.inside import NO_KEY, ModelRoute, call_through_relay
 from seatrial.agents.patience import ModelHealth, Patience, make_patient
 from seatrial.agents.terminus import terminus_options
-from seatrial.domain.catalogue import keys_for, runs_on_host
+from seatrial.domain.catalogue import addresses_for, keys_for, runs_on_host
 from seatrial.ports.runner import Order
 from seatrial.sandboxes.networks.relay import ModelRelay
 from seatrial.testing.model_server import ScriptedModels
@@ -53,8 +53,11 @@ class Equipment:
 class ModelAccess:
     """One per worker. Starts the scripted model server when the first trial asks for it."""
 
-    def __init__(self, patience_sec: float = 600.0) -> None:
+    def __init__(self, patience_sec: float = 600.0, addresses: Mapping[str, str] = MappingProxyType({})) -> None:
+        """``addresses`` are what the operator set for providers, by environment name; LiteLLM cannot read them there,
+        because a worker's environment is emptied."""
         self._patience = Patience(limit_sec=patience_sec)
+        self._addresses = addresses
         self._scripted: ScriptedModels | None = None
         self._starting = asyncio.Lock()
 
@@ -68,6 +71,8 @@ class ModelAccess:
         elif model is not None:
             key = _first(order.secrets, keys_for(model))
         if runs_on_host(order.agent.name):
+            if model is not None and (address := _first(self._addresses, addresses_for(model))) is not None:
+                options.setdefault("api_base", address)
             if chosen_by_caller:
                 relay = ModelRelay(options["api_base"], None, passes_keys=True)
                 options["api_base"] = (await relays.enter_async_context(relay)).url
@@ -114,5 +119,5 @@ def _options(agent: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return terminus_options(options) if agent == "terminus-2" else dict(options)
 
 
-def _first(secrets: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    return next((secrets[name] for name in names if name in secrets), None)
+def _first(named: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    return next((named[name] for name in names if name in named), None)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.database import Database, database_at
-from seatrial.adapters.store_sql.tables import meta
+from seatrial.adapters.store_sql.tables import meta, metadata
 from seatrial.errors import SetupProblem
 
 HEAD = "0004"
@@ -52,12 +52,23 @@ def _revision(connection: Connection) -> str | None:
     return found
 
 
+def _refuse_other_tables(connection: Connection) -> None:
+    """Whoever comes from another system may still name its database, which has tables called as ours are."""
+    there = set(sa.inspect(connection).get_table_names())
+    if "alembic_version" not in there and (taken := sorted(there & set(metadata.tables))):
+        raise SetupProblem(
+            f"The database has tables that Seatrial did not make: {', '.join(taken)}.",
+            fix="Give it one of its own: another name in DATABASE_URL, or none, for SQLite in SEATRIAL_HOME.",
+        )
+
+
 def _migrate(connection: Connection) -> None:
     from alembic import command
     from alembic.config import Config
 
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATING)))
+    _refuse_other_tables(connection)
     config = Config()
     config.set_main_option("script_location", "seatrial.adapters.store_sql:migrations")
     config.attributes["connection"] = connection
