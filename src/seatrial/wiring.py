@@ -235,19 +235,23 @@ def provider_keys(settings: Settings) -> Mapping[str, str]:
 
 
 def _harbor_runner(installation: Installation) -> Runner:
-    from seatrial.adapters.runner_harbor.process import scrub_environment
+    from seatrial.adapters.runner_harbor.process import collect_less_often, scrub_environment
 
     settings = installation.settings
     _ = provider_keys(settings)  # read before the environment is scrubbed; the settings keep it
     scrub_environment(settings.sandbox)
 
     from seatrial.adapters.runner_harbor.equip import ModelAccess
+    from seatrial.adapters.runner_harbor.library_trial import LibraryTrials
     from seatrial.adapters.runner_harbor.runner import HarborRunner
     from seatrial.sandboxes.options import SandboxOptions
     from seatrial.sandboxes.selection import SandboxSelection
 
     options = SandboxOptions.of(settings)
-    return HarborRunner(options, installation.id, SandboxSelection(options), ModelAccess(settings.model_patience_sec))
+    models = ModelAccess(settings.model_patience_sec, settings.provider_environment)
+    trials = LibraryTrials(settings.tasks_dir)
+    collect_less_often()
+    return HarborRunner(options, installation.id, SandboxSelection(options), models, trials.create)
 
 
 def _has_sandbox(name: str) -> bool:

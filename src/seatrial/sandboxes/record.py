@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
@@ -26,7 +27,7 @@ class ProcessRef(Frozen):
 
     @classmethod
     def current(cls) -> ProcessRef:
-        return cls(pid=os.getpid(), started=_start_time(os.getpid()) or 0, boot=_boot_id())
+        return _named(os.getpid())
 
     @property
     def lives(self) -> bool:
@@ -72,6 +73,12 @@ def remove_recorded(directory: Path) -> bool:
             return False
     shutil.rmtree(directory, ignore_errors=True)
     return not directory.exists()
+
+
+@lru_cache(maxsize=1)
+def _named(pid: int) -> ProcessRef:
+    """The same for as long as a process lives; one that was forked asks for its own."""
+    return ProcessRef(pid=pid, started=_start_time(pid) or 0, boot=_boot_id())
 
 
 def _start_time(pid: int) -> int | None:

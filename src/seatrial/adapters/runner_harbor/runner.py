@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import platform
 import traceback
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
+from harbor.models.trial.config import TrialConfig
 from harbor.trial.trial import Trial
 
 from seatrial import __version__
@@ -42,11 +44,19 @@ _SUSPICIONS = (Mark.SUSPECT_PATH, Mark.SUSPECT_PYTHON, Mark.SUSPECT_SHELL)
 class HarborRunner:
     """Implements ``ports.runner.Runner``. One instance serves all trials of a worker."""
 
-    def __init__(self, options: SandboxOptions, install: str, sandboxes: SandboxSelection, models: ModelAccess) -> None:
+    def __init__(
+        self,
+        options: SandboxOptions,
+        install: str,
+        sandboxes: SandboxSelection,
+        models: ModelAccess,
+        create: Callable[[TrialConfig], Awaitable[Trial]] = Trial.create,
+    ) -> None:
         self._options = options
         self._install = install
         self._sandboxes = sandboxes
         self._models = models
+        self._create_trial = create
         self._harbor = version("harbor")
 
     async def run(self, order: Order, progress: Progress) -> Result:
@@ -86,7 +96,7 @@ class HarborRunner:
         if sandbox == "harbor:docker":  # stock Harbor hands the file to compose as it is
             read_compose(order.task_dir / "environment", allow_privileged=self._options.allow_privileged)
         owner = Owner(install=self._install, trial=order.trial.id, attempt=order.trial.attempt)
-        trial = await Trial.create(trial_config(order, sandbox, equipment.agent, owner, self._options))
+        trial = await self._create_trial(trial_config(order, sandbox, equipment.agent, owner, self._options))
         if order.job.instruction is not None:
             trial.task.instruction = order.job.instruction
         return trial

@@ -138,8 +138,7 @@ class Cage:
                 _write(path / "cpu.cfs_quota_us", quota)
             elif name == "devices":
                 _write(path / "devices.deny", "a")
-                for rule in _DEVICES:
-                    _write(path / "devices.allow", rule)
+                _write(path / "devices.allow", *_DEVICES)
             elif name == "pids":
                 for view in VIEWS:
                     (path / view).mkdir(exist_ok=True)
@@ -259,9 +258,12 @@ def _delegation(root: Path) -> tuple[str, str]:
     return "", ""
 
 
-def _write(path: Path, text: str, *, optional: bool = False) -> None:
+def _write(path: Path, *entries: str, optional: bool = False) -> None:
+    """Each entry by a call of its own, as the kernel wants it; the file is opened once for all of them."""
     try:
-        path.write_text(text)
+        with path.open("wb", buffering=0) as file:
+            for entry in entries:
+                file.write(entry.encode())
     except OSError:
         if not optional:
             raise

@@ -121,14 +121,17 @@ def spawn(arguments: Sequence[str], description: bytes) -> Command:
         files.close()
 
 
-def run_to_end(arguments: Sequence[str], description: bytes = b"") -> str:
-    """Runs a command line without input or output and returns what it logged, empty if all went well. Blocking."""
+def run_to_end(arguments: Sequence[str], description: bytes = b"", standard: Sequence[int] = ()) -> str:
+    """Runs a command line and returns what it logged, empty if all went well. Blocking.
+
+    Without ``standard``, its three standard files, it has neither input nor output."""
     files = _Files()
     try:
         log = files.memory(b"")
         nothing = files.hold(os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC))
         process = files.memory(description)
-        places = ((nothing, 0), (nothing, 1), (nothing, 2), (process, PROCESS_FD), (log, LOG_FD))
+        given = [files.hold(os.dup(file)) for file in standard] or [nothing] * 3
+        places = (*zip(given, range(3), strict=True), (process, PROCESS_FD), (log, LOG_FD))
         code = os.waitstatus_to_exitcode(os.waitpid(_start(arguments, places), 0)[1])
         said = _logged(log)
         return (said or f"{arguments[0]} ended with {code}") if code else ""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from seatrial.sandboxes.pods.handshake import READY
 from seatrial.sandboxes.pods.seccomp import CompiledFilters, Filter
 
 DOCKER_CAPABILITIES = tuple(
@@ -56,13 +57,12 @@ _LAST_PID = f"{_TOOLS}/last_pid"
 _FIRST_PID = 20
 _COUNT = f"echo {_FIRST_PID} > {_LAST_PID};"
 # A shell that waits reaps orphans. Its first child is the first process of the agent's process namespace. From there on
-# both namespaces count alike, so that a process number the agent wrote into a file is right for the verifier too.
+# both namespaces count alike, so that a process number the agent wrote into a file is right for the verifier too. The
+# child says when it has started all that it starts: the shell reads what the child prints, and ``pod`` hears the shell.
 _NEST = (
-    "({init} sleep 2147483647 & {count} : > {tools}/inner; wait) &"
-    " while [ ! -e {tools}/inner ]; do :; done; {count} : > {tools}/outer; wait"
+    "({init} sleep 2147483647 > /dev/null & {count} echo; exec > /dev/null; wait) 2> /dev/null &"
+    f" exec > /dev/null; read -r _ || exit 1; {{count}} echo {READY} >&2; exec < /dev/null 2> /dev/null; wait"
 )
-READY = tuple(f"{_TOOLS}/{name}" for name in ("inner", "outer"))
-"""Files that exist once both first processes are where they stay."""
 _MASKED = [
     "/proc/acpi",
     "/proc/asound",

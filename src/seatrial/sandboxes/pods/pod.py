@@ -27,12 +27,12 @@ from seatrial.sandboxes.pods.container_spec import (
     FOUNDATIONS,
     LEADS_SESSION,
     OWN_SESSION,
-    READY,
     Confinement,
     agent_spec,
     grading_spec,
     process_spec,
 )
+from seatrial.sandboxes.pods.handshake import Handshake
 from seatrial.sandboxes.pods.machine import Machine
 from seatrial.sandboxes.pods.pod_plan import PodPlan
 from seatrial.sandboxes.pods.premises import Premises
@@ -115,8 +115,7 @@ class Pod:
             self.findings.not_applied.append(f"overlay root: {kind} was used instead")
         try:
             layout = self._premises.furnish(self.cage)
-            first = self._run("grading", grading_spec(layout, self.confinement, self._machine.filters))
-            self._await_nested(first)
+            first = self._run_first(grading_spec(layout, self.confinement, self._machine.filters))
             second = self._run("agent", agent_spec(layout, self.confinement, self._machine.filters, first.pid))
             if not counts_alike(second.pid):
                 self.findings.not_applied.append(_COUNTS_APART)
@@ -225,13 +224,24 @@ class Pod:
         if problem:
             self.findings.not_applied.append(f"limits not enforced: {problem}")
 
-    def _run(self, view: str, spec: dict[str, object]) -> Container:
+    def _run_first(self, spec: dict[str, object]) -> Container:
+        """Returns once the process namespace for the agent exists and counts as it shall."""
+        with Handshake() as handshake:
+            first = self._run("grading", spec, handshake.given)
+            handshake.let_go()
+            if not handshake.was_ready(_STARTING_SEC):
+                raise SandboxFault("The sandbox's first process did not come up.")
+        return first
+
+    def _run(self, view: str, spec: dict[str, object], standard: Sequence[int] = ()) -> Container:
         bundle = self.directory / view
         bundle.mkdir()
         (bundle / "config.json").write_text(json.dumps(spec))
         name = f"{self.plan.sandbox}-{view}"
         entrance = self._entrance(view)
-        problem = command.run_to_end([*entrance, *self._machine.runtime.run(self._state, bundle, name)])
+        problem = command.run_to_end(
+            [*entrance, *self._machine.runtime.run(self._state, bundle, name)], standard=standard
+        )
         if problem:
             raise SandboxFault(f"The sandbox did not start: {problem}")
         pid = int((bundle / "pid").read_text())
@@ -242,14 +252,6 @@ class Pod:
             with self._machine.mounts.inside(container.process):
                 mount(None, Path("/"), None, MS_REMOUNT | MS_BIND | MS_NODEV)
         return container
-
-    def _await_nested(self, first: Container) -> None:
-        """Until the process namespace for the agent exists and counts as it shall."""
-        until = time.monotonic() + _STARTING_SEC
-        files = [Path(f"/proc/{first.pid}/root{name}") for name in READY]
-        while not all(file.exists() for file in files):
-            if has_ended(first.process, 0.0005) or time.monotonic() > until:
-                raise SandboxFault("The sandbox's first process did not come up.")
 
     def _first_nested(self) -> set[int]:
         """The first process of the agent's process namespace, and the one that keeps it waiting."""

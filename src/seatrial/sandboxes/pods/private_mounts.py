@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 MS_RDONLY = 1
@@ -93,18 +93,21 @@ class PrivateMounts:
 
 def mount(source: str | Path | None, target: Path, kind: str | None, flags: int, data: str = "") -> None:
     arguments = [None if value is None else os.fsencode(value) for value in (source, target, kind)]
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(*arguments, ctypes.c_ulong(flags), data.encode() or None) != 0:
+    if _libc().mount(*arguments, ctypes.c_ulong(flags), data.encode() or None) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"mount {kind or ''}: {os.strerror(code)}", str(target))
 
 
 def unmount(target: Path) -> None:
     """Takes a mount out of sight at once; it ends with its last user."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.umount2(os.fsencode(target), _MNT_DETACH | _UMOUNT_NOFOLLOW) != 0:
+    if _libc().umount2(os.fsencode(target), _MNT_DETACH | _UMOUNT_NOFOLLOW) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"umount: {os.strerror(code)}", str(target))
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def _unified_beside_legacy() -> list[Path]:

@@ -1,0 +1,109 @@
+"""Harbor's trials of tasks from our library, made without reading a task's directory for each of them.
+
+The runner makes its trials here. Three methods of Harbor's ``Trial`` are replaced by ones that come to the same with
+what is known already; a test compares each with Harbor's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, override
+
+from harbor.agents.base import BaseAgent
+from harbor.agents.factory import AgentFactory
+from harbor.agents.oracle import OracleAgent
+from harbor.models.agent.name import AgentName
+from harbor.models.job.lock import TrialLock
+from harbor.models.task.task import Task
+from harbor.models.trial.config import TrialConfig
+from harbor.models.trial.paths import TrialPaths
+from harbor.trial.multi_step import MultiStepTrial
+from harbor.trial.single_step import SingleStepTrial
+from harbor.trial.trial import Trial
+
+from seatrial.adapters.runner_harbor.library_task import LibraryTask
+
+_MOST_TASKS = 64
+"""A worker may live for months, and works on few tasks at a time."""
+
+
+class LibraryTrials:
+    """Makes trials. One per worker: it remembers the tasks that were asked for last."""
+
+    def __init__(self, library: Path, most_tasks: int = _MOST_TASKS) -> None:
+        self._library = library
+        self._most_tasks = most_tasks
+        self._tasks: OrderedDict[Path, LibraryTask] = OrderedDict()
+        self._reading = asyncio.Lock()
+
+    async def create(self, config: TrialConfig) -> Trial:
+        """What ``Trial.create`` makes. A directory outside the library may change, so Harbor reads it anew."""
+        directory = config.task.path
+        if directory is None or not directory.is_relative_to(self._library):
+            return await Trial.create(config)
+        task = (await self._task(directory)).copy()
+        kind = _MultiStepTrial if task.has_steps else _SingleStepTrial
+        return kind(config, _task=task, _task_download_result=task.found)
+
+    async def _task(self, directory: Path) -> LibraryTask:
+        """Hashing a large task takes seconds, in which a worker could not beat: a thread does it."""
+        if directory not in self._tasks:
+            async with self._reading:
+                if directory not in self._tasks:
+                    self._tasks[directory] = await asyncio.to_thread(LibraryTask, directory)
+                    if len(self._tasks) > self._most_tasks:
+                        self._tasks.popitem(last=False)
+        self._tasks.move_to_end(directory)
+        return self._tasks[directory]
+
+
+class _LibraryTrial(Trial):
+    """The same trial, of a task that was read before."""
+
+    task: LibraryTask
+
+    @override
+    def _write_trial_lock(self) -> TrialLock:
+        lock = self.task.lock(self.config)
+        self.paths.lock_path.write_text(lock.model_dump_json(indent=4, exclude_none=True))
+        return lock
+
+    @override
+    def _init_agent(self) -> None:
+        if self.config.agent.name != AgentName.ORACLE.value:
+            super()._init_agent()
+            return
+        servers = [*self.task.config.environment.mcp_servers, *self.config.agent.mcp_servers]
+        self.agent = AgentFactory.create_agent_from_config(
+            self.config.agent.model_copy(update={"name": None, "import_path": f"{__name__}:{InformedOracle.__name__}"}),
+            logs_dir=self.paths.agent_dir,
+            logger=self.logger,
+            task=self.task,
+            trial_paths=self.paths,
+            agent_timeout_sec=self._agent_timeout_sec,
+            mcp_servers=list({server.name: server for server in servers}.values()),
+            skills_dir=self._effective_skills_dir,
+        )
+        self.agent.session_id = f"{self.config.trial_name}__agent"
+        self.agent.context_id = self._id
+
+
+class _SingleStepTrial(_LibraryTrial, SingleStepTrial):
+    pass
+
+
+class _MultiStepTrial(_LibraryTrial, MultiStepTrial):
+    pass
+
+
+class InformedOracle(OracleAgent):
+    """Harbor's oracle, handed the task instead of its directory, which it would read all over again."""
+
+    def __init__(self, task: Task, trial_paths: TrialPaths, agent_timeout_sec: float | None, **kwargs: Any) -> None:
+        BaseAgent.__init__(self, **kwargs)
+        self._task = task
+        self._trial_paths = trial_paths
+        self._agent_timeout_sec = agent_timeout_sec
+        self._step_index = 0
