@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -102,6 +103,7 @@ async def _serve(home: Path) -> None:
 
     listener = listen("127.0.0.1", 0)
     async with ApiServer(create_app(settings_of(home)), listener, keep_alive_sec=65):
+        gc.freeze()  # as ``seatrial up`` does: what is loaded now stays
         sys.stdout.write(f"{address_of(listener)}\n")
         sys.stdout.flush()
         await _told_to_stop()

@@ -10,12 +10,14 @@ from pydantic import BaseModel, ValidationError
 
 from seatrial.domain.frozen import trusted
 from seatrial.domain.job import AgentSpec, Job, JobCounts, JobSpec
-from seatrial.domain.task import TaskRef
+from seatrial.domain.result import Attempt, Result, Usage
+from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.engine.listing import JobLine, ScoreLine
-from seatrial.ports.store import JobTotals, TrialSummary
-from seatrial.shapes.jobs import JobItem
-from seatrial.shapes.trials import TrialCounts, TrialItem
+from seatrial.ports.store import JobTotals, TrialHistory, TrialSummary
+from seatrial.shapes.jobs import JobDetail, JobItem, Totals
+from seatrial.shapes.tasks import TaskItem
+from seatrial.shapes.trials import AttemptItem, TrialCounts, TrialDetail, TrialItem
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 TASK = TaskRef(name="hello", digest=f"sha256:{0:064x}")
@@ -46,6 +48,16 @@ def test_they_are_equal_and_behave_alike() -> None:
         made.attempt = 4  # type: ignore[misc]
 
 
+def test_they_share_nothing_that_can_be_changed() -> None:
+    one, other = (trusted(TrialCounts, dict(TrialCounts.of(JobCounts(passed=1)))) for _ in range(2))
+    one.passed = 5
+    assert (one.passed, other.passed) == (5, 1)
+    assert one.model_fields_set == other.model_fields_set == set(TrialCounts.model_fields)
+    copied = one.model_copy(update={"unknown": 1})
+    assert "unknown" in copied.model_fields_set
+    assert "unknown" not in one.model_fields_set
+
+
 def test_a_trial_on_the_wire_has_every_field_in_its_type() -> None:
     trial = Trial(**TRIAL)
     ended = trial.model_copy(update={"state": TrialState.ENDED, "outcome": Outcome.ERROR, "cause": Cause.LLM})
@@ -56,13 +68,36 @@ def test_a_trial_on_the_wire_has_every_field_in_its_type() -> None:
         assert_valid(TrialItem.of(summary))
 
 
+@pytest.mark.parametrize("result", [None, Result(outcome=Outcome.PASSED, rewards={"reward": 1.0}, usage=Usage())])
+def test_a_trial_in_full_has_every_field_in_its_type(result: Result | None) -> None:
+    tries = (
+        Attempt(trial_id=7, number=1, worker="w", started_at=NOW, ended_at=NOW, result=result),
+        Attempt(trial_id=7, number=2, worker="w", started_at=NOW),
+    )
+    history = TrialHistory(trial=Trial(**TRIAL), agent=AgentSpec(name="oracle"), attempts=tries)
+    detail = TrialDetail.of(history)
+    assert_valid(detail)
+    for item in detail.attempts:
+        assert_valid(item)
+    assert (detail.result, detail.reward) == (result, 1.0 if result else None)
+    assert_valid(AttemptItem.of(tries[1]))
+
+
+def test_a_task_on_the_wire_has_every_field_in_its_type() -> None:
+    task = Task(digest=TASK.digest, name="hello", format=TaskFormat.HARBOR, instruction="Say it.", tags=("a",))
+    assert_valid(TaskItem.of(task))
+
+
 def test_a_job_on_the_wire_has_every_field_in_its_type() -> None:
     spec = JobSpec(tasks=(TASK,), agents=(AgentSpec(name="oracle"),), labels={"team": "a"})
     counts, totals = JobCounts(passed=1, error=2), JobTotals(seconds=2.0, cost_usd=0.5, started_at=NOW)
     job = Job(id=1, spec=spec, created_at=NOW)
     for score in (None, ScoreLine(value=0.5, low=0.1, high=0.9, coverage=1.0)):
-        assert_valid(JobItem.of(JobLine(job=job, counts=counts, totals=totals, score=score)))
+        line = JobLine(job=job, counts=counts, totals=totals, score=score)
+        assert_valid(JobItem.of(line))
+        assert_valid(JobDetail.of(line, spec=spec))
     assert_valid(TrialCounts.of(counts))
+    assert_valid(Totals.of(totals))
 
 
 def assert_valid(made: BaseModel) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from seatrial.api.context import ServiceDep
 from seatrial.api.router import native_router
 from seatrial.api.shapes import errors
@@ -19,6 +21,12 @@ _SANDBOXES = {
 @router.get("/agents", responses=errors())
 async def list_agents() -> AgentList:
     """Agents that can be named; an admin's own goes by import path, `pkg.mod:Class`."""
+    return _agents()
+
+
+@cache
+def _agents() -> AgentList:
+    """Made once: it stays the same for as long as the program runs."""
     return AgentList(items=[AgentItem(**dict(agent), takes_model=takes_model(agent.name)) for agent in AGENTS])
 
 

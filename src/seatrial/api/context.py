@@ -14,6 +14,7 @@ from seatrial.api.access import Access
 from seatrial.api.broadcast import Broadcast
 from seatrial.api.identity import Caller as Caller
 from seatrial.api.identity import Identities
+from seatrial.api.job_items import JobItems
 from seatrial.disk import Disk
 from seatrial.engine.attempt_files import AttemptFiles
 from seatrial.engine.listing import JobListing
@@ -81,6 +82,11 @@ class Service:
     def listing(self) -> JobListing:
         """One for the whole process: it remembers the numbers of jobs that ended."""
         return JobListing(self.installation.store)
+
+    @cached_property
+    def job_items(self) -> JobItems:
+        """As the listing: one for the whole process."""
+        return JobItems(self.installation.store, self.listing)
 
 
 async def _service(request: Request) -> Service:

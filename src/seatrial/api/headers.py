@@ -6,7 +6,6 @@ sandbox, the documentation's scripts) is left alone.
 
 from __future__ import annotations
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -33,6 +32,8 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+_OF_ALL = tuple((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items())
+_OF_API = (*_OF_ALL, (b"cache-control", b"no-store"))
 
 
 class SecureHeaders:
@@ -43,15 +44,13 @@ class SecureHeaders:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        is_api = scope["path"].startswith("/api")
+        added = _OF_API if scope["path"].startswith("/api") else _OF_ALL
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in SECURITY_HEADERS.items():
-                    headers.setdefault(name, value)
-                if is_api:
-                    headers.setdefault("Cache-Control", "no-store")
+                said = list(message.get("headers", ()))
+                own = {name.lower() for name, _ in said}
+                message["headers"] = said + [(name, value) for name, value in added if name not in own]
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

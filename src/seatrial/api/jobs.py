@@ -90,17 +90,15 @@ async def list_jobs(
 ) -> JobPage:
     """Jobs with their numbers, newest first."""
     chosen = JobFilter(status=status, name=name, dataset=dataset, task=task, agent=agent, model=model, origin=origin)
-    lines = await service.listing.page(page.by_id(), chosen, with_score=bool(include))
-    shown, last = cut(lines, page.limit)
-    return JobPage(items=[JobItem.of(line) for line in shown], next=str(last.job.id) if last else None)
+    shown, last = cut(await service.job_items.page(page.by_id(), chosen, with_score=bool(include)), page.limit)
+    return JobPage(items=shown, next=str(last.id) if last else None)
 
 
 @router.get("/{job_id}", responses=errors(404))
 async def get_job(service: ServiceDep, job_id: JobId) -> JobDetail:
     """One job: its numbers, its score so far, and what it was asked to run."""
     job = await service.installation.store.job(job_id)
-    item = JobItem.of(await service.listing.line(job))
-    return JobDetail(**dict(item), spec=job.spec)
+    return JobDetail.of(await service.listing.line(job), spec=job.spec)
 
 
 @router.delete("/{job_id}", status_code=204, responses=errors(404, 409))

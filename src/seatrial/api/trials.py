@@ -15,7 +15,7 @@ from seatrial.engine.attempt_files import ended_attempt
 from seatrial.ports.store import TrialFilter
 from seatrial.shapes.jobs import Cancelled, Queued
 from seatrial.shapes.page import Plain
-from seatrial.shapes.trials import AttemptItem, TestList, TrialDetail, TrialPage, trial_fields
+from seatrial.shapes.trials import TestList, TrialDetail, TrialPage
 
 router = native_router("", "trials")
 AttemptNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Which try; the last one without it.")]
@@ -64,17 +64,7 @@ async def list_job_trials(service: ServiceDep, job_id: JobId, page: Wanted, whic
 @router.get("/trials/{trial_id}", responses=errors(404))
 async def get_trial(service: ServiceDep, trial_id: TrialId) -> TrialDetail:
     """One trial: how it stands, its last result in full, and every try."""
-    store = service.installation.store
-    row = await store.trial(trial_id)
-    job = await store.job(row.trial.job_id)
-    attempts = await store.attempts(trial_id)
-    return TrialDetail(
-        **trial_fields(row.trial),
-        agent_spec=job.spec.agents[row.trial.agent_index],
-        reward=row.result.reward if row.result else None,
-        result=row.result,
-        attempts=[AttemptItem.of(attempt) for attempt in attempts],
-    )
+    return TrialDetail.of(await service.installation.store.history(trial_id))
 
 
 @router.post("/trials/{trial_id}/cancel", responses=errors(404))

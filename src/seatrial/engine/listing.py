@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from seatrial.domain.fact import Basis, Counts
-from seatrial.domain.frozen import Frozen
+from seatrial.domain.frozen import Frozen, trusted
 from seatrial.domain.job import Job, JobCounts
 from seatrial.domain.score import score
 from seatrial.domain.statistics import wilson_interval
 from seatrial.domain.trial import Cause, Outcome
+from seatrial.engine.memory import Memory
 from seatrial.ports.store import JobFilter, JobNumbers, JobStore, JobTotals, Page, Tally
 
 _REMEMBERED = 5000
@@ -50,9 +51,9 @@ class JobListing:
     def __init__(self, jobs: JobStore, seconds: Callable[[], float] = time.monotonic) -> None:
         self._jobs = jobs
         self._seconds = seconds
-        self._numbers: _Memory[JobNumbers] = _Memory()
-        self._scores: _Memory[ScoreLine] = _Memory()
-        self._open_scores: _Memory[tuple[float, ScoreLine]] = _Memory()
+        self._numbers: Memory[JobNumbers] = Memory(_REMEMBERED)
+        self._scores: Memory[ScoreLine] = Memory(_REMEMBERED)
+        self._open_scores: Memory[tuple[float, ScoreLine]] = Memory(_REMEMBERED)
 
     async def page(self, page: Page, chosen: JobFilter, *, with_score: bool = False) -> list[JobLine]:
         return await self.lines(await self._jobs.jobs(page, chosen), with_score=with_score)
@@ -64,7 +65,15 @@ class JobListing:
         numbers = await self._all_numbers(jobs)
         scores = await self._all_scores(jobs) if with_score else {}
         return [
-            JobLine(job=job, counts=numbers[job.id].counts, totals=numbers[job.id].totals, score=scores.get(job.id))
+            trusted(
+                JobLine,
+                {
+                    "job": job,
+                    "counts": numbers[job.id].counts,
+                    "totals": numbers[job.id].totals,
+                    "score": scores.get(job.id),
+                },
+            )
             for job in jobs
         ]
 
@@ -139,21 +148,5 @@ def _counts(tallies: Sequence[Tally]) -> Counts:
 
 
 def _ending(job: Job) -> Hashable:
+    """What names the end of a job; an open one is never looked up by it."""
     return job.id, job.ended_at
-
-
-class _Memory[Found]:
-    """What was worked out last, and no more than fits. An open job (without an end) is never looked up by its end."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, Found] = OrderedDict()
-
-    def get(self, key: Hashable) -> Found | None:
-        if key in self._kept:
-            self._kept.move_to_end(key)
-        return self._kept.get(key)
-
-    def put(self, key: Hashable, found: Found) -> None:
-        self._kept[key] = found
-        if len(self._kept) > _REMEMBERED:
-            self._kept.popitem(last=False)

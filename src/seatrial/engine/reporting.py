@@ -53,9 +53,10 @@ def facts_of(rows: Iterable[TrialRow], spec: JobSpec, *, with_tests: bool = Fals
 
 def configuration_labels(agents: Sequence[AgentSpec]) -> tuple[str, ...]:
     """A label for each agent of a job; what differs is added where agent and model alone do not tell them apart."""
-    plain = Counter(agent.label for agent in agents)
-    if len(plain) == len(agents):
-        return tuple(plain)
+    alone = tuple(agent.label for agent in agents)
+    if len(set(alone)) == len(alone):
+        return alone
+    plain = Counter(alone)
     labels = [
         agent.label if plain[agent.label] == 1 else f"{agent.label} {_own_options(agent, agents)}".strip()
         for agent in agents

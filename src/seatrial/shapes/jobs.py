@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints
 
@@ -14,6 +14,7 @@ from seatrial.engine.estimate import Estimate
 from seatrial.engine.listing import JobLine, ScoreLine
 from seatrial.engine.reporting import configuration_labels
 from seatrial.engine.request import AgentWish, JobWish
+from seatrial.ports.store import JobTotals
 from seatrial.shapes.page import Listing, Plain, Shape
 from seatrial.shapes.trials import TrialCounts
 
@@ -50,6 +51,16 @@ class Totals(Shape):
     output_tokens: int
     cost_usd: float | None
 
+    @classmethod
+    def of(cls, totals: JobTotals) -> Totals:
+        values = {
+            "seconds": totals.seconds,
+            "input_tokens": totals.input_tokens,
+            "output_tokens": totals.output_tokens,
+            "cost_usd": totals.cost_usd,
+        }
+        return trusted(cls, values)
+
 
 class JobItem(Shape):
     """A job in a list."""
@@ -76,7 +87,8 @@ class JobItem(Shape):
     """Where it was asked for."""
 
     @classmethod
-    def of(cls, line: JobLine) -> JobItem:
+    def of(cls, line: JobLine, **more: Any) -> Self:
+        """``more`` are the fields that a larger shape has besides."""
         job, spec, totals = line.job, line.job.spec, line.totals
         values = {
             "id": job.id,
@@ -89,13 +101,14 @@ class JobItem(Shape):
             "ended_at": job.ended_at,
             "cancelled_at": job.cancelled_at,
             "counts": TrialCounts.of(line.counts),
-            "totals": trusted(Totals, {name: getattr(totals, name) for name in Totals.model_fields}),
+            "totals": Totals.of(totals),
             "agents": list(configuration_labels(spec.agents)),
             "tasks": len(spec.tasks),
             "attempts": spec.attempts,
             "sandbox": spec.sandbox,
             "labels": spec.labels,
             "score": line.score,
+            **more,
         }
         return trusted(cls, values)
 

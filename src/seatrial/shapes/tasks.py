@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from seatrial.domain.frozen import trusted
 from seatrial.domain.task import Resources, Task, TaskFormat, TaskProblem
 from seatrial.engine.task_files import TaskFile
 from seatrial.ports.tasks import Inspection
@@ -30,23 +31,24 @@ class TaskItem(Shape):
 
     @classmethod
     def of(cls, task: Task) -> TaskItem:
-        return cls(
-            digest=task.digest,
-            name=task.name,
-            format=task.format,
-            description=task.description,
-            category=task.category,
-            difficulty=task.difficulty,
-            tags=list(task.tags),
-            steps=list(task.steps),
-            agent_timeout_sec=task.agent_timeout_sec,
-            resources=task.resources,
-            docker_image=task.docker_image,
-            services=list(task.services),
-            has_solution=task.has_solution,
-            size_bytes=task.size_bytes,
-            warnings=len(task.warnings),
-        )
+        values = {
+            "digest": task.digest,
+            "name": task.name,
+            "format": task.format,
+            "description": task.description,
+            "category": task.category,
+            "difficulty": task.difficulty,
+            "tags": list(task.tags),
+            "steps": list(task.steps),
+            "agent_timeout_sec": task.agent_timeout_sec,
+            "resources": task.resources,
+            "docker_image": task.docker_image,
+            "services": list(task.services),
+            "has_solution": task.has_solution,
+            "size_bytes": task.size_bytes,
+            "warnings": len(task.warnings),
+        }
+        return trusted(cls, values)
 
 
 class TaskPage(Listing[TaskItem]):

@@ -10,7 +10,7 @@ from seatrial.domain.job import AgentSpec, JobCounts
 from seatrial.domain.result import Attempt, Result, StoredFile, TestResult
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
-from seatrial.ports.store import TrialSummary
+from seatrial.ports.store import TrialHistory, TrialSummary
 from seatrial.shapes.page import Listing, Shape
 
 
@@ -28,7 +28,17 @@ class TrialCounts(Shape):
 
     @classmethod
     def of(cls, counts: JobCounts) -> TrialCounts:
-        return trusted(cls, {**dict(counts), "total": counts.total})
+        values = {
+            "held": counts.held,
+            "queued": counts.queued,
+            "running": counts.running,
+            "passed": counts.passed,
+            "failed": counts.failed,
+            "error": counts.error,
+            "cancelled": counts.cancelled,
+            "total": counts.total,
+        }
+        return trusted(cls, values)
 
 
 class TrialItem(Shape):
@@ -73,8 +83,9 @@ class TrialItem(Shape):
             "input_tokens": summary.input_tokens,
             "output_tokens": summary.output_tokens,
             "cost_usd": summary.cost_usd,
+            **more,
         }
-        return trusted(cls, values | more)
+        return trusted(cls, values)
 
 
 class TrialPage(Listing[TrialItem]):
@@ -119,16 +130,17 @@ class AttemptItem(Shape):
     @classmethod
     def of(cls, attempt: Attempt) -> AttemptItem:
         result = attempt.result
-        return cls(
-            number=attempt.number,
-            worker=attempt.worker,
-            started_at=attempt.started_at,
-            ended_at=attempt.ended_at,
-            outcome=result.outcome if result else None,
-            cause=result.cause if result else None,
-            message=result.message if result else "",
-            seconds=result.seconds if result else None,
-        )
+        values = {
+            "number": attempt.number,
+            "worker": attempt.worker,
+            "started_at": attempt.started_at,
+            "ended_at": attempt.ended_at,
+            "outcome": result.outcome if result else None,
+            "cause": result.cause if result else None,
+            "message": result.message if result else "",
+            "seconds": result.seconds if result else None,
+        }
+        return trusted(cls, values)
 
 
 class TrialDetail(Shape):
@@ -155,6 +167,18 @@ class TrialDetail(Shape):
     reward: float | None
     result: Result | None
     attempts: list[AttemptItem]
+
+    @classmethod
+    def of(cls, history: TrialHistory) -> TrialDetail:
+        result = history.result
+        values = {
+            **trial_fields(history.trial),
+            "agent_spec": history.agent,
+            "reward": result.reward if result else None,
+            "result": result,
+            "attempts": [AttemptItem.of(attempt) for attempt in history.attempts],
+        }
+        return trusted(cls, values)
 
 
 class TestList(Shape):

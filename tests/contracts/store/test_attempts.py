@@ -37,6 +37,28 @@ async def test_a_result_is_recorded_once(store: Store) -> None:
     assert await kinds(store, trial_id=trial.id) == ["trial.claimed", "trial.ended"]
 
 
+async def test_a_history_has_the_trial_its_agent_and_every_try(store: Store) -> None:
+    job = await submit(store)
+    (waiting,) = [row.trial for row in await all_trials(store)]
+    untouched = await store.history(waiting.id)
+    assert (untouched.trial, untouched.agent) == (waiting, job.spec.agents[0])
+    assert (untouched.attempts, untouched.result) == ((), None)
+    [first] = await store.claim("slow", MINUTE, 1, NOON)
+    await store.try_again(first.id, 1, faulty(), timedelta(0), NOON + MINUTE)
+    [second] = await store.claim("quick", MINUTE, 1, NOON + MINUTE)
+    under_way = await store.history(first.id)
+    assert (under_way.trial, under_way.result) == (second, faulty())
+    assert [(each.number, each.worker, each.result) for each in under_way.attempts] == [
+        (1, "slow", faulty()),
+        (2, "quick", None),
+    ]
+    ended = await store.finish(first.id, 2, passed(), NOON + 2 * MINUTE)
+    whole = await store.history(first.id)
+    row = await store.trial(first.id)
+    assert (whole.trial, whole.result) == (ended, passed()) == (row.trial, row.result)
+    assert list(whole.attempts) == await store.attempts(first.id)
+
+
 async def test_an_error_keeps_its_cause(store: Store) -> None:
     await submit(store)
     [trial] = await store.claim("w", MINUTE, 1, NOON)
@@ -170,6 +192,7 @@ async def test_unknown_trials_are_not_found(store: Store) -> None:
     for call in (
         lambda: store.trial(99),
         lambda: store.attempts(99),
+        lambda: store.history(99),
         lambda: store.finish(99, 1, passed(), NOON),
         lambda: store.try_again(99, 1, faulty(), MINUTE, NOON),
         lambda: store.give_back(99, 1, NOON),

@@ -8,6 +8,7 @@ from seatrial.domain.job import JobCounts
 from seatrial.domain.trial import Outcome, TrialState
 from seatrial.errors import Conflict, NotFound
 from seatrial.ports.store import Page, Store
+from tests.contracts.store.conftest import StoreOpener
 from tests.contracts.store.samples import (
     MINUTE,
     NOON,
@@ -37,6 +38,29 @@ async def test_jobs_are_listed_newest_first_in_pages(store: Store) -> None:
     assert [job.id for job in first] == [ids[4], ids[3]]
     second = await store.jobs(Page(limit=10, before=first[-1].id))
     assert [job.id for job in second] == [ids[2], ids[1], ids[0]]
+
+
+async def test_a_job_is_the_same_however_often_it_is_read(open_store: StoreOpener) -> None:
+    store = await open_store()
+    made = [await submit(store, trials=trials) for trials in (1, 2, 3)]
+    other = await open_store()
+    await other.job(made[1].id)
+    for _ in range(2):  # some of it may be remembered the second time
+        assert await other.jobs(Page()) == made[::-1]
+        assert [await other.job(job.id) for job in made] == made
+    await store.cancel_job(made[0].id, NOON)
+    ended = await store.job(made[0].id)
+    assert ended.ended_at == NOON
+    assert (await other.jobs(Page()))[-1] == await other.job(made[0].id) == ended
+    (trial,) = [row.trial for row in await all_trials(store, made[0].id)]
+    await store.retry_trials([trial.id], NOON)
+    assert (await other.jobs(Page()))[-1] == await other.job(made[0].id) == made[0]
+    await store.cancel_job(made[0].id, NOON)
+    await store.delete_job(made[0].id)
+    assert await other.jobs(Page()) == made[:0:-1]
+    for look in (lambda: other.job(made[0].id), lambda: other.history(trial.id)):
+        with pytest.raises(NotFound):
+            await look()
 
 
 async def test_unknown_jobs_are_not_found(store: Store) -> None:

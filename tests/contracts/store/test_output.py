@@ -50,6 +50,18 @@ async def test_the_oldest_pieces_fall_out_and_only_those(store: Store) -> None:
     assert [part.text for part in await store.output([one.id], after=kept[9].seq, limit=2)] == written[60:62]
 
 
+async def test_a_ring_that_another_process_began_is_trimmed_as_well(open_store: StoreOpener) -> None:
+    store = await open_store()
+    (trial,) = await running(store)
+    written = [f"{number}" for number in range(RING_PIECES + 30)]
+    await store.append_output([piece(trial, text) for text in written[: RING_PIECES - 10]], NOON)
+    other = await open_store()
+    for text in written[RING_PIECES - 10 :]:
+        await other.append_output([piece(trial, text)], NOON)
+    kept = await other.output([trial.id], limit=2 * RING_PIECES)
+    assert [part.text for part in kept] == written[-RING_PIECES:]
+
+
 async def test_an_attempt_that_is_over_adds_nothing(store: Store) -> None:
     (trial,) = await running(store)
     await store.append_output([piece(trial, "before")], NOON)

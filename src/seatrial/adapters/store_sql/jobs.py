@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from itertools import batched
 from typing import Any
 
@@ -16,7 +16,8 @@ from seatrial.adapters.store_sql.change import change_all, end_job_if_done
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.job_filter import narrow_jobs
-from seatrial.adapters.store_sql.rows import job_of, trial_of, values_of
+from seatrial.adapters.store_sql.rows import Values, job_of, trial_of, values_of
+from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_HELD, IS_QUEUED, IS_RUNNING, creations, jobs, trials
 from seatrial.domain import chronicle
 from seatrial.domain.event import NewEvent
@@ -32,7 +33,10 @@ _IDS_AT_ONCE = 5000
 """Both databases take about 32,000 parameters in one statement."""
 
 # Made once: what is asked for all the time would else spend more on being put together than on being run.
+_standing_alone = sa.select(jobs.c.id, jobs.c.created_at, jobs.c.cancelled_at, jobs.c.ended_at)
+_standing_by_id = _standing_alone.where(jobs.c.id == sa.bindparam("id"))
 _by_id = sa.select(jobs).where(jobs.c.id == sa.bindparam("id"))
+_specs_by_id = sa.select(jobs.c.id, jobs.c.spec).where(jobs.c.id.in_(sa.bindparam("ids", expanding=True)))
 _among = trials.c.job_id.in_(sa.bindparam("job_ids", expanding=True))
 _standings = (trials.c.job_id, trials.c.state, trials.c.outcome)
 _counts = sa.select(*_standings, sa.func.count().label("trials")).where(_among).group_by(*_standings)
@@ -54,8 +58,9 @@ _tallies = sa.select(*_ways, sa.func.count().label("trials")).where(_among).grou
 
 
 class SqlJobs:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, specs: JobSpecs) -> None:
         self._database = database
+        self._specs = specs
 
     async def create_job(
         self,
@@ -75,18 +80,23 @@ class SqlJobs:
         return await self._database.write(operation)
 
     async def job(self, job_id: int) -> Job:
-        row = await self._database.read(lambda connection: connection.execute(_by_id, {"id": job_id}).first())
-        if row is None:
+        spec = self._specs.recall(job_id)
+        query = _by_id if spec is None else _standing_by_id
+        rows = await self._database.read(lambda connection: values_of(connection.execute(query, {"id": job_id})))
+        if not rows:
             raise _unknown(job_id)
-        return job_of(row)
+        return job_of(rows[0], spec or self._specs.learn(job_id, rows[0]["spec"]))
 
     async def jobs(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
-        query = narrow_jobs(sa.select(jobs), chosen or JobFilter())
-        query = query.order_by(jobs.c.id.desc()).limit(page.limit).offset(page.skip)
-        if page.before is not None:
-            query = query.where(jobs.c.id < page.before)
-        rows = await self._database.read(lambda connection: connection.execute(query).all())
-        return [job_of(row) for row in rows]
+        query = _page(chosen or JobFilter(), page.before is not None)
+        given = {"limit": page.limit, "skip": page.skip, "before": page.before}
+
+        def operation(connection: Connection) -> list[Job]:
+            rows = values_of(connection.execute(query, given))
+            specs = self._specs_of(connection, rows)
+            return [job_of(row, specs[row["id"]]) for row in rows if row["id"] in specs]
+
+        return await self._database.read(operation)
 
     async def count_jobs(self, chosen: JobFilter) -> int:
         query = narrow_jobs(sa.select(sa.func.count()).select_from(jobs), chosen)
@@ -142,6 +152,15 @@ class SqlJobs:
     async def delete_job(self, job_id: int) -> None:
         await self._database.write(lambda connection: _delete(connection, job_id))
 
+    def _specs_of(self, connection: Connection, rows: Sequence[Values]) -> dict[int, JobSpec]:
+        """Those that are not remembered are read now; a job that was deleted since its row was read has none."""
+        known = {row["id"]: spec for row in rows if (spec := self._specs.recall(row["id"])) is not None}
+        unknown = [row["id"] for row in rows if row["id"] not in known]
+        for ids in batched(unknown, _IDS_AT_ONCE):
+            for row in connection.execute(_specs_by_id, {"ids": ids}):
+                known[row.id] = self._specs.learn(row.id, row.spec)
+        return known
+
 
 @dataclass(frozen=True, slots=True)
 class _Creation:
@@ -164,7 +183,8 @@ def _create_once(connection: Connection, wish: _Creation, once: Once) -> Job:
         return job
     if known.fingerprint != once.fingerprint:
         raise Conflict("This idempotency key was used for another request.", fix="Make a new key for a new request.")
-    return job_of(connection.execute(sa.select(jobs).where(jobs.c.id == known.job_id)).one())
+    (row,) = values_of(connection.execute(_by_id, {"id": known.job_id}))
+    return job_of(row, JobSpec.model_validate_json(row["spec"]))
 
 
 def _create(connection: Connection, wish: _Creation) -> Job:
@@ -186,6 +206,14 @@ def _create(connection: Connection, wish: _Creation) -> Job:
         facts += end_job_if_done(connection, job_id, now)
     append_events(connection, facts, now)
     return Job(id=job_id, spec=spec, created_at=now, ended_at=None if planned else now)
+
+
+@lru_cache(maxsize=64)
+def _page(chosen: JobFilter, continued: bool) -> sa.Select[Any]:
+    query = narrow_jobs(_standing_alone, chosen).order_by(jobs.c.id.desc())
+    if continued:
+        query = query.where(jobs.c.id < sa.bindparam("before"))
+    return query.limit(sa.bindparam("limit", type_=sa.Integer)).offset(sa.bindparam("skip", type_=sa.Integer))
 
 
 def _rows(connection: Connection, query: sa.Select[Any], job_ids: Sequence[int]) -> Sequence[sa.Row[Any]]:

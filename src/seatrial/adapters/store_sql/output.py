@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -15,14 +16,39 @@ from seatrial.domain.output import RING_PIECES, NewOutput, Output
 _WRITING = 0x5EA7_0003
 """PostgreSQL's advisory lock: numbers are given before a commit, and readers must not see a later one first."""
 
+_ids: sa.BindParameter[Sequence[int]] = sa.bindparam("ids", expanding=True)
+_trial: sa.BindParameter[int] = sa.bindparam("trial", type_=sa.BigInteger)
+_running = sa.select(trials.c.id, trials.c.attempt).where(trials.c.id.in_(_ids), IS_RUNNING)
+_there = (
+    sa.select(output.c.trial_id, sa.func.count().label("pieces"))
+    .where(output.c.trial_id.in_(_ids))
+    .group_by(output.c.trial_id)
+)
+_lock_tail = sa.select(sa.func.pg_advisory_xact_lock(_WRITING))
+_insert = sa.insert(output)
+_oldest_kept = (
+    sa.select(output.c.seq)
+    .where(output.c.trial_id == _trial)
+    .order_by(output.c.seq.desc())
+    .offset(RING_PIECES - 1)
+    .limit(1)
+    .scalar_subquery()
+)
+_trim = sa.delete(output).where(output.c.trial_id == _trial, output.c.seq < _oldest_kept)
+
 
 class SqlOutput:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._sizes: dict[int, int] = {}
+        """How many pieces are there of the trials that were told of here: only a full ring needs trimming. Two writes
+        at once may count a few too few, which the next trim takes out."""
 
     async def append_output(self, pieces: Sequence[NewOutput], now: datetime) -> None:
         if pieces:
-            await self._database.write(lambda connection: _append(connection, pieces, now), durable=False)
+            known = dict(self._sizes)
+            sizes = await self._database.write(lambda there: _append(there, pieces, known, now), durable=False)
+            self._sizes.update(sizes)
 
     async def output(self, trial_ids: Sequence[int], after: int = 0, limit: int = 500) -> list[Output]:
         if not trial_ids:
@@ -40,29 +66,35 @@ class SqlOutput:
         if trial_ids:
             gone = sa.delete(output).where(output.c.trial_id.in_(trial_ids))
             await self._database.write(lambda connection: connection.execute(gone).rowcount, durable=False)
+            for trial_id in trial_ids:
+                self._sizes.pop(trial_id, None)
 
 
-def _append(connection: Connection, pieces: Sequence[NewOutput], now: datetime) -> None:
+def _append(
+    connection: Connection, pieces: Sequence[NewOutput], known: Mapping[int, int], now: datetime
+) -> dict[int, int]:
+    """Says how many pieces there are now of each of these trials."""
     ids = {piece.trial_id for piece in pieces}
-    running = connection.execute(sa.select(trials.c.id, trials.c.attempt).where(trials.c.id.in_(ids), IS_RUNNING))
-    current = {row.id: row.attempt for row in running}
+    current = {row.id: row.attempt for row in connection.execute(_running, {"ids": sorted(ids)})}
     fresh = [piece for piece in pieces if current.get(piece.trial_id) == piece.attempt]
     if not fresh:
-        return
+        return {}
+    told = Counter(piece.trial_id for piece in fresh)
+    sizes = _sizes(connection, told.keys(), known)
     if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_WRITING)))
-    connection.execute(sa.insert(output), [{**piece.model_dump(mode="json"), "at": now} for piece in fresh])
-    for trial_id in sorted({piece.trial_id for piece in fresh}):
-        _trim(connection, trial_id)
+        connection.execute(_lock_tail)
+    connection.execute(_insert, [{**piece.model_dump(mode="json"), "at": now} for piece in fresh])
+    sizes.update(told)
+    for trial_id in sorted(told):
+        if sizes[trial_id] > RING_PIECES:
+            connection.execute(_trim, {"trial": trial_id})
+            sizes[trial_id] = RING_PIECES
+    return sizes
 
 
-def _trim(connection: Connection, trial_id: int) -> None:
-    oldest_kept = (
-        sa.select(output.c.seq)
-        .where(output.c.trial_id == trial_id)
-        .order_by(output.c.seq.desc())
-        .offset(RING_PIECES - 1)
-        .limit(1)
-        .scalar_subquery()
-    )
-    connection.execute(sa.delete(output).where(output.c.trial_id == trial_id, output.c.seq < oldest_kept))
+def _sizes(connection: Connection, trial_ids: Set[int], known: Mapping[int, int]) -> Counter[int]:
+    unknown = sorted(trial_ids - known.keys())
+    counted = connection.execute(_there, {"ids": unknown}).all() if unknown else []
+    sizes = Counter({trial_id: known[trial_id] for trial_id in trial_ids if trial_id in known})
+    sizes.update({row.trial_id: row.pieces for row in counted})
+    return sizes

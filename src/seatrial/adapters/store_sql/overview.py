@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.job_filter import narrow_jobs
+from seatrial.adapters.store_sql.rows import values_of
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_HELD, IS_QUEUED, IS_RUNNING, jobs, trials
 from seatrial.domain.job import JobCounts, JobStatus
 from seatrial.domain.trial import Cause, Outcome, TrialState
@@ -19,13 +20,20 @@ _RUNNING = sa.and_(IS_RUNNING, trials.c.id > sa.literal_column("0"))
 _QUEUED = sa.and_(IS_QUEUED, trials.c.job_id > sa.literal_column("0"))
 """The number makes SQLite take the state's own index, instead of reading a larger one from end to end."""
 
-_waiting = sa.select(
+
+def _counted(*which: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+    """As a number beside others; the same table in a statement around it is no part of it."""
+    there = sa.select(sa.func.count()).where(*which)
+    return there.correlate(None).scalar_subquery()
+
+
+_backlog = sa.select(
     sa.func.count().label("queued"),
     sa.func.count(sa.case((trials.c.not_before > sa.bindparam("now"), 1))).label("delayed"),
-    sa.func.min(trials.c.created_at, type_=trials.c.created_at.type).label("oldest"),
+    sa.func.min(trials.c.created_at, type_=trials.c.created_at.type).label("oldest_queued_at"),
+    _counted(_RUNNING).label("running"),
+    _counted(IS_ENDED, trials.c.ended_at > sa.bindparam("since")).label("ended_last_minute"),
 ).where(IS_QUEUED)
-_running = sa.select(sa.func.count()).where(_RUNNING)
-_recent = sa.select(sa.func.count()).where(IS_ENDED, trials.c.ended_at > sa.bindparam("since"))
 
 
 class SqlOverview:
@@ -36,7 +44,9 @@ class SqlOverview:
         return await self._database.read(lambda connection: _overview(connection, origin))
 
     async def backlog(self, now: datetime) -> Backlog:
-        return await self._database.read(lambda connection: _backlog(connection, now))
+        given = {"now": now, "since": now - timedelta(minutes=1)}
+        (row,) = await self._database.read(lambda connection: values_of(connection.execute(_backlog, given)))
+        return Backlog(**row)
 
     async def experience(self, tasks: Sequence[str]) -> list[Experience]:
         query = (
@@ -85,15 +95,3 @@ def _tally(connection: Connection, of_origin: sa.ColumnElement[bool] | None) -> 
     }
     ended = sa.select(trials.c.outcome, sa.func.count().label("trials")).where(IS_ENDED, among)
     return tally | {row.outcome: row.trials for row in connection.execute(ended.group_by(trials.c.outcome))}
-
-
-def _backlog(connection: Connection, now: datetime) -> Backlog:
-    waiting = connection.execute(_waiting, {"now": now}).one()
-    since = {"since": now - timedelta(minutes=1)}
-    return Backlog(
-        queued=waiting.queued,
-        delayed=waiting.delayed,
-        running=connection.execute(_running).scalar_one(),
-        oldest_queued_at=waiting.oldest,
-        ended_last_minute=connection.execute(_recent, since).scalar_one(),
-    )

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy.engine import CursorResult, Row
+from sqlalchemy.engine import CursorResult
 
 from seatrial.domain.frozen import trusted
 from seatrial.domain.job import Job, JobSpec
-from seatrial.domain.result import Result
+from seatrial.domain.result import Attempt, Result
 from seatrial.domain.task import Task, TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store import TrialRow, TrialSummary
@@ -33,7 +33,10 @@ _CHANGING = (
     "ended_at",
 )
 _FIXED = ("id", "job_id", "agent_index", "agent", "model", "repeat", "created_at")
+_OF_TRIAL = _FIXED + _CHANGING
 _SUMMED = ("reward", "seconds", "input_tokens", "output_tokens", "cost_usd")
+_OF_ATTEMPT = ("trial_id", "number", "worker", "started_at", "ended_at")
+_OF_JOB = ("id", "created_at", "cancelled_at", "ended_at")
 _STATES = {state.value: state for state in TrialState}
 _OUTCOMES: dict[str | None, Outcome | None] = {None: None, **{outcome.value: outcome for outcome in Outcome}}
 _CAUSES: dict[str | None, Cause | None] = {None: None, **{cause.value: cause for cause in Cause}}
@@ -51,34 +54,25 @@ def values_of(result: CursorResult[Any]) -> list[Values]:
     return [dict(zip(names, row, strict=True)) for row in result]
 
 
-def job_of(row: Row[Any]) -> Job:
-    return Job(
-        id=row.id,
-        spec=_remembered(JobSpec, row.spec),
-        created_at=row.created_at,
-        cancelled_at=row.cancelled_at,
-        ended_at=row.ended_at,
-    )
+def job_of(row: Values, spec: JobSpec) -> Job:
+    values = {name: row[name] for name in _OF_JOB}
+    values["spec"] = spec
+    return trusted(Job, values)
 
 
 def task_of(document: str) -> Task:
-    return _remembered(Task, document)
-
-
-def _remembered[Kept: (JobSpec, Task)](kind: type[Kept], document: str) -> Kept:
-    """Specs and tasks never change, and lists read the same ones again and again; large ones are not worth the
-    memory."""
-    return _small(kind, document) if len(document) <= _SMALL else kind.model_validate_json(document)
+    """Tasks never change, and lists read the same ones again and again; large ones are not worth the memory."""
+    return _small_task(document) if len(document) <= _SMALL else Task.model_validate_json(document)
 
 
 @lru_cache(maxsize=1024)
-def _small[Kept: (JobSpec, Task)](kind: type[Kept], document: str) -> Kept:
-    return kind.model_validate_json(document)
+def _small_task(document: str) -> Task:
+    return Task.model_validate_json(document)
 
 
 def trial_of(row: Values) -> Trial:
     """Without looking at each value again: the store wrote them, and pages hold hundreds."""
-    values = {name: row[name] for name in _FIXED + _CHANGING}
+    values = {name: row[name] for name in _OF_TRIAL}
     values["task"] = trusted(TaskRef, {"name": row["task_name"], "digest": row["task_digest"]})
     values["state"] = _STATES[row["state"]]
     values["outcome"] = _OUTCOMES[row["outcome"]]
@@ -94,8 +88,15 @@ def trial_row_of(row: Values) -> TrialRow:
 def summary_of(row: Values) -> TrialSummary:
     values = {name: row[name] for name in _SUMMED}
     values["trial"] = trial_of(row)
-    values["marks"] = tuple(Mark(mark) for mark in (row["marks"] or "").split())
+    values["marks"] = tuple(map(Mark, marks.split())) if (marks := row["marks"]) else ()
     return trusted(TrialSummary, values)
+
+
+def attempt_of(row: Values, start: str = "") -> Attempt:
+    """``start`` is what the names of its columns begin with."""
+    values = {name: row[f"{start}{name}"] for name in _OF_ATTEMPT}
+    values["result"] = result_of(row[f"{start}result"])
+    return trusted(Attempt, values)
 
 
 def result_of(document: str | None) -> Result | None:

@@ -10,6 +10,7 @@ from seatrial.adapters.store_sql.jobs import SqlJobs
 from seatrial.adapters.store_sql.migrate import read_install_id, require_current
 from seatrial.adapters.store_sql.output import SqlOutput
 from seatrial.adapters.store_sql.overview import SqlOverview
+from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tasks import SqlTasks
 from seatrial.adapters.store_sql.tokens import SqlKeys, SqlTokens
 from seatrial.adapters.store_sql.trials import SqlTrials
@@ -20,7 +21,8 @@ class SqlStore(SqlTasks, SqlJobs, SqlTrials, SqlEvents, SqlOutput, SqlOverview, 
     """``async with SqlStore.at(url) as store``. One per process: SQLite's writers meet in it."""
 
     def __init__(self, database: Database) -> None:
-        SqlTrials.__init__(self, database)
+        SqlTrials.__init__(self, database, JobSpecs())
+        SqlOutput.__init__(self, database)
 
     @classmethod
     def at(cls, url: str) -> Self:

@@ -10,6 +10,7 @@ trials cost a claim nothing. Such an index is only used when the state stands in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,8 +32,13 @@ class Moment(TypeDecorator[datetime]):
             raise ValueError("the store takes aware times only")
         return value.astimezone(UTC)
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
+        """In one call for each value, or in none: a page has hundreds, and SQLAlchemy's own way takes three."""
+        return _moment_of_text if dialect.name == "sqlite" else None
+
+
+def _moment_of_text(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(f"{text}+00:00")
 
 
 # SQLite counts rows only in a column that is exactly INTEGER.

@@ -20,6 +20,14 @@ from seatrial.errors import Conflict, NotFound
 
 _DIGESTS_AT_ONCE = 500
 
+_first_page = (
+    sa.select(tasks.c.document).order_by(tasks.c.name, tasks.c.digest).limit(sa.bindparam("limit", type_=sa.Integer))
+)
+_next_page = _first_page.where(
+    sa.tuple_(tasks.c.name, tasks.c.digest)
+    > sa.tuple_(sa.bindparam("name", type_=sa.Text), sa.bindparam("digest", type_=sa.Text))
+)
+
 
 class SqlTasks:
     def __init__(self, database: Database) -> None:
@@ -60,10 +68,9 @@ class SqlTasks:
         return [found[digest] for digest in digests]
 
     async def task_page(self, after: TaskRef | None, limit: int) -> list[Task]:
-        query = sa.select(tasks.c.document).order_by(tasks.c.name, tasks.c.digest).limit(limit)
-        if after is not None:
-            query = query.where(sa.tuple_(tasks.c.name, tasks.c.digest) > sa.tuple_(after.name, after.digest))
-        documents = await self._database.read(lambda connection: connection.execute(query).scalars().all())
+        query = _first_page if after is None else _next_page
+        given = {"limit": limit} | ({} if after is None else after.model_dump())
+        documents = await self._database.read(lambda connection: connection.execute(query, given).scalars().all())
         return [task_of(document) for document in documents]
 
     async def find_tasks(self, name: str | None = None, limit: int = 1000) -> list[Task]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,13 +15,15 @@ from seatrial.adapters.store_sql.claims import Wish, claim_trials
 from seatrial.adapters.store_sql.company import was_shared
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
-from seatrial.adapters.store_sql.rows import Values, result_of, summary_of, trial_of, trial_row_of, values_of
-from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, attempts, trials
+from seatrial.adapters.store_sql.rows import Values, attempt_of, summary_of, trial_of, trial_row_of, values_of
+from seatrial.adapters.store_sql.specs import JobSpecs
+from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, attempts, jobs, trials
 from seatrial.domain import chronicle
+from seatrial.domain.job import JobSpec
 from seatrial.domain.result import Attempt, Result
 from seatrial.domain.trial import Ended, GivenBack, Trial, TrialEvent, TrialState, TryAgain, WorkerLost
 from seatrial.errors import NotFound
-from seatrial.ports.store import Page, PhaseEntry, RenewalReport, TrialFilter, TrialRow, TrialSummary
+from seatrial.ports.store import Page, PhaseEntry, RenewalReport, TrialFilter, TrialHistory, TrialRow, TrialSummary
 
 _CHUNK = 200
 
@@ -41,11 +44,21 @@ _with_result = sa.select(trials, attempts.c.result).outerjoin(
 
 _by_id = _with_result.where(trials.c.id == sa.bindparam("id"))
 _attempts_of = sa.select(attempts).where(attempts.c.trial_id == sa.bindparam("id")).order_by(attempts.c.number)
+_TRY = "try_"
+"""What the columns of an attempt are called where they stand beside those of its trial."""
+_history = (
+    sa.select(trials, *(column.label(f"{_TRY}{column.name}") for column in attempts.c))
+    .outerjoin(attempts, attempts.c.trial_id == trials.c.id)
+    .where(trials.c.id == sa.bindparam("id"))
+    .order_by(attempts.c.number)
+)
+_spec_of_job = sa.select(jobs.c.spec).where(jobs.c.id == sa.bindparam("job"))
 
 
 class SqlTrials:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, specs: JobSpecs) -> None:
         self._database = database
+        self._specs = specs
         self._served_last = 0
 
     async def claim(
@@ -129,10 +142,10 @@ class SqlTrials:
             last = rows[-1]["id"]
 
     async def summaries(self, chosen: TrialFilter, page: Page) -> list[TrialSummary]:
-        query = _narrow(sa.select(trials), chosen).order_by(trials.c.id.desc()).limit(page.limit).offset(page.skip)
-        if page.before is not None:
-            query = query.where(trials.c.id < page.before)
-        return [summary_of(row) for row in await self._rows(query)]
+        of_any_job = chosen if chosen.job_id is None else chosen.model_copy(update={"job_id": None})
+        query = _page(of_any_job, of_job=chosen.job_id is not None, continued=page.before is not None)
+        given = {"job": chosen.job_id, "before": page.before, "limit": page.limit, "skip": page.skip}
+        return [summary_of(row) for row in await self._rows(query, given)]
 
     async def running_by_worker(self) -> dict[str, int]:
         rows = await self._database.read(lambda connection: connection.execute(_running_by_worker).all())
@@ -142,7 +155,28 @@ class SqlTrials:
         rows = await self._rows(_attempts_of, {"id": trial_id})
         if not rows:
             await self.trial(trial_id)  # a trial that nobody claimed yet has none; an unknown one is an error
-        return [Attempt(**{**row, "result": result_of(row["result"])}) for row in rows]
+        return [attempt_of(row) for row in rows]
+
+    async def history(self, trial_id: int) -> TrialHistory:
+        def operation(connection: Connection) -> TrialHistory:
+            rows = values_of(connection.execute(_history, {"id": trial_id}))
+            if not rows:
+                raise _unknown(trial_id)
+            trial = trial_of(rows[0])
+            tries = tuple(attempt_of(row, _TRY) for row in rows if row[f"{_TRY}number"] is not None)
+            agent = self._spec(connection, trial.job_id).agents[trial.agent_index]
+            return TrialHistory(trial=trial, agent=agent, attempts=tries)
+
+        return await self._database.read(operation)
+
+    def _spec(self, connection: Connection, job_id: int) -> JobSpec:
+        known = self._specs.recall(job_id)
+        if known is not None:
+            return known
+        document = connection.execute(_spec_of_job, {"job": job_id}).scalar()
+        if document is None:
+            raise NotFound(f"There is no job {job_id}.")  # it was deleted a moment ago
+        return self._specs.learn(job_id, document)
 
     async def _close(self, trial_id: int, event: TrialEvent, now: datetime, result: Result | None) -> Trial:
         def operation(connection: Connection) -> Trial:
@@ -166,6 +200,17 @@ def _enter_phases(connection: Connection, entries: Sequence[PhaseEntry]) -> None
     connection.execute(_enter, [{"trial": trial_id, "phase": phase} for trial_id, phase in latest.items()])
     facts = [chronicle.phase_entered(e.job_id, e.trial_id, e.attempt, e.phase, e.step) for e in fresh]
     append_events(connection, facts, [entry.at for entry in fresh])
+
+
+@lru_cache(maxsize=64)
+def _page(chosen: TrialFilter, *, of_job: bool, continued: bool) -> sa.Select[Any]:
+    """One statement for the pages of all jobs: making one takes as long as running it."""
+    query = _narrow(sa.select(trials), chosen).order_by(trials.c.id.desc())
+    if of_job:
+        query = query.where(trials.c.job_id == sa.bindparam("job"))
+    if continued:
+        query = query.where(trials.c.id < sa.bindparam("before"))
+    return query.limit(sa.bindparam("limit", type_=sa.Integer)).offset(sa.bindparam("skip", type_=sa.Integer))
 
 
 def _narrow(query: sa.Select[Any], chosen: TrialFilter) -> sa.Select[Any]:

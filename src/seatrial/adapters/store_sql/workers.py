@@ -11,6 +11,9 @@ from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.tables import workers
 from seatrial.ports.store import Heartbeat, WorkerRow
 
+_all = sa.select(workers).order_by(workers.c.name)
+_seen_since = _all.where(workers.c.seen_at >= sa.bindparam("since"))
+
 
 class SqlWorkers:
     def __init__(self, database: Database) -> None:
@@ -27,13 +30,9 @@ class SqlWorkers:
         await self._database.write(operation, durable=False)
 
     async def workers(self, seen_since: datetime | None = None) -> list[WorkerRow]:
-        query = sa.select(workers).order_by(workers.c.name)
-        if seen_since is not None:
-            query = query.where(workers.c.seen_at >= seen_since)
-        rows = await self._database.read(lambda connection: connection.execute(query).all())
-        return [
-            WorkerRow(seen_at=row.seen_at, **Heartbeat.model_validate_json(row.document).model_dump()) for row in rows
-        ]
+        query = _all if seen_since is None else _seen_since
+        rows = await self._database.read(lambda connection: connection.execute(query, {"since": seen_since}).all())
+        return [WorkerRow(seen_at=row.seen_at, **dict(Heartbeat.model_validate_json(row.document))) for row in rows]
 
     async def forget_worker(self, worker: str) -> None:
         await self._database.write(

@@ -19,7 +19,15 @@ from seatrial.ports.store.overview import Backlog, Experience, Overview, Overvie
 from seatrial.ports.store.page import Page
 from seatrial.ports.store.store import Store
 from seatrial.ports.store.tasks import TaskStore
-from seatrial.ports.store.trials import PhaseEntry, RenewalReport, TrialFilter, TrialRow, TrialStore, TrialSummary
+from seatrial.ports.store.trials import (
+    PhaseEntry,
+    RenewalReport,
+    TrialFilter,
+    TrialHistory,
+    TrialRow,
+    TrialStore,
+    TrialSummary,
+)
 from seatrial.ports.store.workers import Heartbeat, WorkerRow, WorkerStore
 
 __all__ = [
@@ -45,6 +53,7 @@ __all__ = [
     "TaskStore",
     "TokenStore",
     "TrialFilter",
+    "TrialHistory",
     "TrialRow",
     "TrialStore",
     "TrialSummary",

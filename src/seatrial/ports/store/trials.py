@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.job import AgentSpec
 from seatrial.domain.result import Attempt, Result
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store.page import Page
@@ -28,6 +29,20 @@ class TrialRow(Frozen):
 
     trial: Trial
     result: Result | None = None
+
+
+class TrialHistory(Frozen):
+    """A trial with every try of it, and the agent that its job gives it to."""
+
+    trial: Trial
+    agent: AgentSpec
+    attempts: tuple[Attempt, ...] = ()
+    """First to last."""
+
+    @property
+    def result(self) -> Result | None:
+        """Of the last try that has one."""
+        return next((attempt.result for attempt in reversed(self.attempts) if attempt.result is not None), None)
 
 
 class TrialSummary(Frozen):
@@ -115,6 +130,10 @@ class TrialStore(Protocol):
 
     async def summaries(self, chosen: TrialFilter, page: Page) -> list[TrialSummary]:
         """One page, newest first."""
+        ...
+
+    async def history(self, trial_id: int) -> TrialHistory:
+        """Everything about one trial, of one moment."""
         ...
 
     async def running_by_worker(self) -> dict[str, int]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from seatrial.domain.result import Attempt, Result
 from seatrial.domain.trial import Trial, TrialState
-from seatrial.ports.store import Page, TrialFilter, TrialRow, TrialSummary
+from seatrial.ports.store import Page, TrialFilter, TrialHistory, TrialRow, TrialSummary
 from seatrial.testing.memory_store.records import MemoryRecords
 
 
@@ -24,6 +24,11 @@ class MemoryTrials(MemoryRecords):
         below = [trial for trial in newest_first if page.before is None or trial.id < page.before]
         rows = below[page.skip : page.skip + page.limit]
         return [_summary(trial, self._last_result(trial.id)) for trial in rows]
+
+    async def history(self, trial_id: int) -> TrialHistory:
+        trial = self._trial(trial_id)
+        agent = self._jobs[trial.job_id].spec.agents[trial.agent_index]
+        return TrialHistory(trial=trial, agent=agent, attempts=tuple(self._attempts[trial_id]))
 
     async def running_by_worker(self) -> dict[str, int]:
         running = (trial for trial in self._trials.values() if trial.state is TrialState.RUNNING)

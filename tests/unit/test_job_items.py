@@ -1,0 +1,71 @@
+"""Jobs as they go over the wire: an ended one is made once, and anew after it was retried."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from seatrial.api.job_items import JobItems
+from seatrial.domain.job import AgentSpec, Job, JobSpec, JobStatus, plan
+from seatrial.domain.result import Result
+from seatrial.domain.task import TaskRef
+from seatrial.domain.trial import Outcome
+from seatrial.engine.listing import JobListing
+from seatrial.ports.store import JobFilter, Page
+from seatrial.shapes.jobs import JobItem
+from seatrial.testing.memory_store import MemoryStore
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+async def a_job(store: MemoryStore) -> Job:
+    spec = JobSpec(tasks=(TaskRef(name="t", digest=f"sha256:{0:064x}"),), agents=(AgentSpec(name="oracle"),))
+    return await store.create_job(spec, tuple(plan(spec)), NOW)
+
+
+async def finish(store: MemoryStore, outcome: Outcome, now: datetime) -> int:
+    [trial] = await store.claim("w", MINUTE, 1, now)
+    await store.finish(trial.id, trial.attempt, Result(outcome=outcome, seconds=2.0), now)
+    return trial.id
+
+
+async def page_of(items: JobItems, *, with_score: bool = False) -> list[JobItem]:
+    return await items.page(Page(), JobFilter(), with_score=with_score)
+
+
+async def test_an_ended_job_is_made_once_and_an_open_one_every_time() -> None:
+    store = MemoryStore()
+    items = JobItems(store, JobListing(store))
+    await a_job(store)
+    [waiting], [still] = await page_of(items), await page_of(items)
+    assert waiting == still and waiting is not still
+    await finish(store, Outcome.PASSED, NOW)
+    [ended], [again] = await page_of(items), await page_of(items)
+    assert again is ended
+    assert (ended.status, ended.counts.passed, ended.score) == (JobStatus.COMPLETED, 1, None)
+    [scored] = await page_of(items, with_score=True)
+    assert scored.score is not None and scored.model_copy(update={"score": None}) == ended
+
+
+async def test_a_retried_job_is_told_anew_and_so_is_its_second_end() -> None:
+    store = MemoryStore()
+    items = JobItems(store, JobListing(store))
+    await a_job(store)
+    trial_id = await finish(store, Outcome.FAILED, NOW)
+    await page_of(items)
+    await store.retry_trials([trial_id], NOW)
+    [retried] = await page_of(items)
+    assert (retried.ended_at, retried.counts.queued, retried.counts.failed) == (None, 1, 0)
+    await finish(store, Outcome.PASSED, NOW + MINUTE)
+    [ended] = await page_of(items)
+    assert (ended.ended_at, ended.counts.passed, ended.counts.failed) == (NOW + MINUTE, 1, 0)
+
+
+async def test_a_page_keeps_its_order_with_some_of_it_remembered() -> None:
+    store = MemoryStore()
+    items = JobItems(store, JobListing(store))
+    first = await a_job(store)
+    await finish(store, Outcome.PASSED, NOW)
+    await page_of(items)
+    second, third = await a_job(store), await a_job(store)
+    assert [item.id for item in await page_of(items)] == [third.id, second.id, first.id]
