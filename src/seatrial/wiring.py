@@ -202,7 +202,7 @@ async def restore_database(settings: Settings, source: Path, force: bool) -> Pat
     if not settings.database_url and present.exists():
         if not force:
             raise Conflict(f"There is a database in {settings.home}.", fix="Add --force; it will be kept beside.")
-        kept = present.with_name(f"{present.name}.before-{system_clock():%Y%m%d-%H%M%S}")
+        kept = present.with_name(f"{present.name}.before-{system_clock():%Y%m%d-%H%M%S-%f}")
         await backup(settings.store_url, kept)
     await restore(settings.store_url, source)
     return kept
