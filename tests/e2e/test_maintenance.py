@@ -42,8 +42,8 @@ def test_old_files_go_and_results_stay(cli: CommandLine) -> None:
     cli("trial", "files", "1", "verifier/reward.txt", status=2)
     assert cli.json("trial", "show", "1")["result"]["rewards"] == {"reward": 1.0}
     assert cli.json("job", "show", "1")["passed"] == 1
-    [image] = [image for image in cli.json("images", "list") if image["task"] == "answer-file"][:1]
-    assert image["digest"] == cli.json("trial", "show", "1")["result"]["lock"]["image_digest"]
+    digest = cli.json("trial", "show", "1")["result"]["lock"]["image_digest"]
+    assert digest in {image["digest"] for image in cli.json("images", "list")}
 
 
 def test_a_backup_brings_everything_back(cli: CommandLine, tmp_path: Path) -> None:
