@@ -105,14 +105,14 @@ def write_faulty(folder: Path) -> Path:
     return folder
 
 
-def give_uv(task: Path) -> None:
+def give_uv(task: Path, base: str = "debian:bookworm-slim", packages: str = "python3") -> None:
     """Verifiers installs its harnesses into the container with uv: here it is in the image, with a Python and the
     certificates that this machine trusts."""
     shutil.copy(Path(sys.executable).with_name("uv"), task / "uv")
     shutil.copy("/etc/ssl/certs/ca-certificates.crt", task / "certificates.crt")
     (task / "Dockerfile").write_text(
-        "FROM debian:bookworm-slim\n"
-        "RUN apt-get update && apt-get install -y --no-install-recommends python3 && rm -rf /var/lib/apt/lists/*\n"
+        f"FROM {base}\n"
+        f"RUN apt-get update && apt-get install -y --no-install-recommends {packages} && rm -rf /var/lib/apt/lists/*\n"
         "COPY uv /usr/local/bin/uv\n"
         "COPY certificates.crt /etc/ssl/certs/ca-certificates.crt\n"
         "ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt\n"

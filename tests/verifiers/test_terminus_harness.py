@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from tests.command_line import ROOT
 from tests.engine import Engine
 from tests.verifiers.conftest import NewEvaluation
+from tests.verifiers.tasks import give_uv
 from tests.verifiers.test_generation_04 import traces_of
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.engine, pytest.mark.timeout(900)]
@@ -20,17 +20,9 @@ WHERE = ["--env.taskset.place", "runtime", "--env.agent.runtime.type", "docker"]
 def with_a_newer_python(task: Path) -> None:
     """The harness installs Harbor into the container, which needs Python 3.12; the next Debian has it."""
     environment = task / "environment"
-    shutil.copy(Path(sys.executable).with_name("uv"), environment / "uv")
-    shutil.copy("/etc/ssl/certs/ca-certificates.crt", environment / "certificates.crt")
-    (environment / "Dockerfile").write_text(
-        "FROM debian:trixie-slim\n"
-        "RUN apt-get update && apt-get install -y --no-install-recommends python3 tmux && rm -rf /var/lib/apt/lists/*\n"
-        "COPY uv /usr/local/bin/uv\n"
-        "COPY certificates.crt /etc/ssl/certs/ca-certificates.crt\n"
-        "ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt\n"
-        "WORKDIR /app\n"
-        "COPY challenge.sh reply.sh /app/\n"
-    )
+    give_uv(environment, "debian:trixie-slim", "python3 tmux")
+    with (environment / "Dockerfile").open("a") as dockerfile:
+        dockerfile.write("COPY challenge.sh reply.sh /app/\n")
 
 
 def test_terminus_2_reads_the_screen(evaluation: NewEvaluation, container_engine: Engine) -> None:
