@@ -92,8 +92,8 @@ async def _awaited(measure: Callable[[Place], Awaitable[list[Row]]], place: Plac
 
 async def _warm(place: Place) -> None:
     """The trivial task's image is built before anything is measured."""
-    from seatrial.sandboxes.image import ImageRequest
     from seatrial.sandboxes.images.assembly import shared_oci_images
+    from seatrial.sandboxes.images.image import ImageRequest
 
     request = ImageRequest(task_name="answer-file", environment_dir=TRIVIAL / "environment")
     await shared_oci_images(place.options()).resolver.resolve(request)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.place import Place
-from seatrial.sandboxes.pods.cgroups import ROOM
-from seatrial.sandboxes.pods.container_spec import MARK
+from seatrial.sandboxes.oci.cgroups import ROOM
+from seatrial.sandboxes.oci.container_spec import MARK
 from seatrial.sandboxes.record import SandboxRecord
 
 _LOOK_EVERY_SEC = 0.5

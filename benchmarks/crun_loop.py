@@ -19,9 +19,9 @@ from harbor.environments.base import ExecResult
 from benchmarks.place import TRIVIAL, Place
 from benchmarks.row import Row, within
 from benchmarks.trials import OCI, our_subject, run_trial, seconds_for
-from seatrial.sandboxes.image import Image
-from seatrial.sandboxes.oci import OciEnvironment
-from seatrial.sandboxes.pods.container_spec import DEFAULT_PATH
+from seatrial.sandboxes.images.image import Image
+from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
+from seatrial.sandboxes.oci.environment import OciEnvironment
 
 _CRUN = "crun --root $PWD/state --cgroup-manager=disabled"
 # crun 1.8 does not start where it sees both versions of cgroups.

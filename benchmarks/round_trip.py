@@ -11,7 +11,7 @@ from harbor.models.trial.paths import TrialPaths
 
 from benchmarks.place import TRIVIAL, Place
 from benchmarks.row import Row, shown
-from seatrial.sandboxes.oci import OciEnvironment
+from seatrial.sandboxes.oci.environment import OciEnvironment
 
 _LIMIT_SEC = 0.015
 

@@ -16,8 +16,8 @@ from harbor.models.trial.paths import TrialPaths
 from harbor.models.trial.result import TrialResult
 from harbor.trial.trial import Trial
 
-from seatrial.sandboxes.docker import DockerEnvironment
-from seatrial.sandboxes.oci import OciEnvironment
+from seatrial.sandboxes.docker.environment import DockerEnvironment
+from seatrial.sandboxes.oci.environment import OciEnvironment
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from tests.engine import Engine

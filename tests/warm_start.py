@@ -19,8 +19,8 @@ from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
-_PROGRAM = ("seatrial.cli.main", "seatrial.cli.local_desk", "seatrial.cli.remote_desk", "seatrial.worker")
-_RUNNER = ("harbor.trial.trial", "seatrial.adapters.runner_harbor.runner", "seatrial.sandboxes.oci")
+_PROGRAM = ("seatrial.cli.main", "seatrial.cli.backend.local", "seatrial.cli.backend.remote", "seatrial.worker")
+_RUNNER = ("harbor.trial.trial", "seatrial.adapters.runner_harbor.runner", "seatrial.sandboxes.oci.environment")
 
 _BOOKKEEPING = threading.Lock()
 """Starting a process looks after all others too, and whoever looks first takes an exit status away from the other."""

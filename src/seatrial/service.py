@@ -15,9 +15,9 @@ from contextlib import contextmanager
 
 from seatrial.api.app import create_app
 from seatrial.api.serve import ApiServer
-from seatrial.crew import Crew, worker_command
 from seatrial.redact import Redactor
 from seatrial.settings import Settings
+from seatrial.worker_supervisor import Crew, worker_command
 
 log = logging.getLogger(__name__)
 

@@ -29,16 +29,16 @@ from seatrial.disk import Disk
 from seatrial.domain.catalogue import agent_names, keys_for, needs_model
 from seatrial.domain.task import Dataset
 from seatrial.domain.trial import TrialState
-from seatrial.engine.choice import dataset_of
 from seatrial.engine.clock import Clock, system_clock
-from seatrial.engine.execute import Executor
-from seatrial.engine.keys import KeyRing
-from seatrial.engine.library import TaskLibrary
-from seatrial.engine.live import LiveLog
-from seatrial.engine.phases import PhaseLog
-from seatrial.engine.recover import Recovery
-from seatrial.engine.retention import remove_dead_work_dirs
-from seatrial.engine.submit import Submission
+from seatrial.engine.jobs.choice import dataset_of
+from seatrial.engine.jobs.keys import KeyRing
+from seatrial.engine.jobs.submit import Submission
+from seatrial.engine.live.watch import LiveLog
+from seatrial.engine.tasks.library import TaskLibrary
+from seatrial.engine.trials.execute import Executor
+from seatrial.engine.trials.phases import PhaseLog
+from seatrial.engine.trials.recover import Recovery
+from seatrial.engine.trials.retention import remove_dead_work_dirs
 from seatrial.errors import Conflict, SetupProblem
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.queue import Queue

@@ -14,9 +14,9 @@ from typing import Any
 
 from seatrial.domain.trial import Trial
 from seatrial.engine.clock import Clock
-from seatrial.engine.execute import Executor, Stop
-from seatrial.engine.phases import PhaseLog
-from seatrial.engine.recover import Recovery
+from seatrial.engine.trials.execute import Executor, Stop
+from seatrial.engine.trials.phases import PhaseLog
+from seatrial.engine.trials.recover import Recovery
 from seatrial.errors import StoreUnavailable
 from seatrial.logs import noting
 from seatrial.ports.queue import Queue

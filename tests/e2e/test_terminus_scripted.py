@@ -26,7 +26,7 @@ from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial
 from seatrial.ports.runner import Order, Window
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.selection import SandboxSelection
-from seatrial.sandboxes.terminals import recording
+from seatrial.sandboxes.terminal import recording
 from seatrial.testing import faults
 from seatrial.testing.faults import Fault
 from seatrial.testing.model_server import ScriptedModels

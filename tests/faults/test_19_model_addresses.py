@@ -18,7 +18,7 @@ import pytest
 
 from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.task import TaskRef
-from seatrial.engine.model_urls import ModelUrls
+from seatrial.engine.jobs.model_urls import ModelUrls
 from seatrial.errors import InvalidInput
 from seatrial.ports.store import Page
 from seatrial.testing.fake_runner import FakeRunner

@@ -14,8 +14,8 @@ from harbor.models.trial.config import EnvironmentConfig as TrialEnvironment
 from harbor.models.trial.result import TrialResult
 from harbor.trial.trial import Trial
 
-from seatrial.sandboxes.engine import client as engine_client
-from seatrial.sandboxes.engine.leftovers import Leftovers
+from seatrial.sandboxes.docker import client as engine_client
+from seatrial.sandboxes.docker.leftovers import Leftovers
 from seatrial.sandboxes.options import SandboxOptions
 from tests.engine import Engine, kill_engine, start_engine, stop_engine
 from tests.engine_fixture import image_cache

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from seatrial.errors import InvalidInput
-from seatrial.sandboxes.networks.relay import ModelRelay
+from seatrial.sandboxes.network.relay import ModelRelay
 from seatrial.testing import faults
 from seatrial.testing.faults import Fault
 from seatrial.testing.model_server import ScriptedModels

@@ -21,8 +21,8 @@ from harbor.agents.terminus_2.tmux_session import TmuxSession
 from harbor.environments.base import ExecResult
 
 from seatrial.errors import SetupProblem
-from seatrial.sandboxes.terminals import recording, terminal
-from seatrial.sandboxes.terminals.terminal import KIT_DIR, Terminal, TerminalKit
+from seatrial.sandboxes.terminal import recording, terminal
+from seatrial.sandboxes.terminal.terminal import KIT_DIR, Terminal, TerminalKit
 
 APPLETS = [
     "sh",

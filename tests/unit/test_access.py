@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from tests.contracts.store.samples import MINUTE, NOON
 
-from seatrial.api.access import Access, access_mode, check_access, is_loopback, needed_role
+from seatrial.api.gates.access import Access, access_mode, check_access, is_loopback, needed_role
 from seatrial.domain.token import NewToken, Role, lifetime
 from seatrial.errors import InvalidInput, SetupProblem
 from seatrial.settings import Settings

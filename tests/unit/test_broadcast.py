@@ -9,9 +9,9 @@ from typing import Any
 
 from tests.contracts.store.samples import MINUTE, NOON, passed, submit
 
-from seatrial.api.broadcast import Broadcast, Choice
-from seatrial.api.event_stream import Story
-from seatrial.api.messages import Position
+from seatrial.api.live.broadcast import Broadcast, Choice
+from seatrial.api.live.event_stream import Story
+from seatrial.api.live.messages import Position
 from seatrial.domain.event import Event, EventKind, NewEvent
 from seatrial.domain.job import Job
 from seatrial.domain.output import RING_PIECES, NewOutput, Output, OutputStream

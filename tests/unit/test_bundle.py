@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from seatrial.sandboxes.terminals.bundle import copy_libraries, make_once, strip_symbols, wrapper
+from seatrial.sandboxes.terminal.bundle import copy_libraries, make_once, strip_symbols, wrapper
 
 
 def test_a_bundle_is_made_once_and_appears_whole(tmp_path: Path) -> None:

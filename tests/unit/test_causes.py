@@ -35,8 +35,8 @@ def known() -> set[str]:
 
 def faults_of_ours() -> set[type[errors.TrialFault]]:
     """Every one that a sandbox can raise, found by importing them."""
-    import_module("seatrial.sandboxes.oci")
-    import_module("seatrial.sandboxes.docker")
+    import_module("seatrial.sandboxes.oci.environment")
+    import_module("seatrial.sandboxes.docker.environment")
     found, queue = set(), [errors.TrialFault]
     while queue:
         subclasses = queue.pop().__subclasses__()

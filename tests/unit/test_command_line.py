@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.cli.request import read_request
+from seatrial.cli.backend.request import read_request
 from seatrial.domain.catalogue import takes_model
 from seatrial.domain.task import TaskSelection
-from seatrial.engine.command_line import curl_line, run_line
-from seatrial.engine.request import AgentWish, JobWish, refuse_keys
+from seatrial.engine.jobs.command_line import curl_line, run_line
+from seatrial.engine.jobs.request import AgentWish, JobWish, refuse_keys
 from seatrial.errors import InvalidInput
 
 

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from seatrial.cli.report import comparisons_json, report_json
+from seatrial.cli.commands.report import comparisons_json, report_json
 from seatrial.domain.comparison import compare_all
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Outcome
-from seatrial.engine.comparing import look_up, pair_sides
-from seatrial.engine.reporting import report_job
+from seatrial.engine.reports.comparing import look_up, pair_sides
+from seatrial.engine.reports.reporting import report_job
 from seatrial.errors import InvalidInput, NotFound
 from seatrial.testing.memory_store import MemoryStore
 

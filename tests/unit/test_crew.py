@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from seatrial.crew import Crew
 from seatrial.processes import start_time
+from seatrial.worker_supervisor import Crew
 
 DIARY = """
 import os, sys, signal, time

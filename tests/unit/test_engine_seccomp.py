@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from seatrial.sandboxes.engine.seccomp import Profiles
+from seatrial.sandboxes.docker.seccomp import Profiles
 
 DOCKER: dict[str, Any] = {"SecurityOptions": ["name=seccomp,profile=default"]}
 PODMAN: dict[str, Any] = {**DOCKER, "BuildahVersion": "1.28.2"}

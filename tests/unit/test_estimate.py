@@ -11,7 +11,7 @@ from seatrial.domain.job import AgentSpec, JobSpec, plan
 from seatrial.domain.result import Result, Usage
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Outcome
-from seatrial.engine.estimate import Estimate, Estimator
+from seatrial.engine.jobs.estimate import Estimate, Estimator
 from seatrial.ports.store import Heartbeat
 from seatrial.testing.memory_store import MemoryStore
 

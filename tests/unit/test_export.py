@@ -8,7 +8,7 @@ from typing import Any
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Outcome, Trial, TrialState
-from seatrial.engine.export import conversation, scored_trajectory, training_row
+from seatrial.engine.reports.export import conversation, scored_trajectory, training_row
 from seatrial.ports.store import TrialRow
 
 CALL = {"tool_call_id": "c1", "function_name": "bash", "arguments": {"command": "ls"}}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from seatrial.api.job_items import JobItems
+from seatrial.api.routes.job_items import JobItems
 from seatrial.domain.job import AgentSpec, Job, JobSpec, JobStatus, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Outcome
-from seatrial.engine.listing import JobListing
+from seatrial.engine.reports.listing import JobListing
 from seatrial.ports.store import JobFilter, Page
 from seatrial.shapes.jobs import JobItem
 from seatrial.testing.memory_store import MemoryStore

@@ -10,8 +10,8 @@ from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Outcome
-from seatrial.engine.listing import JobListing, score_line
-from seatrial.engine.reporting import report_job
+from seatrial.engine.reports.listing import JobListing, score_line
+from seatrial.engine.reports.reporting import report_job
 from seatrial.ports.store import JobNumbers, Tally
 from seatrial.testing.memory_store import MemoryStore
 

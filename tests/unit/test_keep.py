@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seatrial.adapters.blobs_objects import ObjectBlobs
 from seatrial.domain.result import Failure, Result
 from seatrial.domain.trial import Outcome
-from seatrial.engine.keep import keep_files, redact_result, redact_tree, regular_files
+from seatrial.engine.trials.save_files import keep_files, redact_result, redact_tree, regular_files
 
 SECRET = b"sk-canary-0123456789"
 

@@ -9,7 +9,7 @@ import pytest
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from seatrial.api.key_intake import KeyIntake
+from seatrial.api.gates.key_intake import KeyIntake
 
 KEY = "sk-or-v1-canary-123456"
 

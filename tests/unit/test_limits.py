@@ -10,8 +10,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from seatrial.api import limits
-from seatrial.api.limits import JSON_LIMIT, Limits, UploadCount
+from seatrial.api.gates import limits
+from seatrial.api.gates.limits import JSON_LIMIT, Limits, UploadCount
 from seatrial.settings import Settings
 
 UPLOAD = "multipart/form-data; boundary=x"

@@ -12,7 +12,7 @@ from tests.contracts.store.samples import MINUTE, NOON, passed, submit
 from seatrial.domain.output import NewOutput
 from seatrial.domain.trial import Trial
 from seatrial.engine.clock import system_clock
-from seatrial.engine.live import LiveLog
+from seatrial.engine.live.watch import LiveLog
 from seatrial.glimpse import Glimpse
 from seatrial.testing.memory_store import MemoryStore
 

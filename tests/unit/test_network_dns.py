@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.sandboxes.networks import dns
-from seatrial.sandboxes.networks.names import MachineNames, parse_hosts, parse_search, parse_servers
-from seatrial.sandboxes.networks.resolver import Resolver
+from seatrial.sandboxes.network import dns
+from seatrial.sandboxes.network.names import MachineNames, parse_hosts, parse_search, parse_servers
+from seatrial.sandboxes.network.resolver import Resolver
 
 SANDBOX = IPv4Address("198.18.0.3")
 ANSWER = [dns.Address(IPv4Address("203.0.113.10"), 60)]

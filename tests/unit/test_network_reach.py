@@ -9,8 +9,8 @@ import pytest
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.errors import InvalidInput, Unsupported
-from seatrial.sandboxes.networks.network import hostname_of
-from seatrial.sandboxes.networks.reach import DefaultNetwork, default_network, default_policy, parse_networks, reach_of
+from seatrial.sandboxes.network.network import hostname_of
+from seatrial.sandboxes.network.reach import DefaultNetwork, default_network, default_policy, parse_networks, reach_of
 from seatrial.sandboxes.options import SandboxOptions
 
 

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from seatrial.sandboxes.networks import links
-from seatrial.sandboxes.networks.netlink import (
+from seatrial.sandboxes.network import links
+from seatrial.sandboxes.network.netlink import (
     ROUTE,
     Message,
     NetlinkError,
@@ -18,7 +18,7 @@ from seatrial.sandboxes.networks.netlink import (
     nested,
     text,
 )
-from seatrial.sandboxes.networks.stamp import ProcessStamp
+from seatrial.sandboxes.network.stamp import ProcessStamp
 
 
 def test_attributes_come_back_as_they_went() -> None:

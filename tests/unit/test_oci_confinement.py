@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from seatrial.errors import SetupProblem
-from seatrial.sandboxes.pods.container_spec import (
+from seatrial.sandboxes.host.seccomp import CLONE_NEWPID, CompiledFilters, seccomp_filter
+from seatrial.sandboxes.oci.container_spec import (
     DOCKER_CAPABILITIES,
     GUARDED,
     Confinement,
@@ -18,7 +19,6 @@ from seatrial.sandboxes.pods.container_spec import (
     grading_spec,
     process_spec,
 )
-from seatrial.sandboxes.pods.seccomp import CLONE_NEWPID, CompiledFilters, seccomp_filter
 
 PROFILE = {
     "defaultAction": "SCMP_ACT_ERRNO",

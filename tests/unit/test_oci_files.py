@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from seatrial.sandboxes.host.storage import StorageWatch, size_of
+from seatrial.sandboxes.host.transfer import _leads_out
 from seatrial.sandboxes.options import Owner
-from seatrial.sandboxes.pods.storage import StorageWatch, size_of
-from seatrial.sandboxes.pods.transfer import _leads_out
 from seatrial.sandboxes.record import ProcessRef, SandboxRecord, remove_recorded
 
 

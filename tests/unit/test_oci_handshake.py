@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import time
 
-from seatrial.sandboxes.pods.command import run_to_end
-from seatrial.sandboxes.pods.handshake import READY, Handshake
+from seatrial.sandboxes.oci.command import run_to_end
+from seatrial.sandboxes.oci.handshake import READY, Handshake
 
 SHELL = shutil.which("sh") or "/bin/sh"
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from seatrial.api.page import Page, PageFallback
+from seatrial.api.routes.page import Page, PageFallback
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from seatrial.domain.result import Result, TestResult, Usage
 from seatrial.domain.result import TestStatus as Status
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Trial, TrialState
-from seatrial.engine.reporting import (
+from seatrial.engine.reports.reporting import (
     configuration_labels,
     facts_of,
     report_job,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.cli.request import parse_options, parse_pairs, read_request
+from seatrial.cli.backend.request import parse_options, parse_pairs, read_request
 from seatrial.errors import InvalidInput
 
 

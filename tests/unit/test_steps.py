@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.unit.test_tail import SECRET, TRIAL
 
-from seatrial.engine.redaction import Redaction
-from seatrial.engine.steps import StepLog
+from seatrial.engine.live.steps import StepLog
+from seatrial.engine.trials.redaction import Redaction
 
 
 def step(number: int, **more: Any) -> dict[str, Any]:

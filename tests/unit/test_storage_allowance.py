@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.sandboxes.pods.storage import Allowance
+from seatrial.sandboxes.host.storage import Allowance
 
 
 def told(*sizes: int) -> list[tuple[int, bool]]:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from seatrial.cli.details import print_report
-from seatrial.cli.figures import dollars, estimate, listing, percent, plain, signed_points, span, tokens
-from seatrial.cli.tables import print_run
-from seatrial.cli.versus import print_comparisons
+from seatrial.cli.view.comparison_tables import print_comparisons
+from seatrial.cli.view.details import print_report
+from seatrial.cli.view.figures import dollars, estimate, listing, percent, plain, signed_points, span, tokens
+from seatrial.cli.view.tables import print_run
 from seatrial.domain.comparison import compare, compare_all, side
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
 from seatrial.domain.result import Result, TestResult, Usage
@@ -19,7 +19,7 @@ from seatrial.domain.result import TestStatus as Status
 from seatrial.domain.statistics import Interval, Method
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Trial, TrialState
-from seatrial.engine.reporting import facts_of, report_rows
+from seatrial.engine.reports.reporting import facts_of, report_rows
 from seatrial.ports.store import TrialRow
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

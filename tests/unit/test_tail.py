@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from seatrial.domain.output import NewOutput, OutputStream
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Trial
-from seatrial.engine.redaction import Redaction
-from seatrial.engine.tail import PIECE, Tail, is_told, stream_of
+from seatrial.engine.live.tail import PIECE, Tail, is_told, stream_of
+from seatrial.engine.trials.redaction import Redaction
 from seatrial.glimpse import Glimpse
 
 SECRET = "sk-canary-0123456789"

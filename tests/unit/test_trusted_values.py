@@ -13,7 +13,7 @@ from seatrial.domain.job import AgentSpec, Job, JobCounts, JobSpec
 from seatrial.domain.result import Attempt, Result, Usage
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
-from seatrial.engine.listing import JobLine, ScoreLine
+from seatrial.engine.reports.listing import JobLine, ScoreLine
 from seatrial.ports.store import JobTotals, TrialHistory, TrialSummary
 from seatrial.shapes.jobs import JobDetail, JobItem, Totals
 from seatrial.shapes.tasks import TaskItem

@@ -17,10 +17,10 @@ from seatrial.domain.result import Result
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial
 from seatrial.engine.clock import system_clock
-from seatrial.engine.execute import Executor
-from seatrial.engine.live import LiveLog
-from seatrial.engine.phases import PhaseLog
-from seatrial.engine.recover import Recovery
+from seatrial.engine.live.watch import LiveLog
+from seatrial.engine.trials.execute import Executor
+from seatrial.engine.trials.phases import PhaseLog
+from seatrial.engine.trials.recover import Recovery
 from seatrial.errors import SandboxFault
 from seatrial.ports.runner import Order, Progress
 from seatrial.ports.store import Heartbeat, TrialFilter

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.domain.frozen import Frozen
-from seatrial.sandboxes.networks.relay import ModelRelay
+from seatrial.sandboxes.network.relay import ModelRelay
 
 NO_KEY = "given-outside"
 """What the sandbox sees in place of a key; agents refuse to start without any."""

@@ -25,7 +25,7 @@ from harbor.environments.base import BaseEnvironment
 from seatrial.errors import SetupProblem
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.sandbox import Sandbox
-from seatrial.sandboxes.terminals.bundle import copy_libraries, interpreter, make_once, strip_symbols, wrapper
+from seatrial.sandboxes.terminal.bundle import copy_libraries, interpreter, make_once, strip_symbols, wrapper
 from seatrial.settings import Settings
 
 PLACE = PurePosixPath("/opt/seatrial/mini-swe-agent")

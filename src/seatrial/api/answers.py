@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from seatrial.api.headers import SECURITY_HEADERS
+from seatrial.api.gates.headers import SECURITY_HEADERS
 from seatrial.errors import (
     Conflict,
     InvalidArchive,

@@ -13,7 +13,19 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from seatrial import __version__
-from seatrial.api import (
+from seatrial.api.answers import add_error_handlers
+from seatrial.api.compat import tbench_execute, tbench_runner
+from seatrial.api.context import Service
+from seatrial.api.gates.access import check_access
+from seatrial.api.gates.cross_origin import CrossOrigin
+from seatrial.api.gates.disk_room import RoomCheck
+from seatrial.api.gates.guard import Guard
+from seatrial.api.gates.headers import SecureHeaders
+from seatrial.api.gates.identity import Identities
+from seatrial.api.gates.key_intake import KeyIntake
+from seatrial.api.gates.limits import Limits
+from seatrial.api.gates.request_log import RequestLog
+from seatrial.api.routes import (
     catalogue,
     datasets,
     events,
@@ -24,28 +36,15 @@ from seatrial.api import (
     reports,
     session,
     tasks,
-    tbench_execute,
-    tbench_runner,
     tokens,
     trial_files,
     trials,
     workers,
 )
-from seatrial.api.access import check_access
-from seatrial.api.answers import add_error_handlers
-from seatrial.api.context import Service
-from seatrial.api.cross_origin import CrossOrigin
-from seatrial.api.docs import add_docs
-from seatrial.api.guard import Guard
-from seatrial.api.headers import SecureHeaders
-from seatrial.api.identity import Identities
-from seatrial.api.key_intake import KeyIntake
-from seatrial.api.limits import Limits
-from seatrial.api.metrics import Metrics, counting
-from seatrial.api.page import Page, PageFallback
-from seatrial.api.request_log import RequestLog
-from seatrial.api.room import RoomCheck
-from seatrial.api.router import take_routes
+from seatrial.api.routes.docs import add_docs
+from seatrial.api.routes.metrics import Metrics, counting
+from seatrial.api.routes.page import Page, PageFallback
+from seatrial.api.routes.router import take_routes
 from seatrial.disk import Disk
 from seatrial.redact import Redactor
 from seatrial.settings import Settings

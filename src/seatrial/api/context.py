@@ -10,17 +10,17 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from seatrial.api.access import Access
-from seatrial.api.broadcast import Broadcast
-from seatrial.api.identity import Caller as Caller
-from seatrial.api.identity import Identities
-from seatrial.api.job_items import JobItems
+from seatrial.api.gates.access import Access
+from seatrial.api.gates.identity import Caller as Caller
+from seatrial.api.gates.identity import Identities
+from seatrial.api.live.broadcast import Broadcast
+from seatrial.api.routes.job_items import JobItems
 from seatrial.disk import Disk
-from seatrial.engine.attempt_files import AttemptFiles
-from seatrial.engine.listing import JobListing
-from seatrial.engine.model_urls import ModelUrls
+from seatrial.engine.jobs.model_urls import ModelUrls
 from seatrial.engine.readiness import Readiness
-from seatrial.engine.served_tasks import ServedTasks
+from seatrial.engine.reports.listing import JobListing
+from seatrial.engine.tasks.served_tasks import ServedTasks
+from seatrial.engine.trials.trial_files import AttemptFiles
 from seatrial.processes import ProcessName, is_dead
 from seatrial.wiring import Installation
 

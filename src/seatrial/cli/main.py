@@ -10,7 +10,8 @@ import sys
 import typer
 
 from seatrial import __version__
-from seatrial.cli import (
+from seatrial.cli.backend.session import NAMED_SERVER, refuse_server
+from seatrial.cli.commands import (
     catalogue,
     dataset,
     doctor,
@@ -26,7 +27,6 @@ from seatrial.cli import (
     up,
     worker,
 )
-from seatrial.cli.session import NAMED_SERVER, refuse_server
 from seatrial.errors import InvalidInput, NotFound, SeatrialError
 
 app = typer.Typer(

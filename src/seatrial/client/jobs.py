@@ -14,7 +14,7 @@ from seatrial.domain.fact import Basis
 from seatrial.domain.job import JobStatus
 from seatrial.domain.report import JobReport
 from seatrial.domain.trial import Outcome
-from seatrial.engine.grid import Grid
+from seatrial.engine.reports.grid import Grid
 from seatrial.errors import StoreUnavailable
 from seatrial.shapes.jobs import (
     Cancelled,

@@ -8,7 +8,7 @@ from seatrial.client.ask import Archive, Ask, Paged, Plan, Progress, Work, given
 from seatrial.client.packing import Parcel, parcels
 from seatrial.client.verbs import Group, ListVerb, Verb
 from seatrial.domain.task import Task, TaskFormat
-from seatrial.engine.task_files import TaskFile
+from seatrial.engine.tasks.task_files import TaskFile
 from seatrial.errors import InvalidInput, InvalidTask, NotFound
 from seatrial.shapes.datasets import SampleTasks
 from seatrial.shapes.problem import Problem

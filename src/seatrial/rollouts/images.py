@@ -8,8 +8,8 @@ from seatrial.domain.frozen import Frozen
 from seatrial.rollouts.background import BackgroundLoop
 from seatrial.rollouts.tasks import FoundTask
 from seatrial.sandboxes.definition import Definition
-from seatrial.sandboxes.engine.images import shared_engine_images
-from seatrial.sandboxes.image import ImageProvider
+from seatrial.sandboxes.docker.images import shared_engine_images
+from seatrial.sandboxes.images.image import ImageProvider
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.settings import Settings
 

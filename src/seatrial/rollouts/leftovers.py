@@ -10,10 +10,10 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from seatrial.sandboxes.engine.leftovers import Abandoned
-from seatrial.sandboxes.engine.leftovers import Leftovers as DockerLeftovers
+from seatrial.sandboxes.docker.leftovers import Abandoned
+from seatrial.sandboxes.docker.leftovers import Leftovers as DockerLeftovers
+from seatrial.sandboxes.oci.leftovers import Leftovers as OciLeftovers
 from seatrial.sandboxes.options import Owner, SandboxOptions
-from seatrial.sandboxes.pods.leftovers import Leftovers as OciLeftovers
 from seatrial.sandboxes.record import ProcessRef, SandboxRecord
 from seatrial.sandboxes.selection import engine_answers
 from seatrial.sandboxes.sweep import sweep

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from seatrial.domain.trial import Phase
-from seatrial.engine.retention import remove_dead_work_dirs
+from seatrial.engine.trials.retention import remove_dead_work_dirs
 from seatrial.errors import Conflict
 from seatrial.processes import ProcessName
 from seatrial.rollouts.background import BackgroundLoop

@@ -13,7 +13,7 @@ from harbor.models.task.config import EnvironmentConfig
 
 from seatrial.errors import Unsupported
 from seatrial.sandboxes.compose import ComposeService, read_compose
-from seatrial.sandboxes.image import Image, ImageRequest
+from seatrial.sandboxes.images.image import Image, ImageRequest
 from seatrial.sandboxes.options import SandboxOptions
 
 _DEFAULT_STORAGE_MB = 10240

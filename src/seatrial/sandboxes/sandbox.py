@@ -28,10 +28,10 @@ from seatrial.domain.frozen import Frozen
 from seatrial.errors import SandboxFault, Unsupported
 from seatrial.glimpse import Glimpse
 from seatrial.sandboxes.definition import Definition
-from seatrial.sandboxes.image import Image, ImageProvider, LogSink
-from seatrial.sandboxes.networks.reach import DefaultNetwork, default_network
+from seatrial.sandboxes.images.image import Image, ImageProvider, LogSink
+from seatrial.sandboxes.network.reach import DefaultNetwork, default_network
 from seatrial.sandboxes.options import Owner, SandboxOptions
-from seatrial.sandboxes.terminals.terminal import Terminal
+from seatrial.sandboxes.terminal.terminal import Terminal
 from seatrial.settings import Settings
 
 TESTS_DIR = PurePosixPath("/tests")

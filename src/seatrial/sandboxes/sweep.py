@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
-from seatrial.sandboxes.engine.leftovers import Leftovers as DockerLeftovers
+from seatrial.sandboxes.docker.leftovers import Leftovers as DockerLeftovers
+from seatrial.sandboxes.oci.leftovers import Leftovers as OciLeftovers
 from seatrial.sandboxes.options import SandboxOptions
-from seatrial.sandboxes.pods.leftovers import Leftovers as OciLeftovers
 from seatrial.sandboxes.record import SandboxRecord
 from seatrial.sandboxes.selection import engine_answers
 

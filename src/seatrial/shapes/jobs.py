@@ -10,10 +10,10 @@ from pydantic import Field, StringConstraints
 from seatrial.domain.frozen import Frozen, trusted
 from seatrial.domain.job import JobSpec, JobStatus
 from seatrial.domain.trial import Outcome
-from seatrial.engine.estimate import Estimate
-from seatrial.engine.listing import JobLine, ScoreLine
-from seatrial.engine.reporting import configuration_labels
-from seatrial.engine.request import AgentWish, JobWish
+from seatrial.engine.jobs.estimate import Estimate
+from seatrial.engine.jobs.request import AgentWish, JobWish
+from seatrial.engine.reports.listing import JobLine, ScoreLine
+from seatrial.engine.reports.reporting import configuration_labels
 from seatrial.ports.store import JobTotals
 from seatrial.shapes.page import Listing, Plain, Shape
 from seatrial.shapes.trials import TrialCounts

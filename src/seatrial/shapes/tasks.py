@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seatrial.domain.frozen import trusted
 from seatrial.domain.task import Resources, Task, TaskFormat, TaskProblem
-from seatrial.engine.task_files import TaskFile
+from seatrial.engine.tasks.task_files import TaskFile
 from seatrial.ports.tasks import Inspection
 from seatrial.shapes.page import Listing, Shape
 from seatrial.shapes.problem import Problem

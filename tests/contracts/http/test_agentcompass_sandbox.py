@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from seatrial.engine.library import TaskLibrary
+from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.sandboxes.record import SandboxRecord
 from seatrial.testing.model_server import ScriptedModels
 from tests.command_line import SAMPLES, traces

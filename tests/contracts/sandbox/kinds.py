@@ -115,18 +115,18 @@ class Oci(Kind):
     name = "oci"
 
     def create(self, place: Place, wish: Wish) -> BaseEnvironment:
-        from seatrial.sandboxes.oci import OciEnvironment
+        from seatrial.sandboxes.oci.environment import OciEnvironment
 
         return OciEnvironment(**self.arguments(place, wish), **self.own_arguments(place, wish))
 
     async def traces(self, place: Place) -> list[str]:
-        from seatrial.sandboxes.pods.leftovers import Leftovers
+        from seatrial.sandboxes.oci.leftovers import Leftovers
 
         records = Leftovers(place.cache / "run").sandboxes()
         return [record.sandbox for record in records if record.owner.install == place.install]
 
     async def sweep(self, place: Place) -> None:
-        from seatrial.sandboxes.pods.leftovers import Leftovers
+        from seatrial.sandboxes.oci.leftovers import Leftovers
 
         await asyncio.to_thread(Leftovers(place.cache / "run").remove)
 
@@ -136,19 +136,19 @@ class Docker(Kind):
     needs_engine = True
 
     def create(self, place: Place, wish: Wish) -> BaseEnvironment:
-        from seatrial.sandboxes.docker import DockerEnvironment
+        from seatrial.sandboxes.docker.environment import DockerEnvironment
 
         return DockerEnvironment(**self.arguments(place, wish), **self.own_arguments(place, wish))
 
     async def traces(self, place: Place) -> list[str]:
-        from seatrial.sandboxes.engine.leftovers import Leftovers
+        from seatrial.sandboxes.docker.leftovers import Leftovers
 
         assert place.engine is not None
         async with Leftovers.at(place.engine.host) as leftovers:
             return [found.name for found in await leftovers.containers() if found.owner.install == place.install]
 
     async def sweep(self, place: Place) -> None:
-        from seatrial.sandboxes.engine.leftovers import Leftovers
+        from seatrial.sandboxes.docker.leftovers import Leftovers
 
         assert place.engine is not None
         async with Leftovers.at(place.engine.host) as leftovers:

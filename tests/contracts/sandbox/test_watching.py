@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harbor.environments.base import BaseEnvironment
 
-from seatrial.engine.tail import is_told
+from seatrial.engine.live.tail import is_told
 from seatrial.sandboxes.sandbox import Sandbox
 from tests.contracts.sandbox.conftest import MakeSandbox
 from tests.contracts.sandbox.test_grading import PREPARE

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.api.identity import SESSION_LIFE, Identities
+from seatrial.api.gates.identity import SESSION_LIFE, Identities
 from seatrial.domain.token import Role, fresh_secret
 from tests.api_in_process import URL, Api, api_open, bearer
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from seatrial import AsyncClient
-from seatrial.cli.remote_desk import RemoteDatasets
+from seatrial.cli.backend.remote import RemoteDatasets
 from seatrial.domain.token import Role
 from seatrial.errors import Conflict, InvalidInput, NotFound
 from tests.api_in_process import api_open, bearer

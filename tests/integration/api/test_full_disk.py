@@ -13,7 +13,7 @@ import pytest
 
 from seatrial.adapters.archives import ArchiveFiles
 from seatrial.adapters.tasks_harbor import HarborTasks
-from seatrial.engine.library import TaskLibrary
+from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.errors import InvalidArchive, StorageFull, StoreUnavailable
 from seatrial.ports.blobs import Blobs
 from seatrial.testing.memory_blobs import MemoryBlobs

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from seatrial.sandboxes.engine.images import EngineStore
-from seatrial.sandboxes.image import BuildPlan, Image, LogSink
+from seatrial.sandboxes.docker.images import EngineStore
+from seatrial.sandboxes.images.image import BuildPlan, Image, LogSink
 
 
 class CountingStore(EngineStore):

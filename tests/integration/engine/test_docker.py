@@ -15,13 +15,13 @@ from harbor.models.trial.paths import TrialPaths
 
 from seatrial.errors import SandboxFault, Unsupported
 from seatrial.sandboxes.compose import ComposeRefused
-from seatrial.sandboxes.docker import DockerEnvironment, probe
-from seatrial.sandboxes.engine.client import EngineClient
-from seatrial.sandboxes.engine.leftovers import Leftovers
-from seatrial.sandboxes.engine.local_view import Residence, runs_here
+from seatrial.sandboxes.docker.client import EngineClient
+from seatrial.sandboxes.docker.environment import DockerEnvironment, probe
+from seatrial.sandboxes.docker.leftovers import Leftovers
+from seatrial.sandboxes.docker.local_view import Residence, runs_here
+from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.images.assembly import assemble
 from seatrial.sandboxes.options import SandboxOptions
-from seatrial.sandboxes.pods.private_mounts import PrivateMounts
 from tests.engine import Engine
 from tests.integration.engine.counting import CountingStore
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import SandboxFault
-from seatrial.sandboxes.docker import DockerEnvironment
-from seatrial.sandboxes.engine.leftovers import Leftovers
+from seatrial.sandboxes.docker.environment import DockerEnvironment
+from seatrial.sandboxes.docker.leftovers import Leftovers
 from seatrial.sandboxes.sandbox import SandboxFacts
 from tests.engine import Engine
 from tests.integration.engine.test_docker import Bench, IsLocal, bench, either_way, elsewhere

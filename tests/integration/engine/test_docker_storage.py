@@ -12,10 +12,10 @@ from harbor.models.task.config import EnvironmentConfig
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.compose import ComposeService
-from seatrial.sandboxes.engine.client import EngineRefused
-from seatrial.sandboxes.engine.container import Container, ContainerPlan
-from seatrial.sandboxes.engine.seccomp import Profiles
-from seatrial.sandboxes.image import Image, ImageConfig
+from seatrial.sandboxes.docker.client import EngineRefused
+from seatrial.sandboxes.docker.container import Container, ContainerPlan
+from seatrial.sandboxes.docker.seccomp import Profiles
+from seatrial.sandboxes.images.image import Image, ImageConfig
 from seatrial.sandboxes.options import Owner
 from seatrial.sandboxes.record import SandboxRecord
 from tests.integration.engine.test_docker import Bench, bench, elsewhere

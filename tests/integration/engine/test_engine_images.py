@@ -13,9 +13,16 @@ import pytest
 import pytest_asyncio
 
 from seatrial.errors import ImageFault
-from seatrial.sandboxes.engine.images import EngineStore
-from seatrial.sandboxes.image import LABEL_BOOTSTRAPPED, LABEL_KEY, BuildPlan, Image, ImageRequest, RegistrySilent
+from seatrial.sandboxes.docker.images import EngineStore
 from seatrial.sandboxes.images.assembly import assemble
+from seatrial.sandboxes.images.image import (
+    LABEL_BOOTSTRAPPED,
+    LABEL_KEY,
+    BuildPlan,
+    Image,
+    ImageRequest,
+    RegistrySilent,
+)
 from seatrial.sandboxes.options import SandboxOptions
 from tests.engine import Engine
 from tests.integration.engine.counting import CountingStore

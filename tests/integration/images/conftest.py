@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.sandboxes.image import ImageRequest
 from seatrial.sandboxes.images.assembly import Images, oci_images
+from seatrial.sandboxes.images.image import ImageRequest
 from seatrial.sandboxes.options import SandboxOptions
 from tests.image_cache import warm_cache
 from tests.integration.images.counter import Counter

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from seatrial.sandboxes.image import Image, ImageRequest
+from seatrial.sandboxes.images.image import Image, ImageRequest
 
 Write = Callable[..., ImageRequest]
 

@@ -105,7 +105,7 @@ async def test_forty_at_once_are_exactly_one_build(open_images: Images, write: W
 
 RESOLVE = """\
 import asyncio, pathlib, sys
-from seatrial.sandboxes.image import ImageRequest
+from seatrial.sandboxes.images.image import ImageRequest
 from seatrial.sandboxes.images.assembly import oci_images
 from seatrial.sandboxes.options import SandboxOptions
 async def main():

@@ -215,7 +215,7 @@ async def test_giving_up_ends_the_build_and_not_before(images: Images, options: 
 
 BUILD = """\
 import asyncio, pathlib, sys
-from seatrial.sandboxes.image import ImageRequest
+from seatrial.sandboxes.images.image import ImageRequest
 from seatrial.sandboxes.images.assembly import oci_images
 from seatrial.sandboxes.options import SandboxOptions
 images = oci_images(SandboxOptions(cache=pathlib.Path(sys.argv[1]), image_low_water_gb=0))

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import ImageFault
-from seatrial.sandboxes.image import ImageRequest, RegistrySilent
 from seatrial.sandboxes.images.assembly import Images, oci_images
 from seatrial.sandboxes.images.batch import Publisher, bring_all
 from seatrial.sandboxes.images.build_network import MachineNetwork
 from seatrial.sandboxes.images.buildah import BuildahStore
+from seatrial.sandboxes.images.image import ImageRequest, RegistrySilent
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.settings import tool_environment
 from tests.image_cache import cold_cache

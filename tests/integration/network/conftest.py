@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.sandboxes.networks.network_set import SandboxNetworks
+from seatrial.sandboxes.network.network_set import SandboxNetworks
 from seatrial.sandboxes.options import SandboxOptions
 from tests.integration.network.world import World, world
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from harbor.models.task.config import NetworkPolicy
 
-from seatrial.sandboxes.networks.names import MachineNames
-from seatrial.sandboxes.networks.network_set import SandboxNetworks
+from seatrial.sandboxes.network.names import MachineNames
+from seatrial.sandboxes.network.network_set import SandboxNetworks
 from seatrial.sandboxes.options import SandboxOptions
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from harbor.models.task.config import NetworkPolicy
 
-from seatrial.sandboxes.networks.network_set import SandboxNetworks
-from seatrial.sandboxes.networks.probe import probe
+from seatrial.sandboxes.network.network_set import SandboxNetworks
+from seatrial.sandboxes.network.probe import probe
 from seatrial.sandboxes.options import SandboxOptions
 from tests.integration.network.world import WEB, World, batch, reaches, run
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.sandbox
 TRY = """
 import asyncio, sys
 from pathlib import Path
-from seatrial.sandboxes.networks.probe import probe
+from seatrial.sandboxes.network.probe import probe
 from seatrial.sandboxes.options import SandboxOptions
 for finding in asyncio.run(probe(SandboxOptions(cache=Path("/nonexistent")))):
     print(finding.name, finding.ok, finding.detail, finding.fix, sep="|")

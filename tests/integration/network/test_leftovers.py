@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from harbor.models.task.config import NetworkPolicy
 
-from seatrial.sandboxes.networks.network_set import SandboxNetworks
-from seatrial.sandboxes.networks.stamp import ProcessStamp
+from seatrial.sandboxes.network.network_set import SandboxNetworks
+from seatrial.sandboxes.network.stamp import ProcessStamp
 from seatrial.sandboxes.options import SandboxOptions
 from tests.integration.network.world import WEB, World, batch, reaches, run
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
-from seatrial.sandboxes.networks.network import SandboxNetwork
-from seatrial.sandboxes.networks.network_set import SandboxNetworks
+from seatrial.sandboxes.network.network import SandboxNetwork
+from seatrial.sandboxes.network.network_set import SandboxNetworks
 from seatrial.sandboxes.options import SandboxOptions
 from tests.integration.network.world import WEB, World, batch, greeting, reaches, run
 

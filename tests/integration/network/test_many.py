@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
-from seatrial.sandboxes.networks.network import RoutedNetwork, SandboxNetwork
-from seatrial.sandboxes.networks.network_set import SandboxNetworks
+from seatrial.sandboxes.network.network import RoutedNetwork, SandboxNetwork
+from seatrial.sandboxes.network.network_set import SandboxNetworks
 from tests.integration.network.world import OTHER_WEB, WEB, World, reaches
 
 pytestmark = pytest.mark.sandbox

@@ -13,8 +13,8 @@ import pytest
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.errors import InvalidInput, Unsupported
-from seatrial.sandboxes.networks.network import SandboxNetwork
-from seatrial.sandboxes.networks.network_set import SandboxNetworks
+from seatrial.sandboxes.network.network import SandboxNetwork
+from seatrial.sandboxes.network.network_set import SandboxNetworks
 from seatrial.sandboxes.options import SandboxOptions
 from tests.integration.network.world import (
     BELOW,

@@ -23,8 +23,8 @@ from contextlib import contextmanager
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from seatrial.sandboxes.networks import dns
-from seatrial.sandboxes.networks.names import MachineNames
+from seatrial.sandboxes.network import dns
+from seatrial.sandboxes.network.names import MachineNames
 
 WEB, OTHER_WEB, BELOW, NAMES, METADATA, PRIVATE = INTERNET = (
     "203.0.113.10",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.sandboxes.pods.leftovers import Leftovers
+from seatrial.sandboxes.oci.leftovers import Leftovers
 from tests.trials import Workplace, test_cache
 
 

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import SandboxFault, SetupProblem
-from seatrial.sandboxes.image import Image
+from seatrial.sandboxes.host.root_mount import RootKind, RootMount
 from seatrial.sandboxes.images.assembly import shared_oci_images
+from seatrial.sandboxes.images.image import Image
+from seatrial.sandboxes.oci.cgroups import Cgroups, Limits
+from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES
+from seatrial.sandboxes.oci.machine import Machine
+from seatrial.sandboxes.oci.pod import Call, Pod
+from seatrial.sandboxes.oci.pod_plan import PodPlan
+from seatrial.sandboxes.oci.runtime import Runtime
 from seatrial.sandboxes.options import Owner, SandboxOptions
-from seatrial.sandboxes.pods.cgroups import Cgroups, Limits
-from seatrial.sandboxes.pods.container_spec import DOCKER_CAPABILITIES
-from seatrial.sandboxes.pods.machine import Machine
-from seatrial.sandboxes.pods.pod import Call, Pod
-from seatrial.sandboxes.pods.pod_plan import PodPlan
-from seatrial.sandboxes.pods.root_mount import RootKind, RootMount
-from seatrial.sandboxes.pods.runtime import Runtime
 from tests.trials import Workplace
 
 pytestmark = pytest.mark.sandbox

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.sandboxes.pods.cgroups import ROOM
-from seatrial.sandboxes.pods.leftovers import Leftovers
+from seatrial.sandboxes.oci.cgroups import ROOM
+from seatrial.sandboxes.oci.leftovers import Leftovers
 from seatrial.sandboxes.record import SandboxRecord
 from tests.trials import Workplace
 

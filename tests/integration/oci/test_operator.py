@@ -8,7 +8,7 @@ import pytest
 from harbor.models.task.config import NetworkPolicy, TaskConfig
 
 from seatrial.errors import InvalidInput
-from seatrial.sandboxes.oci import OciEnvironment, probe
+from seatrial.sandboxes.oci.environment import OciEnvironment, probe
 from seatrial.sandboxes.options import SandboxOptions
 from tests.trials import Workplace
 

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 from httpx import ASGITransport, AsyncClient
 
-from seatrial.api.request_log import RequestLog
+from seatrial.api.gates.request_log import RequestLog
 from tests.integration.operations.conftest import Api
 
 

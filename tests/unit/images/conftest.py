@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import ImageFault
-from seatrial.sandboxes.image import (
+from seatrial.sandboxes.images.assembly import Images, assemble
+from seatrial.sandboxes.images.image import (
     LABEL_BOOTSTRAPPED,
     LABEL_KEY,
     BuildPlan,
@@ -19,7 +20,6 @@ from seatrial.sandboxes.image import (
     RegistrySilent,
     StoredImage,
 )
-from seatrial.sandboxes.images.assembly import Images, assemble
 from seatrial.sandboxes.options import SandboxOptions
 
 

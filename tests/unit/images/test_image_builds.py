@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from seatrial.errors import ImageFault
-from seatrial.sandboxes.image import ImageRequest
 from seatrial.sandboxes.images.assembly import Images, assemble
 from seatrial.sandboxes.images.build_network import MachineNetwork
 from seatrial.sandboxes.images.buildah import BuildahStore
 from seatrial.sandboxes.images.buildlog import kept_log
+from seatrial.sandboxes.images.image import ImageRequest
 from seatrial.sandboxes.options import SandboxOptions
 
 DEBIAN = "docker.io/library/debian:bookworm-slim"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from seatrial.errors import ImageFault
-from seatrial.sandboxes.image import LABEL_BOOTSTRAPPED, ImageRequest
 from seatrial.sandboxes.images.assembly import Images, assemble
+from seatrial.sandboxes.images.image import LABEL_BOOTSTRAPPED, ImageRequest
 from seatrial.sandboxes.options import SandboxOptions
 
 DEBIAN = "docker.io/library/debian:bookworm-slim"

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from seatrial.errors import ImageFault, Unsupported
-from seatrial.sandboxes.image import ImageConfig
 from seatrial.sandboxes.images.dockerfile import parse
+from seatrial.sandboxes.images.image import ImageConfig
 from seatrial.sandboxes.images.rewrite import Rewritten, rewrite
 from seatrial.sandboxes.images.stages import Recipe
 from seatrial.sandboxes.images.trust import Trust

@@ -26,7 +26,7 @@ from seatrial.agents.patience import ModelHealth, Patience, make_patient
 from seatrial.agents.terminus import terminus_options
 from seatrial.domain.catalogue import addresses_for, keys_for, runs_on_host
 from seatrial.ports.runner import Order
-from seatrial.sandboxes.networks.relay import ModelRelay
+from seatrial.sandboxes.network.relay import ModelRelay
 from seatrial.testing.model_server import ScriptedModels
 
 SCRIPTED = "scripted/"

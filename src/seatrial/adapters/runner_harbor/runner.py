@@ -31,7 +31,7 @@ from seatrial.sandboxes.compose import read_compose
 from seatrial.sandboxes.options import Owner, SandboxOptions
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from seatrial.sandboxes.selection import SandboxSelection
-from seatrial.sandboxes.terminals.recording import mend
+from seatrial.sandboxes.terminal.recording import mend
 
 _LONGEST_MESSAGE = 500
 _MODEL_CLIENT = "harbor.llms.lite_llm"

@@ -9,8 +9,8 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from seatrial.errors import ImageFault
-from seatrial.sandboxes.image import Image, ImageStore, LogSink, RegistrySilent
 from seatrial.sandboxes.images.bootstrap import DebianBootstrap
+from seatrial.sandboxes.images.image import Image, ImageStore, LogSink, RegistrySilent
 from seatrial.sandboxes.images.locks import file_lock
 from seatrial.sandboxes.images.references import familiar, parse
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.task import Task
 from seatrial.errors import InvalidInput, SeatrialError
-from seatrial.sandboxes.image import Image, ImageRequest, LogSink
 from seatrial.sandboxes.images.assembly import Images
+from seatrial.sandboxes.images.image import Image, ImageRequest, LogSink
 from seatrial.sandboxes.images.references import mapped, parse
 
 

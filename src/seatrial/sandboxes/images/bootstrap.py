@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from seatrial.errors import ImageFault
-from seatrial.sandboxes.image import LABEL_BOOTSTRAPPED, Image, ImageStore, LogSink
 from seatrial.sandboxes.images import commands
 from seatrial.sandboxes.images.confinement import own_mounts
+from seatrial.sandboxes.images.image import LABEL_BOOTSTRAPPED, Image, ImageStore, LogSink
 from seatrial.sandboxes.images.locks import file_lock
 from seatrial.sandboxes.images.mirror import DebianBase, debian_base, security_mirror, system_mirror
 from seatrial.sandboxes.images.references import familiar, parse

@@ -51,7 +51,7 @@ class RoutedBuilds:
     async def line(self) -> AsyncIterator[BuildLine]:
         from harbor.models.task.config import NetworkPolicy
 
-        from seatrial.sandboxes.networks.network_set import SandboxNetworks
+        from seatrial.sandboxes.network.network_set import SandboxNetworks
 
         async with SandboxNetworks(self._options, install="builds") as networks:
             try:

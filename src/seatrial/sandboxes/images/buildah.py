@@ -16,7 +16,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from seatrial.errors import ImageFault
-from seatrial.sandboxes.image import (
+from seatrial.sandboxes.images import commands, references
+from seatrial.sandboxes.images.build_network import BuildLine, BuildNetwork
+from seatrial.sandboxes.images.commands import Finished, Patience
+from seatrial.sandboxes.images.confinement import CAPABILITIES, confined, own_mounts
+from seatrial.sandboxes.images.image import (
     LABEL_BOOTSTRAPPED,
     LABEL_KEY,
     BuildPlan,
@@ -27,10 +31,6 @@ from seatrial.sandboxes.image import (
     RegistrySilent,
     StoredImage,
 )
-from seatrial.sandboxes.images import commands, references
-from seatrial.sandboxes.images.build_network import BuildLine, BuildNetwork
-from seatrial.sandboxes.images.commands import Finished, Patience
-from seatrial.sandboxes.images.confinement import CAPABILITIES, confined, own_mounts
 from seatrial.sandboxes.images.locks import file_lock, try_lock
 from seatrial.sandboxes.images.storage import OPTIONS_LIMIT, ImageRecord, StorageReader
 

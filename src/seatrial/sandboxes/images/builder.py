@@ -18,7 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import ImageFault, SeatrialError
-from seatrial.sandboxes.image import (
+from seatrial.sandboxes.images.bases import Fetcher
+from seatrial.sandboxes.images.buildlog import kept_log
+from seatrial.sandboxes.images.context import BuildContext, ContextEntry
+from seatrial.sandboxes.images.flights import Flights
+from seatrial.sandboxes.images.image import (
     LABEL_BASES,
     LABEL_KEY,
     LABEL_TASK,
@@ -29,10 +33,6 @@ from seatrial.sandboxes.image import (
     ImageStore,
     LogSink,
 )
-from seatrial.sandboxes.images.bases import Fetcher
-from seatrial.sandboxes.images.buildlog import kept_log
-from seatrial.sandboxes.images.context import BuildContext, ContextEntry
-from seatrial.sandboxes.images.flights import Flights
 from seatrial.sandboxes.images.locks import UseRecords, any_lock, file_lock
 from seatrial.sandboxes.images.prune import Pruner
 from seatrial.sandboxes.images.references import familiar

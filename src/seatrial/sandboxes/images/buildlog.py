@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from seatrial.sandboxes.image import LogSink
+from seatrial.sandboxes.images.image import LogSink
 
 LIMIT = 64 << 20
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from seatrial.domain.frozen import Frozen
-from seatrial.sandboxes.image import LABEL_BOOTSTRAPPED, LABEL_KEY, LABEL_TASK, ImageStore, StoredImage
+from seatrial.sandboxes.images.image import LABEL_BOOTSTRAPPED, LABEL_KEY, LABEL_TASK, ImageStore, StoredImage
 from seatrial.sandboxes.images.locks import UseRecords
 from seatrial.sandboxes.images.references import familiar
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import SetupProblem
-from seatrial.sandboxes.image import LogSink
+from seatrial.sandboxes.images.image import LogSink
 
 _CHUNK = 1 << 16
 _TAIL = 16_000

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seatrial.errors import SeatrialError
-from seatrial.sandboxes.image import LogSink
+from seatrial.sandboxes.images.image import LogSink
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import ImageFault
-from seatrial.sandboxes.image import ImageStore, StoredImage
+from seatrial.sandboxes.images.image import ImageStore, StoredImage
 from seatrial.sandboxes.images.locks import UseRecords
 
 IDLE_SEC = 600.0

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from seatrial.errors import ImageFault, Unsupported
-from seatrial.sandboxes.image import ImageConfig
 from seatrial.sandboxes.images import references
 from seatrial.sandboxes.images.dockerfile import Heredoc, Instruction, shell_words
+from seatrial.sandboxes.images.image import ImageConfig
 from seatrial.sandboxes.images.stages import Recipe, Stage, Walk, mount_fields
 from seatrial.sandboxes.images.trust import Trust
 from seatrial.sandboxes.images.variables import assignments, expand

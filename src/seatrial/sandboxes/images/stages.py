@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from seatrial.errors import ImageFault, Unsupported
-from seatrial.sandboxes.image import ImageConfig
 from seatrial.sandboxes.images import references
 from seatrial.sandboxes.images.dockerfile import Dockerfile, Instruction, parse
+from seatrial.sandboxes.images.image import ImageConfig
 from seatrial.sandboxes.images.variables import Scope, assignments, expand
 
 DEFAULT_SHELL = ("/bin/sh", "-c")

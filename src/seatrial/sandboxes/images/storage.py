@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from seatrial.sandboxes.image import ImageConfig
+from seatrial.sandboxes.images.image import ImageConfig
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 OPTIONS_LIMIT = 3000

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import SetupProblem
-from seatrial.sandboxes.image import ImageConfig
+from seatrial.sandboxes.images.image import ImageConfig
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
 LABEL_TRUST = "seatrial.trust"

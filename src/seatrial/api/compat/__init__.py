@@ -1,0 +1,1 @@
+"""Contracts of other systems: TBench Runner and AgentCompass."""

@@ -1,0 +1,209 @@
+"""AgentCompass: one request runs one task and is answered when it is graded.
+
+The client waits; when it goes away, its trial is cancelled. What could not be graded is 5xx with ``retryable``, never a
+false ``"False"``. Called by the route of ``POST /api/tasks`` for JSON bodies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+from fastapi import HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from seatrial.api.compat.agentcompass_shapes import Fault, TaskRequest, TrialAnswer, call_stat, turns
+from seatrial.api.context import Service
+from seatrial.domain.catalogue import keys_for
+from seatrial.domain.job import AgentSpec, Job, JobSpec
+from seatrial.domain.result import Result
+from seatrial.domain.task import Task, TaskRef
+from seatrial.domain.trial import Cause, Outcome, Trial
+from seatrial.engine.jobs.keys import check_key
+from seatrial.engine.jobs.model_params import model_called, model_options
+from seatrial.engine.jobs.waiting import until_trial_ended
+from seatrial.engine.reports.conversation import Message, conversation
+from seatrial.engine.trials.run_log import tail
+from seatrial.engine.trials.trial_files import KeptFiles
+from seatrial.errors import SetupProblem, StoreUnavailable
+from seatrial.ports.store import TrialFilter, TrialRow
+
+log = logging.getLogger(__name__)
+
+ORIGIN = "agentcompass"
+_AGENT = "terminus-2"
+_PASSING = (Cause.LLM, Cause.SANDBOX, Cause.IMAGE, Cause.WORKER_LOST)
+"""Faults that another try may not meet."""
+_REFUSED = "refused the request"
+"""How ``agents.patience`` says that a model's service will go on refusing."""
+_VERIFIER_OUTPUT = ("verifier/test-stdout.txt", "verifier/test-stderr.txt")
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """A request that was understood."""
+
+    task: Task
+    spec: JobSpec
+    keys: dict[str, str]
+    model_name: str
+
+
+async def answer(request: Request, service: Service) -> TrialAnswer | JSONResponse:
+    asked = _understood(await request.body())
+    if asked.llm_config.api_key is not None:
+        request.app.state.redactor.learn([asked.llm_config.api_key])
+    try:
+        return await _while_connected(request, _run(service, asked))
+    except (StoreUnavailable, SetupProblem) as error:
+        return _fault(503, Fault(detail=str(error), error=str(error), retryable=True))
+    except _Gone:
+        return _fault(503, Fault(detail="The client went away.", error="disconnected", retryable=True))
+
+
+def _understood(body: bytes) -> TaskRequest:
+    """400 for what is no request at all, 422 for fields that are wrong."""
+    try:
+        document = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise HTTPException(400, "The body is not valid JSON.") from error
+    if not isinstance(document, dict):
+        raise HTTPException(400, "The body is not a JSON object.")
+    try:
+        asked = TaskRequest.model_validate(document)
+    except ValidationError as error:
+        found = [{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()]
+        raise RequestValidationError(found) from error
+    if asked.task_id is None:
+        raise HTTPException(400, "The request names no task: params.task_id is missing.")
+    return asked
+
+
+async def _wish(service: Service, asked: TaskRequest) -> _Wish:
+    llm = asked.llm_config
+    model = model_called(llm.model_name, llm.url)
+    options = model_options(
+        llm.model_infer_params, url=llm.url, max_turns=asked.max_steps, request_timeout=llm.request_timeout
+    )
+    if llm.url is not None:
+        service.model_urls.check(llm.url, "llm_config.url")
+    keys = _keys(model, llm.api_key)
+    task = await service.served_tasks.find(asked.task_id or "")
+    spec = JobSpec(
+        name=task.name,
+        tasks=(TaskRef(name=task.name, digest=task.digest),),
+        agents=(AgentSpec(name=_AGENT, model=model, options=options),),
+        sandbox=service.installation.settings.sandbox,
+        instruction=asked.instruction,
+        own_keys=llm.url is None and not keys,
+        origin=ORIGIN,
+        labels={"task_id": asked.task_id or "", "model_name": llm.model_name},
+    )
+    return _Wish(task, spec, keys, llm.model_name)
+
+
+def _keys(model: str, key: str | None) -> dict[str, str]:
+    names = keys_for(model)
+    if key is None or not names:
+        return {}
+    check_key(names[0], key)
+    return {names[0]: key}
+
+
+class _Gone(Exception):
+    """The client is no longer there."""
+
+
+async def _while_connected[T](request: Request, work: Awaitable[T]) -> T:
+    """The work's result; the work is cancelled when the client goes away, or the server."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.create_task(_left(request))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise _Gone
+        return await working
+    finally:
+        leaving.cancel()
+        if not working.done():
+            working.cancel()
+            await asyncio.shield(asyncio.wait({working}))
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _run(service: Service, asked: TaskRequest) -> TrialAnswer | JSONResponse:
+    """Waits for a place, in order of arrival, then for the trial."""
+    wish = await _wish(service, asked)
+    there = service.installation
+    async with service.waiting:
+        job = await there.submission.submit(wish.spec, wish.keys)
+        try:
+            [trial_id] = [row.trial.id async for row in there.store.trials(TrialFilter(job_id=job.id))]
+            row = await until_trial_ended(there.store, trial_id)
+        except BaseException:  # the client left, too: nobody waits for the trial any more
+            await asyncio.shield(_cancel(service, job))
+            raise
+    return await _answer(service, wish, row)
+
+
+async def _cancel(service: Service, job: Job) -> None:
+    there = service.installation
+    with contextlib.suppress(StoreUnavailable):
+        await there.store.cancel_job(job.id, there.clock())
+        await there.queue.announce(())
+
+
+async def _answer(service: Service, wish: _Wish, row: TrialRow) -> TrialAnswer | JSONResponse:
+    trial, result = row.trial, row.result
+    if result is None or trial.outcome not in (Outcome.PASSED, Outcome.FAILED):
+        return _ungraded(trial, result)
+    kept = KeptFiles(trial_id=trial.id, attempt=trial.attempt, files=result.files)
+    spoken = await conversation(service.files, kept)
+    if not spoken:
+        spoken = (Message(role="user", content=wish.spec.instruction or wish.task.instruction),)
+    resolved = trial.outcome is Outcome.PASSED
+    return TrialAnswer(
+        final_answer=str(resolved),
+        trajectory=turns(spoken, resolved, await _verifier_output(service, kept)),
+        call_stat=call_stat(wish.model_name, result),
+        status=trial.outcome.value,
+        error=result.message or None,
+        reward=result.reward,
+        trial_id=trial.id,
+    )
+
+
+async def _verifier_output(service: Service, kept: KeptFiles) -> str:
+    found = sorted((file for file in kept.files if file.path.endswith(_VERIFIER_OUTPUT)), key=lambda file: file.path)
+    return "\n".join([await tail(service.files, kept, file) for file in found])
+
+
+def _ungraded(trial: Trial, result: Result | None) -> JSONResponse:
+    if trial.outcome is Outcome.CANCELLED or result is None:
+        message, retryable = "The trial was cancelled.", True
+    else:
+        message = result.message or "The trial could not be graded."
+        retryable = trial.cause in _PASSING and _REFUSED not in message
+    fault = Fault(
+        detail=message,
+        status=(trial.outcome or Outcome.ERROR).value,
+        error=message,
+        cause=trial.cause,
+        retryable=retryable,
+        trial_id=trial.id,
+    )
+    return _fault(503 if retryable else 500, fault)
+
+
+def _fault(status: int, fault: Fault) -> JSONResponse:
+    return JSONResponse(fault.model_dump(mode="json"), status)

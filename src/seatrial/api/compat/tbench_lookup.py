@@ -1,0 +1,60 @@
+"""Finding what a call of TBench Runner's API is about, and saying in its words what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fastapi import HTTPException
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
+
+from seatrial.api.compat.tbench_shapes import ORIGIN
+from seatrial.api.context import Service
+from seatrial.domain.job import Job
+from seatrial.errors import InvalidInput, NotFound
+from seatrial.ports.store import TrialFilter, TrialRow
+
+
+async def job_of(service: Service, task_id: int) -> Job:
+    """Jobs that came through other doors are not tasks here."""
+    try:
+        job = await service.installation.store.job(task_id)
+    except NotFound as error:
+        raise HTTPException(404, "Task not found") from error
+    if job.spec.origin != ORIGIN:
+        raise HTTPException(404, "Task not found")
+    return job
+
+
+async def rows_of(service: Service, job: Job) -> list[TrialRow]:
+    return [row async for row in service.installation.store.trials(TrialFilter(job_id=job.id))]
+
+
+async def run_of(service: Service, task_id: int, run_id: int) -> TrialRow:
+    await job_of(service, task_id)
+    try:
+        row = await service.installation.store.trial(run_id)
+    except NotFound as error:
+        raise HTTPException(404, "Run not found") from error
+    if row.trial.job_id != task_id:
+        raise HTTPException(404, "Run not found")
+    return row
+
+
+def validated[T: BaseModel](kind: type[T], fields: dict[str, Any]) -> T:
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as error:
+        found = [{**fault, "loc": ("query", *fault["loc"])} for fault in error.errors()]
+        raise RequestValidationError(found) from error
+
+
+@contextmanager
+def as_400() -> Iterator[None]:
+    """This contract has one status for what the caller can fix."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise HTTPException(400, str(error)) from error

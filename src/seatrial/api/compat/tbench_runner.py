@@ -1,0 +1,214 @@
+"""TBench Runner's API, call by call, so that its page and its load scripts work against us unchanged.
+
+Ids are ours: a task is a job, a run is a trial. ``POST /api/tasks`` is shared with AgentCompass, told apart by the kind
+of the body. Errors are ``{"detail": …}`` with 400 for whatever the caller can fix.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Header, HTTPException, Query, Request, Response
+
+from seatrial.api.compat import agentcompass
+from seatrial.api.compat.agentcompass_shapes import BODY_SCHEMA, Fault, TrialAnswer
+from seatrial.api.compat.tbench_answers import (
+    About,
+    Detail,
+    Message,
+    Numbers,
+    RunLogs,
+    RunnerAgent,
+    RunnerModel,
+    RunNumbers,
+    TaskMessage,
+    TaskNumbers,
+    may_fail,
+)
+from seatrial.api.compat.tbench_lookup import as_400, job_of, rows_of, run_of, validated
+from seatrial.api.compat.tbench_shapes import ORIGIN, RunItem, RunnerTask, TaskDetail, TaskStatus
+from seatrial.api.compat.tbench_upload import NewTask, once_of, spec_of
+from seatrial.api.compat.zip_upload import received_zip
+from seatrial.api.context import ServiceDep
+from seatrial.api.routes.pages import JobId, TrialId
+from seatrial.api.routes.router import plain_router
+from seatrial.domain.catalogue import AGENTS, MODELS, Agent
+from seatrial.domain.trial import TrialState
+from seatrial.engine.jobs.removal import remove_job
+from seatrial.engine.jobs.waiting import until_job_ended
+from seatrial.engine.trials.run_log import log_text
+from seatrial.errors import Conflict, InvalidInput
+from seatrial.ports.store import JobFilter, Page
+
+router = plain_router("TBench Runner")
+
+_STOPPING_SEC = 10.0
+
+
+@router.get("/", response_model=About)
+async def root(request: Request) -> Response | About:
+    """The web page for browsers, these words for programs."""
+    page = getattr(request.app.state, "page", None)
+    if page is not None and page.is_built and "text/html" in request.headers.get("accept", ""):
+        shell: Response = page.shell(request)
+        return shell
+    return About()
+
+
+@router.get("/api/models")
+async def list_models() -> list[RunnerModel]:
+    return [RunnerModel(id=model.id, name=model.name, provider=model.provider) for model in MODELS]
+
+
+@router.get("/api/agents")
+async def list_agents() -> list[RunnerAgent]:
+    first = {"terminus-2": 0, "oracle": 1}
+    known = sorted(AGENTS, key=lambda agent: (first.get(agent.name, 2), agent.name))
+    return [RunnerAgent(id=agent.name, name=_title(agent), harness="harbor") for agent in known]
+
+
+def _title(agent: Agent) -> str:
+    """Begins with the id: a page shows no more of it than fits into its menu."""
+    return f"{agent.name} · {agent.description.rstrip('.')}"
+
+
+@router.post(
+    "/api/tasks",
+    response_model=RunnerTask | TrialAnswer,
+    responses={**may_fail(400, 404, 409, 415, 500, 507), 500: {"model": Fault}, 503: {"model": Fault | Detail}},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "multipart/form-data": {
+                    "schema": {
+                        "type": "object",
+                        "required": ["file"],
+                        "properties": {
+                            "file": {"type": "string", "format": "binary"},
+                            "name": {"type": "string"},
+                            "model": {"type": "string"},
+                            "agent": {"type": "string"},
+                            "harness": {"type": "string"},
+                            "num_runs": {"type": "integer", "minimum": 1, "maximum": 100},
+                        },
+                    }
+                },
+                "application/json": {"schema": BODY_SCHEMA},
+            },
+        }
+    },
+)
+async def create_task(
+    request: Request,
+    service: ServiceDep,
+    idempotency_key: Annotated[str | None, Header(max_length=200, pattern=r"^[^\x00]*$")] = None,
+) -> Any:
+    """A ZIP archive (multipart) is kept as a task whose runs wait to be executed. A JSON body is AgentCompass's: it
+    runs one task and is answered when that is done."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/json":
+        return await agentcompass.answer(request, service)
+    if kind != "multipart/form-data":
+        raise HTTPException(415, "Send a ZIP archive as multipart/form-data, or a request of AgentCompass as JSON.")
+    settings = service.installation.settings
+    async with received_zip(request, "file", settings.upload_limit_mb) as form:
+        wanted = validated(NewTask, {**form.fields, **request.query_params})
+        with as_400():
+            tasks = await service.installation.library.add(form.archive.path)
+            if len(tasks) != 1:
+                raise InvalidInput(f"The archive holds {len(tasks)} tasks; here it has to be one.")
+            spec = spec_of(wanted, tasks[0], form.archive.filename, settings.sandbox)
+            job = await service.installation.submission.prepare(
+                spec, once_of(request.scope.get("seatrial.caller"), spec, idempotency_key)
+            )
+    return RunnerTask.of(await service.listing.line(job, with_score=False))
+
+
+@router.get("/api/tasks", responses=may_fail())
+async def list_tasks(
+    service: ServiceDep,
+    skip: Annotated[int, Query(ge=0, le=2**31)] = 0,
+    limit: Annotated[int, Query(ge=1, le=100)] = 50,
+    status: TaskStatus | None = None,
+) -> list[RunnerTask]:
+    """Newest first."""
+    chosen = status.filter if status is not None else JobFilter(origin=ORIGIN)
+    lines = await service.listing.page(Page(limit=limit, skip=skip), chosen)
+    return [RunnerTask.of(line) for line in lines]
+
+
+@router.get("/api/tasks/{task_id}", responses=may_fail(404))
+async def get_task(service: ServiceDep, task_id: JobId) -> TaskDetail:
+    job = await job_of(service, task_id)
+    return TaskDetail.with_runs(await service.listing.line(job, with_score=False), await rows_of(service, job))
+
+
+@router.delete("/api/tasks/{task_id}", responses=may_fail(404, 409))
+async def delete_task(service: ServiceDep, task_id: JobId) -> Message:
+    """Cancels what is left to do, waits for it to stop, then forgets the task with its files."""
+    there = service.installation
+    await job_of(service, task_id)
+    await there.store.cancel_job(task_id, there.clock())
+    await there.queue.announce(())
+    if not await until_job_ended(there.store, task_id, _STOPPING_SEC):
+        raise Conflict("The runs of this task are being stopped.", fix="Try again in a moment.")
+    await remove_job(there.store, there.blobs, task_id)
+    return Message(message="Task deleted successfully")
+
+
+@router.post("/api/tasks/{task_id}/retry", responses=may_fail(400, 404))
+async def retry_task(service: ServiceDep, task_id: JobId) -> TaskMessage:
+    """Makes ended runs pending again; their earlier attempts are kept."""
+    there = service.installation
+    rows = await rows_of(service, await job_of(service, task_id))
+    if any(row.trial.state in (TrialState.QUEUED, TrialState.RUNNING) for row in rows):
+        raise HTTPException(400, "The task is running; it can be retried when it has ended.")
+    ended = [row.trial.id for row in rows if row.trial.state is TrialState.ENDED]
+    if not ended or not await there.store.retry_trials(ended, there.clock(), hold=True):
+        raise HTTPException(400, "The task has no run that has ended.")
+    return TaskMessage(message="Task reset for retry", task_id=task_id)
+
+
+@router.get("/api/tasks/{task_id}/runs", responses=may_fail(404))
+async def list_runs(service: ServiceDep, task_id: JobId) -> list[RunItem]:
+    return [RunItem.of(row) for row in await rows_of(service, await job_of(service, task_id))]
+
+
+@router.get("/api/tasks/{task_id}/runs/{run_id}", responses=may_fail(404))
+async def get_run(service: ServiceDep, task_id: JobId, run_id: TrialId) -> RunItem:
+    row = await run_of(service, task_id, run_id)
+    return RunItem.of(row, await log_text(service.files, service.installation.store, row))
+
+
+@router.get("/api/tasks/{task_id}/runs/{run_id}/logs", responses=may_fail(404))
+async def get_logs(service: ServiceDep, task_id: JobId, run_id: TrialId) -> RunLogs:
+    """What the run logged, the output of its tests last. Long logs are cut at their beginning."""
+    row = await run_of(service, task_id, run_id)
+    run = RunItem.of(row)
+    return RunLogs(
+        run_id=run.id,
+        task_id=run.task_id,
+        run_number=run.run_number,
+        status=run.status,
+        logs=await log_text(service.files, service.installation.store, row),
+        error_message=run.error_message,
+    )
+
+
+@router.get("/api/stats", responses=may_fail())
+async def get_stats(service: ServiceDep) -> Numbers:
+    """Of the tasks that came through this API."""
+    store = service.installation.store
+    tasks = {status: await store.count_jobs(status.filter) for status in TaskStatus}
+    runs = (await store.overview(ORIGIN)).trials
+    return Numbers(
+        tasks=TaskNumbers(
+            total=sum(tasks.values()),
+            pending=tasks[TaskStatus.PENDING],
+            running=tasks[TaskStatus.RUNNING],
+            completed=tasks[TaskStatus.COMPLETED],
+            failed=tasks[TaskStatus.FAILED],
+        ),
+        runs=RunNumbers(total=runs.total, passed=runs.passed, failed=runs.failed),
+    )

@@ -1,0 +1,245 @@
+"""TBench Runner's words: its tasks and runs, made of our jobs and trials. A task is one upload and one job."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from seatrial.domain.job import JobCounts, JobStatus
+from seatrial.domain.result import Result, TestStatus
+from seatrial.domain.trial import Mark, Outcome, Trial, TrialState
+from seatrial.engine.reports.listing import JobLine
+from seatrial.ports.store import JobFilter, TrialRow
+
+ORIGIN = "tbench-runner"
+FILENAME, MODEL, AGENT, HARNESS, DESCRIPTION = "original_filename", "model", "agent", "harness", "description"
+"""Labels of a job that hold what was uploaded and asked for, word by word."""
+
+
+class TaskStatus(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    """It ended, and not one of its runs could be graded."""
+    CANCELLED = "cancelled"
+
+    @classmethod
+    def of(cls, counts: JobCounts) -> TaskStatus:
+        if counts.queued + counts.running:
+            return cls.RUNNING
+        if counts.held:
+            return cls.PENDING
+        if counts.status is JobStatus.CANCELLED:
+            return cls.CANCELLED
+        return cls.COMPLETED if counts.passed + counts.failed else cls.FAILED
+
+    @property
+    def filter(self) -> JobFilter:
+        """The jobs that stand so."""
+        match self:
+            case TaskStatus.PENDING:
+                return JobFilter(origin=ORIGIN, waits=True)
+            case TaskStatus.RUNNING:
+                return JobFilter(origin=ORIGIN, waits=False)
+            case TaskStatus.COMPLETED:
+                return JobFilter(origin=ORIGIN, status=JobStatus.COMPLETED, graded=True)
+            case TaskStatus.FAILED:
+                return JobFilter(origin=ORIGIN, status=JobStatus.COMPLETED, graded=False)
+            case TaskStatus.CANCELLED:
+                return JobFilter(origin=ORIGIN, status=JobStatus.CANCELLED)
+
+
+class RunStatus(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+
+    @classmethod
+    def of(cls, trial: Trial, result: Result | None) -> RunStatus:
+        match trial.state:
+            case TrialState.HELD | TrialState.QUEUED:
+                return cls.PENDING
+            case TrialState.RUNNING:
+                return cls.RUNNING
+        match trial.outcome:
+            case Outcome.PASSED:
+                return cls.PASSED
+            case Outcome.FAILED:
+                late = result is not None and Mark.AGENT_TIMEOUT in result.marks
+                return cls.TIMEOUT if late else cls.FAILED
+            case _:
+                return cls.ERROR
+
+
+class RunnerTask(BaseModel):
+    id: int
+    name: str
+    description: str | None
+    original_filename: str
+    model: str
+    agent: str
+    harness: str
+    num_runs: int
+    status: TaskStatus
+    created_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    total_runs: int
+    passed_runs: int
+    failed_runs: int
+    """Graded and not passed. What could not be graded is in ``error_runs``."""
+    error_runs: int
+    """Added to the contract: faults of the infrastructure are no failures of the agent."""
+
+    @classmethod
+    def of(cls, line: JobLine) -> RunnerTask:
+        return cls(**_task_fields(line))
+
+
+class RunItem(BaseModel):
+    id: int
+    task_id: int
+    run_number: int
+    status: RunStatus
+    started_at: datetime | None
+    completed_at: datetime | None
+    tests_total: int
+    tests_passed: int
+    tests_failed: int
+    logs: str | None
+    """Only where one run was asked for."""
+    error_message: str | None
+    duration_seconds: float | None
+
+    @classmethod
+    def of(cls, row: TrialRow, logs: str | None = None) -> RunItem:
+        trial, result = row.trial, row.result if row.trial.state is TrialState.ENDED else None
+        passed, failed, total = tests_of(result)
+        return cls(
+            id=trial.id,
+            task_id=trial.job_id,
+            run_number=trial.repeat,
+            status=RunStatus.of(trial, result),
+            started_at=trial.started_at,
+            completed_at=trial.ended_at,
+            tests_total=total,
+            tests_passed=passed,
+            tests_failed=failed,
+            logs=logs,
+            error_message=error_of(trial, result),
+            duration_seconds=duration_of(trial, result),
+        )
+
+
+class Statistics(BaseModel):
+    total: int
+    pending: int
+    running: int
+    passed: int
+    failed: int
+    error: int
+    pass_rate: float | None = Field(description="Of the runs that were graded; null without any.")
+
+
+class TaskDetail(RunnerTask):
+    runs: list[RunItem]
+    statistics: Statistics
+
+    @classmethod
+    def with_runs(cls, line: JobLine, rows: list[TrialRow]) -> TaskDetail:
+        counts = line.counts
+        graded = counts.passed + counts.failed
+        statistics = Statistics(
+            total=counts.total,
+            pending=counts.held + counts.queued,
+            running=counts.running,
+            passed=counts.passed,
+            failed=counts.failed,
+            error=counts.error + counts.cancelled,
+            pass_rate=counts.passed / graded if graded else None,
+        )
+        return cls(**_task_fields(line), runs=[RunItem.of(row) for row in rows], statistics=statistics)
+
+
+class RunResult(BaseModel):
+    """How a run ended that somebody waited for."""
+
+    run_id: int
+    task_id: int
+    status: RunStatus
+    success: bool
+    reward: float | None
+    tests_total: int
+    tests_passed: int
+    tests_failed: int
+    duration_seconds: float | None
+    error: str | None
+
+    @classmethod
+    def of(cls, row: TrialRow) -> RunResult:
+        run = RunItem.of(row)
+        return cls(
+            run_id=run.id,
+            task_id=run.task_id,
+            status=run.status,
+            success=run.status is RunStatus.PASSED,
+            reward=row.result.reward if row.result is not None else None,
+            tests_total=run.tests_total,
+            tests_passed=run.tests_passed,
+            tests_failed=run.tests_failed,
+            duration_seconds=run.duration_seconds,
+            error=run.error_message,
+        )
+
+
+def tests_of(result: Result | None) -> tuple[int, int, int]:
+    """Passed, failed, and all of them."""
+    tests = result.tests if result is not None else ()
+    passed = sum(test.status is TestStatus.PASSED for test in tests)
+    failed = sum(test.status in (TestStatus.FAILED, TestStatus.ERROR) for test in tests)
+    return passed, failed, len(tests)
+
+
+def error_of(trial: Trial, result: Result | None) -> str | None:
+    if trial.outcome is Outcome.CANCELLED:
+        return "The run was cancelled."
+    return (result.message or None) if result is not None else None
+
+
+def duration_of(trial: Trial, result: Result | None) -> float | None:
+    """Of a run that was stopped nothing was measured: it lasted from its claim to its end. Never 0, which is what a
+    page would show for a run that never began."""
+    if result is not None and result.seconds:
+        return result.seconds
+    if trial.state is not TrialState.ENDED or trial.started_at is None or trial.ended_at is None:
+        return None
+    return (trial.ended_at - trial.started_at).total_seconds() or None
+
+
+def _task_fields(line: JobLine) -> dict[str, Any]:
+    job, counts, labels = line.job, line.counts, line.job.spec.labels
+    return {
+        "id": job.id,
+        "name": job.spec.name,
+        "description": labels.get(DESCRIPTION) or None,
+        "original_filename": labels.get(FILENAME, ""),
+        "model": labels.get(MODEL, ""),
+        "agent": labels.get(AGENT, ""),
+        "harness": labels.get(HARNESS, ""),
+        "num_runs": job.spec.attempts,
+        "status": TaskStatus.of(counts),
+        "created_at": job.created_at,
+        "started_at": line.totals.started_at,
+        "completed_at": job.ended_at,
+        "total_runs": counts.total,
+        "passed_runs": counts.passed,
+        "failed_runs": counts.failed,
+        "error_runs": counts.error + counts.cancelled,
+    }

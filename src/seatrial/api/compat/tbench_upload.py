@@ -1,0 +1,55 @@
+"""An upload of TBench Runner's clients: what comes with the archive, and the job that is made of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from pydantic import BaseModel, Field
+
+from seatrial.api.compat.tbench_shapes import AGENT, DESCRIPTION, FILENAME, HARNESS, MODEL, ORIGIN
+from seatrial.api.context import Caller
+from seatrial.domain.catalogue import MODELS, takes_model
+from seatrial.domain.job import AgentSpec, JobSpec
+from seatrial.domain.task import Task, TaskRef
+from seatrial.errors import InvalidInput
+from seatrial.ports.store import Once
+
+
+class NewTask(BaseModel):
+    """What comes with an upload, in the query or as fields of the form."""
+
+    name: str = Field(min_length=1, max_length=255, pattern=r"^[^\x00]*$")
+    model: str = Field(default=MODELS[0].id, max_length=255, pattern=r"^[^\x00]*$")
+    agent: str = Field(default="terminus-2", max_length=255, pattern=r"^[^\x00]*$")
+    harness: str = Field(default="harbor", max_length=255, pattern=r"^[^\x00]*$")
+    num_runs: int = Field(default=10, ge=1, le=100)
+
+
+def spec_of(wanted: NewTask, task: Task, filename: str, sandbox: str) -> JobSpec:
+    model = wanted.model or None if takes_model(wanted.agent) else None
+    if ":" in wanted.agent:
+        raise InvalidInput(f"There is no agent {wanted.agent!r}.", field="agent", fix="GET /api/agents lists them.")
+    return JobSpec(
+        name=wanted.name,
+        tasks=(TaskRef(name=task.name, digest=task.digest),),
+        agents=(AgentSpec(name=wanted.agent, model=model),),
+        attempts=wanted.num_runs,
+        sandbox=sandbox,
+        origin=ORIGIN,
+        labels={
+            FILENAME: filename,
+            MODEL: wanted.model,
+            AGENT: wanted.agent,
+            HARNESS: wanted.harness,
+            DESCRIPTION: task.description,
+        },
+    )
+
+
+def once_of(caller: Caller | None, spec: JobSpec, key: str | None) -> Once | None:
+    """By what was asked for: the bytes of a form differ each time it is sent."""
+    if not key:
+        return None
+    fingerprint = hashlib.sha256(json.dumps(spec.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
+    return Once(key=f"{caller.name if caller is not None else ''}:{key}", fingerprint=fingerprint)

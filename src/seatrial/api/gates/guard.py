@@ -1,0 +1,219 @@
+"""Who is it, and may they: nothing reaches a router that has not passed here.
+
+A request shows a token as ``Authorization: Bearer``, as Basic (a URL's user-info; either half), or by the page's
+session cookie. What a browser adds by itself (a cookie, Basic, or nothing at all where no token is asked for) counts
+only for our own pages and for origins that the operator listed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import lru_cache
+from ipaddress import ip_address
+
+from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from seatrial.api.answers import error_response, problem_of_status, status_of
+from seatrial.api.gates.access import METHODS, SAFE_METHODS, Access, access_mode, needed_role
+from seatrial.api.gates.identity import Caller, Identities, TooManyFailures
+from seatrial.api.gates.origins import Origins
+from seatrial.domain.token import Role
+from seatrial.errors import SeatrialError
+from seatrial.settings import Settings
+from seatrial.shapes.problem import Problem
+
+COOKIE = "seatrial_session"
+_ANYBODY = Caller("anonymous", Role.ADMIN)
+
+
+class _Shown(Enum):
+    NOTHING = auto()
+    BEARER = auto()
+    BASIC = auto()
+    SESSION = auto()
+
+
+@dataclass(frozen=True)
+class _Credential:
+    shown: _Shown
+    value: str = ""
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, message: str, fix: str = "", headers: dict[str, str] | None = None) -> None:
+        self.status = status
+        self.problem = problem_of_status(status, message, fix)
+        self.headers = headers or {}
+        super().__init__(message)
+
+
+class Guard:
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._access = access_mode(settings)
+        self._origins = Origins(settings, self._access)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":  # there is none; a router that adds one has to be let through here first
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        try:
+            self._check_place(scope, headers)
+            if _is_preflight(scope, headers):
+                await self._answer_preflight(headers)(scope, receive, send)
+                return
+            await self._admit(scope, headers)
+        except _Refused as refusal:
+            response = error_response(scope["path"], refusal.status, refusal.problem, refusal.headers)
+            await response(scope, receive, send)
+            return
+        except SeatrialError as error:  # the store does not answer; the routers' own handlers are further in
+            status, code = status_of(error)
+            problem = Problem(code=code, message=error.message, fix=error.fix)
+            await error_response(scope["path"], status, problem)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _check_place(self, scope: Scope, headers: Headers) -> None:
+        if self._access is Access.LOOPBACK and not _arrived_on_loopback(scope):
+            raise _Refused(403, "This server answers on its loopback address only.")
+        if not self._origins.knows_host(headers):
+            raise _Refused(
+                421,
+                "This server does not go by the name in the Host header.",
+                "Use localhost or 127.0.0.1, or add the name to SEATRIAL_ALLOWED_HOSTS.",
+            )
+
+    def _answer_preflight(self, headers: Headers) -> Response:
+        if not (self._origins.is_allowed(headers) or self._origins.is_own(headers)):
+            raise _foreign()
+        return Response(status_code=204, headers=self._origins.grant_ahead(headers))
+
+    async def _admit(self, scope: Scope, headers: Headers) -> None:
+        """Leaves the caller in the scope, or refuses."""
+        method: str = scope["method"]
+        needed = needed_role(method, _route_path(scope))
+        if self._access is not Access.TOKEN:
+            self._check_method(method)
+            if self._origins.is_foreign(method, headers):
+                raise _foreign()
+            scope["seatrial.caller"] = _ANYBODY
+            return
+        credential = _credential(headers)
+        caller = await self._identify(scope, credential, needed)
+        if caller is None and needed is not None:
+            raise _Refused(
+                401,
+                "A valid token is needed.",
+                "Send Authorization: Bearer TOKEN; `seatrial token create` makes one.",
+                {"WWW-Authenticate": 'Bearer realm="seatrial"'},
+            )
+        self._check_method(method)
+        self._check_page(method, headers, credential.shown, needed)
+        if caller is None:
+            return
+        if needed is not None and not caller.role.covers(needed):
+            raise _Refused(403, f"This needs the role {needed}; the token {caller.name!r} is for {caller.role}.")
+        scope["seatrial.caller"] = caller
+
+    async def _identify(self, scope: Scope, credential: _Credential, needed: Role | None) -> Caller | None:
+        identities: Identities = scope["app"].state.service.identities
+        if credential.shown is _Shown.NOTHING:
+            return None
+        if credential.shown is _Shown.SESSION:
+            return await identities.by_session(credential.value)
+        try:
+            return await identities.by_secret(credential.value, address_of(scope))
+        except TooManyFailures as failures:
+            if needed is None:
+                return None
+            wait = {"Retry-After": str(math.ceil(failures.wait_sec))}
+            raise _Refused(429, failures.message, failures.fix, wait) from failures
+
+    def _check_method(self, method: str) -> None:
+        if method not in METHODS:
+            raise _Refused(405, "There is no such method here.", headers={"Allow": ", ".join(sorted(METHODS))})
+
+    def _check_page(self, method: str, headers: Headers, shown: _Shown, needed: Role | None) -> None:
+        """Against requests that another site's page makes with what the browser adds by itself."""
+        if shown is _Shown.BEARER:
+            return
+        changes = method not in SAFE_METHODS
+        if shown is _Shown.SESSION and changes and not self._origins.is_surely_own(headers):
+            raise _foreign()
+        if (needed is not None or changes) and self._origins.is_foreign(method, headers):
+            raise _foreign()
+
+
+def address_of(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else "local"
+
+
+def session_cookie(headers: Headers) -> str:
+    return cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+
+
+def _foreign() -> _Refused:
+    return _Refused(
+        403,
+        "A page of another site asked for this.",
+        "If its origin is to be trusted, add it to SEATRIAL_CORS_ORIGINS.",
+    )
+
+
+def _credential(headers: Headers) -> _Credential:
+    """A header counts before the cookie, even when it is wrong: whoever sends one means it."""
+    given = headers.get("authorization")
+    if given is None:
+        cookie = session_cookie(headers)
+        return _Credential(_Shown.SESSION, cookie) if cookie else _Credential(_Shown.NOTHING)
+    scheme, _, value = given.partition(" ")
+    if scheme.lower() == "basic":
+        return _Credential(_Shown.BASIC, _from_basic(value.strip()))
+    return _Credential(_Shown.BEARER, value.strip() if scheme.lower() == "bearer" else "")
+
+
+def _from_basic(value: str) -> str:
+    """The half that is a token; clients put theirs before or after the colon."""
+    try:
+        name, _, word = base64.b64decode(value, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+    return next((half for half in (word, name) if half.startswith("st_")), "")
+
+
+def _is_preflight(scope: Scope, headers: Headers) -> bool:
+    return scope["method"] == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
+
+
+def _arrived_on_loopback(scope: Scope) -> bool:
+    """By the address that the connection reached; a socket file or a test has none, and is local."""
+    server = scope.get("server")
+    return server is None or _is_loopback(server[0])
+
+
+@lru_cache(maxsize=64)
+def _is_loopback(address: str) -> bool:
+    """Remembered, since it is always one of the few addresses of this machine."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return True
+
+
+def _route_path(scope: Scope) -> str:
+    """The path as routers see it, behind a proxy that adds a prefix. Only a whole part is a prefix."""
+    path, prefix = str(scope["path"]), str(scope.get("root_path", ""))
+    return path.removeprefix(prefix) if path.startswith(f"{prefix}/") else path

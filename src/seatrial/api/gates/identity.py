@@ -1,0 +1,148 @@
+"""Who holds a token or a session. Asked by the guard for every request, and by the login.
+
+A session's cookie is a sealed reference to the token's fingerprint: it tells nothing to whoever reads it, survives
+a restart, and ends with its token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+import secrets
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from seatrial.api.gates.brake import Brake
+from seatrial.domain.token import Role, Token, fingerprint
+from seatrial.engine.clock import Clock
+from seatrial.errors import SeatrialError, SetupProblem
+from seatrial.ports.seal import Seal
+from seatrial.ports.store import TokenStore
+
+log = logging.getLogger(__name__)
+
+SESSION_LIFE = timedelta(days=7)
+_NOTE_EVERY = timedelta(minutes=1)
+_REMEMBERED = 4096
+_LONGEST_SECRET = 512
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks, as the guard found out."""
+
+    name: str
+    role: Role
+    token_id: int | None = None
+
+
+@dataclass(frozen=True)
+class Session:
+    """What the cookie says."""
+
+    id: str
+    fingerprint: str
+    until: datetime
+
+
+class TooManyFailures(SeatrialError):
+    """Too many wrong tokens came from this address."""
+
+    def __init__(self, wait_sec: float) -> None:
+        self.wait_sec = wait_sec
+        super().__init__(fix=f"Try again in {wait_sec:.0f} s.")
+
+
+class Identities:
+    def __init__(self, tokens: TokenStore, seal: Seal, clock: Clock, brake: Brake | None = None) -> None:
+        self._tokens = tokens
+        self._seal = seal
+        self._clock = clock
+        self._brake = brake or Brake()
+        self._proven: OrderedDict[str, None] = OrderedDict()
+        self._ended: OrderedDict[str, None] = OrderedDict()
+        self._noted: dict[int, datetime] = {}
+        self._notes: set[asyncio.Task[None]] = set()
+
+    async def by_secret(self, secret: str, address: str) -> Caller | None:
+        """Who holds this token; ``None`` when nobody does, or no longer. Raises ``TooManyFailures``.
+
+        Who proved a token before is never held up by others that guess from the same address."""
+        mark = fingerprint(secret[:_LONGEST_SECRET])
+        wait = self._brake.wait(address)
+        if wait and mark not in self._proven:
+            raise TooManyFailures(wait)
+        token = await self._valid(mark)
+        if token is None:
+            self._brake.failed(address)
+            return None
+        _remember(self._proven, mark)
+        return _caller(token)
+
+    async def by_session(self, cookie: str) -> Caller | None:
+        session = self._read(cookie)
+        if session is None or session.id in self._ended or session.until <= self._clock():
+            return None
+        token = await self._valid(session.fingerprint)
+        return _caller(token) if token is not None else None
+
+    def open_session(self, secret: str) -> str:
+        """A cookie for somebody whose token was just found valid."""
+        until = self._clock() + SESSION_LIFE
+        mark = fingerprint(secret[:_LONGEST_SECRET])
+        return self._seal.close(json.dumps([secrets.token_urlsafe(16), mark, until.isoformat()]))
+
+    def end_session(self, cookie: str) -> None:
+        """Remembered in this process alone; revoking the token ends its sessions everywhere."""
+        session = self._read(cookie)
+        if session is not None:
+            _remember(self._ended, session.id)
+
+    async def close(self) -> None:
+        """Waits for what is still being written down."""
+        await asyncio.gather(*self._notes, return_exceptions=True)
+
+    def _read(self, cookie: str) -> Session | None:
+        try:
+            name, mark, until = json.loads(self._seal.open(cookie))
+            return Session(name, mark, datetime.fromisoformat(until))
+        except (SetupProblem, ValueError):
+            return None
+
+    async def _valid(self, mark: str) -> Token | None:
+        token = await self._tokens.token(mark)
+        now = self._clock()
+        if token is None or not hmac.compare_digest(token.fingerprint, mark) or not token.is_valid(now):
+            return None
+        self._note_use(token, now)
+        return token
+
+    def _note_use(self, token: Token, now: datetime) -> None:
+        """At most once a minute, and nobody waits for it."""
+        last = self._noted.get(token.id, token.used_at)
+        if last is not None and now - last < _NOTE_EVERY:
+            return
+        self._noted[token.id] = now
+        note = asyncio.create_task(self._write_use(token.id, now))
+        self._notes.add(note)
+        note.add_done_callback(self._notes.discard)
+
+    async def _write_use(self, token_id: int, now: datetime) -> None:
+        try:
+            await self._tokens.note_token_use(token_id, now)
+        except SeatrialError as error:
+            log.warning("The last use of token %d was not written down: %s", token_id, error)
+
+
+def _caller(token: Token) -> Caller:
+    return Caller(token.name, token.role, token.id)
+
+
+def _remember(known: OrderedDict[str, None], item: str) -> None:
+    known[item] = None
+    known.move_to_end(item)
+    if len(known) > _REMEMBERED:
+        known.popitem(last=False)

@@ -1,0 +1,55 @@
+"""What can be named in a job: agents, models, sandboxes. Answered without Harbor and without a model client."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from seatrial.api.context import ServiceDep
+from seatrial.api.routes.router import native_router
+from seatrial.api.routes.shapes import errors
+from seatrial.domain.catalogue import AGENTS, MODELS, keys_for, takes_model
+from seatrial.shapes.catalogue import AgentItem, AgentList, ModelItem, ModelList, SandboxItem, SandboxList
+
+router = native_router("", "catalogue")
+_SANDBOXES = {
+    "auto": "The best that this machine offers.",
+    "oci": "Daemonless containers of Seatrial's own.",
+    "docker": "Containers of Docker or Podman.",
+}
+
+
+@router.get("/agents", responses=errors())
+async def list_agents() -> AgentList:
+    """Agents that can be named; an admin's own goes by import path, `pkg.mod:Class`."""
+    return _agents()
+
+
+@cache
+def _agents() -> AgentList:
+    """Made once: it stays the same for as long as the program runs."""
+    return AgentList(items=[AgentItem(**dict(agent), takes_model=takes_model(agent.name)) for agent in AGENTS])
+
+
+@router.get("/models", responses=errors())
+async def list_models(service: ServiceDep) -> ModelList:
+    """A selection for menus."""
+    there = await service.installation.keys.names()
+    items = []
+    for model in MODELS:
+        keys = keys_for(model.id)
+        ready = not keys or bool(there.intersection(keys))
+        items.append(ModelItem(id=model.id, name=model.name, provider=model.provider, keys=list(keys), ready=ready))
+    return ModelList(items=items)
+
+
+@router.get("/sandboxes", responses=errors())
+async def list_sandboxes(service: ServiceDep) -> SandboxList:
+    """Where trials can run. Harbor's own environments go by `harbor:<name>`."""
+    default = service.installation.settings.sandbox
+    known = dict(_SANDBOXES) if default in _SANDBOXES else {**_SANDBOXES, default: "As this installation is set."}
+    return SandboxList(
+        items=[
+            SandboxItem(name=name, description=description, default=name == default)
+            for name, description in known.items()
+        ]
+    )

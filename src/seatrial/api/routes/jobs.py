@@ -1,0 +1,162 @@
+"""``/api/v1/jobs``: create, estimate, list, look at, cancel, resume, retry, delete."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import Depends, HTTPException, Query, Request
+
+from seatrial.api.context import Caller, CallerDep, GivenKeys, Service, ServiceDep
+from seatrial.api.gates.access import Access
+from seatrial.api.gates.once import OnceDep
+from seatrial.api.routes.pages import Asked, JobId, asked, cut
+from seatrial.api.routes.router import native_router
+from seatrial.api.routes.shapes import errors
+from seatrial.domain.catalogue import takes_model
+from seatrial.domain.job import JobSpec, JobStatus
+from seatrial.domain.task import Task
+from seatrial.domain.token import Role
+from seatrial.domain.trial import Outcome, TrialState
+from seatrial.engine.jobs.choice import choose
+from seatrial.engine.jobs.command_line import curl_line, run_line
+from seatrial.engine.jobs.estimate import Estimator
+from seatrial.engine.jobs.removal import remove_job
+from seatrial.engine.jobs.request import refuse_keys
+from seatrial.engine.reports.summaries import summaries_of
+from seatrial.errors import MissingKey
+from seatrial.ports.store import JobFilter
+from seatrial.shapes.jobs import (
+    Cancelled,
+    JobDetail,
+    JobEstimate,
+    JobItem,
+    JobPage,
+    JobRequest,
+    Queued,
+    RetryRequest,
+)
+from seatrial.shapes.page import Plain
+
+router = native_router("/jobs", "jobs")
+
+
+@router.post("", status_code=201, responses=errors(400, 409, 507))
+async def create_job(
+    service: ServiceDep, caller: CallerDep, wanted: JobRequest, keys: GivenKeys, once: OnceDep
+) -> JobItem:
+    """Queues tasks × agents × models × attempts. Everything that can be known to be wrong is said now, with the field.
+
+    Keys of model providers come in headers (`X-Provider-Key: NAME=value`) and are forgotten when the job ends."""
+    spec, _ = await _planned(service, caller, wanted)
+    job = await service.installation.submission.submit(spec, keys, once)
+    return JobItem.of(await service.listing.line(job, with_score=False))
+
+
+@router.post("/estimate", responses=errors(400))
+async def estimate_job(
+    service: ServiceDep, caller: CallerDep, wanted: JobRequest, keys: GivenKeys, request: Request
+) -> JobEstimate:
+    """What such a job would take, from what earlier trials took; starts nothing. Refuses what `create_job` would."""
+    installation = service.installation
+    spec, tasks = await _planned(service, caller, wanted)
+    await installation.submission.check(spec, None)
+    warnings: tuple[str, ...] = ()
+    try:
+        await installation.submission.check_keys(spec, tuple(keys))
+    except MissingKey as error:
+        warnings = (f"{error.message} {error.fix}",)
+    estimator = Estimator(installation.store, installation.clock, installation.settings.worker_concurrency, takes_model)
+    found = await estimator.estimate(spec, tasks)
+    return JobEstimate(
+        **found.model_dump(exclude={"warnings"}),
+        warnings=(*warnings, *found.warnings),
+        command=run_line(wanted, wanted.tasks, spec.agents),
+        curl=curl_line(str(request.url_for("create_job")), wanted),
+    )
+
+
+@router.get("", responses=errors())
+async def list_jobs(
+    service: ServiceDep,
+    page: Annotated[Asked, Depends(asked)],
+    status: JobStatus | None = None,
+    name: Annotated[Plain | None, Query(description="A part of its name, in any case.")] = None,
+    dataset: Plain | None = None,
+    task: Annotated[Plain | None, Query(description="Jobs with a task of this name.")] = None,
+    agent: Plain | None = None,
+    model: Plain | None = None,
+    origin: Annotated[Plain | None, Query(description="seatrial, tbench-runner or agentcompass.")] = None,
+    include: Annotated[list[Literal["score"]] | None, Query(description="`score` adds each job's score.")] = None,
+) -> JobPage:
+    """Jobs with their numbers, newest first."""
+    chosen = JobFilter(status=status, name=name, dataset=dataset, task=task, agent=agent, model=model, origin=origin)
+    shown, last = cut(await service.job_items.page(page.by_id(), chosen, with_score=bool(include)), page.limit)
+    return JobPage(items=shown, next=str(last.id) if last else None)
+
+
+@router.get("/{job_id}", responses=errors(404))
+async def get_job(service: ServiceDep, job_id: JobId) -> JobDetail:
+    """One job: its numbers, its score so far, and what it was asked to run."""
+    job = await service.installation.store.job(job_id)
+    return JobDetail.of(await service.listing.line(job), spec=job.spec)
+
+
+@router.delete("/{job_id}", status_code=204, responses=errors(404, 409))
+async def delete_job(service: ServiceDep, job_id: JobId) -> None:
+    """Forgets an ended job with its trials and all of their files. 409 while any of it is left to do."""
+    await remove_job(service.installation.store, service.installation.blobs, job_id)
+
+
+@router.post("/{job_id}/cancel", responses=errors(404))
+async def cancel_job(service: ServiceDep, job_id: JobId) -> Cancelled:
+    """What is queued ends now; what runs is stopped by its worker within seconds."""
+    installation = service.installation
+    return Cancelled(cancelled=await installation.store.cancel_job(job_id, installation.clock()))
+
+
+@router.post("/{job_id}/resume", responses=errors(400, 404))
+async def resume_job(service: ServiceDep, job_id: JobId, keys: GivenKeys) -> Queued:
+    """Queues what was cancelled or never ran; whatever has a result stays as it is."""
+    installation = service.installation
+    job = await installation.store.job(job_id)
+    ids = [
+        each.trial.id
+        async for each in summaries_of(installation.store, job_id)
+        if each.trial.state is TrialState.HELD or each.trial.outcome is Outcome.CANCELLED
+    ]
+    return Queued(queued=await installation.submission.retry(job, ids, keys) if ids else 0)
+
+
+@router.post("/{job_id}/retry", responses=errors(400, 404))
+async def retry_job(service: ServiceDep, job_id: JobId, keys: GivenKeys, wanted: RetryRequest) -> Queued:
+    """Runs ended trials of a job again: by default those that ended in errors or were cancelled."""
+    installation = service.installation
+    job = await installation.store.job(job_id)
+    named = None if wanted.trials is None else set(wanted.trials)
+    ids = [
+        each.trial.id
+        async for each in summaries_of(installation.store, job_id)
+        if each.trial.outcome in wanted.outcomes and (named is None or each.trial.id in named)
+    ]
+    return Queued(queued=await installation.submission.retry(job, ids, keys) if ids else 0)
+
+
+async def _planned(service: Service, caller: Caller, wanted: JobRequest) -> tuple[JobSpec, tuple[Task, ...]]:
+    """The job that a request describes, and its tasks."""
+    refuse_keys(wanted)
+    _refuse_import_paths(service, caller, wanted)
+    installation = service.installation
+    tasks = await choose(installation.store, wanted.tasks, wanted.dataset, wanted.selection)
+    spec = wanted.spec(tasks, takes_model, installation.settings.sandbox)
+    return service.model_urls.admit(spec), tasks
+
+
+def _refuse_import_paths(service: Service, caller: Caller, wanted: JobRequest) -> None:
+    """``pkg.mod:Class`` makes a worker import and call it, outside of every sandbox. That is for those who could log
+    in to the machine as well."""
+    trusted = caller.role.covers(Role.ADMIN) and service.access is not Access.OPEN
+    named = [agent.name for agent in wanted.agents if ":" in agent.name]
+    if ":" in wanted.sandbox and not wanted.sandbox.startswith("harbor:"):
+        named.append(wanted.sandbox)
+    if named and not trusted:
+        raise HTTPException(403, f"Only an admin may name a class to import: {named[0]}")

@@ -1,0 +1,193 @@
+"""``/metrics``: what a Prometheus scrapes. What each number means is in ``docs/how-to/operate.md``.
+
+Trials are counted by tailing the event log from the moment this process started, so that any worker's trials count.
+Labels have few values: outcomes, causes, phases, route templates; never a task, an agent, a model or a path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from fastapi import Request, Response
+from fastapi.responses import PlainTextResponse
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from seatrial.api.compat.tbench_answers import may_fail
+from seatrial.api.context import ServiceDep
+from seatrial.api.routes.router import plain_router
+from seatrial.domain.event import Event, EventKind
+from seatrial.domain.trial import Cause, Outcome, Phase
+from seatrial.errors import StoreUnavailable
+from seatrial.ports.store import Backlog, EventStore, WorkerRow
+
+log = logging.getLogger(__name__)
+router = plain_router("operations")
+
+_TAIL_SEC = 5.0
+_BATCH = 500
+_PHASE_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600, 1800, 3600, 7200)
+_HTTP_BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics:
+    """Every number, in a registry of its own. One for each application."""
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second line for each counter that nobody reads
+        self.registry = CollectorRegistry()
+        counter, gauge, histogram = self._counter, self._gauge, self._histogram
+        self._queued = gauge("seatrial_queue_depth", "Trials that wait and may be claimed now.")
+        self._delayed = gauge("seatrial_queue_delayed", "Trials that wait for a later moment, after a fault.")
+        self._oldest = gauge("seatrial_queue_oldest_seconds", "How long the oldest queued trial has waited.")
+        self._running = gauge("seatrial_trials_running", "Trials that run now.")
+        self._workers = gauge("seatrial_workers", "Live workers.", "state")
+        self._capacity = gauge("seatrial_worker_capacity", "Trials that the live workers can hold at once.")
+        self._backlog = gauge("seatrial_backlog_per_worker", "Queued trials for each live worker.")
+        self._disk = gauge("seatrial_home_free_bytes", "Free bytes where the installation keeps its state.")
+        self._created = counter("seatrial_jobs_created", "Jobs that were handed in.")
+        self._ended = counter("seatrial_trials_ended", "Trials that ended, by outcome and cause.", "outcome", "cause")
+        self._retried = counter("seatrial_trials_retried", "Tries that were followed by another, by cause.", "cause")
+        self._seconds = histogram("seatrial_trial_seconds", "A trial's last try.", _PHASE_BUCKETS, "outcome")
+        self._phases = histogram("seatrial_phase_seconds", "Phases of every try.", _PHASE_BUCKETS, "phase")
+        self._starts = counter("seatrial_sandbox_starts", "Sandboxes that were started, over all tries.")
+        self._calls = counter("seatrial_model_calls", "Calls of models, as agents told them.")
+        self._tokens = counter("seatrial_model_tokens", "Tokens of models, as agents told them.", "kind")
+        self._cost = counter("seatrial_model_cost_usd", "US dollars spent on models, as agents told them.")
+        self._requests = counter("seatrial_http_requests", "Requests.", "method", "route", "status")
+        self._latency = histogram("seatrial_http_request_seconds", "Requests, without streams.", _HTTP_BUCKETS, "route")
+        self._listeners = gauge("seatrial_event_listeners", "Streams of events that are open.")
+        for outcome in Outcome:
+            if outcome is not Outcome.ERROR:
+                self._ended.labels(outcome, "")
+        for cause in Cause:
+            self._ended.labels(Outcome.ERROR, cause)
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        self._requests.labels(method, route, str(status)).inc()
+        self._latency.labels(route).observe(seconds)
+
+    def listening(self, change: int) -> None:
+        self._listeners.inc(change)
+
+    def happened(self, event: Event) -> None:
+        """Counts one fact of the event log."""
+        match event.kind:
+            case EventKind.JOB_CREATED:
+                self._created.inc()
+            case EventKind.TRIAL_RETRY if event.data.get("why") == "fault":
+                self._retried.labels(_known(Cause, event.data.get("cause"))).inc()
+                self._spent(event)
+            case EventKind.TRIAL_ENDED:
+                outcome = _known(Outcome, event.data.get("outcome"))
+                self._ended.labels(outcome, _known(Cause, event.data.get("cause"))).inc()
+                if (seconds := event.data.get("seconds")) is not None:
+                    self._seconds.labels(outcome).observe(seconds)
+                self._spent(event)
+
+    def waits(self, backlog: Backlog, waited_sec: float, workers: list[WorkerRow], free_bytes: int) -> None:
+        """How things stand at the moment of the scrape."""
+        ready = backlog.queued - backlog.delayed
+        self._queued.set(ready)
+        self._delayed.set(backlog.delayed)
+        self._oldest.set(waited_sec)
+        self._running.set(backlog.running)
+        states = [_state(worker) for worker in workers]
+        for state in ("starting", "working", "paused", "draining"):
+            self._workers.labels(state).set(states.count(state))
+        self._capacity.set(sum(worker.capacity for worker in workers if not worker.draining))
+        self._backlog.set(ready / max(len(workers), 1))
+        self._disk.set(free_bytes)
+
+    def text(self) -> bytes:
+        return generate_latest(self.registry)
+
+    def _spent(self, event: Event) -> None:
+        """Of one try, whether it was the last or another follows."""
+        phases = event.data.get("phases", {})
+        for phase, seconds in phases.items():
+            self._phases.labels(_known(Phase, phase)).observe(seconds)
+        self._starts.inc(Phase.START in phases)
+        usage = event.data.get("usage", {})
+        self._calls.inc(usage.get("model_calls") or 0)
+        self._cost.inc(usage.get("cost_usd") or 0)
+        for kind in ("input", "cached", "output"):
+            self._tokens.labels(kind).inc(usage.get(f"{kind}_tokens") or 0)
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(name, meaning, labels, registry=self.registry)
+
+    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        return Gauge(name, meaning, labels, registry=self.registry)
+
+    def _histogram(self, name: str, meaning: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        return Histogram(name, meaning, labels, buckets=buckets, registry=self.registry)
+
+
+class EventTail:
+    """Hands every event that comes to ``tell``, once."""
+
+    def __init__(self, events: EventStore, tell: Callable[[Event], None], seen: int) -> None:
+        self._events = events
+        self._tell = tell
+        self._seen = seen
+        self._lock = asyncio.Lock()
+
+    async def catch_up(self) -> None:
+        async with self._lock:
+            while fresh := await self._events.events(after=self._seen, limit=_BATCH):
+                for event in fresh:
+                    self._tell(event)
+                self._seen = fresh[-1].seq
+
+    async def follow(self) -> None:
+        """For ever, so that a scrape after a quiet weekend has little left to read."""
+        while True:
+            with contextlib.suppress(StoreUnavailable):
+                await self.catch_up()
+            await asyncio.sleep(_TAIL_SEC)
+
+
+@asynccontextmanager
+async def counting(metrics: Metrics, events: EventStore) -> AsyncIterator[EventTail]:
+    """Counts what happens from now on."""
+    tail = EventTail(events, metrics.happened, await events.last_event())
+    following = asyncio.create_task(tail.follow(), name="metrics")
+    try:
+        yield tail
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+@router.get("/metrics", response_class=PlainTextResponse, responses=may_fail())
+async def metrics(request: Request, service: ServiceDep) -> Response:
+    """Prometheus' text format. A store that does not answer leaves the last numbers standing."""
+    numbers: Metrics = request.app.state.metrics
+    tail: EventTail = request.app.state.event_tail
+    now = service.installation.clock()
+    try:
+        await tail.catch_up()
+        backlog = await service.installation.store.backlog(now)
+        waited = (now - backlog.oldest_queued_at).total_seconds() if backlog.oldest_queued_at else 0.0
+        numbers.waits(backlog, waited, await service.readiness.live_workers(), service.disk.free_bytes)
+    except StoreUnavailable as fault:
+        log.warning("The metrics could not be brought up to date: %s", fault)
+    return Response(numbers.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+def _known(kind: type[Outcome] | type[Cause] | type[Phase], value: object) -> str:
+    """A label has the values it was made for, whatever an older version wrote into the log."""
+    return str(value) if value in list(kind) else ""
+
+
+def _state(worker: WorkerRow) -> str:
+    if worker.draining:
+        return "draining"
+    if worker.starting:
+        return "starting"
+    return "paused" if worker.paused else "working"

@@ -1,0 +1,172 @@
+"""``/api/v1/tasks``: take tasks in, check them, look at them, forget them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import Depends, File, Query, UploadFile
+from fastapi.responses import Response, StreamingResponse
+
+from seatrial.api.answers import as_storage_full, is_disk_full, status_of
+from seatrial.api.context import ServiceDep
+from seatrial.api.routes.downloads import RangeHeader, download, safe_headers
+from seatrial.api.routes.pages import Asked, Digest, asked, cut, name_cursor
+from seatrial.api.routes.router import native_router
+from seatrial.api.routes.shapes import errors, trial_page
+from seatrial.api.routes.uploads import Upload, received
+from seatrial.domain.task import Task, TaskFormat
+from seatrial.engine.jobs.choice import TaskSearch, search_tasks
+from seatrial.engine.tasks.task_files import find_file, list_files, read_file
+from seatrial.errors import InvalidInput, SeatrialError
+from seatrial.ports.store import TrialFilter
+from seatrial.shapes.page import Plain
+from seatrial.shapes.problem import Problem
+from seatrial.shapes.tasks import (
+    CheckedArchive,
+    CheckedArchives,
+    TakenArchive,
+    TakenArchives,
+    TaskCheck,
+    TaskFileList,
+    TaskItem,
+    TaskPage,
+)
+from seatrial.shapes.trials import TrialPage
+
+router = native_router("/tasks", "tasks")
+Archives = Annotated[list[UploadFile], File(description="One or many archives of tasks: .zip or .tar.gz.")]
+_SCRATCH = re.compile(r"\S*/seatrial-(?:tasks|upload)-[^/\s]+/(?:\d+/)?")
+
+
+class NothingTaken(InvalidInput):
+    """None of the archives could be taken in."""
+
+    def __init__(self, refused: Sequence[TakenArchive]) -> None:
+        faults = [(item.filename, item.error) for item in refused if item.error is not None]
+        lines = [f"{filename}: {fault.message} {fault.fix}".strip() for filename, fault in faults]
+        super().__init__("\n".join(lines), field="files")
+        self.problems = [problem for _, fault in faults for problem in fault.problems]
+
+
+@router.post("", status_code=201, responses=errors(400, 507))
+async def upload_tasks(service: ServiceDep, files: Archives) -> TakenArchives:
+    """Takes in every task of every archive. Each archive stands by itself: a broken one loses nothing of the others.
+
+    422 where none could be taken in; the message then says why for each, and `problems` has all of theirs. Where that
+    was no fault of theirs, such as a full disk (507), this is the answer instead."""
+    installation = service.installation
+    taken: list[TakenArchive] = []
+    faults: list[SeatrialError] = []
+    async with received(files, installation.settings.upload_limit_mb << 20) as uploads:
+        for upload in uploads:
+            try:
+                tasks = await installation.library.add(upload.path)
+                taken.append(TakenArchive(filename=upload.filename, tasks=tasks, error=None))
+            except (SeatrialError, OSError) as error:
+                fault = as_storage_full(error)
+                if not isinstance(fault, SeatrialError):
+                    raise
+                faults.append(fault)
+                taken.append(TakenArchive(filename=upload.filename, tasks=[], error=_problem(fault, upload)))
+    if len(faults) == len(taken):
+        raise next((fault for fault in faults if not isinstance(fault, InvalidInput)), NothingTaken(taken))
+    return TakenArchives(items=taken)
+
+
+@router.post("/validate", responses=errors(400, 507))
+async def validate_tasks(service: ServiceDep, files: Archives) -> CheckedArchives:
+    """Checks every task of every archive and keeps nothing. Problems come with file, line and what to do."""
+    installation = service.installation
+    checked: list[CheckedArchive] = []
+    async with received(files, installation.settings.upload_limit_mb << 20) as uploads:
+        for upload in uploads:
+            try:
+                found = [TaskCheck.of(each) for each in await installation.library.inspect(upload.path)]
+                checked.append(CheckedArchive(filename=upload.filename, inspections=found, error=None))
+            except InvalidInput as error:
+                if is_disk_full(error):  # which says nothing about the archive
+                    raise
+                problem = _problem(error, upload)
+                checked.append(CheckedArchive(filename=upload.filename, inspections=[], error=problem))
+    return CheckedArchives(items=checked)
+
+
+@router.get("", responses=errors())
+async def list_tasks(
+    service: ServiceDep,
+    page: Annotated[Asked, Depends(asked)],
+    name: Annotated[Plain | None, Query(description="Exactly this name.")] = None,
+    category: Plain | None = None,
+    difficulty: Plain | None = None,
+    tag: Plain | None = None,
+    format: TaskFormat | None = None,
+    q: Annotated[Plain | None, Query(description="Words in the name, the description or the instruction.")] = None,
+) -> TaskPage:
+    """The tasks of the library, by name."""
+    search = TaskSearch(name=name, category=category, difficulty=difficulty, tag=tag, format=format, q=q)
+    found = await search_tasks(service.installation.store, search, page.by_name(), page.one_more)
+    shown, last = cut(found, page.limit)
+    return TaskPage(items=[TaskItem.of(task) for task in shown], next=name_cursor(last) if last else None)
+
+
+@router.get("/{digest}", responses=errors(404))
+async def get_task(service: ServiceDep, digest: Digest) -> Task:
+    """One task: what it asks, its limits, its resources."""
+    return await service.installation.store.task(digest)
+
+
+@router.delete("/{digest}", status_code=204, responses=errors(404, 409))
+async def delete_task(service: ServiceDep, digest: Digest) -> None:
+    """Forgets a task and its files. 409 while a dataset, or a job that has not ended, needs it."""
+    await service.installation.library.remove(digest)
+
+
+@router.get("/{digest}/files", responses=errors(404))
+async def list_task_files(service: ServiceDep, digest: Digest) -> TaskFileList:
+    """The task's own files, by path."""
+    task = await service.installation.store.task(digest)
+    return TaskFileList(items=await list_files(service.installation.library, task))
+
+
+@router.get(
+    "/{digest}/files/{path:path}",
+    response_class=Response,
+    responses=errors(404, 416) | {200: {"content": {"application/octet-stream": {}, "text/plain": {}}}},
+)
+async def get_task_file(service: ServiceDep, digest: Digest, path: str, wanted: RangeHeader) -> Response:
+    """One file of a task. Ranges are honoured."""
+    task = await service.installation.store.task(digest)
+    file = await find_file(service.installation.library, task, path)
+    return download(path, file.size, file.media_type, lambda start, length: read_file(file.path, start, length), wanted)
+
+
+@router.get(
+    "/{digest}/archive", response_class=Response, responses=errors(404) | {200: {"content": {"application/zip": {}}}}
+)
+async def get_task_archive(service: ServiceDep, digest: Digest) -> Response:
+    """The task as one ZIP file: the same content always gives the same bytes."""
+    task = await service.installation.store.task(digest)
+    name = f"{task.name.replace('/', '__')}.zip"
+    archive = service.installation.library.archive(digest)
+    return StreamingResponse(archive, headers=safe_headers(name, attach=True), media_type="application/zip")
+
+
+@router.get("/{digest}/history", responses=errors(404))
+async def get_task_history(service: ServiceDep, digest: Digest, page: Annotated[Asked, Depends(asked)]) -> TrialPage:
+    """Every trial of the tasks of this name, newest first; earlier contents of the task included."""
+    store = service.installation.store
+    task = await store.task(digest)
+    return trial_page(await store.summaries(TrialFilter(task=task.name), page.by_id()), page.limit)
+
+
+def _problem(error: SeatrialError, upload: Upload) -> Problem:
+    """Where we unpacked it is nobody's business."""
+    return Problem(
+        code=status_of(error)[1],
+        message=_SCRATCH.sub("", error.message.replace(str(upload.path), upload.path.name)),
+        fix=error.fix,
+        field="files",
+        problems=list(getattr(error, "problems", ())),
+    )

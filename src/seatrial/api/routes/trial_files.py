@@ -1,0 +1,118 @@
+"""Files that a trial's tries left: listed, read in ranges, and the two that have a meaning of their own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query
+from fastapi.responses import Response, StreamingResponse
+
+from seatrial.api.context import Service, ServiceDep
+from seatrial.api.routes.downloads import RangeHeader, download, safe_headers
+from seatrial.api.routes.pages import TrialId
+from seatrial.api.routes.router import native_router
+from seatrial.api.routes.shapes import errors
+from seatrial.api.routes.trials import AttemptNumber
+from seatrial.domain.result import StoredFile
+from seatrial.engine.trials.trial_files import KeptFiles
+from seatrial.errors import NotFound
+from seatrial.shapes.trials import FileList, LogItem, LogList
+
+router = native_router("/trials/{trial_id}", "trials")
+_MOST_OF_A_LOG = 8 << 20
+_ANY_FILE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/octet-stream": {}, "text/plain": {}, "application/json": {}}}
+}
+_PART: dict[int | str, dict[str, Any]] = {
+    206: {"description": "The range that was asked for.", "content": {"application/octet-stream": {}}}
+}
+
+
+@router.get("/files", responses=errors(404))
+async def list_files(service: ServiceDep, trial_id: TrialId, attempt: AttemptNumber = None) -> FileList:
+    """Every file that a try left."""
+    kept = await service.files.kept(trial_id, attempt)
+    return FileList(attempt=kept.attempt, items=list(kept.files))
+
+
+@router.get("/files/{path:path}", response_class=Response, responses=errors(404, 416) | _ANY_FILE | _PART)
+async def get_file(
+    service: ServiceDep, trial_id: TrialId, path: str, wanted: RangeHeader, attempt: AttemptNumber = None
+) -> Response:
+    """One file. Ranges are honoured; what a browser might run is sent to be saved."""
+    kept = await service.files.kept(trial_id, attempt)
+    return _download(service, kept, kept.find(path), wanted)
+
+
+@router.get("/logs", responses=errors(404))
+async def list_logs(service: ServiceDep, trial_id: TrialId, attempt: AttemptNumber = None) -> LogList:
+    """The files that are logs: the agent's, the verifier's, Harbor's, the build's."""
+    kept = await service.files.kept(trial_id, attempt)
+    return LogList(attempt=kept.attempt, items=[LogItem(name=file.path, size=file.size) for file in kept.logs])
+
+
+@router.get(
+    "/logs/{name:path}",
+    response_class=Response,
+    responses=errors(404)
+    | {
+        200: {
+            "content": {"text/plain": {}},
+            "headers": {"X-Total-Size": {"description": "Of the whole log.", "schema": {"type": "integer"}}},
+        }
+    },
+)
+async def get_log(
+    service: ServiceDep,
+    trial_id: TrialId,
+    name: str,
+    attempt: AttemptNumber = None,
+    offset: Annotated[int, Query(ge=-(2**62), le=2**62, description="In bytes; below 0, counted from the end.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=_MOST_OF_A_LOG, description="At most so many bytes.")] = 1 << 20,
+) -> Response:
+    """A range of a log as text; `X-Total-Size` says how long the whole is."""
+    files = service.files
+    kept = await files.kept(trial_id, attempt)
+    file = kept.find(name)
+    if file not in kept.logs:
+        raise NotFound(f"{name} is not a log.", fix=f"It is a file: /api/v1/trials/{trial_id}/files/{name}")
+    start = max(0, file.size + offset) if offset < 0 else min(offset, file.size)
+    headers = safe_headers(file.path.rsplit("/", 1)[-1], attach=False)
+    headers |= {"X-Total-Size": str(file.size), "X-Offset": str(start)}
+    content = files.stream(kept, file, start, limit)
+    return StreamingResponse(content, headers=headers, media_type="text/plain; charset=utf-8")
+
+
+@router.get(
+    "/trajectory", response_class=Response, responses=errors(404, 416) | {200: {"content": {"application/json": {}}}}
+)
+async def get_trajectory(
+    service: ServiceDep, trial_id: TrialId, wanted: RangeHeader, attempt: AttemptNumber = None
+) -> Response:
+    """What the agent did, step by step, in Harbor's format (ATIF). 404 where the agent wrote none."""
+    kept = await service.files.kept(trial_id, attempt)
+    return _download(service, kept, kept.first("agent/trajectory.json"), wanted)
+
+
+@router.get(
+    "/recording",
+    response_class=Response,
+    responses=errors(404, 416) | {200: {"content": {"application/x-asciicast": {}}}},
+)
+async def get_recording(
+    service: ServiceDep, trial_id: TrialId, wanted: RangeHeader, attempt: AttemptNumber = None
+) -> Response:
+    """What the agent's terminal showed, as an asciinema recording. 404 where the agent used none."""
+    kept = await service.files.kept(trial_id, attempt)
+    return _download(service, kept, kept.first(".cast"), wanted)
+
+
+def _download(service: Service, kept: KeptFiles, file: StoredFile, wanted: str | None) -> Response:
+    files = service.files
+    return download(
+        file.path,
+        file.size,
+        file.media_type,
+        lambda start, length: files.stream(kept, file, start, length),
+        wanted,
+    )

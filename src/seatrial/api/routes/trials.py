@@ -1,0 +1,90 @@
+"""``/api/v1/trials`` and ``/api/v1/jobs/{id}/trials``: what happened in each attempt."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Query
+
+from seatrial.api.context import GivenKeys, ServiceDep
+from seatrial.api.routes.pages import Asked, JobId, TrialId, asked
+from seatrial.api.routes.router import native_router
+from seatrial.api.routes.shapes import errors, trial_page
+from seatrial.domain.trial import Cause, Outcome, TrialState
+from seatrial.engine.trials.trial_files import ended_attempt
+from seatrial.ports.store import TrialFilter
+from seatrial.shapes.jobs import Cancelled, Queued
+from seatrial.shapes.page import Plain
+from seatrial.shapes.trials import TestList, TrialDetail, TrialPage
+
+router = native_router("", "trials")
+AttemptNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Which try; the last one without it.")]
+
+
+async def chosen(
+    state: Annotated[list[TrialState] | None, Query()] = None,
+    outcome: Annotated[list[Outcome] | None, Query()] = None,
+    cause: Annotated[list[Cause] | None, Query()] = None,
+    task: Annotated[Plain | None, Query(description="A task's name.")] = None,
+    agent: Plain | None = None,
+    model: Plain | None = None,
+) -> TrialFilter:
+    """Several states, outcomes or causes may be named; a trial has to have one of them."""
+    return TrialFilter(
+        states=tuple(dict.fromkeys(state or ())),
+        outcomes=tuple(dict.fromkeys(outcome or ())),
+        causes=tuple(dict.fromkeys(cause or ())),
+        task=task,
+        agent=agent,
+        model=model,
+    )
+
+
+Chosen = Annotated[TrialFilter, Depends(chosen)]
+Wanted = Annotated[Asked, Depends(asked)]
+
+
+@router.get("/trials", responses=errors())
+async def list_trials(service: ServiceDep, page: Wanted, which: Chosen) -> TrialPage:
+    """Trials of all jobs, newest first."""
+    return trial_page(await service.installation.store.summaries(which, page.by_id()), page.limit)
+
+
+@router.get("/jobs/{job_id}/trials", responses=errors(404))
+async def list_job_trials(service: ServiceDep, job_id: JobId, page: Wanted, which: Chosen) -> TrialPage:
+    """Trials of one job, newest first."""
+    store = service.installation.store
+    of_job = which.model_copy(update={"job_id": job_id})
+    found = await store.summaries(of_job, page.by_id())
+    if not found:
+        await store.job(job_id)  # says so where there is no such job
+    return trial_page(found, page.limit)
+
+
+@router.get("/trials/{trial_id}", responses=errors(404))
+async def get_trial(service: ServiceDep, trial_id: TrialId) -> TrialDetail:
+    """One trial: how it stands, its last result in full, and every try."""
+    return TrialDetail.of(await service.installation.store.history(trial_id))
+
+
+@router.post("/trials/{trial_id}/cancel", responses=errors(404))
+async def cancel_trial(service: ServiceDep, trial_id: TrialId) -> Cancelled:
+    """Stops one trial; the others of its job go on."""
+    installation = service.installation
+    return Cancelled(cancelled=await installation.store.cancel_trials([trial_id], installation.clock()))
+
+
+@router.post("/trials/{trial_id}/retry", responses=errors(400, 404))
+async def retry_trial(service: ServiceDep, trial_id: TrialId, keys: GivenKeys) -> Queued:
+    """Runs an ended trial again, whatever its outcome; earlier tries are kept."""
+    installation = service.installation
+    row = await installation.store.trial(trial_id)
+    job = await installation.store.job(row.trial.job_id)
+    return Queued(queued=await installation.submission.retry(job, [trial_id], keys))
+
+
+@router.get("/trials/{trial_id}/tests", responses=errors(404))
+async def list_tests(service: ServiceDep, trial_id: TrialId, attempt: AttemptNumber = None) -> TestList:
+    """The verifier's tests, one by one."""
+    found = await ended_attempt(service.installation.store, trial_id, attempt)
+    return TestList(attempt=found.number, items=list(found.result.tests) if found.result else [])

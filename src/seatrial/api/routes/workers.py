@@ -1,0 +1,106 @@
+"""``/api/v1/workers``, ``/queue``, ``/limits`` and ``/stats``: who works, what waits, and the whole in numbers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import Depends
+
+from seatrial.api.context import Service, ServiceDep
+from seatrial.api.routes.pages import Asked, asked, cut
+from seatrial.api.routes.router import native_router
+from seatrial.api.routes.shapes import errors
+from seatrial.domain.trial import TrialState
+from seatrial.engine.trials.running import sandboxes_of
+from seatrial.ports.store import TrialFilter, WorkerRow
+from seatrial.shapes.operations import (
+    Limits,
+    QueueState,
+    RunningPage,
+    RunningTrial,
+    Stats,
+    WorkerItem,
+    WorkerList,
+)
+from seatrial.shapes.trials import TrialCounts
+
+router = native_router("", "operations")
+_PAGE = 1000
+
+
+@router.get("/workers", responses=errors())
+async def list_workers(service: ServiceDep) -> WorkerList:
+    """Workers that were heard of, and how much each has to do."""
+    return WorkerList(items=await _workers(service))
+
+
+@router.get("/queue", responses=errors())
+async def get_queue(service: ServiceDep) -> QueueState:
+    """What waits, what runs, and who could take more."""
+    installation = service.installation
+    backlog = await installation.store.backlog(installation.clock())
+    workers = await _workers(service)
+    taking = [worker for worker in workers if worker.alive and not worker.draining]
+    return QueueState(
+        queued=backlog.queued,
+        delayed=backlog.delayed,
+        running=backlog.running,
+        capacity=sum(worker.capacity for worker in taking),
+        backlog_per_worker=backlog.queued / len(taking) if taking else None,
+        oldest_queued_at=backlog.oldest_queued_at,
+        ended_last_minute=backlog.ended_last_minute,
+        workers=workers,
+    )
+
+
+@router.get("/queue/running", responses=errors())
+async def list_running_trials(service: ServiceDep, page: Annotated[Asked, Depends(asked)]) -> RunningPage:
+    """Who runs what, and in which sandbox; newest first."""
+    store = service.installation.store
+    found = await store.summaries(TrialFilter(states=(TrialState.RUNNING,)), page.by_id())
+    shown, last = cut(found, page.limit)
+    places = await sandboxes_of(store, [summary.trial for summary in shown])
+    items = [RunningTrial.of(summary, sandbox=place) for summary, place in zip(shown, places, strict=True)]
+    return RunningPage(items=items, next=str(last.trial.id) if last else None)
+
+
+@router.get("/limits", responses=errors())
+async def get_limits(service: ServiceDep) -> Limits:
+    """What trials, uploads and waiting callers are held to. They are changed where the service runs."""
+    settings = service.installation.settings
+    return Limits(**{name: getattr(settings, name) for name in Limits.model_fields})
+
+
+@router.get("/stats", responses=errors())
+async def get_stats(service: ServiceDep) -> Stats:
+    """Jobs by status, trials by state and outcome, errors by cause."""
+    found = await service.installation.store.overview()
+    return Stats(jobs=found.jobs, trials=TrialCounts.of(found.trials), errors=found.errors)
+
+
+async def _workers(service: Service) -> list[WorkerItem]:
+    installation = service.installation
+    held = await installation.store.running_by_worker()
+    alive_since = installation.clock() - timedelta(seconds=installation.settings.lease_sec)
+    return [
+        _item(row, held.get(row.worker, 0), row.seen_at >= alive_since) for row in await installation.store.workers()
+    ]
+
+
+def _item(row: WorkerRow, running: int, alive: bool) -> WorkerItem:
+    return WorkerItem(
+        worker=row.worker,
+        host=row.host,
+        pid=row.pid,
+        capacity=row.capacity,
+        running=running,
+        alive=alive,
+        starting=row.starting,
+        draining=row.draining,
+        paused=row.paused,
+        started_at=row.started_at,
+        seen_at=row.seen_at,
+        sandboxes=list(row.sandboxes),
+        versions=row.versions,
+    )

@@ -1,0 +1,163 @@
+"""The desk over this machine's installation: see ``desk`` for what each verb means."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from seatrial.cli.backend.backend import Plan, Standing
+from seatrial.cli.backend.local_tasks import choose_tasks, refuse_missing_module
+from seatrial.cli.backend.request import RunRequest
+from seatrial.domain.catalogue import takes_model
+from seatrial.domain.comparison import Comparison, compare_all
+from seatrial.domain.fact import Basis
+from seatrial.domain.job import Job, JobCounts, JobSpec
+from seatrial.domain.report import JobReport
+from seatrial.domain.result import Attempt, StoredFile
+from seatrial.domain.task import Dataset, Task
+from seatrial.domain.trial import Outcome, TrialState
+from seatrial.engine.jobs.choice import dataset_of, library_tasks
+from seatrial.engine.reports.comparing import look_up, pair_sides
+from seatrial.engine.reports.reporting import report_job
+from seatrial.engine.trials.trial_files import AttemptFiles, KeptFiles
+from seatrial.errors import InvalidInput
+from seatrial.ports.store import Page, TrialFilter, TrialRow
+from seatrial.ports.tasks import Inspection
+from seatrial.shapes.datasets import DatasetItem
+from seatrial.shapes.tasks import TaskItem
+from seatrial.wiring import Installation, import_dataset
+
+
+@dataclass(frozen=True)
+class LocalRuns:
+    """Each run has a worker of its own, in this process."""
+
+    here: Installation
+
+    async def plan(self, request: RunRequest) -> Plan:
+        spec = await self._spec(request)
+        return Plan(spec, await self.here.submission.check(spec))
+
+    async def submit(self, request: RunRequest) -> Job:
+        return await self.here.submission.submit(await self._spec(request))
+
+    async def resume(self, job: Job) -> None:
+        """The worker takes what is queued; what another one held is found by its lease."""
+
+    async def retry(self, job: Job, outcomes: Sequence[Outcome]) -> int:
+        chosen = TrialFilter(job_id=job.id, states=(TrialState.ENDED,), outcomes=tuple(outcomes))
+        ids = [row.trial.id async for row in self.here.store.trials(chosen)]
+        queued = await self.here.store.retry_trials(ids, self.here.clock())
+        await self.here.queue.announce(ids)
+        return queued
+
+    async def see_through(self, job: Job, as_json: bool) -> int:
+        from seatrial.cli.backend.local_runs import see_job_through
+
+        return await see_job_through(self.here, job, as_json)
+
+    def advice(self, job: Job) -> str:
+        return f"Run them with `seatrial worker` or `seatrial job resume {job.id}`."
+
+    async def _spec(self, request: RunRequest) -> JobSpec:
+        tasks = await choose_tasks(self.here, request)
+        spec = request.spec(tasks, takes_model, self.here.settings.sandbox)
+        for agent in spec.agents:
+            refuse_missing_module(agent.name)
+        return spec
+
+
+@dataclass(frozen=True)
+class LocalJobs:
+    here: Installation
+
+    async def page(self, limit: int, before: int | None) -> list[Standing]:
+        jobs = await self.here.store.jobs(Page(limit=limit, before=before))
+        counts = await self.here.store.counts([job.id for job in jobs])
+        return [Standing.of(job, counts[job.id]) for job in jobs]
+
+    async def get(self, job_id: int) -> tuple[Job, JobCounts]:
+        job = await self.here.store.job(job_id)
+        return job, (await self.here.store.counts([job_id]))[job_id]
+
+    async def rows(self, job_id: int) -> list[TrialRow]:
+        return [row async for row in self.here.store.trials(TrialFilter(job_id=job_id))]
+
+    async def cancel(self, job_id: int) -> int:
+        return await self.here.store.cancel_job(job_id, self.here.clock())
+
+    async def report(self, job_id: int, tests: bool) -> tuple[Job, JobReport]:
+        job = await self.here.store.job(job_id)
+        return job, await report_job(self.here.store, job, with_tests=tests)
+
+    async def compare(self, sides: Sequence[str], basis: Basis, by_name: bool) -> Sequence[Comparison]:
+        pairs = pair_sides([await look_up(self.here.store, wanted) for wanted in sides])
+        return compare_all(pairs, basis=basis, same_name_is_enough=by_name)
+
+
+@dataclass(frozen=True)
+class LocalTrials:
+    here: Installation
+
+    async def get(self, trial_id: int) -> tuple[TrialRow, Sequence[Attempt]]:
+        return await self.here.store.trial(trial_id), await self.here.store.attempts(trial_id)
+
+    async def files(self, trial_id: int, number: int | None) -> KeptFiles:
+        return await AttemptFiles(self.here.store, self.here.blobs).kept(trial_id, number)
+
+    def read(self, kept: KeptFiles, file: StoredFile) -> AsyncIterator[bytes]:
+        return self.here.blobs.stream(kept.key(file))
+
+
+@dataclass(frozen=True)
+class LocalTasks:
+    here: Installation
+
+    async def inspect(self, path: Path) -> list[Inspection]:
+        return await self.here.library.inspect(path)
+
+    async def add(self, path: Path) -> list[Task]:
+        return await self.here.library.add(path)
+
+    async def all(self) -> list[TaskItem]:
+        return [TaskItem.of(task) for task in await self.here.store.find_tasks()]
+
+    async def get(self, name: str) -> Task:
+        return (await library_tasks(self.here.store, [name]))[0]
+
+
+@dataclass(frozen=True)
+class LocalDatasets:
+    here: Installation
+
+    async def all(self) -> list[DatasetItem]:
+        return [DatasetItem.of(dataset) for dataset in await self.here.store.datasets()]
+
+    async def get(self, name: str, version: str | None) -> Dataset:
+        return await self.here.store.dataset(name, version)
+
+    async def save(self, name: str, version: str, tasks: Sequence[Task], description: str) -> Dataset:
+        dataset = dataset_of(name, version, description, sorted(tasks, key=lambda task: task.name))
+        return await self.here.store.save_dataset(dataset, self.here.clock())
+
+    async def take_in(self, name: str, version: str | None, registry: str | None) -> Dataset:
+        source = registry or self.here.settings.registry
+        if not source:
+            problem = f"No registry is configured to look {name} up in."
+            raise InvalidInput(problem, field="registry", fix="Give --registry FILE.")
+        return await import_dataset(self.here, source, name, version)
+
+
+@dataclass(frozen=True)
+class LocalDesk:
+    runs: LocalRuns
+    jobs: LocalJobs
+    trials: LocalTrials
+    tasks: LocalTasks
+    datasets: LocalDatasets
+
+    @classmethod
+    def at(cls, here: Installation) -> Self:
+        return cls(LocalRuns(here), LocalJobs(here), LocalTrials(here), LocalTasks(here), LocalDatasets(here))

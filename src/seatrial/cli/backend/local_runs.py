@@ -1,0 +1,77 @@
+"""Sees a job through in this process: its own worker, live progress, the result. For ``run``, ``resume`` and ``retry``.
+
+An interrupt stops the worker, gives back what was in flight and says how to go on; nothing that ended is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import typer
+
+from seatrial.cli.view.progress import show_progress
+from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
+from seatrial.domain.job import Job
+from seatrial.ports.store import TrialFilter
+from seatrial.wiring import make_worker
+
+if TYPE_CHECKING:
+    from seatrial.wiring import Installation
+    from seatrial.worker import Worker
+
+_LOOK_EVERY_SEC = 0.2
+
+
+async def see_job_through(session: Installation, job: Job, as_json: bool) -> int:
+    """Until the job has ended or somebody interrupts; returns the exit status."""
+    started = time.monotonic()
+    capacity = job.spec.concurrency or session.settings.worker_concurrency
+    worker = make_worker(session, capacity, job_id=job.id)
+    interrupted = await _drive(session, worker, job, quiet=as_json)
+    rows = [row async for row in session.store.trials(TrialFilter(job_id=job.id))]
+    wall = time.monotonic() - started
+    print_outcome(job, rows, wall, as_json)
+    if interrupted:
+        typer.echo(f"Interrupted. Go on with: seatrial job resume {job.id}", err=True)
+        return INTERRUPTED
+    return exit_status(rows)
+
+
+async def _drive(session: Installation, worker: Worker, job: Job, quiet: bool) -> bool:
+    """Runs the worker until no trial of the job is left; says whether it was interrupted."""
+    working = asyncio.create_task(worker.run(), name="worker")
+    watching = asyncio.create_task(_until_ended(session, job, quiet), name="watch")
+    interrupt = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupt.set)
+    interrupting = asyncio.create_task(interrupt.wait())
+    try:
+        await asyncio.wait({working, watching, interrupting}, return_when=asyncio.FIRST_COMPLETED)
+        if interrupt.is_set():
+            working.cancel()
+        else:
+            worker.leave()
+        with contextlib.suppress(asyncio.CancelledError):
+            await working
+    finally:
+        for task in (watching, interrupting, working):
+            task.cancel()
+        await asyncio.gather(watching, interrupting, working, return_exceptions=True)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+    return interrupt.is_set()
+
+
+async def _until_ended(session: Installation, job: Job, quiet: bool) -> None:
+    with show_progress(job, quiet) as show:
+        while True:
+            counts = (await session.store.counts([job.id]))[job.id]
+            show(counts)
+            if counts.queued + counts.running == 0:
+                return
+            await asyncio.sleep(_LOOK_EVERY_SEC)

@@ -1,0 +1,68 @@
+"""The tasks that a run on this machine is about: those at paths, of the library, of a dataset or of a registry."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from seatrial.domain.task import Task
+from seatrial.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from seatrial.cli.backend.request import RunRequest
+    from seatrial.wiring import Installation
+
+
+def refuse_missing_module(agent: str) -> None:
+    """An agent by import path, ``pkg.mod:Class``, whose module this Python does not find."""
+    module, colon, _ = agent.partition(":")
+    if not colon:
+        return
+    try:
+        found = find_spec(module)
+    except (ImportError, ValueError):
+        found = None
+    if found is None:
+        raise InvalidInput(
+            f"There is no module {module} for the agent {agent}.",
+            field="agent",
+            fix="Say where it is: PYTHONPATH=FOLDER seatrial run ….",
+        )
+
+
+def refuse_nothing(request: RunRequest) -> None:
+    if not request.paths and not request.library and request.dataset is None:
+        raise InvalidInput(
+            "Nothing to run.", field="paths", fix="Name a task, a folder of tasks, an archive, or a dataset with -d."
+        )
+
+
+async def choose_tasks(session: Installation, request: RunRequest) -> tuple[Task, ...]:
+    """The tasks at the paths, of the library and of the dataset, then narrowed by the selection."""
+    from seatrial.engine.jobs.choice import library_tasks, narrow
+
+    refuse_nothing(request)
+    found = [task for path in request.paths for task in await session.library.add(path)]
+    found += await library_tasks(session.store, request.library)
+    if request.dataset is not None:
+        found += await dataset_tasks(session, request.dataset)
+    return narrow(found, request.selection)
+
+
+async def dataset_tasks(session: Installation, name: str) -> list[Task]:
+    """The tasks of a registered dataset; else of the configured registry, which is imported then."""
+    from seatrial.wiring import import_dataset
+
+    try:
+        dataset = await session.store.dataset(*split_name(name))
+    except NotFound:
+        if not session.settings.registry:
+            raise
+        dataset = await import_dataset(session, session.settings.registry, *split_name(name))
+    return [await session.store.task(ref.digest) for ref in dataset.tasks]
+
+
+def split_name(name: str) -> tuple[str, str | None]:
+    """``NAME`` or ``NAME@VERSION``."""
+    head, _, version = name.partition("@")
+    return head, version or None

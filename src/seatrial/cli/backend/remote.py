@@ -1,0 +1,165 @@
+"""The desk over a service: see ``desk`` for what each verb means. Shapes of the API become values of the domain."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from seatrial.cli.backend.backend import Standing
+from seatrial.cli.backend.local_tasks import split_name
+from seatrial.cli.backend.remote_runs import RemoteRuns
+from seatrial.cli.backend.remote_values import attempts_of, counts_of, inspections_of, job_of, row_of
+from seatrial.client import AsyncClient, DatasetRequest
+from seatrial.domain.comparison import Comparison
+from seatrial.domain.fact import Basis
+from seatrial.domain.job import Job, JobCounts
+from seatrial.domain.report import JobReport
+from seatrial.domain.result import Attempt, StoredFile
+from seatrial.domain.task import Dataset, Task
+from seatrial.engine.trials.trial_files import KeptFiles
+from seatrial.errors import InvalidInput, NotFound
+from seatrial.ports.store import TrialRow
+from seatrial.ports.tasks import Inspection
+from seatrial.settings import Settings
+from seatrial.shapes.datasets import DatasetItem
+from seatrial.shapes.tasks import TaskItem
+from seatrial.shapes.trials import TrialItem
+
+_AT_ONCE = 8
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True)
+class RemoteJobs:
+    client: AsyncClient
+
+    async def page(self, limit: int, before: int | None) -> list[Standing]:
+        found: list[Standing] = []
+        async for job in self.client.jobs.list(before=before, page_size=min(limit, 500)):
+            found.append(Standing(id=job.id, name=job.name, counts=counts_of(job.counts), created_at=job.created_at))
+            if len(found) == limit:
+                break
+        return found
+
+    async def get(self, job_id: int) -> tuple[Job, JobCounts]:
+        found = await self.client.jobs.get(job_id)
+        return job_of(found), counts_of(found.counts)
+
+    async def rows(self, job_id: int) -> list[TrialRow]:
+        places = asyncio.Semaphore(_AT_ONCE)
+
+        async def whole(item: TrialItem) -> TrialRow:
+            async with places:
+                return row_of(await self.client.trials.get(item.id))
+
+        items = [item async for item in self.client.trials.list(job=job_id, page_size=500)]
+        return list(await asyncio.gather(*(whole(item) for item in reversed(items))))
+
+    async def cancel(self, job_id: int) -> int:
+        return await self.client.jobs.cancel(job_id)
+
+    async def report(self, job_id: int, tests: bool) -> tuple[Job, JobReport]:
+        job, _ = await self.get(job_id)
+        return job, await self.client.jobs.report(job_id, tests=tests)
+
+    async def compare(self, sides: Sequence[str], basis: Basis, by_name: bool) -> Sequence[Comparison]:
+        found = await self.client.jobs.compare(sides[0], *sides[1:], basis=basis, by_name=by_name)
+        return [Comparison(**{name: getattr(each, name) for name in Comparison.model_fields}) for each in found]
+
+
+@dataclass(frozen=True)
+class RemoteTrials:
+    client: AsyncClient
+
+    async def get(self, trial_id: int) -> tuple[TrialRow, Sequence[Attempt]]:
+        found = await self.client.trials.get(trial_id)
+        return row_of(found), attempts_of(found)
+
+    async def files(self, trial_id: int, number: int | None) -> KeptFiles:
+        _, attempts = await self.get(trial_id)
+        ended = [attempt.number for attempt in attempts if attempt.result is not None]
+        chosen = [each for each in ended if number in (None, each)]
+        if not chosen:
+            raise NotFound(f"Trial {trial_id} has no {'such' if number else 'ended'} try yet.")
+        files = await self.client.trials.files(trial_id, chosen[-1])
+        return KeptFiles(trial_id=trial_id, attempt=chosen[-1], files=tuple(files))
+
+    async def read(self, kept: KeptFiles, file: StoredFile) -> AsyncIterator[bytes]:
+        """By way of the disk: a file may be larger than memory."""
+        with tempfile.TemporaryDirectory(prefix="seatrial-file-") as scratch:
+            target = Path(scratch) / "file"
+            await self.client.trials.download(kept.trial_id, file.path, target, kept.attempt)
+            with target.open("rb") as content:
+                while piece := await asyncio.to_thread(content.read, _PIECE):
+                    yield piece
+
+
+@dataclass(frozen=True)
+class RemoteTasks:
+    client: AsyncClient
+
+    async def inspect(self, path: Path) -> list[Inspection]:
+        return inspections_of(await self.client.tasks.validate(path))
+
+    async def add(self, path: Path) -> list[Task]:
+        taken = await self.client.tasks.upload(path)
+        refused = [item.error for item in taken if item.error is not None]
+        if refused:
+            raise InvalidInput("\n".join(f"{each.message} {each.fix}".strip() for each in refused), field="tasks")
+        return [task for item in taken for task in item.tasks]
+
+    async def all(self) -> list[TaskItem]:
+        return [task async for task in self.client.tasks.list(page_size=500)]
+
+    async def get(self, name: str) -> Task:
+        if name.startswith("sha256:"):
+            return await self.client.tasks.get(name)
+        found = [task async for task in self.client.tasks.list(name=name)]
+        if not found:
+            raise NotFound(f"There is no task {name!r}.", fix="`seatrial task list` lists them.")
+        return await self.client.tasks.get(found[-1].digest)
+
+
+@dataclass(frozen=True)
+class RemoteDatasets:
+    client: AsyncClient
+
+    async def all(self) -> list[DatasetItem]:
+        return await self.client.datasets.list()
+
+    async def get(self, name: str, version: str | None) -> Dataset:
+        return await self.client.datasets.get(name, version)
+
+    async def save(self, name: str, version: str, tasks: Sequence[Task], description: str) -> Dataset:
+        digests = [task.digest for task in sorted(tasks, key=lambda task: task.name)]
+        wanted = DatasetRequest(name=name, version=version, description=description, tasks=digests)
+        return await self.client.datasets.create(wanted)
+
+    async def take_in(self, name: str, version: str | None, registry: str | None) -> Dataset:
+        if registry:
+            problem = "A service imports from the registry that it is set to, and from no other."
+            raise InvalidInput(problem, field="registry", fix="Leave --registry away, or import without --server.")
+        return await self.client.datasets.take_in(name, version)
+
+
+@dataclass(frozen=True)
+class RemoteDesk:
+    runs: RemoteRuns
+    jobs: RemoteJobs
+    trials: RemoteTrials
+    tasks: RemoteTasks
+    datasets: RemoteDatasets
+
+    @classmethod
+    def at(cls, client: AsyncClient, settings: Settings) -> Self:
+        jobs, tasks, datasets = RemoteJobs(client), RemoteTasks(client), RemoteDatasets(client)
+
+        async def of_dataset(name: str) -> list[Task]:
+            return [await tasks.get(ref.digest) for ref in (await datasets.get(*split_name(name))).tasks]
+
+        runs = RemoteRuns(client, settings, jobs.rows, tasks.add, tasks.get, of_dataset)
+        return cls(runs, jobs, RemoteTrials(client), tasks, datasets)

@@ -1,0 +1,118 @@
+"""Where a command's work is done: at this machine's installation or, with ``--server``, by a service.
+
+``open_desk`` is for commands that work either way. ``open_session`` is for those that need the installation itself;
+they say so with ``refuse_server`` where a service was named.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from seatrial.cli.backend.backend import Desk
+    from seatrial.client import AsyncClient
+    from seatrial.settings import Settings
+    from seatrial.wiring import Installation
+
+NAMED_SERVER: ContextVar[str | None] = ContextVar("NAMED_SERVER", default=None)
+"""What ``--server`` said; the command line's callback sets it for the time of one command."""
+
+
+def read_settings() -> Settings:
+    """The settings, or one sentence that names what cannot be understood."""
+    from pydantic import ValidationError
+
+    from seatrial.errors import InvalidInput
+    from seatrial.settings import Settings
+
+    try:
+        found = Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else "settings"
+        setting = name if name.isupper() else f"SEATRIAL_{name.upper()}"
+        raise InvalidInput(f"{setting} is {first['input']!r}: {first['msg']}.", field=name) from error
+    except ValueError as error:  # a seatrial.toml that is not TOML, an .env that is not text
+        raise InvalidInput(f"The settings cannot be read: {error}.", field="settings") from error
+    named = NAMED_SERVER.get()
+    return found if named is None else found.model_copy(update={"server": named})
+
+
+def refuse_server(command: str) -> None:
+    """For commands that work on this machine and nowhere else."""
+    from seatrial.errors import InvalidInput
+
+    if read_settings().server:
+        raise InvalidInput(
+            f"`seatrial {command}` works on this machine only, not on a service.",
+            field="server",
+            fix="Leave --server out, and SEATRIAL_SERVER unset.",
+        )
+
+
+@asynccontextmanager
+async def open_session() -> AsyncIterator[Installation]:
+    from seatrial.wiring import open_installation
+
+    async with open_installation(read_settings()) as installation:
+        yield installation
+
+
+def with_session[T](work: Callable[[Installation], Coroutine[Any, Any, T]]) -> T:
+    """Runs one coroutine with an open installation."""
+
+    async def run() -> T:
+        async with open_session() as session:
+            return await work(session)
+
+    return asyncio.run(run())
+
+
+@asynccontextmanager
+async def open_client(settings: Settings) -> AsyncIterator[AsyncClient]:
+    from seatrial.client import AsyncClient
+
+    async with AsyncClient(settings.server, patience=600) as client:
+        yield client
+
+
+@asynccontextmanager
+async def open_desk() -> AsyncIterator[Desk]:
+    settings = read_settings()
+    if settings.server:
+        from seatrial.cli.backend.remote import RemoteDesk
+
+        async with open_client(settings) as client:
+            yield RemoteDesk.at(client, settings)
+    else:
+        from seatrial.cli.backend.local import LocalDesk
+
+        async with open_session() as session:
+            yield LocalDesk.at(session)
+
+
+def with_desk[T](work: Callable[[Desk], Coroutine[Any, Any, T]]) -> T:
+    """Runs one coroutine with an open desk."""
+
+    async def run() -> T:
+        async with open_desk() as desk:
+            return await work(desk)
+
+    return asyncio.run(run())
+
+
+def print_json(value: Any) -> None:
+    """One JSON document and nothing else."""
+    import json
+
+    from pydantic import BaseModel
+    from pydantic_core import to_jsonable_python
+
+    plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else to_jsonable_python(value)
+    typer.echo(json.dumps(plain, indent=2))

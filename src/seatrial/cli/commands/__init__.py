@@ -1,0 +1,1 @@
+"""One module for each command: it parses, calls the backend and prints."""

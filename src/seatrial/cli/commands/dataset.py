@@ -1,0 +1,88 @@
+"""``seatrial dataset``: named, versioned lists of tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seatrial.cli.backend.session import print_json, with_desk
+
+if TYPE_CHECKING:
+    from seatrial.cli.backend.backend import Desk
+
+app = typer.Typer(help="Named, versioned lists of tasks.", no_args_is_help=True, rich_markup_mode=None)
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")],
+    paths: Annotated[list[Path], typer.Argument(help="Tasks: directories, folders of tasks, archives.")],
+    description: Annotated[str, typer.Option(help="What it is for.")] = "",
+) -> None:
+    """Register tasks under a name and a version. A version is written once and never changes."""
+
+    async def work(desk: Desk) -> None:
+        from seatrial.cli.backend.local_tasks import split_name
+        from seatrial.engine.jobs.choice import refuse_doubles
+
+        tasks = [task for path in paths for task in await desk.tasks.add(path)]
+        refuse_doubles(tasks)
+        head, version = split_name(name)
+        dataset = await desk.datasets.save(head, version or "1", tasks, description)
+        typer.echo(f"{dataset.id}: {len(dataset.tasks)} task(s)")
+
+    with_desk(work)
+
+
+@app.command("import")
+def import_(
+    name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION in the registry.")],
+    registry: Annotated[str | None, typer.Option(help="Harbor registry file: a path or URL.")] = None,
+) -> None:
+    """Import a dataset from a registry file in Harbor's format."""
+
+    async def work(desk: Desk) -> None:
+        from seatrial.cli.backend.local_tasks import split_name
+
+        dataset = await desk.datasets.take_in(*split_name(name), registry)
+        typer.echo(f"{dataset.id}: {len(dataset.tasks)} task(s)")
+
+    with_desk(work)
+
+
+@app.command("list")
+def list_datasets(as_json: JsonFlag = False) -> None:
+    """List the registered datasets."""
+
+    async def work(desk: Desk) -> None:
+        datasets = await desk.datasets.all()
+        if as_json:
+            print_json([{"id": found.id, "tasks": found.tasks, "description": found.description} for found in datasets])
+            return
+        if not datasets:
+            typer.echo("No dataset yet. Make one with: seatrial dataset create NAME PATH…")
+        for found in datasets:
+            typer.echo(f"{found.id:<40} {found.tasks:>5} tasks  {found.description}")
+
+    with_desk(work)
+
+
+@app.command()
+def show(name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")], as_json: JsonFlag = False) -> None:
+    """Show the tasks of a dataset."""
+
+    async def work(desk: Desk) -> None:
+        from seatrial.cli.backend.local_tasks import split_name
+
+        dataset = await desk.datasets.get(*split_name(name))
+        if as_json:
+            print_json(dataset)
+            return
+        typer.echo(f"{dataset.id}: {len(dataset.tasks)} task(s)  {dataset.description}")
+        for ref in dataset.tasks:
+            typer.echo(f"  {ref.name:<40} {ref.digest[:19]}")
+
+    with_desk(work)

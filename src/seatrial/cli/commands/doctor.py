@@ -1,0 +1,29 @@
+"""``seatrial doctor``: what works here, what does not, and the one command that would fix it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False) -> None:
+    """Check this machine. Exit status 1 when no sandbox works here."""
+    import asyncio
+
+    from seatrial.cli.backend.session import print_json, read_settings
+    from seatrial.sandboxes.selection import examine
+
+    health = asyncio.run(examine(read_settings()))
+    if as_json:
+        print_json(health)
+    else:
+        for room in health.rooms:
+            typer.echo(f"{room.name}: {'works' if room.works else 'does not work here'}")
+            for finding in room.findings:
+                sign = "ok  " if finding.ok else "no  "
+                typer.echo(f"  {sign} {finding.name}  {finding.detail}")
+                if finding.fix and not finding.ok:
+                    typer.echo(f"        fix: {finding.fix}")
+        typer.echo(f"--sandbox auto means: {health.automatic or 'none of them works; see the fixes above'}")
+    raise typer.Exit(0 if health.automatic else 1)

@@ -1,0 +1,137 @@
+"""``seatrial export``: finished trials of a job in the shapes that trainers read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seatrial.cli.backend.session import with_desk
+
+if TYPE_CHECKING:
+    from seatrial.cli.backend.backend import Desk
+    from seatrial.ports.store import TrialRow
+
+_LARGEST = 64 << 20
+_TRAJECTORY = "agent/trajectory.json"
+
+
+class Format(StrEnum):
+    JSONL = "jsonl"
+    ATIF = "atif"
+
+
+def export(
+    job_id: Annotated[int, typer.Argument(metavar="JOB", help="A job's number.")],
+    form: Annotated[
+        Format,
+        typer.Option("--format", help="jsonl: chat messages with a reward. atif: trajectories with one."),
+    ] = Format.JSONL,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="A file for one object per line; for atif also a folder, a file each."),
+    ] = None,
+    errors: Annotated[
+        bool, typer.Option("--errors", help="Trials that ended in an error, too; without reward.")
+    ] = False,
+) -> None:
+    """Export finished trials with their reward, for training. Errors are left out, and said to be."""
+
+    async def work(desk: Desk) -> None:
+        await desk.jobs.get(job_id)  # says so where there is none
+        left_out: Counter[str] = Counter()
+        rows = [row for row in await desk.jobs.rows(job_id) if _is_wanted(row, errors, left_out)]
+        with _Sink(output, form) as sink:
+            for row in rows:
+                found = 0
+                async for name, content in _shaped(desk, row, form):
+                    sink.write(name, content)
+                    found += 1
+                left_out["no trajectory"] += not found
+        typer.echo(_account(sink.written, left_out), err=True)
+
+    with_desk(work)
+
+
+def _is_wanted(row: TrialRow, errors: bool, left_out: Counter[str]) -> bool:
+    from seatrial.domain.trial import Outcome
+
+    outcome = row.trial.outcome
+    if outcome is None:
+        left_out["not finished"] += 1
+    elif outcome is Outcome.CANCELLED or (outcome is Outcome.ERROR and not errors):
+        left_out[outcome.value] += 1
+    else:
+        return True
+    return False
+
+
+async def _shaped(desk: Desk, row: TrialRow, form: Format) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    """Each trajectory of the trial's last try; a task with several steps has several."""
+    from seatrial.engine.reports.export import scored_trajectory, training_row
+    from seatrial.errors import NotFound
+
+    shape: Callable[[TrialRow, Any], dict[str, Any] | None]
+    shape = training_row if form is Format.JSONL else scored_trajectory
+    try:
+        kept = await desk.trials.files(row.trial.id, None)
+    except NotFound:
+        return
+    for file in sorted(kept.files, key=lambda file: file.path):
+        if not file.path.endswith(_TRAJECTORY) or file.size > _LARGEST:
+            continue
+        content = b"".join([piece async for piece in desk.trials.read(kept, file)])
+        try:
+            shaped = shape(row, json.loads(content))
+        except ValueError:
+            continue  # torn by whatever ended the attempt
+        if shaped is not None:
+            yield _name(row, file.path), shaped
+
+
+def _name(row: TrialRow, path: str) -> str:
+    step = path.removesuffix(_TRAJECTORY).removeprefix("steps/").strip("/")
+    parts = [str(row.trial.id), row.trial.task.name, step]
+    return re.sub(r"[^\w.-]+", "_", "-".join(part for part in parts if part))
+
+
+class _Sink:
+    """Standard output, a file of lines, or a folder of files."""
+
+    def __init__(self, output: Path | None, form: Format) -> None:
+        self._folder = output if output is not None and form is Format.ATIF and not output.suffix else None
+        self._file = output if self._folder is None else None
+        self.written = 0
+
+    def __enter__(self) -> _Sink:
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        elif self._file is not None:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._lines = self._file.open("w", encoding="utf-8") if self._file is not None else None
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._lines is not None:
+            self._lines.close()
+
+    def write(self, name: str, content: dict[str, Any]) -> None:
+        self.written += 1
+        text = json.dumps(content, ensure_ascii=False)
+        if self._folder is not None:
+            (self._folder / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
+        elif self._lines is not None:
+            self._lines.write(f"{text}\n")
+        else:
+            typer.echo(text)
+
+
+def _account(written: int, left_out: Counter[str]) -> str:
+    missing = ", ".join(f"{count} {why}" for why, count in sorted(left_out.items()) if count)
+    return f"{written} exported." + (f" Left out: {missing}." if missing else "")

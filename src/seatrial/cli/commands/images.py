@@ -1,0 +1,250 @@
+"""``seatrial images``: build, bring, publish and prune what sandboxes start from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seatrial.cli.backend.session import print_json, read_settings, with_session
+
+if TYPE_CHECKING:
+    from seatrial.domain.task import Task
+    from seatrial.sandboxes.images.assembly import Images
+    from seatrial.sandboxes.images.batch import Bring, LogFor, Outcome
+    from seatrial.sandboxes.images.image import ImageRequest, LogSink
+    from seatrial.wiring import Installation
+
+app = typer.Typer(help="Images that sandboxes start from.", no_args_is_help=True, rich_markup_mode=None)
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+SandboxName = Annotated[str, typer.Option("--sandbox", help="Whose images: oci or docker.")]
+TaskPaths = Annotated[list[Path] | None, typer.Argument(help="Tasks: directories, folders of tasks, archives.")]
+DatasetName = Annotated[str | None, typer.Option("--dataset", "-d", help="NAME or NAME@VERSION.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-n", min=1, help="So many at once.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the builders' output.")]
+
+
+@app.command("list")
+def list_images(sandbox: SandboxName = "oci", as_json: JsonFlag = False) -> None:
+    """List the images that are here, the most recently used first."""
+    from seatrial.sandboxes.images.catalogue import catalogue
+
+    images = _images(sandbox)
+    lines = asyncio.run(catalogue(images.store, images.uses))
+    if as_json:
+        print_json(lines)
+        return
+    if not lines:
+        typer.echo("No image yet. Build some with: seatrial images build PATH…")
+    for line in lines:
+        used = line.used_at.astimezone().strftime("%Y-%m-%d %H:%M") if line.used_at else "never"
+        name = line.name or "(no name)"
+        typer.echo(
+            f"{name:<52} {line.digest[7:19]}  {_size(line.size_bytes):>9}  {line.source:<12} {used}  {line.task}"
+        )
+
+
+@app.command()
+def build(
+    paths: TaskPaths = None,
+    dataset: DatasetName = None,
+    force: Annotated[bool, typer.Option("--force", help="Build from the Dockerfile even where one is pinned.")] = False,
+    jobs: Jobs = 2,
+    sandbox: SandboxName = "oci",
+    verbose: Verbose = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Bring or build the images of tasks before trials ask for them."""
+
+    async def work(session: Installation) -> None:
+        images = _images(sandbox)
+        requests = await _requests(session, paths or [], dataset, force)
+        await _bring(images.resolver.resolve, requests, jobs, verbose, as_json)
+
+    with_session(work)
+
+
+@app.command()
+def push(
+    paths: TaskPaths = None,
+    dataset: DatasetName = None,
+    registry: Annotated[str, typer.Option(help="Repository to push to instead of the configured one.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Push builds even where an image is pinned.")] = False,
+    jobs: Jobs = 2,
+    sandbox: SandboxName = "oci",
+    verbose: Verbose = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Publish the images of tasks as REGISTRY:<task>-<version> (or :<task>), where trials look for them."""
+
+    async def work(session: Installation) -> None:
+        from seatrial.sandboxes.images.batch import Publisher
+
+        settings = session.settings
+        publisher = Publisher(_images(sandbox), registry, settings.docker_registry, settings.default_registry)
+        requests = await _requests(session, paths or [], dataset, force)
+        for request in requests:
+            publisher.name_for(request)  # a missing registry is told before anything is built
+        await _bring(publisher.publish, requests, jobs, verbose, as_json)
+
+    with_session(work)
+
+
+@app.command()
+def bootstrap(
+    names: Annotated[list[str] | None, typer.Argument(help="debian:bookworm-slim, debian:12, …")] = None,
+    sandbox: SandboxName = "oci",
+) -> None:
+    """Make Debian bases from the package mirror, for machines that reach no registry."""
+    from seatrial.sandboxes.images.references import parse
+
+    async def make() -> None:
+        images = _images(sandbox)
+        for name in names or ["debian:bookworm-slim"]:
+            image = await images.bootstrap.make(str(parse(name)), images.store, _echo)
+            typer.echo(f"{name}  {image.digest}")
+
+    asyncio.run(make())
+
+
+@app.command()
+def pull(
+    names: Annotated[list[str], typer.Argument(help="Images to bring from their registries.")],
+    sandbox: SandboxName = "oci",
+) -> None:
+    """Bring images from registries."""
+    from seatrial.sandboxes.images.references import parse
+
+    async def bring() -> None:
+        images = _images(sandbox)
+        for name in names:
+            image = await images.store.pull(str(parse(name)), _echo)
+            typer.echo(f"{name}  {image.digest}")
+
+    asyncio.run(bring())
+
+
+@app.command()
+def prune(
+    everything: Annotated[bool, typer.Option("--all", help="Every image that no sandbox uses now.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    sandbox: SandboxName = "oci",
+) -> None:
+    """Remove nameless images, and the least recently used ones while the disk is below its low-water mark."""
+    report = asyncio.run(_images(sandbox).pruner.prune(everything=everything, dry_run=dry_run))
+    for image in report.removed:
+        typer.echo(f"{image.references[0] if image.references else image.digest}  {_size(image.size_bytes)}")
+    verb = "would go" if dry_run else "removed"
+    kept = f"; {len(report.kept_in_use)} in use and kept" if report.kept_in_use else ""
+    typer.echo(f"{len(report.removed)} image(s) {verb}{kept}; {_size(report.free_bytes)} free")
+
+
+def _images(sandbox: str) -> Images:
+    from seatrial.errors import InvalidInput
+    from seatrial.sandboxes.images.assembly import oci_images
+    from seatrial.sandboxes.options import SandboxOptions
+
+    options = SandboxOptions.of(read_settings())
+    if sandbox == "oci":
+        return oci_images(options)
+    if sandbox == "docker":
+        from seatrial.sandboxes.docker.images import shared_engine_images
+
+        return shared_engine_images(options)
+    raise InvalidInput(f"{sandbox} keeps no images.", field="sandbox", fix="Say oci or docker.")
+
+
+async def _requests(
+    session: Installation, paths: Sequence[Path], dataset: str | None, force: bool
+) -> list[ImageRequest]:
+    from seatrial.cli.backend.local_tasks import dataset_tasks
+    from seatrial.errors import InvalidInput
+    from seatrial.sandboxes.images.batch import request_for
+
+    tasks: list[Task] = [task for path in paths for task in await session.library.add(path)]
+    if dataset is not None:
+        tasks += await dataset_tasks(session, dataset)
+    if not tasks:
+        raise InvalidInput("No task was named.", fix="Give a path, or a dataset with -d NAME.")
+    return [request_for(task, await session.library.directory(task), force_build=force) for task in tasks]
+
+
+async def _bring(bring: Bring, requests: Sequence[ImageRequest], jobs: int, verbose: bool, as_json: bool) -> None:
+    from seatrial.sandboxes.images.batch import bring_all
+
+    with _progress(len(requests), as_json) as listener:
+        outcomes = await bring_all(bring, requests, jobs, listener, _log_for(verbose))
+    if as_json:
+        print_json([_as_json(outcome) for outcome in outcomes])
+    failed = [outcome for outcome in outcomes if outcome.problem]
+    for outcome in failed:
+        typer.echo(f"{outcome.task}: {outcome.problem}", err=True)
+    if failed:
+        typer.echo(f"{len(failed)} of {len(outcomes)} failed", err=True)
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _progress(total: int, quiet: bool) -> Iterator[Callable[[Outcome], None]]:
+    """A bar on a terminal, a line per image elsewhere, nothing beside JSON."""
+    import sys
+
+    if quiet:
+        yield lambda outcome: None
+        return
+    if not sys.stderr.isatty():
+        yield _tell
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("images"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("images", total=total)
+
+        def show(outcome: Outcome) -> None:
+            _tell(outcome)
+            progress.advance(bar)
+
+        yield show
+
+
+def _tell(outcome: Outcome) -> None:
+    if outcome.image is not None:
+        about = f"{outcome.image.reference}  {outcome.image.provenance}  {outcome.seconds:.1f} s"
+        typer.echo(f"{outcome.task:<32} {about}")
+
+
+def _as_json(outcome: Outcome) -> dict[str, object]:
+    image = outcome.image
+    return {
+        "task": outcome.task,
+        "reference": image.reference if image else None,
+        "digest": image.digest if image else None,
+        "source": image.provenance if image else None,
+        "log": str(image.build_log) if image and image.build_log else None,
+        "problem": outcome.problem or None,
+        "seconds": round(outcome.seconds, 3),
+    }
+
+
+def _log_for(verbose: bool) -> LogFor:
+    def quiet(_: str) -> None:
+        """The log is kept in the cache all the same."""
+
+    def sink_for(task: str) -> LogSink:
+        return (lambda text: _echo("".join(f"{task} | {line}\n" for line in text.splitlines()))) if verbose else quiet
+
+    return sink_for
+
+
+def _echo(text: str) -> None:
+    typer.echo(text, nl=False, err=True)
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"

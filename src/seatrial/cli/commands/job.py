@@ -1,0 +1,139 @@
+"""``seatrial job``: list, look at, cancel, resume and retry jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seatrial.cli.backend.session import print_json, with_desk
+
+if TYPE_CHECKING:
+    from seatrial.cli.backend.backend import Desk, Standing
+
+app = typer.Typer(help="List, look at, cancel, resume and retry jobs.", no_args_is_help=True, rich_markup_mode=None)
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+JobId = Annotated[int, typer.Argument(help="A job's number.")]
+
+
+@app.command("list")
+def list_jobs(
+    limit: Annotated[int, typer.Option("-l", "--limit", min=1, max=1000, help="At most so many.")] = 20,
+    before: Annotated[int | None, typer.Option(help="Only jobs with a smaller number.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List jobs, newest first."""
+
+    async def work(desk: Desk) -> None:
+        jobs = await desk.jobs.page(limit, before)
+        if as_json:
+            print_json([_row(job) for job in jobs])
+            return
+        if not jobs:
+            typer.echo("No job yet. Start one with: seatrial run PATH")
+        for job in jobs:
+            row = _row(job)
+            typer.echo(
+                f"{job.id:>5}  {row['status']:<10} {row['ended']:>5}/{row['trials']:<5} passed {row['passed']:<5}"
+                f" failed {row['failed']:<5} errors {row['errors']:<4} {job.created_at:%Y-%m-%d %H:%M}  {job.name}"
+            )
+
+    with_desk(work)
+
+
+@app.command()
+def show(job_id: JobId, as_json: JsonFlag = False) -> None:
+    """Show a job and each of its trials."""
+
+    async def work(desk: Desk) -> None:
+        from seatrial.cli.backend.backend import Standing
+        from seatrial.cli.view.summary import trial_summary
+
+        job, counts = await desk.jobs.get(job_id)
+        rows = await desk.jobs.rows(job_id)
+        row = _row(Standing.of(job, counts))
+        if as_json:
+            content = {**row, "spec": job.spec.model_dump(mode="json")}
+            print_json({**content, "results": [trial_summary(found) for found in rows]})
+            return
+        typer.echo(f"job {job.id} ({job.title}): {row['status']}, {row['ended']} of {row['trials']} trials ended")
+        for found in rows:
+            trial = found.trial
+            state = trial.outcome or trial.phase or trial.state
+            note = (found.result.message if found.result else "") or ""
+            label = f"{trial.agent} / {trial.model}" if trial.model else trial.agent
+            typer.echo(f"{trial.id:>7}  {state:<10} {trial.task.name:<32} #{trial.repeat:<3} {label:<36} {note[:80]}")
+
+    with_desk(work)
+
+
+@app.command()
+def cancel(job_id: JobId) -> None:
+    """Cancel a job: what is queued ends now, what runs is stopped by its worker within seconds."""
+
+    async def work(desk: Desk) -> None:
+        stopped = await desk.jobs.cancel(job_id)
+        typer.echo(f"job {job_id}: {stopped} trial(s) cancelled or told to stop")
+
+    with_desk(work)
+
+
+@app.command()
+def resume(job_id: JobId, as_json: JsonFlag = False) -> None:
+    """Go on with a job that was interrupted or whose worker died; ended trials stay as they are."""
+
+    async def work(desk: Desk) -> int:
+        job, _ = await desk.jobs.get(job_id)
+        await desk.runs.resume(job)
+        return await desk.runs.see_through(job, as_json)
+
+    raise typer.Exit(with_desk(work))
+
+
+@app.command()
+def retry(
+    job_id: JobId,
+    failed: Annotated[bool, typer.Option("--failed", help="Failed attempts too, not only errors.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Every ended trial.")] = False,
+    queue_only: Annotated[
+        bool, typer.Option("--queue-only", help="Queue them for other workers; do not wait.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run trials of a job again, by default those that ended in errors or were cancelled. Earlier attempts are kept."""
+
+    async def work(desk: Desk) -> int:
+        from seatrial.domain.trial import Outcome
+
+        outcomes = {Outcome.ERROR, Outcome.CANCELLED}
+        if failed or everything:
+            outcomes.add(Outcome.FAILED)
+        if everything:
+            outcomes.add(Outcome.PASSED)
+        job, _ = await desk.jobs.get(job_id)
+        queued = await desk.runs.retry(job, sorted(outcomes))
+        if queue_only and as_json:
+            print_json({"job": job_id, "queued": queued})
+            return 0
+        if queue_only or not (queued or as_json):
+            typer.echo(f"job {job_id}: {queued} trial(s) queued again")
+            return 0
+        return await desk.runs.see_through(job, as_json)
+
+    raise typer.Exit(with_desk(work))
+
+
+def _row(job: Standing) -> dict[str, object]:
+    counts = job.counts
+    return {
+        "job": job.id,
+        "name": job.name,
+        "status": str(counts.status),
+        "trials": counts.total,
+        "ended": counts.ended,
+        "passed": counts.passed,
+        "failed": counts.failed,
+        "errors": counts.error,
+        "cancelled": counts.cancelled,
+        "created_at": job.created_at,
+    }

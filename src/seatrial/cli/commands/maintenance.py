@@ -1,0 +1,77 @@
+"""``seatrial gc`` and ``seatrial db``: keeping an installation tidy and safe."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seatrial.cli.backend.session import read_settings, with_session
+
+if TYPE_CHECKING:
+    from seatrial.wiring import Installation
+
+db = typer.Typer(help="The database: upgrade, back up, restore.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def gc(
+    keep_days: Annotated[int, typer.Option(min=0, help="Keep files of trials that ended within so many days.")] = 30,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+) -> None:
+    """Remove what is no longer needed: files of old trials, dead work directories, sandbox leftovers.
+
+    Results, scores and locks always stay; only files go."""
+
+    async def work(session: Installation) -> None:
+        from seatrial.engine.trials.retention import Retention
+        from seatrial.wiring import clean_leftovers
+
+        retention = Retention(session.store, session.blobs, session.clock, session.settings.work_dir)
+        freed = await retention.apply(timedelta(days=keep_days), dry_run)
+        leftovers = 0 if dry_run else await clean_leftovers(session)
+        verb = "would go" if dry_run else "removed"
+        typer.echo(
+            f"{freed.files} file(s) of {freed.trials} trial(s), {freed.bytes / 1e6:.1f} MB, "
+            f"{freed.work_dirs} dead work folder(s) {verb}; {leftovers} sandbox leftover(s) removed"
+        )
+
+    with_session(work)
+
+
+@db.command()
+def upgrade() -> None:
+    """Bring the database to this version's schema. Opening an installation does it too."""
+
+    async def work(session: Installation) -> None:
+        typer.echo(f"The database is up to date (installation {session.id}).")
+
+    with_session(work)
+
+
+@db.command()
+def backup(target: Annotated[Path, typer.Argument(help="The file to write.")]) -> None:
+    """Write a consistent copy of the database while everything runs."""
+
+    async def work(session: Installation) -> None:
+        from seatrial.wiring import backup_database
+
+        await backup_database(session.settings, target)
+        typer.echo(f"{target}: {target.stat().st_size} bytes")
+
+    with_session(work)
+
+
+@db.command()
+def restore(
+    source: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A file that `db backup` wrote.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace the present database.")] = False,
+) -> None:
+    """Put a backup in the place of the database. The present one is kept beside it."""
+    import asyncio
+
+    from seatrial.wiring import restore_database
+
+    kept = asyncio.run(restore_database(read_settings(), source, force))
+    typer.echo("Restored." + (f" The former database is {kept}." if kept else ""))

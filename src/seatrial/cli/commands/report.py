@@ -1,0 +1,92 @@
+"""``seatrial report`` and ``seatrial compare``: what a job's trials say, and which of two did better."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seatrial.cli.backend.session import print_json, with_desk
+
+if TYPE_CHECKING:
+    from seatrial.cli.backend.backend import Desk
+    from seatrial.domain.comparison import Comparison
+    from seatrial.domain.fact import Basis
+    from seatrial.domain.job import Job
+    from seatrial.domain.report import JobReport
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def report(
+    job_id: Annotated[int, typer.Argument(metavar="JOB", help="A job's number.")],
+    tests: Annotated[bool, typer.Option("--tests", help="Test by test, too.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show a job's scores with their uncertainty, errors, costs and durations. A job that still runs has one too."""
+
+    async def work(desk: Desk) -> None:
+        job, found = await desk.jobs.report(job_id, tests)
+        if as_json:
+            print_json(report_json(job, found))
+            return
+        from seatrial.cli.view.details import print_report
+        from seatrial.cli.view.figures import open_console
+
+        print_report(open_console(), job, found)
+
+    with_desk(work)
+
+
+def compare(
+    sides: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="JOB[:CONFIGURATION]",
+            help="A, then B. A configuration is (a part of) its agent / model. More are compared with A, too; "
+            "a single job has its own configurations compared.",
+        ),
+    ],
+    basis: Annotated[
+        str, typer.Option(help="valid: leave faults of ours out. leaderboard: every error counts 0.")
+    ] = "valid",
+    by_name: Annotated[
+        bool, typer.Option("--by-name", help="Tasks of one name, even if their content differs.")
+    ] = False,
+    every_task: Annotated[bool, typer.Option("--all", help="List tasks without a difference, too.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Compare A with B on the tasks they have in common: by how much, how surely, and what could not be seen."""
+
+    async def work(desk: Desk) -> None:
+        comparisons = await desk.jobs.compare(sides, _basis(basis), by_name)
+        if as_json:
+            print_json(comparisons_json(comparisons))
+            return
+        from seatrial.cli.view.comparison_tables import print_comparisons
+        from seatrial.cli.view.figures import open_console
+
+        print_comparisons(open_console(), comparisons, every_task)
+
+    with_desk(work)
+
+
+def report_json(job: Job, found: JobReport) -> dict[str, object]:
+    return {"job": job.id, "name": job.title, **found.model_dump(mode="json")}
+
+
+def comparisons_json(comparisons: Sequence[Comparison]) -> dict[str, object]:
+    from seatrial.domain.verdict import verdict
+
+    return {"comparisons": [{"verdict": verdict(each), **each.model_dump(mode="json")} for each in comparisons]}
+
+
+def _basis(name: str) -> Basis:
+    from seatrial.domain.fact import Basis
+    from seatrial.errors import InvalidInput
+
+    try:
+        return Basis(name)
+    except ValueError as error:
+        raise InvalidInput(f"--basis {name!r} is not one of: {', '.join(Basis)}.", field="basis") from error

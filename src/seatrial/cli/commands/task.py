@@ -1,0 +1,112 @@
+"""``seatrial task``: take tasks in, look at them, pack them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seatrial.cli.backend.session import print_json, with_desk, with_session
+
+if TYPE_CHECKING:
+    from seatrial.cli.backend.backend import Desk
+    from seatrial.domain.task import Task
+    from seatrial.shapes.tasks import TaskItem
+    from seatrial.wiring import Installation
+
+app = typer.Typer(help="Take tasks in, look at them, pack them.", no_args_is_help=True, rich_markup_mode=None)
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+
+
+@app.command()
+def add(
+    paths: Annotated[list[Path], typer.Argument(help="Task directories, folders of tasks, archives.")],
+    check: Annotated[bool, typer.Option("--check", help="Only validate; keep nothing.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Validate tasks and take them into the library. Reports every problem at once, with file, line and fix."""
+
+    async def work(desk: Desk) -> int:
+        inspections = [found for path in paths for found in await desk.tasks.inspect(path)]
+        if as_json:
+            print_json([inspection.model_dump(mode="json") for inspection in inspections])
+        else:
+            for inspection in inspections:
+                typer.echo(f"{inspection.name}: {'valid' if inspection.task else 'INVALID'}")
+                for problem in inspection.problems:
+                    typer.echo(f"  {problem.severity}: {problem}")
+        if any(inspection.task is None for inspection in inspections):
+            return 2
+        if not check:
+            for path in paths:
+                await desk.tasks.add(path)
+        return 0
+
+    raise typer.Exit(with_desk(work))
+
+
+@app.command("list")
+def list_tasks(as_json: JsonFlag = False) -> None:
+    """List the tasks of the library."""
+
+    async def work(desk: Desk) -> None:
+        tasks = await desk.tasks.all()
+        if as_json:
+            print_json([_row(task) for task in tasks])
+            return
+        if not tasks:
+            typer.echo("No task yet. Take some in with: seatrial task add PATH")
+        for task in sorted(tasks, key=lambda task: task.name):
+            typer.echo(f"{task.name:<32} {task.format:<17} {task.difficulty:<8} {task.category:<20} {task.digest[:19]}")
+
+    with_desk(work)
+
+
+@app.command()
+def show(name: Annotated[str, typer.Argument(help="A task's name or digest.")], as_json: JsonFlag = False) -> None:
+    """Show one task: what it asks, its limits, its resources."""
+
+    async def work(desk: Desk) -> None:
+        task = await desk.tasks.get(name)
+        if as_json:
+            print_json(task)
+            return
+        for field, value in _row(task).items():
+            typer.echo(f"{field:<12} {value}")
+        typer.echo(f"\n{task.instruction.strip() or '(instructions are in the steps: ' + ', '.join(task.steps) + ')'}")
+
+    with_desk(work)
+
+
+@app.command()
+def pack(
+    path: Annotated[Path, typer.Argument(help="A task directory, or a folder of tasks.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the ZIP files.")] = Path(),
+) -> None:
+    """Pack tasks as ZIP files, ready to upload. The same content always gives the same bytes."""
+
+    async def work(session: Installation) -> None:
+        from seatrial.engine.tasks.library import refuse_invalid
+
+        refuse_invalid(await session.library.inspect(path))
+        output.mkdir(parents=True, exist_ok=True)
+        for archive in session.library.pack(path, output):
+            typer.echo(str(archive))
+
+    with_session(work)
+
+
+def _row(task: Task | TaskItem) -> dict[str, object]:
+    return {
+        "name": task.name,
+        "digest": task.digest,
+        "format": task.format,
+        "category": task.category,
+        "difficulty": task.difficulty,
+        "tags": ", ".join(task.tags),
+        "steps": ", ".join(task.steps) or "single",
+        "agent limit": f"{task.agent_timeout_sec:g} s" if task.agent_timeout_sec else "none",
+        "resources": f"{task.resources.cpus or 'default'} CPU, {task.resources.memory_mb or 'default'} MB",
+        "image": task.docker_image or "built from its Dockerfile",
+    }

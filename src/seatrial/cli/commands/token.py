@@ -1,0 +1,94 @@
+"""``seatrial token``: who may use the service, and as what. Works on this installation's store, running or not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seatrial.cli.backend.session import print_json, with_session
+
+if TYPE_CHECKING:
+    from seatrial.domain.token import Role, Token
+    from seatrial.wiring import Installation
+
+app = typer.Typer(help="Tokens for the service: make, list, revoke.", no_args_is_help=True, rich_markup_mode=None)
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="Whose token it is, or what for.")],
+    role: Annotated[str, typer.Option(help="viewer looks, user also runs, admin also hands out tokens.")] = "user",
+    expires: Annotated[str, typer.Option(help="How long it is valid: 30d, 12h, 2w or never.")] = "90d",
+    as_json: AsJson = False,
+) -> None:
+    """Make a token and print its secret. It is shown this once; only its fingerprint is kept."""
+    from seatrial.domain.token import NewToken, fingerprint, fresh_secret, lifetime
+
+    chosen, life = _role(role), lifetime(expires)
+    secret = fresh_secret()
+
+    async def work(session: Installation) -> Token:
+        now = session.clock()
+        until = now + life if life is not None else None
+        new = NewToken(name=name, role=chosen, fingerprint=fingerprint(secret), expires_at=until)
+        return await session.store.save_token(new, now)
+
+    token = with_session(work)
+    if as_json:
+        print_json({**token.model_dump(mode="json", exclude={"fingerprint"}), "secret": secret})
+        return
+    typer.echo(secret)
+    until = f"valid until {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "valid until revoked"
+    typer.echo(f"Token {token.id} ({token.name}, {token.role}), {until}. This is shown once: keep it safe.", err=True)
+
+
+@app.command("list")
+def list_tokens(as_json: AsJson = False) -> None:
+    """Show every token, newest first, and whether it is still valid. Secrets are not kept and cannot be shown."""
+
+    async def work(session: Installation) -> None:
+        tokens, now = await session.store.tokens(), session.clock()
+        if as_json:
+            kept = [token.model_dump(mode="json", exclude={"fingerprint"}) for token in tokens]
+            print_json([{**row, "valid": token.is_valid(now)} for row, token in zip(kept, tokens, strict=True)])
+            return
+        for token in tokens:
+            used = f"used {token.used_at:%Y-%m-%d %H:%M}" if token.used_at else "never used"
+            state = _state(token, token.is_valid(now))
+            typer.echo(f"{token.id:>4}  {token.role:<6}  {state:<22}  {used:<21}  {token.name}")
+        if not tokens:
+            typer.echo("There is no token. Make one with `seatrial token create NAME`.", err=True)
+
+    with_session(work)
+
+
+@app.command()
+def revoke(token_id: Annotated[int, typer.Argument(metavar="ID", help="As `token list` shows it.")]) -> None:
+    """Refuse a token from now on, and every session that was opened with it."""
+
+    async def work(session: Installation) -> None:
+        token = await session.store.revoke_token(token_id, session.clock())
+        typer.echo(f"Token {token.id} ({token.name}) is revoked.")
+
+    with_session(work)
+
+
+def _state(token: Token, valid: bool) -> str:
+    if token.revoked_at is not None:
+        return "revoked"
+    if not valid:
+        return "expired"
+    return f"until {token.expires_at:%Y-%m-%d %H:%M}" if token.expires_at else "valid"
+
+
+def _role(name: str) -> Role:
+    """Looked up here and not by the option's type, for which ``seatrial --help`` would have to load it."""
+    from seatrial.domain.token import Role
+    from seatrial.errors import InvalidInput
+
+    try:
+        return Role(name)
+    except ValueError as error:
+        raise InvalidInput(f"There is no role {name!r}.", field="role", fix=f"Use {', '.join(Role)}.") from error

@@ -1,0 +1,89 @@
+"""``seatrial trial``: what happened in one attempt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seatrial.cli.backend.session import print_json, with_desk
+
+if TYPE_CHECKING:
+    from seatrial.cli.backend.backend import Desk
+
+app = typer.Typer(help="What happened in one attempt.", no_args_is_help=True, rich_markup_mode=None)
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+TrialId = Annotated[int, typer.Argument(help="A trial's number.")]
+AttemptFlag = Annotated[int | None, typer.Option("--try", min=1, help="Which try; the last one without it.")]
+
+
+@app.command()
+def show(trial_id: TrialId, as_json: JsonFlag = False) -> None:
+    """Show a trial: its outcome, rewards, tests, timings, usage, lock and earlier tries."""
+
+    async def work(desk: Desk) -> None:
+        from seatrial.cli.view.trial_text import print_trial
+
+        row, attempts = await desk.trials.get(trial_id)
+        if as_json:
+            print_json({"trial": row.trial, "result": row.result, "tries": attempts})
+            return
+        print_trial(row, attempts)
+
+    with_desk(work)
+
+
+@app.command()
+def logs(trial_id: TrialId, number: AttemptFlag = None) -> None:
+    """Print the logs of a trial in full: the agent's, the verifier's, Harbor's."""
+
+    async def work(desk: Desk) -> None:
+        kept = await desk.trials.files(trial_id, number)
+        for file in kept.logs:
+            typer.echo(f"==> {file.path} <==")
+            async for piece in desk.trials.read(kept, file):
+                typer.echo(printable(piece), nl=False)
+            typer.echo()
+        if not kept.logs:
+            typer.echo("This try left no logs.", err=True)
+
+    with_desk(work)
+
+
+@app.command()
+def files(
+    trial_id: TrialId,
+    path: Annotated[str | None, typer.Argument(help="Print this file; without it, list them.")] = None,
+    number: AttemptFlag = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Copy everything into this folder.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the kept files of a trial, print one, or copy them all out."""
+
+    async def work(desk: Desk) -> None:
+        kept = await desk.trials.files(trial_id, number)
+        if path is not None:
+            async for piece in desk.trials.read(kept, kept.find(path)):
+                typer.get_binary_stream("stdout").write(piece)
+        elif output is not None:
+            for file in kept.files:
+                target = output / file.path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with target.open("wb") as sink:
+                    async for piece in desk.trials.read(kept, file):
+                        sink.write(piece)
+            typer.echo(f"{len(kept.files)} file(s) in {output}")
+        elif as_json:
+            print_json(list(kept.files))
+        else:
+            for file in kept.files:
+                typer.echo(f"{file.size:>12}  {file.path}")
+
+    with_desk(work)
+
+
+def printable(piece: bytes) -> str:
+    """A sandbox's output for a terminal: control sequences could rewrite the screen, so they are shown, not obeyed."""
+    text = piece.decode(errors="replace")
+    return "".join(char if char in "\n\t" or char.isprintable() else f"\\x{ord(char):02x}" for char in text)

@@ -1,0 +1,64 @@
+"""``seatrial up``: the service on one machine, with nothing else installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from seatrial.settings import Settings
+
+
+def up(
+    host: Annotated[str | None, typer.Option(help="Address to listen on [SEATRIAL_HOST, 127.0.0.1].")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port; 0 takes any free one [SEATRIAL_PORT, 8000].")
+    ] = None,
+    next_port: Annotated[bool, typer.Option("--next-port", help="Take the next free port if it is busy.")] = False,
+    keep_alive: Annotated[
+        int | None, typer.Option("--timeout-keep-alive", min=1, help="Seconds an idle connection stays open.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=0, help="Worker processes; 0 runs the API alone.")] = 1,
+    concurrency: Annotated[
+        int | None,
+        typer.Option("-n", "--n-concurrent", "--concurrency", min=1, help="Trials at the same time in each worker."),
+    ] = None,
+) -> None:
+    """Start the API and its workers. The first interrupt drains, a second one gives trials in flight back."""
+    import asyncio
+    import gc
+
+    gc.disable()  # what is loaded now stays: looking through it again and again is an eighth of the start
+    from seatrial.api.serve import address_of, listen
+    from seatrial.cli.backend.session import read_settings
+    from seatrial.logs import write_logs
+    from seatrial.service import run_service
+
+    given = {"host": host, "port": port, "keep_alive_sec": keep_alive}
+    settings = read_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
+    redactor = write_logs(settings)
+    listener = listen(settings.host, settings.port, next_port=next_port)
+    settings = settings.model_copy(update={"port": listener.getsockname()[1]})
+    each = concurrency or settings.worker_concurrency
+
+    def started() -> None:
+        gc.freeze()
+        gc.enable()
+        _greet(settings, address_of(listener), workers, each)
+
+    asyncio.run(run_service(settings, redactor, listener, workers, each, started))
+
+
+def _greet(settings: Settings, address: str, workers: int, each: int) -> None:
+    from seatrial import __version__
+
+    job = '{"tasks": ["answer-file"], "agents": [{"name": "oracle"}]}'
+    crew = f"{workers}, each with up to {each} trials at once" if workers else "none: start some with `seatrial worker`"
+    typer.echo(f"Seatrial {__version__} is up: {address}")
+    typer.echo(f"  data           {settings.home}" + (" and a database elsewhere" if settings.database_url else ""))
+    typer.echo(f"  workers        {crew}")
+    typer.echo(f"  the API        {address}/docs")
+    typer.echo(f"  first result   curl -X POST {address}/api/v1/samples")
+    typer.echo(f"                 curl {address}/api/v1/jobs --json '{job}'")
+    typer.echo("Interrupt to drain and stop.")

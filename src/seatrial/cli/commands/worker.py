@@ -1,0 +1,77 @@
+"""``seatrial worker``: works on whatever is queued in this installation until it is told to stop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from seatrial.wiring import Installation
+    from seatrial.worker import Worker
+
+
+def worker(
+    concurrency: Annotated[
+        int | None, typer.Option("-n", "--n-concurrent", "--concurrency", min=1, help="Trials at the same time.")
+    ] = None,
+    supervised_by: Annotated[
+        int | None, typer.Option(hidden=True, help="The process that started this one, and that it may not outlive.")
+    ] = None,
+) -> None:
+    """Run queued trials until interrupted. The first signal drains, a second one gives trials in flight back."""
+    from seatrial.cli.backend.session import with_session
+    from seatrial.processes import die_with
+
+    if supervised_by is not None and not die_with(supervised_by):
+        raise typer.Exit
+
+    async def work(session: Installation) -> None:
+        from seatrial.logs import write_logs
+
+        write_logs(session.settings)
+        await _work(session, concurrency or session.settings.worker_concurrency)
+
+    with_session(work)
+
+
+async def _work(session: Installation, capacity: int) -> None:
+    import asyncio
+    import contextlib
+    import os
+    import signal
+
+    from seatrial.wiring import hire_worker
+
+    crew: Worker | None = None
+    duty: asyncio.Task[Any] = asyncio.create_task(hire_worker(session, capacity))
+
+    def told() -> None:
+        if crew is None or crew.leaving:
+            duty.cancel()
+        else:
+            crew.leave()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told)
+    try:
+        crew = await duty
+    except asyncio.CancelledError:
+        # Nothing is held yet, and a thread that imports cannot be stopped: it would keep us for seconds.
+        os._exit(0)
+    with contextlib.suppress(asyncio.CancelledError):
+        typer.echo(f"Worker ready: up to {capacity} trials at once. Interrupt to drain and stop.", err=True)
+        examining = asyncio.create_task(_tell_what_works(session, crew))
+        duty = asyncio.create_task(crew.run())
+        try:
+            await duty
+        finally:
+            examining.cancel()
+
+
+async def _tell_what_works(session: Installation, crew: Worker) -> None:
+    """Beside the first trials, because each sandbox is tried for it."""
+    from seatrial.wiring import working_sandboxes
+
+    crew.can_use(await working_sandboxes(session.settings))

@@ -1,0 +1,101 @@
+"""Tables of a comparison. Called by ``report``; knows the domain's values and Rich, no store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from seatrial.cli.view.figures import listing, percent, plain, plural, signed_points
+from seatrial.domain.comparison import Comparison, LeftOut
+from seatrial.domain.verdict import p_text, points, verdict
+
+
+def print_comparisons(console: Console, comparisons: Sequence[Comparison], every_task: bool = False) -> None:
+    """One after the other; tasks without a difference only where ``every_task`` asks for them."""
+    for position, comparison in enumerate(comparisons):
+        if position:
+            console.print()
+        _print_comparison(console, comparison, every_task)
+
+
+def _print_comparison(console: Console, comparison: Comparison, every_task: bool) -> None:
+    console.print(plain(verdict(comparison), style="bold"))
+    console.print(_summary(comparison))
+    rows = [row for row in comparison.tasks if every_task or row.a_minus_b]
+    if rows:
+        console.print(_differences(comparison, every_task))
+    same = len(comparison.tasks) - len(rows)
+    if same:
+        console.print(f"{plural(same, 'task')} without a difference.")
+    for line in _left_out(comparison.left_out):
+        console.print(line)
+
+
+def _summary(comparison: Comparison) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style="dim")
+    grid.add_column(overflow="fold")
+    common = f"over {plural(len(comparison.tasks), 'common task')}, {comparison.basis} trials"
+    grid.add_row("A", plain(f"{comparison.label_a}  {percent(comparison.score_a)} {common}"))
+    grid.add_row("B", plain(f"{comparison.label_b}  {percent(comparison.score_b)} {common}"))
+    if comparison.a_minus_b is not None:
+        grid.add_row("B − A", _difference_text(comparison))
+    if comparison.significance is not None:
+        grid.add_row("test", _test_text(comparison))
+    if comparison.detectable is not None:
+        source = "stated default variances" if comparison.variances.assumed else "the spread of these trials"
+        seen = f"{points(comparison.detectable)} points is the smallest difference seen with a chance of 80 %"
+        grid.add_row("power", f"{seen}, from {source}")
+    return grid
+
+
+def _difference_text(comparison: Comparison) -> str:
+    difference = signed_points(-(comparison.a_minus_b or 0.0))
+    interval = comparison.interval
+    if interval is None:
+        return f"{difference} points (no interval: {comparison.unavailable['interval']})"
+    note = f"; {interval.note}" if interval.note else ""
+    ends = f"{points(-interval.high)} to {points(-interval.low)}"
+    return f"{difference} points, 95 % interval {ends}{note}"
+
+
+def _test_text(comparison: Comparison) -> str:
+    found = comparison.significance
+    assert found is not None
+    drawn = f", {found.patterns:,} patterns drawn" if found.patterns else ""
+    corrected = (
+        f"; {p_text(comparison.p_holm)} after Holm over {comparison.pairs} pairs"
+        if comparison.p_holm is not None
+        else ""
+    )
+    return f"{p_text(found.p)} ({found.test}{drawn}){corrected}"
+
+
+def _differences(comparison: Comparison, every_task: bool) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("task", no_wrap=True, overflow="ellipsis", min_width=8)
+    for name in ("A", "B", "B − A"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in comparison.tasks:
+        if every_task or row.a_minus_b:
+            style = "red" if row.a_minus_b > 0 else "green" if row.a_minus_b < 0 else ""
+            table.add_row(
+                plain(row.task),
+                f"{row.passed_a}/{row.trials_a}",
+                f"{row.passed_b}/{row.trials_b}",
+                Text(signed_points(-row.a_minus_b), style=style),
+            )
+    return table
+
+
+def _left_out(left_out: LeftOut) -> list[Text]:
+    reasons = (
+        ("Only in A", left_out.only_a),
+        ("Only in B", left_out.only_b),
+        ("Same name, other content (--by-name compares them all the same)", left_out.changed),
+        ("Without a valid trial on one side", left_out.no_valid_trial),
+    )
+    return [plain(f"{reason}: {listing(names)}", style="yellow") for reason, names in reasons if names]

@@ -1,0 +1,111 @@
+"""What ``seatrial report`` shows: every number of a job with its label, and a reason where there is none.
+
+Knows the domain's values and Rich, no store.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+
+from seatrial.cli.view.figures import NOTHING, counted, dollars, percent, plain, plural, tokens
+from seatrial.cli.view.progress import duration
+from seatrial.cli.view.tables import gaps, headline, rules_line, standing, task_table, test_table
+from seatrial.domain.fact import Counts
+from seatrial.domain.job import Job
+from seatrial.domain.report import ConfigurationReport, JobReport
+from seatrial.domain.score import Score
+from seatrial.domain.statistics import Interval
+
+
+def print_report(console: Console, job: Job, report: JobReport) -> None:
+    """The numbers of each configuration, then the tasks, the tests and the rules."""
+    console.print(plain(f"job {job.id} ({job.title}): {standing(report.counts)}", style="bold"))
+    if not report.complete:
+        console.print("Still running: scores and coverage are over what has ended.")
+    for configuration in report.configurations:
+        console.print()
+        console.print(plain(configuration.label, style="bold"))
+        console.print(headline(configuration))
+        console.print(Padding(_details(configuration), (0, 0, 0, 2)))
+    console.print()
+    console.print(task_table(report, console.width))
+    if report.tests:
+        console.print(test_table(report))
+    for gap in gaps(report):
+        console.print(gap)
+    if report.rules:
+        console.print(rules_line(report.rules))
+
+
+def _details(each: ConfigurationReport) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style="dim")
+    grid.add_column(overflow="fold")
+    for name, score in (("leaderboard", each.leaderboard), ("valid only", each.valid)):
+        grid.add_row(name, _score_text(score))
+        sampled, fixed = score.tasks_as_sample, score.tasks_fixed
+        grid.add_row("", f"tasks as a sample: {_interval_text(sampled, score.unavailable.get('tasks_as_sample'))}")
+        grid.add_row("", f"tasks fixed, run to run: {_interval_text(fixed, score.unavailable.get('tasks_fixed'))}")
+        grid.add_row("", _pass_rates(score))
+    ended = "" if each.counts.complete else " so far"
+    grid.add_row("coverage", f"{percent(each.coverage)}: {each.counts.valid} valid of {_expected(each.counts)}{ended}")
+    grid.add_row("mean reward", NOTHING if each.mean_reward is None else f"{each.mean_reward:.3f}")
+    grid.add_row("errors", plain(counted(each.counts.errors)))
+    grid.add_row("marks", plain(counted(each.counts.marks)))
+    grid.add_row("time", _time_text(each))
+    grid.add_row("tokens", _token_text(each))
+    grid.add_row("cost", _cost_text(each))
+    return grid
+
+
+def _score_text(score: Score) -> str:
+    over = f"over {plural(score.tasks, 'task')}, {plural(score.trials, 'trial')}"
+    return f"{percent(score.value)} {over}" if score.value is not None else score.unavailable["value"]
+
+
+def _interval_text(interval: Interval | None, reason: str | None) -> str:
+    if interval is None:
+        return f"not available, {reason}"
+    note = f"; {interval.note}" if interval.note else ""
+    level = f"{100 * interval.level:.0f} %"
+    return f"{100 * interval.low:.1f} to {100 * interval.high:.1f} % ({level} {interval.method}{note})"
+
+
+def _pass_rates(score: Score) -> str:
+    known = [rate for rate in score.pass_rates if rate.pass_at_k is not None]
+    if not known:
+        return "pass@k: not available"
+    at = "  ".join(f"pass@{rate.k} {percent(rate.pass_at_k)}" for rate in known)
+    every = "  ".join(f"pass^{rate.k} {percent(rate.pass_hat_k)}" for rate in known if rate.k > 1)
+    return f"{at}  {every}".rstrip()
+
+
+def _expected(counts: Counts) -> int:
+    return counts.planned if counts.complete else counts.ended
+
+
+def _time_text(each: ConfigurationReport) -> str:
+    if each.durations is None:
+        return NOTHING
+    found = each.durations
+    parts = (("median", found.p50), ("p90", found.p90), ("longest", found.longest), ("in all", found.total))
+    return ", ".join(f"{name} {duration(seconds)}" for name, seconds in parts)
+
+
+def _token_text(each: ConfigurationReport) -> str:
+    spent = each.spending
+    if spent.tokens is None:
+        return NOTHING
+    return f"{tokens(spent.input_tokens)} in ({tokens(spent.cached_tokens)} cached), {tokens(spent.output_tokens)} out"
+
+
+def _cost_text(each: ConfigurationReport) -> str:
+    spent = each.spending
+    if spent.cost_usd is None:
+        return spent.unavailable["cost_usd"]
+    success = f"{dollars(spent.cost_per_success)} per success" if spent.cost_per_success is not None else "none passed"
+    silent = each.counts.ended - spent.priced
+    missing = f" ({plural(silent, 'trial')} did not tell theirs)" if silent > 0 else ""
+    return f"{dollars(spent.cost_usd)}, {dollars(spent.cost_per_trial)} per trial, {success}{missing}"

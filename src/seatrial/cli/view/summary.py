@@ -1,0 +1,72 @@
+"""How a run ends: its table or its one JSON object, and the exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial.cli.backend.session import print_json
+from seatrial.domain.job import Job
+from seatrial.domain.result import Result, TestStatus
+from seatrial.domain.trial import Outcome
+from seatrial.ports.store import TrialRow
+
+INTERRUPTED = 130
+
+
+def print_outcome(job: Job, rows: Sequence[TrialRow], wall_seconds: float, as_json: bool) -> None:
+    if as_json:
+        print_json(summary(job, rows, wall_seconds))
+        return
+    from seatrial.cli.view.figures import open_console
+    from seatrial.cli.view.tables import print_run
+
+    print_run(open_console(), job, rows, wall_seconds)
+
+
+def exit_status(rows: Sequence[TrialRow]) -> int:
+    """0 when every trial got a valid reward, else 3."""
+    return 0 if all(row.trial.outcome is not None and row.trial.outcome.graded for row in rows) else 3
+
+
+def summary(job: Job, rows: Sequence[TrialRow], wall_seconds: float) -> dict[str, object]:
+    """The one object of ``--json``."""
+    outcomes = [row.trial.outcome for row in rows]
+    return {
+        "job": job.id,
+        "trials": len(rows),
+        "passed": outcomes.count(Outcome.PASSED),
+        "failed": outcomes.count(Outcome.FAILED),
+        "errors": outcomes.count(Outcome.ERROR),
+        "cancelled": outcomes.count(Outcome.CANCELLED),
+        "wall_seconds": round(wall_seconds, 3),
+        "results": [trial_summary(row) for row in rows],
+    }
+
+
+def trial_summary(row: TrialRow) -> dict[str, object]:
+    trial, result = row.trial, row.result
+    return {
+        "trial": trial.id,
+        "task": trial.task.name,
+        "agent": trial.agent,
+        "model": trial.model,
+        "attempt": trial.repeat,
+        "outcome": trial.outcome,
+        "reward": result.reward if result else None,
+        "rewards": result.rewards if result else {},
+        "marks": result.marks if result else (),
+        "cause": trial.cause,
+        "message": result.message if result else "",
+        "seconds": round(result.seconds, 3) if result else None,
+        "tries": trial.attempt,
+        "tests": _test_counts(result),
+        "input_tokens": result.usage.input_tokens if result else None,
+        "output_tokens": result.usage.output_tokens if result else None,
+        "cost_usd": result.usage.cost_usd if result else None,
+    }
+
+
+def _test_counts(result: Result | None) -> dict[str, int] | None:
+    if result is None or not result.tests:
+        return None
+    return {"passed": sum(test.status is TestStatus.PASSED for test in result.tests), "total": len(result.tests)}

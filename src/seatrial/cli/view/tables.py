@@ -1,0 +1,215 @@
+"""Tables and headlines of a job's numbers. ``print_run`` ends ``seatrial run``; ``details`` uses the rest.
+
+Knows the domain's values and Rich, no store. Columns that a narrow terminal has no room for are left out, the least
+needed first; numbers are never cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from seatrial.cli.view.figures import (
+    NOTHING,
+    counted,
+    dollars,
+    estimate,
+    listing,
+    percent,
+    plain,
+    plural,
+    span,
+    tokens,
+)
+from seatrial.cli.view.progress import duration
+from seatrial.domain.fact import Basis, Counts
+from seatrial.domain.job import Job
+from seatrial.domain.matrix import TestLine
+from seatrial.domain.report import ConfigurationReport, JobReport, TaskReport
+from seatrial.domain.rules import RuleCheck
+from seatrial.domain.statistics import wilson_interval
+from seatrial.domain.trial import Outcome
+from seatrial.engine.reports.reporting import report_rows
+from seatrial.ports.store import TrialRow
+
+_EVERY_COLUMN = ("passed", "score", "95 %", "time", "tokens", "cost", "errors")
+_DISPENSABLE = ("95 %", "tokens", "cost", "time", "errors")
+"""Given up in this order where there is no room; errors are also told below the table."""
+_GAP = 2
+_MOST_REASONS = 5
+_NAME_WIDTH = 18
+
+
+def print_run(console: Console, job: Job, rows: Sequence[TrialRow], wall_seconds: float) -> None:
+    """What ``seatrial run`` ends with: task × agent × model, then one headline for each configuration."""
+    report = report_rows(rows, job)
+    console.print(task_table(report, console.width))
+    for line in headlines(report):
+        console.print(line)
+    for line in (*gaps(report), *notes(report), *reasons(rows)):
+        console.print(line)
+    console.print(plain(f"job {job.id}: {standing(report.counts)}; {duration(wall_seconds)} altogether"))
+
+
+def task_table(report: JobReport, width: int) -> Table:
+    """One row for each task and configuration. Scores are of the valid trials; faults of ours stand beside them."""
+    several = len(report.configurations) > 1
+    rows = sorted(
+        ((task, each.label) for each in report.configurations for task in each.tasks), key=lambda row: row[0].task
+    )
+    names = [(plain(task.task), plain(label)) if several else (plain(task.task),) for task, label in rows]
+    cells = [_task_cells(task) for task, _ in rows]
+    widths = _widths(cells)
+    columns = _fitting_columns(widths, width - sum(_comfortable(column) + _GAP for column in zip(*names, strict=True)))
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    for name in ("task", "agent / model") if several else ("task",):
+        table.add_column(name, overflow="fold", min_width=6)
+    for name in columns:
+        errors = name == "errors"
+        table.add_column(name, justify="left" if errors else "right", no_wrap=not errors, min_width=widths[name])
+    for who, row in zip(names, cells, strict=True):
+        table.add_row(*who, *(row[column] for column in columns))
+    return table
+
+
+def test_table(report: JobReport) -> Table:
+    """Each test of each task, by configuration: how many of the trials that ran it passed it."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("test", overflow="fold")
+    labels = [each.label for each in report.configurations]
+    for label in labels:
+        table.add_column(plain(label, style="bold"), justify="right", overflow="fold")
+    task = None
+    for line in report.tests:
+        if line.task != task:
+            task = line.task
+            table.add_row(plain(task, style="bold"))
+        table.add_row(plain(f"  {line.test}"), *(_test_cell(line, label) for label in labels))
+    return table
+
+
+def headlines(report: JobReport) -> Iterator[Text]:
+    for configuration in report.configurations:
+        label = plain(f"{configuration.label}  ", style="bold")
+        yield label.append_text(headline(configuration))
+
+
+def headline(configuration: ConfigurationReport) -> Text:
+    """``61.2 % ± 4.1  valid 62.4 %  coverage 98.1 %  pass@5 74.0 %  $41.20``."""
+    score = configuration.leaderboard
+    parts = [
+        _estimate_of(configuration),
+        f"valid {percent(configuration.valid.value)}",
+        f"coverage {percent(configuration.coverage)}",
+    ]
+    best = next((rate for rate in reversed(score.pass_rates) if rate.pass_at_k is not None and rate.k > 1), None)
+    if best is not None:
+        parts.append(f"pass@{best.k} {percent(best.pass_at_k)}")
+    if configuration.spending.cost_usd is not None:
+        parts.append(dollars(configuration.spending.cost_usd))
+    return Text("  ".join(parts))
+
+
+def gaps(report: JobReport) -> Iterator[Text]:
+    """Tasks about which a configuration's trials say nothing."""
+    for each in report.configurations:
+        if each.without_valid_trial:
+            story = f"no valid trial of {listing(each.without_valid_trial)}: 0 in the first score, not in the valid one"
+            yield plain(f"{each.label}: {story}", style="yellow")
+
+
+def notes(report: JobReport) -> Iterator[Text]:
+    """What stood beside the rewards."""
+    for each in report.configurations:
+        who = f"{each.label}: " if len(report.configurations) > 1 else ""
+        if each.counts.errors:
+            yield plain(f"{who}errors by cause: {counted(each.counts.errors)}", style="yellow")
+        if each.counts.marks:
+            yield plain(f"{who}marks: {counted(each.counts.marks)}")
+
+
+def reasons(rows: Sequence[TrialRow]) -> Iterator[Text]:
+    """What errors said, the most frequent first, each with a trial to look at."""
+    said: dict[tuple[str, str], list[int]] = {}
+    for row in rows:
+        if row.trial.outcome is Outcome.ERROR and row.result is not None and row.result.message:
+            said.setdefault((str(row.trial.cause), row.result.message), []).append(row.trial.id)
+    for (cause, message), trials in sorted(said.items(), key=lambda entry: -len(entry[1]))[:_MOST_REASONS]:
+        yield plain(f"  {cause}: {message} ({plural(len(trials), 'trial')}; seatrial trial show {trials[0]})")
+
+
+def rules_line(check: RuleCheck) -> Text:
+    name = f"{check.rules} {check.version}"
+    if check.kept:
+        return plain(f"Rules of {name}: kept.", style="green")
+    broken = "; ".join(f"{rule.rule} ({rule.found})" for rule in check.broken)
+    return plain(f"Rules of {name} broken: {broken}.", style="yellow")
+
+
+def standing(counts: Counts) -> str:
+    parts = [(counts.passed, "passed"), (counts.failed, "failed"), (counts.cancelled, "cancelled")]
+    words = [f"{number:,} {word}" for number, word in parts if number]
+    if counts.error:
+        words.insert(2 if counts.failed else 1, plural(counts.error, "error"))
+    ended = plural(counts.ended, "trial")
+    total = ended if counts.complete else f"{counts.ended:,} of {plural(counts.planned, 'trial')} ended"
+    return f"{total}: {', '.join(words)}" if words else total
+
+
+def _estimate_of(each: ConfigurationReport) -> str:
+    score = each.leaderboard
+    if score.tasks == 1:  # says nothing about other tasks, but something about this one
+        return estimate(score.value, wilson_interval(each.counts.passes(Basis.LEADERBOARD)))
+    return estimate(score.value, score.tasks_as_sample)
+
+
+def _widths(cells: Sequence[dict[str, Text]]) -> dict[str, int]:
+    """Of the columns that say anything. Causes of errors may stand below each other; numbers stay in one piece."""
+    telling = [column for column in _EVERY_COLUMN if any(row[column].plain != NOTHING for row in cells)]
+    widths = {column: max(len(column), *(len(row[column]) for row in cells)) for column in telling}
+    if "errors" in widths:
+        causes = [cause for row in cells for cause in row["errors"].plain.split(", ")]
+        widths["errors"] = max(len("errors"), *(len(f"{cause},") for cause in causes))
+    return widths
+
+
+def _fitting_columns(widths: dict[str, int], room: int) -> tuple[str, ...]:
+    """The columns that have room, given up in the order of ``_DISPENSABLE``."""
+    columns = list(widths)
+    for name in _DISPENSABLE:
+        if sum(widths[column] + _GAP for column in columns) <= room:
+            break
+        if name in columns:
+            columns.remove(name)
+    return tuple(columns)
+
+
+def _comfortable(names: Sequence[Text]) -> int:
+    """What a column of names should have; longer ones are broken into lines, so that none is ever cut."""
+    return min(_NAME_WIDTH, max((len(name) for name in names), default=0))
+
+
+def _task_cells(task: TaskReport) -> dict[str, Text]:
+    counts = task.counts
+    style = "green" if counts.passed and counts.passed == counts.valid else ""
+    return {
+        "passed": Text(f"{counts.passed}/{counts.valid}", style=style),
+        "score": Text(percent(task.valid)),
+        "95 %": Text(span(task.interval)),
+        "time": Text(duration(task.durations.p50) if task.durations else NOTHING),
+        "tokens": Text(tokens(task.spending.tokens)),
+        "cost": Text(dollars(task.spending.cost_usd)),
+        "errors": plain(counted(task.counts.errors), style="yellow" if task.counts.errors else ""),
+    }
+
+
+def _test_cell(line: TestLine, label: str) -> Text:
+    cell = line.cells.get(label)
+    if cell is None:
+        return Text(NOTHING)
+    if not cell.run:
+        return Text("skipped")
+    return Text(f"{cell.passed}/{cell.run}", style="green" if cell.passed == cell.run else "")

@@ -1,0 +1,64 @@
+"""One trial told for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import typer
+
+from seatrial.cli.view.progress import duration
+from seatrial.domain.result import Attempt, Result
+from seatrial.domain.trial import Trial
+from seatrial.ports.store import TrialRow
+
+
+def print_trial(row: TrialRow, attempts: Sequence[Attempt]) -> None:
+    for line in tell(row, attempts):
+        typer.echo(line)
+
+
+def tell(row: TrialRow, attempts: Sequence[Attempt]) -> Iterator[str]:
+    trial, result = row.trial, row.result
+    yield _headline(trial, result)
+    if result is not None:
+        yield from _result(result)
+    earlier = [attempt for attempt in attempts if attempt.number != trial.attempt and attempt.result is not None]
+    for attempt in earlier:
+        assert attempt.result is not None
+        cause = f" ({attempt.result.cause})" if attempt.result.cause else ""
+        yield f"earlier try {attempt.number}: {attempt.result.outcome}{cause}  {attempt.result.message}"
+
+
+def _headline(trial: Trial, result: Result | None) -> str:
+    state = trial.outcome or trial.phase or trial.state
+    reward = f" (reward {result.reward:g})" if result is not None and result.reward is not None else ""
+    who = f"{trial.agent} / {trial.model}" if trial.model else trial.agent
+    return f"trial {trial.id}: {trial.task.name} · {who} · attempt {trial.repeat}: {state}{reward}"
+
+
+def _result(result: Result) -> Iterator[str]:
+    if result.cause:
+        yield f"cause    {result.cause}"
+    if result.marks:
+        yield f"marks    {', '.join(result.marks)}"
+    if result.message:
+        yield f"message  {result.message}"
+    if len(result.rewards) > 1 or result.steps:
+        yield f"rewards  {', '.join(f'{name} {value:g}' for name, value in result.rewards.items())}"
+    for step, rewards in result.steps.items():
+        yield f"  step {step}: {', '.join(f'{name} {value:g}' for name, value in rewards.items()) or 'not graded'}"
+    yield f"time     {duration(result.seconds)}" + "".join(
+        f"  {timing.phase}{f'[{timing.step}]' if timing.step else ''} {duration(timing.seconds)}"
+        for timing in result.timings
+    )
+    if result.usage.input_tokens is not None:
+        cost = f", ${result.usage.cost_usd:.4f}" if result.usage.cost_usd is not None else ""
+        yield f"tokens   {result.usage.input_tokens} in, {result.usage.output_tokens} out{cost}"
+    for test in result.tests:
+        yield f"  {test.status:<8} {test.name}" + (f"  {test.message.splitlines()[0][:100]}" if test.message else "")
+    if result.lock is not None:
+        lock = result.lock
+        yield f"sandbox  {lock.sandbox}, image {lock.image or '?'} ({lock.image_source or '?'}), network {lock.network}"
+        for entry in lock.not_applied:
+            yield f"  not applied: {entry}"
+    yield f"files    {len(result.files)}, {sum(file.size for file in result.files)} bytes"

@@ -1,0 +1,1 @@
+"""Use cases about jobs: request, plan, estimate, submit, keys, removal."""

@@ -1,0 +1,1 @@
+"""Live output: what running trials write, as events."""

@@ -1,0 +1,194 @@
+"""What a running attempt has written since the last look, cut into pieces for those who watch.
+
+``engine.live`` looks; this remembers how far each file was told. What cannot be told yet (half a character, half a line
+of a recording, what may be the beginning of a secret) is simply not counted as told, and is read again next time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from seatrial.domain.output import NewOutput, OutputStream
+from seatrial.domain.trial import Trial
+from seatrial.engine.trials.redaction import Redaction
+from seatrial.glimpse import LONGEST_READ, Glimpse, look_into
+
+PIECE = 16 << 10
+"""Longest text of one piece, about."""
+_AT_ONCE = 64 << 10
+"""Bytes of one file that are told in one look."""
+_FAR_BEHIND = 512 << 10
+"""Who watches wants to see the present: from here on a file's middle is left out."""
+_MOST_FILES = 32
+_FOLDERS = ("", "agent/", "verifier/")
+_TEXTS = (".txt", ".log", ".jsonl")
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def stream_of(name: str) -> OutputStream | None:
+    """By a file's path below the attempt's directory; ``None`` for what is not told."""
+    folder, _, rest = name.rpartition("/")
+    match folder:
+        case "":
+            return {"trial.log": OutputStream.LOG, "build.log": OutputStream.BUILD}.get(rest)
+        case "agent" if rest.endswith(".cast"):
+            return OutputStream.TERMINAL
+        case "agent" if rest.endswith(_TEXTS):
+            return OutputStream.AGENT
+        case "verifier" if rest.endswith(_TEXTS) and not rest.startswith("reward"):
+            return OutputStream.VERIFIER
+    return None
+
+
+def is_told(name: str) -> bool:
+    return stream_of(name) is not None
+
+
+@dataclass(slots=True)
+class _Place:
+    """How far a file was told."""
+
+    offset: int = 0
+    inside: bool = False
+    """It was seen in the sandbox; a copy that came out of there may be older."""
+    in_line: bool = False
+    """In the middle of a line whose beginning was left out."""
+
+
+class Tail:
+    """The files of one attempt."""
+
+    def __init__(self, trial: Trial, directory: Path, redaction: Redaction) -> None:
+        self._trial = trial
+        # Plain texts: with hundreds of attempts, joining paths would be most of the work.
+        self._folders = [(folder, f"{directory}/{folder}".rstrip("/")) for folder in _FOLDERS]
+        self._redaction = redaction
+        self._places: dict[str, _Place] = {}
+
+    @property
+    def seen(self) -> Mapping[str, int]:
+        return {name: place.offset for name, place in self._places.items()}
+
+    def read(self, inside: Sequence[Glimpse] | None, last: bool = False) -> list[NewOutput]:
+        """Blocking. ``inside`` is what the sandbox showed, if it could be asked; ``last`` holds nothing back."""
+        shown = {glimpse.name: glimpse for glimpse in inside or ()}
+        pieces = [piece for glimpse in shown.values() for piece in self._tell(glimpse, True, last)]
+        names = set(shown)
+        for glimpse in self._here():
+            names.add(glimpse.name)
+            if glimpse.name not in shown:
+                pieces += self._tell(glimpse, False, last)
+        if inside is not None:
+            self._places = {name: place for name, place in self._places.items() if name in names}
+        return pieces
+
+    def _here(self) -> Iterator[Glimpse]:
+        seen = self.seen
+        for prefix, path in self._folders:
+            try:
+                directory = os.open(path, _DIRECTORY)
+            except OSError:
+                continue
+            try:
+                yield from look_into(directory, prefix, seen, is_told)
+            finally:
+                os.close(directory)
+
+    def _tell(self, glimpse: Glimpse, inside: bool, last: bool) -> list[NewOutput]:
+        stream = stream_of(glimpse.name)
+        if stream is None or (glimpse.name not in self._places and len(self._places) >= _MOST_FILES):
+            return []
+        place = self._places.setdefault(glimpse.name, _Place())
+        if glimpse.start < place.offset:
+            if place.inside and not inside:
+                return []
+            place.offset, place.in_line = glimpse.start, False
+        place.inside = place.inside or inside
+        told = self._cut(glimpse, place, stream, last)
+        note = self._leave_out(glimpse, place, stream, last)
+        return [
+            NewOutput(trial_id=self._trial.id, attempt=self._trial.attempt, stream=stream, text=text)
+            for text in (*told, *note)
+        ]
+
+    def _cut(self, glimpse: Glimpse, place: _Place, stream: OutputStream, last: bool) -> list[str]:
+        data = glimpse.data
+        if place.in_line:
+            rest = data.find(b"\n") + 1
+            if not rest:
+                place.offset += len(data)
+                return []
+            place.offset, place.in_line, data = place.offset + rest, False, data[rest:]
+        if stream is OutputStream.TERMINAL:
+            return self._lines(data, place)
+        end = len(data) if last else self._redaction.safe_end(_whole_characters(data[:_AT_ONCE]))
+        place.offset += end
+        return list(_pieces(_text(self._redaction.clean(data[:end]))))
+
+    def _lines(self, data: bytes, place: _Place) -> list[str]:
+        """Events of a recording, whole lines only."""
+        end = data.rfind(b"\n", 0, _AT_ONCE) + 1 or data.find(b"\n") + 1
+        if not end and len(data) >= LONGEST_READ:
+            place.offset, place.in_line = place.offset + len(data), True
+            return []
+        place.offset += end
+        lines = self._redaction.clean(data[:end]).decode("utf-8", "replace").splitlines(keepends=True)
+        return list(_grouped(part for line in lines for part in _short_events(line)))
+
+    def _leave_out(self, glimpse: Glimpse, place: _Place, stream: OutputStream, last: bool) -> list[str]:
+        behind = glimpse.size - place.offset
+        if behind <= (_AT_ONCE if last else _FAR_BEHIND):
+            return []
+        place.offset, place.in_line = glimpse.size - _AT_ONCE, True
+        note = f"… {behind - _AT_ONCE} bytes were left out; the file will have them …"
+        return [json.dumps([0.0, "m", note]) + "\n" if stream is OutputStream.TERMINAL else f"\n{note}\n"]
+
+
+def _whole_characters(data: bytes) -> bytes:
+    """Without the beginning of a character whose end is yet to come."""
+    for length in range(1, min(4, len(data) + 1)):
+        first = data[-length]
+        if first >= 0xC0:
+            whole = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+            return data[:-length] if length < whole else data
+        if first < 0x80:
+            break
+    return data
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace").replace("\0", "\N{SYMBOL FOR NULL}")
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for start in range(0, len(text), PIECE):
+        yield text[start : start + PIECE]
+
+
+def _grouped(lines: Iterable[str]) -> Iterator[str]:
+    piece: list[str] = []
+    length = 0
+    for line in lines:
+        if piece and length + len(line) > PIECE:
+            yield "".join(piece)
+            piece, length = [], 0
+        piece.append(line)
+        length += len(line)
+    if piece:
+        yield "".join(piece)
+
+
+def _short_events(line: str) -> Iterator[str]:
+    """A long event as several at the same moment; what is no event is left out if it is too long to pass on."""
+    if len(line) <= PIECE:
+        yield line
+        return
+    with suppress(ValueError, TypeError):
+        at, kind, data = json.loads(line)
+        for start in range(0, len(data), PIECE // 8):
+            yield json.dumps([at, kind, data[start : start + PIECE // 8]]) + "\n"

@@ -1,0 +1,207 @@
+"""What running attempts write becomes live output and steps in the store, a few times a second, in one write for all.
+
+One per worker. The executor asks it to follow each attempt and to catch up before the result is recorded; nothing about
+a result depends on it. An attempt that is over before the first look costs nothing: its files are there at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from seatrial.domain.event import NewEvent
+from seatrial.domain.output import NewOutput
+from seatrial.domain.trial import Trial
+from seatrial.engine.clock import Clock
+from seatrial.engine.live.steps import StepLog
+from seatrial.engine.live.tail import Tail, is_told
+from seatrial.engine.trials.redaction import Redaction
+from seatrial.errors import NotFound, StoreUnavailable
+from seatrial.glimpse import Glimpse
+from seatrial.ports.runner import Window
+from seatrial.ports.store import Store
+
+log = logging.getLogger(__name__)
+
+_QUIET_AFTER_SEC = 3.0
+_CROWD = 128
+_CROWD_REST = 4.0
+"""How much longer the pause after a round of looks is than the round, at least, where more trials than a crowd has are
+in flight: watching them takes a fifth of the time and no more. They are what counts. Fewer are always looked at in
+time: how long a round takes says nothing about them, only that the machine is busy."""
+_LONGEST_PAUSE_SEC = 5.0
+_MOST_AT_ONCE = 4 << 20
+"""Characters that one look takes in over all attempts; the others wait for the next."""
+
+
+class Followed:
+    """One attempt that is being followed."""
+
+    def __init__(self, trial: Trial, directory: Path, secrets: Iterable[str], first_look: float) -> None:
+        redaction = Redaction(secrets)
+        self.trial = trial
+        self.tail = Tail(trial, directory, redaction)
+        self.steps = StepLog(trial, directory, redaction)
+        self.window: Window | None = None
+        self.next_look = first_look
+        self.last_news = first_look
+        self.was_looked_at = False
+
+    def show(self, window: Window) -> None:
+        """Given to the runner."""
+        self.window = window
+
+    async def look_inside(self) -> Sequence[Glimpse] | None:
+        return await self.window.look(self.tail.seen, is_told) if self.window is not None else None
+
+
+class LiveLog:
+    """``async with`` it around a worker."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        every_sec: float = 0.3,
+        first_after_sec: float = 0.3,
+        linger_sec: float = 5.0,
+    ) -> None:
+        """``linger_sec``: output of a trial that ended stays that long for those who are about to read it."""
+        self._store = store
+        self._clock = clock
+        self._every_sec = every_sec
+        self._first_after_sec = first_after_sec
+        self._linger_sec = linger_sec
+        self._followed: dict[int, Followed] = {}
+        self._rings: set[int] = set()
+        self._ended: dict[int, float] = {}
+        self._looking = asyncio.Lock()
+        self._writing = asyncio.Lock()
+        self._looks: asyncio.Task[None] | None = None
+
+    @contextlib.contextmanager
+    def follow(self, trial: Trial, directory: Path, secrets: Iterable[str]) -> Iterator[Followed]:
+        followed = Followed(trial, directory, secrets, time.monotonic() + self._first_after_sec)
+        self._followed[trial.id] = followed
+        try:
+            yield followed
+        finally:
+            self.let_go(followed)
+
+    def let_go(self, followed: Followed) -> None:
+        """Its directory is about to be used up."""
+        if self._followed.get(followed.trial.id) is followed:
+            del self._followed[followed.trial.id]
+
+    async def catch_up(self, followed: Followed) -> None:
+        """Tells the rest, before the attempt's result is recorded; then lets go."""
+        self.let_go(followed)
+        if followed.was_looked_at:
+            async with self._looking:
+                pieces, events = await asyncio.to_thread(_news, followed, None, True)
+            await self._write(pieces, events)
+
+    def ended(self, trial: Trial) -> None:
+        """Its result is final and recorded."""
+        if trial.id in self._rings or trial.attempt > 1:
+            self._rings.discard(trial.id)
+            self._ended[trial.id] = time.monotonic() + self._linger_sec
+
+    async def look(self) -> None:
+        """One round over the attempts whose turn it is."""
+        now = time.monotonic()
+        async with self._looking:
+            due = [followed for followed in self._followed.values() if followed.next_look <= now]
+            if not due:
+                return
+            inside = await asyncio.gather(*(followed.look_inside() for followed in due))
+            pieces, events = await asyncio.to_thread(self._gather, list(zip(due, inside, strict=True)), now)
+        await self._write(pieces, events)
+
+    def _gather(
+        self, due: list[tuple[Followed, Sequence[Glimpse] | None]], now: float
+    ) -> tuple[list[NewOutput], list[NewEvent]]:
+        pieces: list[NewOutput] = []
+        events: list[NewEvent] = []
+        taken = 0
+        for followed, inside in sorted(due, key=lambda pair: pair[0].next_look):
+            if taken >= _MOST_AT_ONCE:
+                break
+            output, steps = _news(followed, inside)
+            taken += sum(len(piece.text) for piece in output)
+            pieces += output
+            events += steps
+            if output or steps:
+                followed.last_news = now
+            quiet = now - followed.last_news > _QUIET_AFTER_SEC
+            followed.was_looked_at = True
+            followed.next_look = now + self._every_sec * (2 if quiet else 1)
+        return pieces, events
+
+    async def _write(self, pieces: list[NewOutput], events: list[NewEvent]) -> None:
+        """What the store cannot take now is not told live; the files have it."""
+        async with self._writing:
+            with contextlib.suppress(StoreUnavailable, NotFound):
+                if pieces:
+                    self._rings.update(piece.trial_id for piece in pieces)
+                    await self._store.append_output(pieces, self._clock())
+                if events:
+                    await self._store.append(events, self._clock())
+
+    async def _drop(self, until: float) -> None:
+        gone = [trial_id for trial_id, moment in self._ended.items() if moment <= until]
+        for trial_id in gone:
+            del self._ended[trial_id]
+        again = self._followed.keys()
+        with contextlib.suppress(StoreUnavailable):
+            await self._store.drop_output([trial_id for trial_id in gone if trial_id not in again])
+
+    def _pause(self, took: float) -> float:
+        if len(self._followed) <= _CROWD:
+            return self._every_sec
+        return max(self._every_sec, min(took * _CROWD_REST, _LONGEST_PAUSE_SEC))
+
+    async def _look_forever(self) -> None:
+        took = 0.0
+        while True:
+            await asyncio.sleep(self._pause(took))
+            began = time.monotonic()
+            try:
+                await self.look()
+                if self._ended:
+                    await self._drop(time.monotonic())
+            except Exception:  # a fault in what is only watched must not end a worker
+                log.exception("Live output could not be told")
+            took = time.monotonic() - began
+
+    async def __aenter__(self) -> Self:
+        self._looks = asyncio.create_task(self._look_forever(), name="live-log")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._looks is not None:
+            self._looks.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._looks
+        if self._ended:
+            # Whoever watches the last trial reads its last words about now.
+            latest = max(self._ended.values()) - self._linger_sec
+            await asyncio.sleep(max(0.0, min(1.0, latest + 1.0 - time.monotonic())))
+            await self._drop(float("inf"))
+
+
+def _news(
+    followed: Followed, inside: Sequence[Glimpse] | None, last: bool = False
+) -> tuple[list[NewOutput], list[NewEvent]]:
+    pieces = followed.tail.read(inside, last)
+    if last:  # what was far behind has been skipped by now
+        pieces += followed.tail.read(None, last)
+    return pieces, followed.steps.read(last)

@@ -1,0 +1,1 @@
+"""From stored trials to numbers, listings and exports."""

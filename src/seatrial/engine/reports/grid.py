@@ -1,0 +1,132 @@
+"""A job as a grid, tasks × configurations, and as rows of a table. Read page by page: results stay in the store."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import AsyncIterator
+
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.job import Job
+from seatrial.domain.trial import Mark, Outcome, TrialState
+from seatrial.engine.reports.reporting import configuration_labels, task_names
+from seatrial.engine.reports.summaries import summaries_of
+from seatrial.ports.store import TrialStore, TrialSummary
+
+_ROWS_A_PIECE = 1000
+COLUMNS = (
+    "trial",
+    "task",
+    "digest",
+    "agent",
+    "model",
+    "configuration",
+    "repeat",
+    "state",
+    "outcome",
+    "cause",
+    "reward",
+    "marks",
+    "attempt",
+    "seconds",
+    "input_tokens",
+    "output_tokens",
+    "cost_usd",
+    "created_at",
+    "started_at",
+    "ended_at",
+)
+
+
+class GridCell(Frozen):
+    """One trial."""
+
+    trial: int
+    repeat: int
+    state: TrialState
+    outcome: Outcome | None
+    reward: float | None = None
+    marks: tuple[Mark, ...] = ()
+
+
+class GridRow(Frozen):
+    name: str
+    digest: str
+    cells: tuple[tuple[GridCell, ...], ...]
+    """For each configuration, in their order, its trials of this task by number of repetition."""
+
+
+class Grid(Frozen):
+    configurations: tuple[str, ...]
+    tasks: tuple[GridRow, ...]
+
+
+async def grid_of(trials: TrialStore, job: Job) -> Grid:
+    labels, names = configuration_labels(job.spec.agents), task_names(job.spec.tasks)
+    cells: dict[str, list[list[GridCell]]] = {digest: [[] for _ in labels] for digest in names}
+    async for summary in summaries_of(trials, job.id):
+        trial = summary.trial
+        cell = GridCell(
+            trial=trial.id,
+            repeat=trial.repeat,
+            state=trial.state,
+            outcome=trial.outcome,
+            reward=summary.reward if trial.state is TrialState.ENDED else None,
+            marks=summary.marks if trial.state is TrialState.ENDED else (),
+        )
+        cells[trial.task.digest][trial.agent_index].append(cell)
+    rows = [
+        GridRow(name=names[digest], digest=digest, cells=tuple(map(_in_order, found)))
+        for digest, found in cells.items()
+    ]
+    return Grid(configurations=labels, tasks=tuple(sorted(rows, key=lambda row: (row.name, row.digest))))
+
+
+async def table_of(trials: TrialStore, job: Job) -> AsyncIterator[str]:
+    """CSV, newest trial first, piece by piece."""
+    labels = configuration_labels(job.spec.agents)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    written = 0
+    async for summary in summaries_of(trials, job.id):
+        writer.writerow([_harmless(value) for value in _row(summary, labels)])
+        written += 1
+        if written % _ROWS_A_PIECE == 0:
+            yield text.getvalue()
+            text.seek(0)
+            text.truncate()
+    yield text.getvalue()
+
+
+def _in_order(cells: list[GridCell]) -> tuple[GridCell, ...]:
+    return tuple(sorted(cells, key=lambda cell: cell.repeat))
+
+
+def _row(summary: TrialSummary, labels: tuple[str, ...]) -> tuple[object, ...]:
+    trial = summary.trial
+    return (
+        trial.id,
+        trial.task.name,
+        trial.task.digest,
+        trial.agent,
+        trial.model or "",
+        labels[trial.agent_index],
+        trial.repeat,
+        trial.state,
+        trial.outcome or "",
+        trial.cause or "",
+        summary.reward,
+        " ".join(summary.marks),
+        trial.attempt,
+        summary.seconds,
+        summary.input_tokens,
+        summary.output_tokens,
+        summary.cost_usd,
+        *(moment.isoformat() if moment else "" for moment in (trial.created_at, trial.started_at, trial.ended_at)),
+    )
+
+
+def _harmless(value: object) -> object:
+    """Spreadsheets compute what begins like a formula, and names come from strangers."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

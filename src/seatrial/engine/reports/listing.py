@@ -1,0 +1,152 @@
+"""Jobs with their numbers, for listings: counts, totals and, where it is asked for, the score.
+
+All of it is counted from the trials. What an ended job came to cannot change before somebody retries it, so it is
+remembered for a while: a page of old jobs then costs one query, however many trials they had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+
+from seatrial.domain.fact import Basis, Counts
+from seatrial.domain.frozen import Frozen, trusted
+from seatrial.domain.job import Job, JobCounts
+from seatrial.domain.score import score
+from seatrial.domain.statistics import wilson_interval
+from seatrial.domain.trial import Cause, Outcome
+from seatrial.engine.recent import Memory
+from seatrial.ports.store import JobFilter, JobNumbers, JobStore, JobTotals, Page, Tally
+
+_REMEMBERED = 5000
+"""Jobs; a few hundred bytes each."""
+_OPEN_SCORE_SEC = 2.0
+"""How old the score of a job that still runs may be, however many look at it."""
+
+
+class ScoreLine(Frozen):
+    """One score for a whole job: the mean over its tasks of the share that passed, every error counted as 0."""
+
+    value: float | None = None
+    """``None`` while nothing can be scored."""
+    low: float | None = None
+    high: float | None = None
+    """95 %, with the tasks as a sample; of a single task, over its trials."""
+    coverage: float | None = None
+    """Valid trials of those that ended."""
+
+
+class JobLine(Frozen):
+    job: Job
+    counts: JobCounts
+    totals: JobTotals
+    score: ScoreLine | None = None
+
+
+class JobListing:
+    """Made once per process."""
+
+    def __init__(self, jobs: JobStore, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._jobs = jobs
+        self._seconds = seconds
+        self._numbers: Memory[JobNumbers] = Memory(_REMEMBERED)
+        self._scores: Memory[ScoreLine] = Memory(_REMEMBERED)
+        self._open_scores: Memory[tuple[float, ScoreLine]] = Memory(_REMEMBERED)
+
+    async def page(self, page: Page, chosen: JobFilter, *, with_score: bool = False) -> list[JobLine]:
+        return await self.lines(await self._jobs.jobs(page, chosen), with_score=with_score)
+
+    async def line(self, job: Job, *, with_score: bool = True) -> JobLine:
+        return (await self.lines([job], with_score=with_score))[0]
+
+    async def lines(self, jobs: Sequence[Job], *, with_score: bool = False) -> list[JobLine]:
+        numbers = await self._all_numbers(jobs)
+        scores = await self._all_scores(jobs) if with_score else {}
+        return [
+            trusted(
+                JobLine,
+                {
+                    "job": job,
+                    "counts": numbers[job.id].counts,
+                    "totals": numbers[job.id].totals,
+                    "score": scores.get(job.id),
+                },
+            )
+            for job in jobs
+        ]
+
+    async def _all_numbers(self, jobs: Sequence[Job]) -> dict[int, JobNumbers]:
+        known = {job.id: numbers for job in jobs if (numbers := self._numbers.get(_ending(job))) is not None}
+        unknown = [job for job in jobs if job.id not in known]
+        ids = [job.id for job in unknown]
+        known |= await self._jobs.numbers(ids) if ids else {}
+        for job in unknown:
+            counts = known[job.id].counts
+            if job.ended_at is not None and counts.ended == counts.total:
+                self._numbers.put(_ending(job), known[job.id])
+        return known
+
+    async def _all_scores(self, jobs: Sequence[Job]) -> dict[int, ScoreLine]:
+        known = {job.id: line for job in jobs if (line := self._known_score(job)) is not None}
+        unknown = [job for job in jobs if job.id not in known]
+        tallies = await self._jobs.tallies([job.id for job in unknown]) if unknown else {}
+        for job in unknown:  # an interval is thousands of draws, which would keep everybody else waiting
+            known[job.id] = await asyncio.to_thread(score_line, tallies[job.id])
+            if job.ended_at is not None:
+                self._scores.put(_ending(job), known[job.id])
+            else:
+                self._open_scores.put(job.id, (self._seconds(), known[job.id]))
+        return known
+
+    def _known_score(self, job: Job) -> ScoreLine | None:
+        if job.ended_at is not None:
+            return self._scores.get(_ending(job))
+        worked_out = self._open_scores.get(job.id)
+        if worked_out is None or self._seconds() - worked_out[0] > _OPEN_SCORE_SEC:
+            return None
+        return worked_out[1]
+
+
+def score_line(tallies: Iterable[Tally]) -> ScoreLine:
+    """From what the trials came to. Tasks of which nothing ended are left out, as in a report."""
+    tasks: dict[str, list[Tally]] = {}
+    for tally in tallies:
+        tasks.setdefault(tally.digest, []).append(tally)
+    counts = [_counts(found) for found in tasks.values()]
+    passes = [each.passes(Basis.LEADERBOARD) for each in counts if not each.pending]
+    ended = sum(each.ended for each in counts)
+    found = score(passes, 0)
+    interval = found.tasks_as_sample
+    if interval is None and len(passes) == 1:
+        interval = wilson_interval(passes[0])
+    return ScoreLine(
+        value=found.value if ended else None,
+        low=interval.low if interval and ended else None,
+        high=interval.high if interval and ended else None,
+        coverage=sum(each.valid for each in counts) / ended if ended else None,
+    )
+
+
+def _counts(tallies: Sequence[Tally]) -> Counts:
+    outcomes: Counter[Outcome | None] = Counter()
+    agent_errors = 0
+    for tally in tallies:
+        outcomes[tally.outcome] += tally.trials
+        if tally.outcome is Outcome.ERROR and tally.cause is Cause.AGENT:
+            agent_errors += tally.trials
+    planned = outcomes.total()
+    return Counts(
+        planned=planned,
+        ended=planned - outcomes[None],
+        passed=outcomes[Outcome.PASSED],
+        failed=outcomes[Outcome.FAILED],
+        cancelled=outcomes[Outcome.CANCELLED],
+        valid=outcomes[Outcome.PASSED] + outcomes[Outcome.FAILED] + agent_errors,
+    )
+
+
+def _ending(job: Job) -> Hashable:
+    """What names the end of a job; an open one is never looked up by it."""
+    return job.id, job.ended_at

@@ -1,0 +1,1 @@
+"""The task library and tasks by name."""

@@ -1,0 +1,1 @@
+"""Use cases about trials: execute, save files, recover, retain."""

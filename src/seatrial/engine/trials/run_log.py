@@ -1,0 +1,83 @@
+"""An attempt's logs as one text, for callers that want to read rather than to browse.
+
+The verifier's output comes last and is cut least: it says why a run passed or failed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import groupby
+
+from seatrial.domain.output import Output, OutputStream
+from seatrial.domain.result import StoredFile
+from seatrial.domain.terminal_text import readable, shown
+from seatrial.domain.trial import TrialState
+from seatrial.engine.trials.trial_files import AttemptFiles, KeptFiles
+from seatrial.errors import NotFound
+from seatrial.ports.store import OutputStore, TrialRow
+
+_PLAIN = (".log", ".txt", ".pane", ".out", ".err")
+_PLACES = ("build.log", "trial.log", "exception.txt", "agent/", "verifier/", "steps/")
+_EPISODE = re.compile(r"(?:^|/)episode-\d+/")
+_LONGEST_FILE = 256 << 10
+_LONGEST = 4 << 20
+_LIVE_PIECES = 500
+_GOES_ON = "[read while it was running: ask again for the rest]\n"
+"""A page that asks once would show half a log as if it were all."""
+_BEFORE = "[of an earlier attempt, read while the next one waited]\n"
+
+
+async def log_text(files: AttemptFiles, output: OutputStore, row: TrialRow) -> str:
+    """While it runs: what was heard of it lately. Else: the end of each log of its last attempt."""
+    trial = row.trial
+    if trial.state is TrialState.RUNNING:
+        pieces = await output.output([trial.id], limit=_LIVE_PIECES)
+        return _as_heard(piece for piece in pieces if piece.attempt == trial.attempt) + _GOES_ON
+    try:
+        kept = await files.kept(trial.id)
+    except NotFound:  # it has not been run yet
+        return ""
+    logs = await read_logs(files, kept)
+    return logs if trial.state is TrialState.ENDED else _BEFORE + logs
+
+
+async def read_logs(files: AttemptFiles, kept: KeptFiles) -> str:
+    room = _LONGEST
+    parts: list[str] = []
+    for file in sorted(filter(_belongs, kept.files), key=_place, reverse=True):
+        part = f"==> {file.path} <==\n{readable(await tail(files, kept, file, min(_LONGEST_FILE, room)))}"
+        room -= len(part)
+        parts.append(part)
+        if room <= 0:
+            parts.append("[earlier logs are left out]")
+            break
+    return "\n\n".join(reversed(parts))
+
+
+async def tail(files: AttemptFiles, kept: KeptFiles, file: StoredFile, length: int = _LONGEST_FILE) -> str:
+    """The end of a log; what was cut off is said."""
+    start = max(file.size - length, 0)
+    data = b"".join([piece async for piece in files.stream(kept, file, start, length)])
+    cut = f"[the first {start} bytes are left out]\n" if start else ""
+    return cut + data.decode("utf-8", "replace")
+
+
+def _as_heard(pieces: Iterable[Output]) -> str:
+    """In the order in which it came; whatever follows a stream that is in the middle of a line begins a new one."""
+    heard = []
+    for stream, group in groupby(pieces, key=lambda piece: piece.stream):
+        told = "".join(piece.text for piece in group)
+        text = readable(shown(told) if stream is OutputStream.TERMINAL else told)
+        heard.append(text if text.endswith("\n") or not text else f"{text}\n")
+    return "".join(heard)
+
+
+def _belongs(file: StoredFile) -> bool:
+    return file.path.startswith(_PLACES) and file.path.endswith(_PLAIN) and not _EPISODE.search(file.path)
+
+
+def _place(file: StoredFile) -> tuple[bool, int, str]:
+    """Build first, then the agent, then the verifier; of a task with steps, one after the other."""
+    order = next(index for index, place in enumerate(_PLACES) if file.path.startswith(place))
+    return "verifier/" in file.path, order, file.path

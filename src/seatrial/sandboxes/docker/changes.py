@@ -1,0 +1,67 @@
+"""What changed in a container, asked of its engine: whether that breaks it, and whether it is suspicious.
+
+``cell`` asks. For suspicions it does so when grading begins and it cannot look at the layers itself
+(``pods.layer_suspicion``); the image's own files then come from a second container of it that is never started.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from seatrial.sandboxes.docker.client import EngineClient
+from seatrial.sandboxes.docker.container import Container
+from seatrial.sandboxes.docker.entry import read_entry
+from seatrial.sandboxes.docker.sidecar import remove_container
+from seatrial.sandboxes.oci.container_spec import FOUNDATIONS
+from seatrial.sandboxes.suspicion import SIZE_LIMIT, SearchPath, SuspectPaths
+
+_DELETED = 2
+_FOUNDATIONS = (*FOUNDATIONS, "/usr/bin/sh", "/usr/bin/bash")
+"""Also where the usual links lead: what is behind a link is deleted under its own name."""
+
+
+async def find_suspicions(engine: EngineClient, container: Container, search_path: str) -> tuple[str, ...]:
+    search = SearchPath.of(search_path)
+    changes = await _changes(engine, container.name)
+    changed = [path for path, kind in changes.items() if kind != _DELETED]
+    paths = SuspectPaths.among(changed, search)
+    suspects = paths.with_contents(await _contents(engine, container.name, paths.all), search)
+    if not suspects:
+        return ()
+    name = f"seatrial-original-{uuid.uuid4().hex[:12]}"
+    body = {
+        "Image": container.plan.image.digest,
+        "Cmd": ["true"],
+        "Labels": container.labels,  # by which leftovers are found
+        "HostConfig": {"NetworkMode": "none"},
+    }
+    try:
+        await engine.post("/containers/create", body, name=name)
+        return suspects.marks(await _contents(engine, name, suspects.compared_with))
+    finally:
+        await remove_container(engine, name)
+
+
+async def find_losses(engine: EngineClient, container: str) -> tuple[str, ...]:
+    """What scripts need to start, and the image had, and is gone: by itself or with the directory it was in."""
+    changes = await _changes(engine, container)
+    deleted = {path for path, kind in changes.items() if kind == _DELETED}
+    return tuple(path for path in _FOUNDATIONS if deleted & {path, *map(str, PurePosixPath(path).parents)})
+
+
+async def _changes(engine: EngineClient, container: str) -> dict[str, int]:
+    entries = await engine.get(f"/containers/{container}/changes")
+    # An engine says "null" where nothing was changed.
+    return {entry["Path"]: entry["Kind"] for entry in entries} if isinstance(entries, list) else {}
+
+
+async def _contents(engine: EngineClient, container: str, paths: Iterable[str]) -> dict[str, bytes]:
+    """A link is ``-> target``."""
+    found = {}
+    for path in sorted(paths):
+        entry = await read_entry(engine, container, path, SIZE_LIMIT)
+        if entry is not None:
+            found[path] = entry.content if entry.is_file else b"-> " + entry.content
+    return found

@@ -1,0 +1,80 @@
+"""What was really done for a docker sandbox, from the engine's own account of it. ``docker`` asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seatrial.sandboxes.docker.container import Container
+from seatrial.sandboxes.docker.sandbox_container import Cell
+from seatrial.sandboxes.docker.storage import StorageLimit
+from seatrial.sandboxes.images.image import Image
+from seatrial.sandboxes.sandbox import SandboxFacts
+
+
+def facts_of(image: Image | None, cell: Cell | None) -> SandboxFacts:
+    """Nothing is claimed before the sandbox runs."""
+    named: dict[str, Any] = {}
+    if image is not None:
+        named = {"image": image.reference, "image_digest": image.digest, "image_source": image.provenance}
+    if cell is None or not cell.container.applied:
+        return SandboxFacts(**named)
+    container, network, storage = cell.container, cell.network, cell.storage
+    return SandboxFacts(
+        **named,
+        limits={**_limits(container), **_storage(container, storage)},
+        network=network.description,
+        protections=_protections(container, storage),
+        not_applied=(*_not_applied(container), *network.not_applied),
+        memory_killed=cell.memory_killed,
+        suspicions=cell.suspicions,
+    )
+
+
+def _limits(container: Container) -> dict[str, Any]:
+    """Those that the engine took: one that its kernel cannot enforce comes back as nothing."""
+    applied = container.applied
+    limits: dict[str, Any] = {}
+    if applied.get("NanoCpus"):
+        limits["cpus"] = applied["NanoCpus"] / 1e9
+    if applied.get("Memory"):
+        limits["memory_mb"] = applied["Memory"] >> 20
+    if applied.get("PidsLimit"):
+        limits["pids"] = applied["PidsLimit"]
+    return limits
+
+
+def _storage(container: Container, storage: StorageLimit | None) -> dict[str, Any]:
+    limits = {"storage_mb": container.plan.storage_mb} if storage is not None or container.has_quota else {}
+    if storage is not None and storage.exceeded_mb:
+        limits["storage_exceeded_mb"] = storage.exceeded_mb
+    return limits
+
+
+def _protections(container: Container, storage: StorageLimit | None) -> tuple[str, ...]:
+    applied = container.applied
+    stored = ["storage: the engine's quota"] if container.has_quota else []
+    stored += [storage.description] if storage is not None else []
+    if applied.get("Privileged"):
+        return ("privileged: the machine's own rights, as the operator allowed", *stored)
+    lines = [f"capabilities: {len(applied.get('CapAdd') or ())} of Docker's default 14"]
+    if container.profiles.description:
+        lines.append(container.profiles.description)
+    lines += [line for line in applied.get("SecurityOpt") or () if line.startswith("no-new-privileges")]
+    if applied.get("MaskedPaths"):
+        lines.append("masked and read-only paths")
+    if container.plan.guards_tests:
+        lines.append("grading: own mount namespace, out of the agent's reach")
+    return (*lines, *stored)
+
+
+def _not_applied(container: Container) -> tuple[str, ...]:
+    wanted = {"cpus": "cpu limit", "memory_mb": "memory limit", "pids": "limit of processes"}
+    limits = _limits(container)
+    lines = [f"{what}: the engine cannot enforce it" for name, what in wanted.items() if name not in limits]
+    if container.applied.get("Privileged"):
+        lines.append("capabilities, seccomp, no-new-privileges, isolated grading: the task is privileged")
+    else:
+        lines += container.profiles.not_applied
+    if container.layers is None and container.plan.guards_tests:
+        lines.append("storage limit of /logs and /tests: the engine does not tell how full its volumes are")
+    return (*lines, *container.plan.asked.not_applied, *container.warnings)

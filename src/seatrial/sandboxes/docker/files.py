@@ -1,0 +1,164 @@
+"""Files into a docker sandbox and out of it: through the engine for the agent's view, through the warden for grading's.
+
+``cell`` asks for the one that is current, where it cannot enter the sandbox itself (``local_view``). In both,
+paths are resolved inside the sandbox, where its links cannot lead out, and what comes out is unpacked by ``archive``,
+which trusts none of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from seatrial.errors import SandboxFault
+from seatrial.sandboxes.docker.archive import Unpacking, packed_file, packed_tree
+from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
+from seatrial.sandboxes.docker.command import EngineCommands, Order
+from seatrial.sandboxes.docker.sidecar import Warden
+
+_GO_DIRECTORY = 1 << 31
+_GO_LINK = 1 << 27
+
+
+class Files(Protocol):
+    """Absolute paths inside the sandbox. What is not there is ``FileNotFoundError``."""
+
+    async def put_file(self, source: Path, target: str) -> None: ...
+
+    async def put_tree(self, source: Path, target: str) -> None: ...
+
+    async def get_file(self, source: str, target: Path) -> None: ...
+
+    async def get_tree(self, source: str, target: Path) -> list[str]:
+        """Returns what was left out, and why."""
+        ...
+
+
+class AgentFiles:
+    """The sandbox as its own processes see it."""
+
+    def __init__(self, engine: EngineClient, container: str) -> None:
+        self._engine = engine
+        self._container = container
+
+    async def put_file(self, source: Path, target: str) -> None:
+        place = PurePosixPath(target)
+        if target.endswith("/") or await self._is_directory(target):
+            place = place / source.name
+        await self._put(str(place.parent), lambda: packed_file(source, place.name))
+
+    async def put_tree(self, source: Path, target: str) -> None:
+        await self._put(target, lambda: packed_tree(source))
+
+    async def get_file(self, source: str, target: Path) -> None:
+        path = await self._followed(source)
+        async with _unpacked(Unpacking.file(target)) as unpacking:
+            await self._get(path, unpacking.take)
+            await unpacking.finish()
+
+    async def get_tree(self, source: str, target: Path) -> list[str]:
+        if not await self._is_directory(source):
+            raise FileNotFoundError(f"{source} does not exist in the sandbox.")
+        async with _unpacked(Unpacking.tree(target)) as unpacking:
+            await self._get(f"{source.rstrip('/')}/.", unpacking.take)
+            return await unpacking.finish()
+
+    async def _put(self, directory: str, pack: Callable[[], AsyncIterator[bytes]]) -> None:
+        try:
+            await self._send(directory, pack())
+        except EngineRefused as error:
+            if error.status != 404:
+                raise
+            await self._make(directory)
+            await self._send(directory, pack())
+
+    async def _send(self, directory: str, archive: AsyncIterator[bytes]) -> None:
+        query = {"path": directory}
+        async with self._engine.stream("PUT", self._archive, data=archive, query=query) as answer:
+            await answer.read()
+
+    async def _get(self, path: str, take: Callable[[bytes], Awaitable[None]]) -> None:
+        try:
+            async with self._engine.stream("GET", self._archive, query={"path": path}) as answer:
+                async for data in answer.content.iter_chunked(1 << 18):
+                    await take(data)
+        except EngineRefused as error:
+            if error.status == 404:
+                raise FileNotFoundError(f"{path} does not exist in the sandbox.") from error
+            raise
+
+    async def _make(self, directory: str) -> None:
+        command = Order(["sh", "-c", f"mkdir -p {shlex.quote(directory)}"], user="0", cwd="/")
+        ended = await EngineCommands(self._engine, self._container).run(command)
+        if ended.return_code:
+            raise SandboxFault(f"{directory} could not be made: {(ended.stderr or ended.stdout).strip()}")
+
+    async def _is_directory(self, path: str) -> bool:
+        mode = await self._mode(path)
+        if mode & _GO_LINK:
+            mode = await self._mode(f"{path.rstrip('/')}/.")
+        return bool(mode & _GO_DIRECTORY)
+
+    async def _followed(self, path: str) -> str:
+        """Where a link leads inside the sandbox. The engine would send the link itself."""
+        if not await self._mode(path) & _GO_LINK:
+            return path
+        command = Order(["readlink", "-f", "--", path], user="0", cwd="/")
+        ended = await EngineCommands(self._engine, self._container).run(command)
+        if ended.return_code:
+            raise FileNotFoundError(f"{path} does not exist in the sandbox.")
+        return ended.stdout.rstrip("\n")
+
+    async def _mode(self, path: str) -> int:
+        """As Go writes it; nothing if there is nothing."""
+        try:
+            async with self._engine.stream("HEAD", self._archive, query={"path": path}) as answer:
+                return int(json.loads(base64.b64decode(answer.headers["X-Docker-Container-Path-Stat"]))["mode"])
+        except EngineRefused as error:
+            if error.status == 404:
+                return 0
+            raise
+
+    @property
+    def _archive(self) -> str:
+        return f"/containers/{self._container}/archive"
+
+
+class GradingFiles:
+    """The sandbox as the verifier sees it."""
+
+    def __init__(self, warden: Warden) -> None:
+        self._warden = warden
+
+    async def put_file(self, source: Path, target: str) -> None:
+        place = PurePosixPath(target)
+        if target.endswith("/") or await self._warden.is_directory(target):
+            place = place / source.name
+        await self._warden.put(str(place.parent), packed_file(source, place.name))
+
+    async def put_tree(self, source: Path, target: str) -> None:
+        await self._warden.put(target, packed_tree(source))
+
+    async def get_file(self, source: str, target: Path) -> None:
+        async with _unpacked(Unpacking.file(target)) as unpacking:
+            await self._warden.get(source, unpacking.take, tree=False)
+            await unpacking.finish()
+
+    async def get_tree(self, source: str, target: Path) -> list[str]:
+        async with _unpacked(Unpacking.tree(target)) as unpacking:
+            await self._warden.get(source, unpacking.take, tree=True)
+            return await unpacking.finish()
+
+
+@asynccontextmanager
+async def _unpacked(unpacking: Unpacking) -> AsyncIterator[Unpacking]:
+    try:
+        yield unpacking
+    except BaseException:
+        await unpacking.abandon()
+        raise

@@ -1,0 +1,253 @@
+"""The image store of a container engine, for the ``docker`` sandbox. See ``ImageStore`` for what it promises.
+
+The resolver in ``images`` decides what is wanted. Builds go through the engine's own builder with the
+context as a stream, so the engine may be on another machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from seatrial.errors import ImageFault, SandboxFault
+from seatrial.sandboxes.docker.archive import packed_build
+from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
+from seatrial.sandboxes.images.assembly import Images, assemble
+from seatrial.sandboxes.images.image import (
+    LABEL_BOOTSTRAPPED,
+    LABEL_KEY,
+    BuildPlan,
+    Image,
+    ImageConfig,
+    ImageSource,
+    LogSink,
+    RegistrySilent,
+    StoredImage,
+)
+from seatrial.sandboxes.images.references import familiar, parse
+from seatrial.sandboxes.options import SandboxOptions
+
+_DOCKERFILE = ".seatrial.dockerfile"
+_REGISTRY_PATIENCE_SEC = 20.0
+_SILENCE = (
+    "no such host",
+    "i/o timeout",
+    "connection refused",
+    "network is unreachable",
+    "no route to host",
+    "handshake timeout",
+    "server misbehaving",
+    "Client.Timeout",
+    "context deadline exceeded",
+    "connection reset",
+    "EOF",
+)
+
+
+@lru_cache(maxsize=8)
+def shared_engine_images(options: SandboxOptions) -> Images:
+    """The same object for the same options: Harbor constructs every sandbox apart, and they must share one flight."""
+    return assemble(EngineStore(options.docker_host), options)
+
+
+class EngineStore:
+    """Images in a container engine. Holds no connection between calls, so that any event loop may use it."""
+
+    name = "docker"
+
+    def __init__(self, host: str = "", *, registry_patience_sec: float = _REGISTRY_PATIENCE_SEC) -> None:
+        self._host = host
+        self._patience_sec = registry_patience_sec
+
+    async def find(self, reference: str) -> Image | None:
+        async with EngineClient(self._host) as engine:
+            return await _find(engine, reference)
+
+    async def pull(self, reference: str, log: LogSink) -> Image:
+        wanted = parse(reference)
+        query = {"fromImage": f"{wanted.registry}/{wanted.repository}", "tag": wanted.digest or wanted.tag}
+        async with EngineClient(self._host) as engine:
+            try:
+                headers = {"X-Registry-Auth": _credentials(wanted.registry)}
+                await _follow(engine, "/images/create", query, log, headers=headers, patience_sec=self._patience_sec)
+            except (ImageFault, TimeoutError) as error:
+                if isinstance(error, TimeoutError) or any(text in error.message for text in _SILENCE):
+                    raise RegistrySilent(f"No registry answered for {familiar(reference)}.") from error
+                raise ImageFault(f"{familiar(reference)} could not be pulled: {error.message}") from error
+            return await _must_find(engine, reference, "pulled")
+
+    async def build(self, plan: BuildPlan, log: LogSink) -> Image:
+        query = {
+            "dockerfile": _DOCKERFILE,
+            "t": plan.reference,
+            "labels": plan.labels,
+            "rm": True,
+            "forcerm": True,
+            "nocache": True,  # what was built before is known by its content, which is surer than the engine's guess
+        }
+        context = packed_build(plan.context_dir, _DOCKERFILE, plan.dockerfile)
+        async with EngineClient(self._host) as engine:
+            try:
+                async with asyncio.timeout(plan.timeout_sec):
+                    await _follow(engine, "/build", query, log, data=context)
+            except TimeoutError:
+                raise ImageFault(f"The build took longer than {plan.timeout_sec:g} s and was ended.") from None
+            except ImageFault as error:
+                raise ImageFault(f"The build failed: {error.message}") from error
+            return await _must_find(engine, plan.reference, "built")
+
+    async def load_root(self, reference: str, archive: Path, labels: dict[str, str], log: LogSink) -> Image:
+        wanted = parse(reference)
+        changes = ('CMD ["bash"]', *(f"LABEL {name}={_quoted(value)}" for name, value in labels.items()))
+        # Docker takes the tag in either place, Podman in this one only.
+        name = f"{wanted.registry}/{wanted.repository}:{wanted.tag}"
+        query = {"fromSrc": "-", "repo": name, "changes": changes}
+        async with EngineClient(self._host) as engine:
+            await _follow(engine, "/images/create", query, log, data=_content(archive))
+            return await _must_find(engine, reference, "bootstrapped")
+
+    async def tag(self, image: Image, reference: str) -> None:
+        wanted = parse(reference)
+        async with EngineClient(self._host) as engine:
+            with_repository = {"repo": f"{wanted.registry}/{wanted.repository}", "tag": wanted.tag}
+            await _asked(engine.post(f"/images/{image.digest}/tag", **with_repository))
+
+    async def push(self, image: Image, reference: str, log: LogSink) -> None:
+        wanted = parse(reference)
+        async with EngineClient(self._host) as engine:
+            path = f"/images/{wanted.registry}/{wanted.repository}/push"
+            await _follow(
+                engine, path, {"tag": wanted.tag}, log, headers={"X-Registry-Auth": _credentials(wanted.registry)}
+            )
+
+    async def remove(self, digest: str) -> None:
+        async with EngineClient(self._host) as engine:
+            found = await _asked(engine.get(f"/images/{digest}/json"))
+            # By its names: an image with several of them is not given up by its number without force.
+            for name in found.get("RepoTags") or [digest]:
+                await _asked(engine.delete(f"/images/{name}"))
+
+    async def list(self) -> list[StoredImage]:
+        found: dict[str, StoredImage] = {}
+        async with EngineClient(self._host) as engine:
+            for label in (LABEL_KEY, LABEL_BOOTSTRAPPED):
+                for entry in await _asked(engine.get("/images/json", filters={"label": [label]})):
+                    found[entry["Id"]] = _stored(entry)
+        return list(found.values())
+
+
+def _stored(entry: Mapping[str, Any]) -> StoredImage:
+    names = [name for name in entry.get("RepoTags") or () if name != "<none>:<none>"]
+    return StoredImage(
+        digest=entry["Id"],
+        references=tuple(str(parse(name)) for name in names),
+        size_bytes=int(entry["Size"]),
+        created_at=datetime.fromtimestamp(entry["Created"], UTC),
+        labels=entry.get("Labels") or {},
+    )
+
+
+async def _find(engine: EngineClient, reference: str) -> Image | None:
+    try:
+        found = await engine.get(f"/images/{familiar(reference)}/json")
+    except EngineRefused as error:
+        if error.status == 404:
+            return None
+        raise ImageFault(error.message) from error
+    except SandboxFault as error:
+        raise ImageFault(error.message, fix=error.fix) from error
+    config = _config(found.get("Config") or {})
+    return Image(reference=reference, digest=found["Id"], source=_source(config), config=config)
+
+
+async def _must_find(engine: EngineClient, reference: str, source: ImageSource) -> Image:
+    found = await _find(engine, reference)
+    if found is None:
+        raise ImageFault(f"{familiar(reference)} is not in the container engine although it said so.")
+    return found.model_copy(update={"source": source})
+
+
+def _config(config: Mapping[str, Any]) -> ImageConfig:
+    return ImageConfig(
+        env=dict(entry.partition("=")[::2] for entry in config.get("Env") or ()),
+        workdir=config.get("WorkingDir") or "/",
+        user=config.get("User") or "",
+        entrypoint=tuple(config.get("Entrypoint") or ()),
+        cmd=tuple(config.get("Cmd") or ()),
+        labels=config.get("Labels") or {},
+    )
+
+
+def _source(config: ImageConfig) -> ImageSource:
+    if LABEL_KEY in config.labels:
+        return "built"
+    return "bootstrapped" if LABEL_BOOTSTRAPPED in config.labels else "local"
+
+
+async def _follow(
+    engine: EngineClient,
+    path: str,
+    query: Mapping[str, Any],
+    log: LogSink,
+    *,
+    data: AsyncIterator[bytes] | None = None,
+    headers: Mapping[str, str] | None = None,
+    patience_sec: float | None = None,
+) -> None:
+    """A call that reports as it goes. ``TimeoutError`` when nothing at all came within the patience."""
+    try:
+        async with asyncio.timeout(patience_sec) as patience:
+            async with engine.stream("POST", path, data=data, headers=headers, query=query) as answer:
+                async for line in answer.content:
+                    report = json.loads(line) if line.strip() else {}
+                    if "error" in report:
+                        raise ImageFault(str(report["error"]).strip())
+                    if report.get("status") != "Pulling from" and ("progressDetail" in report or "stream" in report):
+                        patience.reschedule(None)
+                    log(_told(report))
+    except (EngineRefused, SandboxFault) as error:
+        raise ImageFault(error.message, fix=error.fix) from error
+
+
+def _told(report: Mapping[str, Any]) -> str:
+    if "stream" in report:
+        return str(report["stream"])
+    words = [str(report[name]) for name in ("id", "status", "progress") if report.get(name)]
+    return " ".join(words) + "\n" if words else ""
+
+
+async def _asked(call: Awaitable[Any]) -> Any:
+    try:
+        return await call
+    except SandboxFault as error:
+        raise ImageFault(error.message, fix=error.fix) from error
+
+
+async def _content(path: Path) -> AsyncIterator[bytes]:
+    with path.open("rb") as file:
+        while data := await asyncio.to_thread(file.read, 1 << 20):
+            yield data
+
+
+def _quoted(value: str) -> str:
+    """For a LABEL instruction, which knows quotes and variables."""
+    return json.dumps(value).replace("$", "\\$")
+
+
+def _credentials(registry: str) -> str:
+    """What ``docker login`` left for that registry, as the engine wants it."""
+    place = Path.home() / ".docker" / "config.json"
+    try:
+        known = json.loads(place.read_text()).get("auths", {})
+    except (OSError, ValueError):
+        known = {}
+    name = "https://index.docker.io/v1/" if registry == "docker.io" else registry
+    user, _, password = base64.b64decode(known.get(name, {}).get("auth", "")).decode().partition(":")
+    login = {"username": user, "password": password, "serveraddress": name} if user else {}
+    return base64.urlsafe_b64encode(json.dumps(login).encode()).decode()

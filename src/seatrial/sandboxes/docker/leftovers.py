@@ -1,0 +1,72 @@
+"""What docker sandboxes left behind when their process died, found by label and removed.
+
+A worker sweeps when it starts and now and then, with a predicate that knows the store's leases; ``doctor`` may list.
+A container without our labels is never touched, nor one whose process lives and whose trial is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from seatrial.domain.frozen import Frozen
+from seatrial.sandboxes.docker.client import EngineClient
+from seatrial.sandboxes.docker.container import LABEL_RECORD
+from seatrial.sandboxes.docker.sidecar import remove_container
+from seatrial.sandboxes.options import Owner
+from seatrial.sandboxes.record import SandboxRecord
+
+Abandoned = Callable[[SandboxRecord], bool]
+"""Says of a sandbox whose process lives that nobody wants it any more: its trial's lease is gone."""
+
+
+class FoundContainer(Frozen):
+    """A container of ours, living or not."""
+
+    name: str
+    record: SandboxRecord
+
+    @property
+    def owner(self) -> Owner:
+        return self.record.owner
+
+
+class Leftovers:
+    """Containers of docker sandboxes in one engine, whichever process they belong to."""
+
+    def __init__(self, engine: EngineClient) -> None:
+        self._engine = engine
+
+    @classmethod
+    @asynccontextmanager
+    async def at(cls, host: str) -> AsyncIterator[Leftovers]:
+        async with EngineClient(host) as engine:
+            yield cls(engine)
+
+    async def containers(self) -> list[FoundContainer]:
+        """All that there are, living or not."""
+        entries = await self._engine.get("/containers/json", all=True, filters={"label": [LABEL_RECORD]})
+        found = [_read(entry) for entry in entries]
+        return [container for container in found if container is not None]
+
+    async def sweep(self, abandoned: Abandoned | None = None) -> list[FoundContainer]:
+        """Removes what has no living process, or is abandoned; returns it."""
+        doomed = [
+            container
+            for container in await self.containers()
+            if not container.record.process.lives or (abandoned is not None and abandoned(container.record))
+        ]
+        # Wardens first: they share the namespaces of the others.
+        for container in sorted(doomed, key=lambda each: "warden" not in each.name):
+            await remove_container(self._engine, container.name)
+        return doomed
+
+
+def _read(entry: dict[str, Any]) -> FoundContainer | None:
+    """``None`` for one whose label is not of our making."""
+    try:
+        record = SandboxRecord.model_validate_json(entry["Labels"][LABEL_RECORD])
+    except (KeyError, ValueError):
+        return None
+    return FoundContainer(name=entry["Names"][0].lstrip("/"), record=record)

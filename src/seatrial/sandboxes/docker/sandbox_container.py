@@ -1,0 +1,180 @@
+"""A sandbox in a container engine, from its start to its removal: a container, its warden and its storage limit.
+
+``docker.DockerEnvironment`` is the only caller and knows Harbor; this knows the engine, and goes around it wherever the
+container's processes can be entered from here (``local_view``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from seatrial.errors import SandboxFault
+from seatrial.sandboxes.docker.accounts import find_account
+from seatrial.sandboxes.docker.changes import find_losses
+from seatrial.sandboxes.docker.changes import find_suspicions as find_in_engine
+from seatrial.sandboxes.docker.client import EngineClient
+from seatrial.sandboxes.docker.command import MARK, Ended, EngineCommands, Listener, Order
+from seatrial.sandboxes.docker.container import Container, ContainerPlan
+from seatrial.sandboxes.docker.files import AgentFiles, Files, GradingFiles
+from seatrial.sandboxes.docker.local_view import LocalView
+from seatrial.sandboxes.docker.network import EngineNetwork
+from seatrial.sandboxes.docker.seccomp import Profiles
+from seatrial.sandboxes.docker.sidecar import Ward, Warden
+from seatrial.sandboxes.docker.storage import EngineGauge, Gauge, LayersGauge, StorageLimit
+from seatrial.sandboxes.host.private_mounts import PrivateMounts
+from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
+from seatrial.sandboxes.oci.layer_suspicion import find_suspicions as find_in_layers
+
+_KILLED = 137
+_CANNOT_RUN = (126, 127)
+_RUNTIME = ("OCI runtime exec failed", "unable to find user")
+_NO_SHELL = ('exec: "bash"', "can't execute 'bash'", "container breakout")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A command as it is asked for."""
+
+    command: str
+    env: Mapping[str, str]
+    cwd: str | None
+    user: str
+    """Empty for the container's own."""
+    mark: str
+    """By which it is found again if it has to be ended."""
+
+
+class Cell:
+    """One container and who watches it."""
+
+    def __init__(
+        self, engine: EngineClient, plan: ContainerPlan, network: EngineNetwork, mounts: PrivateMounts | None
+    ) -> None:
+        """``mounts`` are given where the engine's containers run on this machine and may be entered."""
+        self.container = Container(engine, plan, mounts)
+        self.network = network
+        self.storage: StorageLimit | None = None
+        self.memory_killed = False
+        self.suspicions: tuple[str, ...] = ()
+        self._engine = engine
+        self._mounts = mounts
+        self._warden: Warden | None = None
+        self._grading = False
+
+    async def start(self, open_dirs: Sequence[str], profiles_dir: Path) -> None:
+        """With directories that everybody may write to."""
+        info, added = await asyncio.gather(self._engine.get("/info"), self.network.host_config())
+        profiles = Profiles(info, profiles_dir if self._mounts is not None else None)
+        await self.container.create(added, info, profiles)
+        await self.container.start(open_dirs)
+        await self.network.connect(self.container)
+        self.storage = StorageLimit(self.container, self._the_warden, self._gauge())
+        self.storage.begin()
+
+    async def remove(self) -> None:
+        """All but the network, which is the last to go."""
+        if self.storage is not None:
+            await self.storage.end()
+        await self._note_memory_kill()
+        removals = [part.remove() for part in (self._warden, self.container) if part is not None]
+        for failure in await asyncio.gather(*removals, return_exceptions=True):
+            if failure is not None:
+                raise failure
+
+    def running(self) -> Container:
+        """The container; ``SandboxFault`` says why there is none."""
+        if self.storage is not None and self.storage.removed_because:
+            raise SandboxFault(self.storage.removed_because)
+        if not self.container.started:
+            raise SandboxFault("The sandbox has not been started.")
+        return self.container
+
+    async def run(self, call: Call, listener: Listener | None) -> Ended:
+        """A command in the view that is current, waited for to its end."""
+        container = self.running()
+        if not self._grading:
+            order = Order(["bash", "-c", call.command], {**call.env, MARK: call.mark}, call.cwd, call.user)
+            return await EngineCommands(self._engine, container.name).run(order, listener)
+        settings = container.settings
+        view, wanted = self.view, call.user or settings.user
+        account = (
+            await view.account(wanted) if view is not None else await find_account(self._engine, container.name, wanted)
+        )
+        env = {"HOME": account.home, **settings.env, **call.env}
+        return await self._the_warden().run(
+            call.command, env, call.cwd or settings.workdir, account, call.mark, listener
+        )
+
+    async def end(self, mark: str) -> None:
+        """Ends a command and what belongs to it."""
+        residence = self.running().residence
+        if residence is not None and self._mounts is not None:
+            await self._mounts.carry(residence.kill_command, f"{MARK}={mark}")
+        else:
+            await self._the_warden().kill(mark)
+
+    async def judged(self, ended: Ended) -> Ended:
+        """A command that fails is a result; a sandbox in which none can run any more is a fault."""
+        container = self.running()
+        if ended.return_code == _KILLED:
+            await self._note_memory_kill()
+        if ended.return_code in _CANNOT_RUN:
+            said = ended.stderr or ended.stdout
+            if any(text in said for text in _NO_SHELL):
+                raise SandboxFault(f"The sandbox is broken: its shell does not start ({said.strip()[:300]}).")
+            if said.startswith(_RUNTIME):
+                return Ended(ended.return_code, stdout="", stderr=said)
+            if lost := await find_losses(self._engine, container.name):
+                raise SandboxFault(f"The sandbox is broken: {', '.join(lost)} cannot be run any more.")
+        return ended
+
+    async def begin_grading(self) -> None:
+        self.suspicions = await self._find_suspicions(self.running())
+        await self._the_warden().begin_grading()
+        self._grading = True
+
+    async def end_grading(self) -> None:
+        await self._the_warden().remove()
+        self._grading = False
+
+    @property
+    def view(self) -> LocalView | None:
+        """The current view of the sandbox, where it can be had without the engine."""
+        residence = self.running().residence
+        if residence is None or not residence.alive:
+            return None
+        return self._the_warden().view if self._grading else residence.view
+
+    @property
+    def files(self) -> Files:
+        if (view := self.view) is not None:
+            return view
+        return GradingFiles(self._the_warden()) if self._grading else AgentFiles(self._engine, self.running().name)
+
+    def _the_warden(self) -> Warden:
+        if self._warden is None:
+            container = self.running()
+            ward = Ward(
+                container.name, container.limits, container.labels, container.profiles.warden, container.residence
+            )
+            self._warden = Warden(self._engine, ward)
+        return self._warden
+
+    def _gauge(self) -> Gauge:
+        container = self.container
+        if container.layers is not None and self._mounts is not None:
+            return LayersGauge(self._mounts, container.layers, container.name)
+        return EngineGauge(self._engine, container.name)
+
+    async def _find_suspicions(self, container: Container) -> tuple[str, ...]:
+        search_path = container.plan.image.config.env.get("PATH", DEFAULT_PATH)
+        if (layers := container.layers) is not None and (mounts := self._mounts) is not None:
+            return await mounts.carry(find_in_layers, mounts, layers.changes, layers.image, search_path)
+        return await find_in_engine(self._engine, container, search_path)
+
+    async def _note_memory_kill(self) -> None:
+        if self.container.started and not self.memory_killed:
+            self.memory_killed = await self.container.memory_kills() > 0

@@ -1,0 +1,112 @@
+"""System calls of a docker sandbox's processes, in the words of its engine.
+
+The *agent* runs under the engine's own profile where that is Docker's. Podman's lets every container make user
+namespaces and mount inside them, so there it gets the one of the daemonless sandbox.
+
+The *warden*'s processes, and so the verifier's, may do everything but what containers have no use for: a warden mounts
+and enters namespaces. These calls take a capability that the verifier gives up before it starts, so leaving them open
+to it gives it nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seatrial.sandboxes.host.seccomp import PROFILE, seccomp_filter
+
+_NEW_USER_NAMESPACE = 0x10000000
+_ENOSYS = 38
+_REFUSED = (  # noqa: SIM905
+    # the kernel itself
+    "bpf create_module delete_module finit_module init_module kexec_file_load kexec_load lookup_dcookie perf_event_open"
+    " query_module reboot swapoff swapon syslog userfaultfd io_uring_enter io_uring_register io_uring_setup"
+    # the clock and the hardware
+    " adjtimex clock_adjtime clock_settime ioperm iopl settimeofday stime vm86 vm86old"
+    # keys, accounting, quotas: not divided by namespaces
+    " acct add_key keyctl request_key quotactl quotactl_fd"
+    # files by handle, and mounts in the way that the warden does not need
+    " name_to_handle_at open_by_handle_at fsconfig fsmount fsopen fspick mount_setattr move_mount open_tree"
+    # relics
+    " _sysctl nfsservctl sysfs uselib ustat"
+    # memory of others
+    " kcmp migrate_pages move_pages pidfd_getfd process_madvise"
+).split()
+
+
+class Profiles:
+    """What one engine is told about system calls; ``container`` and ``warden`` ask."""
+
+    def __init__(self, info: Mapping[str, Any], shared: Path | None) -> None:
+        """``info`` is what the engine says about itself, ``shared`` a folder that it reads too, if there is one."""
+        self._known = any(
+            option.startswith("name=seccomp") and "unconfined" not in option
+            for option in info.get("SecurityOptions") or ()
+        )
+        self._is_podman = is_podman(info)
+        self._shared = shared
+
+    def agent(self, capabilities: Sequence[str]) -> list[str]:
+        """Security options of the agent's container."""
+        if not self._is_podman or self._shared is None:
+            return []
+        return self._option(json.dumps(seccomp_filter(capabilities).section))
+
+    @property
+    def warden(self) -> list[str]:
+        return self._option(_warden_profile())
+
+    @property
+    def description(self) -> str:
+        """For the trial's lock; empty where there is no filter."""
+        if not self._known:
+            return ""
+        if self._is_podman and self._shared is not None:
+            return f"seccomp profile {PROFILE}, made as strict as Docker's"
+        return "seccomp: the engine's default profile"
+
+    @property
+    def not_applied(self) -> tuple[str, ...]:
+        if not self._known:
+            return ("seccomp: the engine has none",)
+        if self._is_podman and self._shared is None:
+            return ("seccomp: Podman's default profile leaves user namespaces open, and it takes no other from afar",)
+        return ()
+
+    def _option(self, profile: str) -> list[str]:
+        """Docker takes the profile itself, Podman the path of a file on its own machine."""
+        if not self._is_podman:
+            return [f"seccomp={profile}"]
+        if self._shared is None:
+            return []
+        file = self._shared / f"{hashlib.sha256(profile.encode()).hexdigest()[:16]}.json"
+        if not file.is_file():
+            self._shared.mkdir(parents=True, exist_ok=True)
+            scratch = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
+            scratch.write_text(profile)
+            scratch.replace(file)
+        return [f"seccomp={file}"]
+
+
+def is_podman(info: Mapping[str, Any]) -> bool:
+    """It says which buildah it was made with."""
+    return "BuildahVersion" in info
+
+
+def _warden_profile() -> str:
+    rules: list[dict[str, Any]] = [
+        {"names": list(_REFUSED), "action": "SCMP_ACT_ERRNO"},
+        {"names": ["unshare", "clone"], "action": "SCMP_ACT_ERRNO", "args": [_flag(_NEW_USER_NAMESPACE)]},
+        # Its flags are out of a filter's sight. Told that it is missing, the C library takes the older call.
+        {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": _ENOSYS},
+    ]
+    return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})
+
+
+def _flag(value: int) -> dict[str, Any]:
+    return {"index": 0, "value": value, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}

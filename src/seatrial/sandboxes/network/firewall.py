@@ -1,0 +1,177 @@
+"""The packet filter between sandboxes and everything else: who may send what where.
+
+It lives in the router's namespace, out of the reach of whoever flushes the machine's own rules. The rules are written
+once and their number does not grow: a sandbox is a few set elements, so a packet costs the same with 750 sandboxes as
+with one, and a change of policy is one atomic transaction that also holds for connections already made, because nothing
+is let through for being *established*.
+
+``network`` says which sandbox may reach what; this module knows addresses and interface names only.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+from typing import Literal
+
+from seatrial.sandboxes.network.netlink import CREATE, NETFILTER, Message, NetlinkSocket, attribute, nested, text
+
+TABLE = "seatrial"
+UPLINK = "uplink"
+"""The router's interface towards the machine."""
+
+_SUBSYSTEM = 10
+_NEW_ELEMENT = _SUBSYSTEM << 8 | 12
+_DELETE_ELEMENT = _SUBSYSTEM << 8 | 14
+_BATCH = (16, 17)
+_FAMILY_INET = 1
+_ELEMENTS_TABLE, _ELEMENTS_SET, _ELEMENTS, _ELEMENT = 1, 2, 3, 1
+_KEY, _KEY_END, _VALUE = 1, 10, 1
+
+SetName = Literal["members", "open", "hosts", "networks", "own"]
+
+RULES = """
+table inet seatrial {{
+    set members {{ type ifname . ipv4_addr; }}
+    set open {{ type ipv4_addr; }}
+    set hosts {{ type ipv4_addr . ipv4_addr; }}
+    set networks {{ type ipv4_addr . ipv4_addr; flags interval; }}
+    set own {{ type ipv4_addr; }}
+    set never {{ type ipv4_addr; flags interval; auto-merge; elements = {{ {never} }} }}
+    set closed {{ type ipv4_addr; flags interval; auto-merge; {closed} }}
+    set granted {{ type ipv4_addr; flags interval; auto-merge; {granted} }}
+
+    chain input {{
+        type filter hook input priority filter; policy drop;
+        iifname "lo" accept
+        iifname . ip saddr != @members drop
+        ip daddr {gateway} meta l4proto {{ tcp, udp }} th dport 53 accept
+        ip daddr {gateway} icmp type echo-request accept
+        jump refuse
+    }}
+    chain forward {{
+        type filter hook forward priority filter; policy drop;
+        meta nfproto != ipv4 drop
+        iifname "{uplink}" goto inbound
+        iifname . ip saddr @members goto outbound
+    }}
+    chain outbound {{
+        oifname != "{uplink}" goto refuse
+        ip daddr @never goto refuse
+        ip daddr @own goto refuse
+        ip saddr . ip daddr @networks accept
+        ip daddr @closed ip daddr != @granted goto refuse
+        ip saddr @open accept
+        ip saddr . ip daddr @hosts accept
+        goto refuse
+    }}
+    chain inbound {{
+        ip daddr @open accept
+        ip daddr . ip saddr @hosts accept
+        ip daddr . ip saddr @networks accept
+        icmp type {{ destination-unreachable, time-exceeded, parameter-problem }} accept
+    }}
+    chain refuse {{
+        meta l4proto tcp reject with tcp reset
+        reject with icmp type admin-prohibited
+    }}
+}}
+"""
+"""A refusal is an answer, so that programs fail at once instead of waiting. ``inbound`` need not ask for the state of a
+connection: the machine's own table lets nothing else come this far. An ICMP error may come from any hop on the way."""
+
+
+def rules(
+    gateway: IPv4Address,
+    never: Iterable[IPv4Network],
+    closed: Iterable[IPv4Network],
+    granted: Iterable[IPv4Network],
+) -> str:
+    """The router's rules, for ``nft``. ``granted`` are exceptions from ``closed``; nothing is one from ``never``."""
+    return RULES.format(
+        gateway=gateway,
+        uplink=UPLINK,
+        never=", ".join(map(str, never)),
+        closed=_elements(closed),
+        granted=_elements(granted),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A member of one of the sets. ``last`` is the end of an interval."""
+
+    group: SetName
+    first: bytes
+    last: bytes = b""
+
+
+def member(interface: str, sandbox: IPv4Address) -> Element:
+    """A sandbox that has any network at all, behind that interface and under no other address."""
+    return Element("members", interface.encode().ljust(16, b"\0") + sandbox.packed)
+
+
+def everything(sandbox: IPv4Address) -> Element:
+    return Element("open", sandbox.packed)
+
+
+def host(sandbox: IPv4Address, address: IPv4Address) -> Element:
+    """An address that an allowed name led to."""
+    return Element("hosts", sandbox.packed + address.packed)
+
+
+def network(sandbox: IPv4Address, allowed: IPv4Network) -> Element:
+    return Element(
+        "networks",
+        sandbox.packed + allowed.network_address.packed,
+        sandbox.packed + allowed.broadcast_address.packed,
+    )
+
+
+def own(address: IPv4Address) -> Element:
+    """An address of this machine, which no sandbox may reach."""
+    return Element("own", address.packed)
+
+
+class Firewall:
+    """The set elements of the router's table. A call takes far less than a millisecond, so the loop may make it."""
+
+    def __init__(self) -> None:
+        """Must be made by a thread that is in the router's namespace."""
+        self._kernel = NetlinkSocket(NETFILTER)
+        self._turn = threading.Lock()
+
+    def close(self) -> None:
+        self._kernel.close()
+
+    def change(self, *, add: Iterable[Element] = (), remove: Iterable[Element] = ()) -> None:
+        """Both at once: there is no moment between the old and the new state."""
+        messages = [_request(_DELETE_ELEMENT, element) for element in remove]
+        messages += [_request(_NEW_ELEMENT, element, CREATE) for element in add]
+        if not messages:
+            return
+        begin, end = (Message(kind, struct.pack("!BBH", socket.AF_UNSPEC, 0, _SUBSYSTEM)) for kind in _BATCH)
+        with self._turn:
+            self._kernel.transact(begin, messages, end)
+
+
+def _request(kind: int, element: Element, flags: int = 0) -> Message:
+    packed = nested(_KEY, attribute(_VALUE, element.first))
+    if element.last:
+        packed += nested(_KEY_END, attribute(_VALUE, element.last))
+    body = (
+        struct.pack("!BBH", _FAMILY_INET, 0, 0)
+        + text(_ELEMENTS_TABLE, TABLE)
+        + text(_ELEMENTS_SET, element.group)
+        + nested(_ELEMENTS, nested(_ELEMENT, packed))
+    )
+    return Message(kind, body, flags)
+
+
+def _elements(networks: Iterable[IPv4Network]) -> str:
+    joined = ", ".join(map(str, networks))
+    return f"elements = {{ {joined} }}" if joined else ""

@@ -1,0 +1,201 @@
+"""The network of one sandbox: behind our router, or the machine's own.
+
+``network_set`` gives them out. What is decided here:
+
+- *Allowlists by name.* The name server refuses other names, and lets the filter know each address before it gives it
+  away. An address stays open for the time its answer is good, but at least an hour: programs keep connections and
+  answers longer than they should. Other names at the same address are reachable too, as with every filter of addresses.
+- *A change of policy* holds for what is already connected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator, Sequence
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Protocol
+
+from harbor.models.task.config import NetworkPolicy
+
+from seatrial.errors import SandboxFault
+from seatrial.sandboxes.network import dns, firewall
+from seatrial.sandboxes.network.firewall import Element
+from seatrial.sandboxes.network.reach import Reach, require_open
+from seatrial.sandboxes.network.router import Line, Router
+
+_SHORTEST_OPEN_SEC = 3600.0
+_LONGEST_OPEN_SEC = 86400.0
+_MOST_HOSTS = 4096
+"""Addresses that the names of one sandbox's allowlist may have open at once."""
+_LOCALHOST = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
+
+
+class SandboxNetwork(Protocol):
+    """The network of one sandbox, from ``acquire`` to ``release``."""
+
+    @property
+    def netns_path(self) -> Path | None:
+        """The namespace its processes belong in; ``None`` for the machine's own network."""
+        ...
+
+    @property
+    def hostname(self) -> str: ...
+
+    @property
+    def resolv_conf(self) -> str:
+        """Content for ``/etc/resolv.conf``."""
+        ...
+
+    @property
+    def hosts(self) -> str:
+        """Content for ``/etc/hosts``, with the host name in it."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it may reach at the moment, for the trial's lock."""
+        ...
+
+    async def apply(self, policy: NetworkPolicy) -> None:
+        """Changes what it may reach, while its processes run."""
+        ...
+
+    async def release(self) -> None:
+        """Cuts it off for good. Does nothing the second time."""
+        ...
+
+
+class Household(Protocol):
+    """What a network needs of the set it belongs to."""
+
+    @property
+    def search(self) -> tuple[str, ...]: ...
+
+    def permitted(self, policy: NetworkPolicy) -> Reach: ...
+
+    async def work[T](self, step: Callable[[], T]) -> T: ...
+
+    def given_back(self, network: RoutedNetwork) -> None: ...
+
+
+class RoutedNetwork:
+    """A sandbox behind the router."""
+
+    def __init__(
+        self, networks: Household, router: Router, line: Line, sandbox_id: str, clock: Callable[[], float]
+    ) -> None:
+        self.hostname = hostname_of(sandbox_id)
+        self.netns_path: Path | None = line.namespace.path
+        self.address = line.address
+        search = networks.search
+        self.resolv_conf = f"nameserver {router.gateway}\n" + (f"search {' '.join(search)}\n" if search else "")
+        self.hosts = f"{_LOCALHOST}{line.address}\t{self.hostname}\n"
+        self._networks = networks
+        self._router = router
+        self._line = line
+        self._clock = clock
+        self._reach = Reach()
+        self._elements: frozenset[Element] = frozenset()
+        self._learned: dict[IPv4Address, tuple[str, float]] = {}
+        self._turn = asyncio.Lock()
+        self._released = False
+
+    @property
+    def description(self) -> str:
+        return self._reach.description
+
+    async def apply(self, policy: NetworkPolicy) -> None:
+        await self.change(self._networks.permitted(policy))
+
+    async def change(self, reach: Reach) -> None:
+        async with self._turn:
+            if self._released:
+                raise SandboxFault("The sandbox's network is gone.")
+            if not reach.nothing:
+                await self._networks.work(self._line.connect)
+            self._set(reach)
+            if reach.nothing:
+                await self._networks.work(self._line.disconnect)
+
+    async def release(self) -> None:
+        async with self._turn:
+            if self._released:
+                return
+            self._released = True
+            self._set(Reach())
+            self._networks.given_back(self)
+            self._router.forget(self._line)
+
+    def admits(self, name: str) -> bool:
+        return self._reach.admits(name)
+
+    def learned(self, name: str, addresses: Sequence[dns.Address]) -> None:
+        """Opens the way to what an allowed name leads to."""
+        if self._reach.everything or not addresses:
+            return
+        now = self._clock()
+        for address in addresses[: _MOST_HOSTS // 16]:
+            known = self._learned.get(address.value)
+            until = now + min(max(address.ttl, _SHORTEST_OPEN_SEC), _LONGEST_OPEN_SEC)
+            self._learned[address.value] = (name, max(until, known[1] if known else until))
+        while len(self._learned) > _MOST_HOSTS:
+            del self._learned[next(iter(self._learned))]
+        self._set(self._reach)
+
+    def expire(self) -> None:
+        """Closes the way to addresses whose answers are too old."""
+        self._set(self._reach)
+
+    def _set(self, reach: Reach) -> None:
+        now = self._clock()
+        self._learned = {
+            address: (name, until)
+            for address, (name, until) in self._learned.items()
+            if until > now and not reach.everything and reach.admits(name)
+        }
+        wanted = frozenset(self._wanted(reach))
+        self._router.firewall.change(add=wanted - self._elements, remove=self._elements - wanted)
+        self._reach, self._elements = reach, wanted
+
+    def _wanted(self, reach: Reach) -> Iterator[Element]:
+        if reach.nothing:
+            return
+        yield firewall.member(self._line.interface, self.address)
+        if reach.everything:
+            yield firewall.everything(self.address)
+        for network in reach.networks:
+            yield firewall.network(self.address, network)
+        for address in self._learned:
+            yield firewall.host(self.address, address)
+
+
+class HostNetwork:
+    """The machine's own network. Nothing about it can be limited."""
+
+    netns_path: Path | None = None
+    description = "host (shared with the machine, nothing is closed)"
+
+    def __init__(self, sandbox_id: str) -> None:
+        self.hostname = hostname_of(sandbox_id)
+        self.resolv_conf = _content(Path("/etc/resolv.conf"))
+        self.hosts = f"{_content(Path('/etc/hosts')) or _LOCALHOST}127.0.1.1\t{self.hostname}\n"
+
+    async def apply(self, policy: NetworkPolicy) -> None:
+        require_open(policy)
+
+    async def release(self) -> None:
+        return None
+
+
+def hostname_of(sandbox_id: str) -> str:
+    """The id as a host name: one label, at most 63 characters."""
+    return re.sub(r"[^a-z0-9-]+", "-", sandbox_id.lower())[:63].strip("-") or "sandbox"
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

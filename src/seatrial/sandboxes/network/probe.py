@@ -1,0 +1,98 @@
+"""Whether this machine can give sandboxes a network, found out by doing it. ``seatrial doctor`` shows the findings."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from harbor.models.task.config import NetworkMode, NetworkPolicy
+
+from seatrial.errors import SeatrialError
+from seatrial.sandboxes.check import Finding
+from seatrial.sandboxes.network import links
+from seatrial.sandboxes.network.names import MachineNames
+from seatrial.sandboxes.network.netlink import ROUTE, NetlinkSocket
+from seatrial.sandboxes.network.network_set import SandboxNetworks
+from seatrial.sandboxes.network.reach import default_network, parse_networks
+from seatrial.sandboxes.options import SandboxOptions
+
+_SETTINGS = "network settings"
+_SANDBOX = "sandbox network"
+_WAY_OUT = "way out"
+_NAMES = "name resolution"
+
+
+async def probe(
+    options: SandboxOptions, *, install: str = "doctor", names: MachineNames | None = None
+) -> tuple[Finding, ...]:
+    """What works. Leaves the machine as it was, and disturbs no worker that runs at the same time."""
+    names = names or MachineNames()
+    return (
+        _settings(options),
+        await _sandbox(options, install, names),
+        await asyncio.to_thread(_way_out),
+        _resolvers(names),
+    )
+
+
+def _settings(options: SandboxOptions) -> Finding:
+    try:
+        default = default_network(options)
+        granted = parse_networks(options.private_destinations)
+    except SeatrialError as error:
+        return Finding(name=_SETTINGS, ok=False, detail=error.message, fix=error.fix)
+    details = [f"tasks that say nothing get {default}"]
+    if options.allow_private_network:
+        details.append("private addresses are open to every sandbox")
+    elif granted:
+        details.append(f"open to every sandbox besides public addresses: {', '.join(map(str, granted))}")
+    return Finding(name=_SETTINGS, ok=True, detail="; ".join(details))
+
+
+async def _sandbox(options: SandboxOptions, install: str, names: MachineNames) -> Finding:
+    """Makes a network, goes through the modes and takes it away again."""
+    start = time.perf_counter()
+    try:
+        async with SandboxNetworks(options, install=install, names=names) as networks:
+            network = await networks.acquire(NetworkPolicy(), "probe")
+            ready = time.perf_counter()
+            await network.apply(NetworkPolicy(network_mode=NetworkMode.ALLOWLIST, allowed_hosts=["192.0.2.0/24"]))
+            await network.apply(NetworkPolicy(network_mode=NetworkMode.NO_NETWORK))
+            await network.release()
+    except SeatrialError as error:
+        return Finding(name=_SANDBOX, ok=False, detail=error.message, fix=error.fix)
+    return Finding(
+        name=_SANDBOX,
+        ok=True,
+        detail=f"public, no-network and allowlist, IPv4 only; set up in {(ready - start) * 1000:.0f} ms",
+    )
+
+
+def _way_out() -> Finding:
+    with NetlinkSocket(ROUTE) as kernel:
+        routes = links.list_routes(kernel)
+        interfaces = {link.index: link.name for link in links.list_links(kernel)}
+    ways = sorted({interfaces.get(route.link, "?") for route in routes if route.network.prefixlen == 0})
+    if ways:
+        return Finding(name=_WAY_OUT, ok=True, detail=f"by {', '.join(ways)}", needed=False)
+    return Finding(
+        name=_WAY_OUT,
+        ok=False,
+        detail="this machine has no default route, so sandboxes reach no further than it does",
+        fix="Run: ip route add default via <your gateway>",
+        needed=False,
+    )
+
+
+def _resolvers(names: MachineNames) -> Finding:
+    if names.servers:
+        return Finding(
+            name=_NAMES, ok=True, detail=f"by {', '.join(names.servers)}, on behalf of sandboxes", needed=False
+        )
+    return Finding(
+        name=_NAMES,
+        ok=False,
+        detail="this machine's resolv.conf names no server; sandboxes get what the C library finds",
+        fix="Add a nameserver line to /etc/resolv.conf",
+        needed=False,
+    )

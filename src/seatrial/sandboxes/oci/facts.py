@@ -1,0 +1,74 @@
+"""What was really done for one daemonless sandbox, in the words of the trial's lock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seatrial.sandboxes.host.seccomp import PROFILE
+from seatrial.sandboxes.images.image import Image
+from seatrial.sandboxes.oci.machine import Machine
+from seatrial.sandboxes.oci.pod import Pod
+from seatrial.sandboxes.sandbox import SandboxFacts
+
+
+def facts_of(
+    machine: Machine,
+    pod: Pod | None,
+    image: Image | None,
+    *,
+    network: str,
+    suspicions: tuple[str, ...],
+    storage_exceeded_mb: int,
+) -> SandboxFacts:
+    """Nothing is claimed before the sandbox runs."""
+    named: dict[str, Any] = {}
+    if image is not None:
+        named = {"image": image.reference, "image_digest": image.digest, "image_source": image.provenance}
+    if pod is None or not pod.findings.started:
+        not_applied = tuple(pod.findings.not_applied) if pod is not None else ()
+        return SandboxFacts(**named, not_applied=not_applied)
+    return SandboxFacts(
+        **named,
+        limits=_limits(pod, storage_exceeded_mb),
+        network=network,
+        protections=_protections(machine, pod),
+        not_applied=_not_applied(pod),
+        memory_killed=pod.findings.memory_killed or pod.cage.memory_kills > 0,
+        suspicions=suspicions,
+    )
+
+
+def _limits(pod: Pod, storage_exceeded_mb: int) -> dict[str, Any]:
+    limits: dict[str, Any] = {"storage_mb": pod.plan.limits.storage_mb}
+    if pod.findings.limited:
+        limits |= pod.plan.limits.model_dump()
+    if storage_exceeded_mb:
+        limits["storage_exceeded_mb"] = storage_exceeded_mb
+    return limits
+
+
+def _protections(machine: Machine, pod: Pod) -> tuple[str, ...]:
+    count = len(pod.confinement.capabilities)
+    lines = [f"runtime: {machine.runtime.version}", f"root: {pod.findings.root}"]
+    if pod.plan.privileged:
+        lines.append(f"privileged: {count} capabilities, as the operator allowed")
+    else:
+        lines += [
+            f"{count} capabilities of Docker's default 14",
+            f"seccomp profile {PROFILE}, made as strict as Docker's",
+            "no-new-privileges",
+            "masked and read-only paths",
+        ]
+    if pod.findings.limited:
+        lines.append(machine.cgroups.description)
+    lines.append("device nodes: " + ("filtered" if machine.cgroups.filters_devices else "unusable, no CAP_MKNOD"))
+    lines.append("storage: watched, offenders are killed")
+    lines.append("grading: own mount and process namespace, out of the agent's sight")
+    return tuple(lines)
+
+
+def _not_applied(pod: Pod) -> tuple[str, ...]:
+    lines = list(pod.findings.not_applied)
+    if pod.findings.root == "copy":
+        lines.append("integrity findings: changes cannot be told without an overlay")
+    return tuple(lines)

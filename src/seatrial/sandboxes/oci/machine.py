@@ -1,0 +1,165 @@
+"""What this process needs to run daemonless sandboxes, made once and shared by all of them.
+
+``oci`` asks for ``Machine.shared``. One private mount namespace and one set of threads serve every sandbox of the
+process, however many event loops it has.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from seatrial.errors import SetupProblem
+from seatrial.sandboxes.host.private_mounts import PrivateMounts
+from seatrial.sandboxes.host.seccomp import CompiledFilters, seccomp_filter
+from seatrial.sandboxes.host.storage import StorageWatch
+from seatrial.sandboxes.network.shared_networks import SharedNetworks
+from seatrial.sandboxes.oci.cgroups import Cgroups
+from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES, Confinement
+from seatrial.sandboxes.oci.runtime import Runtime, busybox
+
+_OPEN_FILES = 1 << 20
+_CAPABILITIES_BY_NUMBER = [
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "DAC_READ_SEARCH",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "SETGID",
+    "SETUID",
+    "SETPCAP",
+    "LINUX_IMMUTABLE",
+    "NET_BIND_SERVICE",
+    "NET_BROADCAST",
+    "NET_ADMIN",
+    "NET_RAW",
+    "IPC_LOCK",
+    "IPC_OWNER",
+    "SYS_MODULE",
+    "SYS_RAWIO",
+    "SYS_CHROOT",
+    "SYS_PTRACE",
+    "SYS_PACCT",
+    "SYS_ADMIN",
+    "SYS_BOOT",
+    "SYS_NICE",
+    "SYS_RESOURCE",
+    "SYS_TIME",
+    "SYS_TTY_CONFIG",
+    "MKNOD",
+    "LEASE",
+    "AUDIT_WRITE",
+    "AUDIT_CONTROL",
+    "SETFCAP",
+    "MAC_OVERRIDE",
+    "MAC_ADMIN",
+    "SYSLOG",
+    "WAKE_ALARM",
+    "BLOCK_SUSPEND",
+    "AUDIT_READ",
+    "PERFMON",
+    "BPF",
+    "CHECKPOINT_RESTORE",
+]
+
+
+class Machine:
+    """The tools of this machine, found when they are first needed."""
+
+    def __init__(self, cache: Path) -> None:
+        self.run_dir = cache / "run"
+        self._cache = cache
+        self.mounts = PrivateMounts()
+        self.storage = StorageWatch(self.run_dir, self.mounts)
+        self.networks = SharedNetworks()
+        self.commands_lead_sessions: bool | None = None
+        """Whether the runtime gives each command a session; found out by the first sandbox."""
+        self._dying: set[int] = set()
+
+    @classmethod
+    def shared(cls, cache: Path) -> Machine:
+        """The one of this process; a process that was forked gets its own."""
+        return _shared(cache, os.getpid())
+
+    def reap(self, processes: set[int]) -> None:
+        """Takes note of killed processes that nobody else may be waiting for: where this process is the machine's
+        first, as in a container, orphans become its children."""
+        for process in list(self._dying | processes):
+            self._dying.add(process)
+            try:
+                if os.waitpid(process, os.WNOHANG)[0]:
+                    self._dying.discard(process)
+            except ChildProcessError:
+                self._dying.discard(process)
+
+    @cached_property
+    def runtime(self) -> Runtime:
+        if os.geteuid() != 0:
+            raise SetupProblem("The oci sandbox needs root.", fix="Run as root, or use --sandbox docker.")
+        _allow_many_files()
+        return Runtime.found()
+
+    @cached_property
+    def busybox(self) -> Path:
+        return busybox()
+
+    @cached_property
+    def cgroups(self) -> Cgroups:
+        return Cgroups.found()
+
+    @cached_property
+    def filters(self) -> CompiledFilters:
+        return CompiledFilters(self._cache / "seccomp", self.runtime.version)
+
+    @cached_property
+    def aligns_processes(self) -> bool:
+        return Path("/proc/sys/kernel/ns_last_pid").exists()
+
+    @cached_property
+    def confinement(self) -> Confinement:
+        """What commands are held to; one capability less where device nodes cannot be filtered."""
+        capabilities = tuple(
+            name for name in DOCKER_CAPABILITIES if name != "CAP_MKNOD" or self.cgroups.filters_devices
+        )
+        return Confinement(
+            capabilities=capabilities,
+            commands=seccomp_filter(capabilities),
+            first_process=seccomp_filter(capabilities, nests_processes=True),
+            open_files=_file_limit(),
+        )
+
+    @cached_property
+    def privileged(self) -> Confinement:
+        """Only where the operator allowed it and the task asks."""
+        return Confinement(
+            capabilities=_held_capabilities(),
+            commands=None,
+            first_process=None,
+            open_files=_file_limit(),
+            privileged=True,
+        )
+
+
+@lru_cache(maxsize=8)
+def _shared(cache: Path, _process: int) -> Machine:
+    return Machine(cache)
+
+
+def _allow_many_files() -> None:
+    """Hundreds of sandboxes hold a few descriptors each."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _file_limit() -> int:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+
+
+def _held_capabilities() -> tuple[str, ...]:
+    status = Path("/proc/self/status").read_text()
+    held = int(next(line.split()[1] for line in status.splitlines() if line.startswith("CapBnd:")), 16)
+    return tuple(f"CAP_{name}" for number, name in enumerate(_CAPABILITIES_BY_NUMBER) if held >> number & 1)

@@ -1,0 +1,315 @@
+"""A running sandbox: two containers over one root, with its limits, its network and its directory.
+
+``oci.OciEnvironment`` is the only caller and knows Harbor; this knows containers. ``container_spec`` says why there are
+two, ``premises`` lays out what they start on. Everything of a pod is below one directory, so that another process can
+find and remove what this one left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from seatrial.errors import SandboxFault
+from seatrial.glimpse import Glimpse
+from seatrial.sandboxes.host.accounts import Account, find_account
+from seatrial.sandboxes.host.private_mounts import MS_BIND, MS_NODEV, MS_REMOUNT, mount
+from seatrial.sandboxes.host.processes import children, counts_alike, has_ended, neighbours
+from seatrial.sandboxes.host.root_mount import RootMount
+from seatrial.sandboxes.host.transfer import Transfer
+from seatrial.sandboxes.oci import command
+from seatrial.sandboxes.oci.cgroups import Cage
+from seatrial.sandboxes.oci.container_spec import (
+    DEFAULT_PATH,
+    FOUNDATIONS,
+    LEADS_SESSION,
+    OWN_SESSION,
+    Confinement,
+    agent_spec,
+    grading_spec,
+    process_spec,
+)
+from seatrial.sandboxes.oci.handshake import Handshake
+from seatrial.sandboxes.oci.machine import Machine
+from seatrial.sandboxes.oci.pod_directory import Premises
+from seatrial.sandboxes.oci.pod_plan import PodPlan
+from seatrial.sandboxes.record import SandboxRecord, remove_recorded
+
+_COUNTS_APART = "process numbers: the verifier sees the agent's processes under other numbers"
+_STARTING_SEC = 20.0
+_ENDING_SEC = 20.0
+_SHELLS = ("bash", "sh")
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One running container."""
+
+    name: str
+    pid: int
+    process: int
+    """pidfd of its first process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A command as it is asked for."""
+
+    arguments: Sequence[str]
+    environment: dict[str, str]
+    cwd: str
+    user: str | int | None
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was really done; read for the trial's lock."""
+
+    root: str = ""
+    not_applied: list[str] = field(default_factory=list)
+    memory_killed: bool = False
+    limited: bool = False
+    started: bool = False
+
+
+class Pod:
+    """Blocking methods, each for a thread of ``PrivateMounts``."""
+
+    def __init__(self, machine: Machine, plan: PodPlan) -> None:
+        self.plan = plan
+        self.cage: Cage = machine.cgroups.cage(plan.sandbox)
+        self.findings = Findings(not_applied=list(plan.not_applied))
+        self._machine = machine
+        self._premises = Premises(machine, plan)
+        self._containers: dict[str, Container] = {}
+        self._ending = threading.Lock()
+        self._shell = "bash"
+        self._foundations: list[str] = []
+
+    @property
+    def directory(self) -> Path:
+        return self._premises.directory
+
+    @property
+    def root(self) -> RootMount:
+        return self._premises.root
+
+    @property
+    def confinement(self) -> Confinement:
+        return self._machine.privileged if self.plan.privileged else self._machine.confinement
+
+    def start(self) -> None:
+        self.directory.mkdir(parents=True, mode=0o700)
+        SandboxRecord.new(self.plan.sandbox, self.plan.owner).write(self.directory)
+        self._make_cage()
+        kind = self._premises.make_root()
+        self.findings.root = kind
+        if kind != "overlay":
+            self.findings.not_applied.append(f"overlay root: {kind} was used instead")
+        try:
+            layout = self._premises.furnish(self.cage)
+            first = self._run_first(grading_spec(layout, self.confinement, self._machine.filters))
+            second = self._run("agent", agent_spec(layout, self.confinement, self._machine.filters, first.pid))
+            if not counts_alike(second.pid):
+                self.findings.not_applied.append(_COUNTS_APART)
+            self._keep_filters()
+        finally:
+            self._premises.hide()
+        self._foundations = self.transfer("agent").present(list(FOUNDATIONS))
+        self._shell = self._find_shell()
+        if self._machine.commands_lead_sessions is None:
+            self._machine.commands_lead_sessions = self._leads_session()
+        self.findings.started = True
+
+    def transfer(self, view: str) -> Transfer:
+        return Transfer(self._machine.mounts, self._container(view).process)
+
+    def look(
+        self, view: str, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
+    ) -> list[Glimpse] | None:
+        """What grows in these directories; ``None`` once the pod is being stopped."""
+        if not self._ending.acquire(blocking=False):
+            return None
+        try:
+            process = os.dup(self._container(view).process)
+        finally:
+            self._ending.release()
+        try:
+            return Transfer(self._machine.mounts, process).look(folders, seen, wanted)
+        finally:
+            os.close(process)
+
+    def spawn(self, view: str, call: Call) -> command.Command:
+        """Starts a command. Raises ``UnknownUser``, or ``SandboxFault`` where the sandbox is gone."""
+        container = self._container(view)
+        if not self.alive:
+            raise SandboxFault("The sandbox has ended.")
+        account = self._account(container, call.user)
+        environment = {"PATH": DEFAULT_PATH, "HOSTNAME": self.plan.hostname, "HOME": account.home, **call.environment}
+        session = () if self._machine.commands_lead_sessions else OWN_SESSION
+        arguments = [*session, *call.arguments]
+        description = process_spec(self.confinement, arguments, environment, call.cwd, account.identity)
+        runtime = self._machine.runtime.exec(self._state, container.name)
+        entrance = self._entrance(view)
+        return command.spawn([*entrance, *runtime], json.dumps(description).encode())
+
+    @property
+    def shell(self) -> str:
+        """bash, or sh in an image that never had it."""
+        return self._shell
+
+    def kill_command(self, view: str, running: command.Command) -> None:
+        command.kill_tree(running.pid, lambda: self._processes(view))
+
+    def kill_processes(self, view: str) -> None:
+        """Kills everything but the container itself."""
+        first = {container.pid for container in self._containers.values()} | self._first_nested()
+        for process in self._processes(view) - first:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+    @property
+    def alive(self) -> bool:
+        return bool(self._containers) and all(not has_ended(entry.process, 0) for entry in self._containers.values())
+
+    def broken(self) -> str:
+        """Why commands cannot be expected to work any more; empty if they can."""
+        if not self.alive:
+            return "its processes are gone."
+        present = self.transfer("agent").present(self._foundations)
+        missing = [path for path in self._foundations if path not in present]
+        return f"{', '.join(missing)} cannot be run any more." if missing else ""
+
+    def stop(self) -> None:
+        """Ends every process of the sandbox and removes all there is of it. Safe to call again, from any thread."""
+        with self._ending:
+            self._stop()
+
+    def _stop(self) -> None:
+        self.findings.memory_killed |= self.cage.memory_kills > 0
+        gone = self._end_processes()
+        self.root.hide()
+        self.root.end()
+        containers, self._containers = self._containers, {}
+        for container in containers.values():
+            os.close(container.process)
+        if not gone:
+            raise SandboxFault(f"Processes of sandbox {self.plan.sandbox} could not be ended.")
+        remove_recorded(self.directory)
+
+    @property
+    def _state(self) -> Path:
+        return self.directory / "runtime"
+
+    def _entrance(self, view: str) -> list[str]:
+        if not self._machine.runtime.is_crun or not self.findings.limited:
+            return []
+        return self.cage.entrance(view, str(self._machine.busybox))
+
+    def _make_cage(self) -> None:
+        problem = self._machine.cgroups.problem
+        if not problem:
+            try:
+                self.cage.make(self.plan.limits)
+                self.findings.limited = True
+            except OSError as error:
+                problem = str(error)
+        if problem:
+            self.findings.not_applied.append(f"limits not enforced: {problem}")
+
+    def _run_first(self, spec: dict[str, object]) -> Container:
+        """Returns once the process namespace for the agent exists and counts as it shall."""
+        with Handshake() as handshake:
+            first = self._run("grading", spec, handshake.given)
+            handshake.let_go()
+            if not handshake.was_ready(_STARTING_SEC):
+                raise SandboxFault("The sandbox's first process did not come up.")
+        return first
+
+    def _run(self, view: str, spec: dict[str, object], standard: Sequence[int] = ()) -> Container:
+        bundle = self.directory / view
+        bundle.mkdir()
+        (bundle / "config.json").write_text(json.dumps(spec))
+        name = f"{self.plan.sandbox}-{view}"
+        entrance = self._entrance(view)
+        problem = command.run_to_end(
+            [*entrance, *self._machine.runtime.run(self._state, bundle, name)], standard=standard
+        )
+        if problem:
+            raise SandboxFault(f"The sandbox did not start: {problem}")
+        pid = int((bundle / "pid").read_text())
+        container = Container(name, pid, os.pidfd_open(pid))
+        self._containers[view] = container
+        if not self._machine.cgroups.filters_devices:
+            # crun takes this flag off the root it was given.
+            with self._machine.mounts.inside(container.process):
+                mount(None, Path("/"), None, MS_REMOUNT | MS_BIND | MS_NODEV)
+        return container
+
+    def _first_nested(self) -> set[int]:
+        """The first process of the agent's process namespace, and the one that keeps it waiting."""
+        first = self._containers.get("grading")
+        nested = children(first.pid) if first is not None else []
+        return {*nested, *(child for process in nested for child in children(process))}
+
+    def _keep_filters(self) -> None:
+        confinement = self.confinement
+        pairs = {"grading": confinement.first_process, "agent": confinement.commands}
+        for view, made_of in pairs.items():
+            if made_of is not None:
+                self._machine.filters.keep(made_of, self._state / f"{self.plan.sandbox}-{view}" / "seccomp.bpf")
+
+    def _find_shell(self) -> str:
+        places = DEFAULT_PATH.split(":")
+        for shell in _SHELLS:
+            if self.transfer("agent").present([f"{place}/{shell}" for place in places]):
+                return shell
+        return _SHELLS[0]
+
+    def _leads_session(self) -> bool:
+        container = self._container("agent")
+        environment = {"PATH": DEFAULT_PATH}
+        question = process_spec(self.confinement, list(LEADS_SESSION), environment, "/", (0, 0, ()))
+        runtime = self._machine.runtime.exec(self._state, container.name)
+        entrance = self._entrance("agent")
+        return not command.run_to_end([*entrance, *runtime], json.dumps(question).encode())
+
+    def _account(self, container: Container, user: str | int | None) -> Account:
+        with self._machine.mounts.inside(container.process):
+            return find_account(user)
+
+    def _container(self, view: str) -> Container:
+        try:
+            return self._containers[view]
+        except KeyError:
+            raise SandboxFault("The sandbox is not running.") from None
+
+    def _processes(self, view: str) -> set[int]:
+        if self.cage.enforced:
+            return self.cage.processes(view)
+        return neighbours(self._container(view).pid)
+
+    def _end_processes(self) -> bool:
+        """The end of a process namespace's first process is the end of all in it, and of those nested inside."""
+        containers = list(self._containers.values())
+        for container in containers:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(container.process, signal.SIGKILL)
+        pids = {container.pid for container in containers}
+        self._machine.reap(pids)
+        if self.findings.limited:
+            # Empty cgroups tell the same and do not wait for whoever has to take note of the dead.
+            gone = self.cage.remove(_ENDING_SEC)
+        else:
+            until = time.monotonic() + _ENDING_SEC
+            gone = all(has_ended(container.process, max(until - time.monotonic(), 0)) for container in containers)
+            self.cage.remove()
+        self._machine.reap(pids)
+        return gone

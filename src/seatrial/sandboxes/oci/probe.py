@@ -1,0 +1,95 @@
+"""Whether the daemonless sandbox works on this machine: for ``doctor``, for ``--sandbox auto`` and before a job."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from seatrial.errors import SandboxFault, SeatrialError, SetupProblem
+from seatrial.sandboxes.check import Finding
+from seatrial.sandboxes.host.root_mount import RootMount
+from seatrial.sandboxes.host.seccomp import seccomp_filter
+from seatrial.sandboxes.network import probe as network_check
+from seatrial.sandboxes.oci.machine import Machine
+from seatrial.sandboxes.oci.runtime import FIX, Runtime, busybox
+from seatrial.sandboxes.options import SandboxOptions
+
+
+def require() -> None:
+    """Raises ``SetupProblem`` for the first thing without which nothing works."""
+    if os.geteuid() != 0:
+        raise SetupProblem("The oci sandbox needs root.", fix="Run as root, or use --sandbox docker.")
+    Runtime.found()
+    busybox()
+    seccomp_filter(())
+    if shutil.which("buildah") is None:
+        raise SetupProblem("buildah is not installed on this machine.", fix="Run: apt-get install buildah")
+
+
+async def probe(options: SandboxOptions, machine: Machine) -> list[Finding]:
+    """Everything that was looked at, found or not."""
+    findings = [_root()]
+    if not findings[0].ok:
+        return findings
+    findings += [
+        await asyncio.to_thread(_told, "container runtime", lambda: machine.runtime.version),
+        _told("static busybox", lambda: str(machine.busybox)),
+        _told("seccomp profile", lambda: f"{len(seccomp_filter(()).section['syscalls'])} rules"),
+        _buildah(),
+        _limits(machine),
+        await _overlay(options, machine),
+        *await network_check.probe(options),
+    ]
+    return findings
+
+
+def _root() -> Finding:
+    if os.geteuid() == 0:
+        return Finding(name="root", ok=True)
+    return Finding(name="root", ok=False, detail="needs root", fix="Run as root, or use --sandbox docker.")
+
+
+def _told(name: str, find: object) -> Finding:
+    assert callable(find)
+    try:
+        return Finding(name=name, ok=True, detail=find())
+    except SeatrialError as problem:
+        return Finding(name=name, ok=False, detail=problem.message, fix=problem.fix or FIX)
+
+
+def _buildah() -> Finding:
+    path = shutil.which("buildah")
+    return Finding(
+        name="buildah", ok=path is not None, detail=path or "not found", fix="" if path else "apt-get install buildah"
+    )
+
+
+def _limits(machine: Machine) -> Finding:
+    problem = machine.cgroups.problem
+    detail = f"limits not enforced: {problem}" if problem else machine.cgroups.description
+    return Finding(name="cgroup limits", ok=not problem, detail=detail, fix=machine.cgroups.fix, needed=False)
+
+
+async def _overlay(options: SandboxOptions, machine: Machine) -> Finding:
+    try:
+        kind = await machine.mounts.carry(_try_root, options.run_dir)
+    except (OSError, SandboxFault) as error:
+        return Finding(name="root file system", ok=False, detail=str(error))
+    detail = kind if kind == "overlay" else f"overlay is refused here; {kind} is used, which is slower"
+    return Finding(name="root file system", ok=kind == "overlay", detail=detail, needed=False)
+
+
+def _try_root(run_dir: Path) -> str:
+    run_dir.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=run_dir, prefix=".probe-") as scratch:
+        layer = Path(scratch) / "layer"
+        layer.mkdir()
+        root = RootMount(Path(scratch))
+        try:
+            return root.make([layer])
+        finally:
+            root.hide()
+            root.end()

@@ -1,1 +1,0 @@
-"""The daemonless sandbox's machinery: containers over an overlay, limits, threads with their own mount namespace."""

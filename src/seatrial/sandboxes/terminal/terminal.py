@@ -1,0 +1,231 @@
+"""tmux and a recorder for any image, brought in from outside: what terminus-2 needs and would otherwise install.
+
+terminus-2 asks ``tmux -V`` and ``asciinema --version`` and, where they are missing, calls the image's package
+manager: slow, and hopeless offline. A sandbox that passes each command by ``Terminal.offer`` first answers that
+question with the *kit*: this machine's tmux and bash, and the recorder with the interpreter it runs on, each with its
+libraries and loader, so that the image's own C library, package manager and Python do not matter. The kit is one
+read-only directory, made once per machine. A sandbox may bind it at ``KIT_DIR`` (``TerminalKit.prepare``), else it is
+uploaded when it is asked for.
+
+A trial whose agent asks for no terminal notices nothing: links on its PATH appear only with the question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib.util
+import json
+import os
+import py_compile
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol
+
+from seatrial.errors import SandboxFault, SetupProblem
+from seatrial.sandboxes.terminal import recorder
+from seatrial.sandboxes.terminal.bundle import copy_libraries, interpreter, make_once, strip_symbols, wrapper
+
+KIT_DIR = PurePosixPath("/opt/seatrial/terminal")
+"""Where the kit is inside every sandbox."""
+TOOLS = ("tmux", "asciinema")
+"""Links that ``offer`` makes in ``/usr/local/bin`` (and ``/bin/bash``) for those the image does not have."""
+PROBE = "tmux -V"
+"""terminus-2's first question."""
+
+_NOT_HERE = 64
+
+_LOCALES = ("C.utf8", "C.UTF-8", "en_US.utf8", "en_US.UTF-8")
+_TMUX_CONF = """set-environment -gu LOCPATH
+source-file -q /etc/tmux.conf
+source-file -q "$HOME/.tmux.conf"
+"""
+
+_LINK = f"""
+test -x {KIT_DIR}/bin/tmux || exit {_NOT_HERE}
+test -d /tmp || mkdir -m 1777 /tmp
+command -v bash >/dev/null 2>&1 || ln -sf {KIT_DIR}/bin/bash /bin/bash || exit 1
+for directory in /usr/local/bin /usr/bin; do
+    for tool in {" ".join(TOOLS)}; do
+        command -v $tool >/dev/null 2>&1 && continue
+        mkdir -p $directory && ln -sf {KIT_DIR}/bin/$tool $directory/$tool || exit 1
+        hash -r 2>/dev/null || true
+    done
+done
+command -v tmux >/dev/null 2>&1
+"""
+
+_CLOSURE = """
+import json, sys
+import encodings.ascii, encodings.latin_1, encodings.utf_8
+exec(compile(open(sys.argv[1]).read(), "recorder", "exec"), {"__name__": "recorder"})
+found = {name: module.__spec__.origin for name, module in sys.modules.items() if getattr(module, "__spec__", None)}
+print(json.dumps({name: getattr(sys.modules[name], "__file__", None) or "" for name in found}))
+"""
+
+
+class Commands(Protocol):
+    """The part of a Harbor environment that is used here."""
+
+    async def exec(self, command: str, *, user: str | int | None = None) -> Any: ...
+
+    async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None: ...
+
+
+class Terminal:
+    """The terminal of one sandbox."""
+
+    def __init__(self, cache: Path) -> None:
+        self._cache = cache
+        self._provided = False
+
+    async def offer(self, sandbox: Commands, command: str) -> None:
+        """Puts the kit's tools where the image lacks them, the first time that an agent asks for tmux.
+
+        Called with each command before it runs. Raises ``SetupProblem`` where this machine cannot make a kit."""
+        if self._provided or command != PROBE:
+            return
+        self._provided = True
+        result = await sandbox.exec(_LINK, user="root")
+        if result.return_code == _NOT_HERE:
+            kit = await asyncio.to_thread(TerminalKit.prepare, self._cache)
+            await sandbox.upload_dir(kit.directory, str(KIT_DIR))
+            result = await sandbox.exec(_LINK, user="root")
+        if result.return_code != 0:
+            raise SandboxFault(f"The terminal kit could not be linked: {result.stderr or result.stdout or ''}".strip())
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalKit:
+    """A directory to be seen at ``KIT_DIR``: executable there, never changed once made."""
+
+    directory: Path
+
+    @classmethod
+    def prepare(cls, cache: Path) -> TerminalKit:
+        """The kit of this machine, made on first use (well under a second). Blocking: call it in a thread."""
+        sources = _Sources.found()
+        return cls(make_once(cache / "terminal" / sources.digest, lambda kit: _build(sources, kit)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """The programs of this machine that a kit is made of."""
+
+    tmux: Path
+    bash: Path
+    python: Path
+    recorder: Path
+
+    @classmethod
+    def found(cls) -> _Sources:
+        origin = importlib.util.find_spec(recorder.__name__)
+        assert origin is not None and origin.origin is not None
+        return cls(tmux=_program("tmux"), bash=_program("bash"), python=interpreter(), recorder=Path(origin.origin))
+
+    @property
+    def digest(self) -> str:
+        """Changes whenever one of the programs does; from their names and times, so that it costs nothing."""
+        facts = [sys.version, self.recorder.read_text(), Path(__file__).read_text()]
+        for program in (self.tmux, self.bash, self.python):
+            status = program.stat()
+            facts.append(f"{program} {status.st_size} {status.st_mtime_ns}")
+        return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+
+
+def _program(name: str) -> Path:
+    found = shutil.which(name)
+    if found is None:
+        raise SetupProblem(
+            f"terminus-2 needs {name}, which is not installed on this machine.", fix=f"Run: apt-get install {name}"
+        )
+    return Path(found).resolve()
+
+
+def _build(sources: _Sources, kit: Path) -> None:
+    for part in ("bin", "lib", "libexec"):
+        (kit / part).mkdir(parents=True)
+    shutil.copy2(sources.tmux, kit / "libexec" / "tmux")
+    shutil.copy2(sources.bash, kit / "libexec" / "bash")
+    # The interpreter finds its library beside the directory that its name says it lies in.
+    shutil.copy2(sources.python, kit / "bin" / "python3")
+    shutil.copy2(sources.recorder, kit / "libexec" / "recorder.py")
+    extensions = _copy_stdlib(sources, kit)
+    copy_libraries([sources.tmux, sources.bash, sources.python, *extensions], kit / "lib")
+    _copy_locale(kit)
+    strip_symbols(kit.rglob("*"))
+    _write_wrappers(kit)
+    _check(kit)
+
+
+def _copy_stdlib(sources: _Sources, kit: Path) -> list[Path]:
+    """What the recorder imports, compiled; returns the extension modules among it."""
+    command = [str(sources.python), "-I", "-S", "-c", _CLOSURE, str(sources.recorder)]
+    modules: dict[str, str] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    origins = {Path(file) for file in modules.values() if file} - {sources.recorder}
+    library = kit / sys.platlibdir / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    dynload = library / "lib-dynload"
+    dynload.mkdir(parents=True)
+    root = Path(os.__file__).parent
+    extensions = []
+    for origin in origins:
+        if origin.suffix == ".so":
+            shutil.copy2(origin, dynload / origin.name)
+            extensions.append(origin)
+        elif origin.is_relative_to(root):
+            copy = library / origin.relative_to(root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(origin, copy)
+            # The kit cannot be written to, so what is not compiled now is compiled at each start.
+            py_compile.compile(str(copy), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    return extensions
+
+
+def _copy_locale(kit: Path) -> None:
+    """tmux refuses to start without a UTF-8 locale, which many images lack."""
+    for name in _LOCALES:
+        source = Path("/usr/lib/locale") / name / "LC_CTYPE"
+        if source.is_file():
+            copy = kit / "lib" / "locale" / "C.UTF-8" / "LC_CTYPE"
+            copy.parent.mkdir(parents=True)
+            shutil.copy2(source, copy)
+            return
+    raise SetupProblem("tmux needs a UTF-8 locale, and this machine has none.", fix="Run: apt-get install libc-bin")
+
+
+def _write_wrappers(kit: Path) -> None:
+    # The locale is for tmux alone: its start file takes it out of what the programs in its windows inherit.
+    (kit / "libexec" / "tmux.conf").write_text(_TMUX_CONF)
+    tmux = f"libexec/tmux -u -f {KIT_DIR}/libexec/tmux.conf"
+    recorder_command = f"bin/python3 -I -S -B -X utf8 {KIT_DIR}/libexec/recorder.py"
+    wrappers = {
+        "tmux": wrapper(KIT_DIR, tmux, argv0="tmux", environment=f"LOCPATH={KIT_DIR}/lib/locale "),
+        "bash": wrapper(KIT_DIR, "libexec/bash", argv0="bash"),
+        "asciinema": wrapper(KIT_DIR, recorder_command, argv0=f"{KIT_DIR}/bin/python3"),
+    }
+    for name, text in wrappers.items():
+        (kit / "bin" / name).write_text(text)
+        (kit / "bin" / name).chmod(0o755)
+
+
+def _check(kit: Path) -> None:
+    """Runs the kit's programs as a sandbox would, with nothing of this machine but the kernel."""
+    loader = [str(kit / "lib" / "ld.so"), "--library-path", str(kit / "lib"), "--argv0"]
+    python = str(kit / "bin" / "python3")
+    recorder_check = [python, "-I", "-S", "-B", "-X", "utf8", str(kit / "libexec" / "recorder.py"), "--version"]
+    checks = {
+        "tmux": [*loader, "tmux", str(kit / "libexec" / "tmux"), "-V"],
+        "bash": [*loader, "bash", str(kit / "libexec" / "bash"), "-c", "true"],
+        "the recorder": [*loader, python, *recorder_check],
+    }
+    environment = {"LOCPATH": str(kit / "lib" / "locale")}
+    for name, command in checks.items():
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0 or done.stderr:
+            raise SetupProblem(
+                f"{name} of this machine does not run from the terminal kit: {done.stderr.strip()}",
+                fix="A C library of version 2.35 or later is needed.",
+            )
