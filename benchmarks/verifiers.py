@@ -30,7 +30,7 @@ from benchmarks.place import ROOT, TRIVIAL, Place
 from benchmarks.row import Row, faster, shown
 from seatrial.domain.task import TaskSelection
 from seatrial.rollouts.images import EngineImages
-from seatrial.rollouts.room import RolloutRoom
+from seatrial.rollouts.room import RolloutHost
 from seatrial.rollouts.rules import RolloutRules
 from seatrial.rollouts.tasks import FoundTask, TaskFinder
 from seatrial.settings import Settings
@@ -47,7 +47,7 @@ _PEER_AT_ONCE = 16
 async def measure(place: Place) -> list[Row]:
     settings = Settings(home=place.folder("home"), cache=place.cache)
     task = _trivial(place, settings)
-    async with RolloutRoom(settings, RolloutRules(sandbox="oci")) as room:
+    async with RolloutHost(settings, RolloutRules(sandbox="oci")) as room:
         await _solve(room, task)  # warm
         rows = [await _overhead(place, room, task)]
         burst = await _burst(room, task)
@@ -59,7 +59,7 @@ async def measure(place: Place) -> list[Row]:
     return rows
 
 
-async def _overhead(place: Place, room: RolloutRoom, task: FoundTask) -> Row:
+async def _overhead(place: Place, room: RolloutHost, task: FoundTask) -> Row:
     chance = random.Random(1)
     spent: list[float] = []
     lost: list[BaseException] = []
@@ -90,7 +90,7 @@ async def _overhead(place: Place, room: RolloutRoom, task: FoundTask) -> Row:
     )
 
 
-async def _burst(room: RolloutRoom, task: FoundTask) -> Row:
+async def _burst(room: RolloutHost, task: FoundTask) -> Row:
     began = time.perf_counter()
     done = await asyncio.gather(*(_solve(room, task) for _ in range(IN_FLIGHT)), return_exceptions=True)
     each = (time.perf_counter() - began) / IN_FLIGHT
@@ -103,7 +103,7 @@ async def _burst(room: RolloutRoom, task: FoundTask) -> Row:
     )
 
 
-async def _rate(place: Place, room: RolloutRoom, task: FoundTask) -> float:
+async def _rate(place: Place, room: RolloutHost, task: FoundTask) -> float:
     count = IN_FLIGHT * place.count(4, 1)
     gate = asyncio.Semaphore(IN_FLIGHT)
 
@@ -116,7 +116,7 @@ async def _rate(place: Place, room: RolloutRoom, task: FoundTask) -> float:
     return count / (time.perf_counter() - began)
 
 
-async def _solve(room: RolloutRoom, task: FoundTask) -> float:
+async def _solve(room: RolloutHost, task: FoundTask) -> float:
     rollout = await room.open(task)
     try:
         await rollout.execute_commands([SOLVE])

@@ -17,7 +17,7 @@ from seatrial.api.app import create_app
 from seatrial.api.serve import ApiServer
 from seatrial.redact import Redactor
 from seatrial.settings import Settings
-from seatrial.worker_supervisor import Crew, worker_command
+from seatrial.worker_supervisor import WorkerSupervisor, worker_command
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ async def run_service(
     with _signals() as wishes:
         app = create_app(settings, redactor)
         async with ApiServer(app, listener, settings.keep_alive_sec, settings.slow_client_sec) as server:
-            async with Crew(worker_command(concurrency), workers) as crew:
+            async with WorkerSupervisor(worker_command(concurrency), workers) as crew:
                 started()
                 await _first_of(wishes.next(), server.stopped())
                 server.close_doors()
@@ -63,7 +63,7 @@ async def run_service(
     log.info("Stopped.")
 
 
-async def _drain(crew: Crew, wishes: _Wishes) -> None:
+async def _drain(crew: WorkerSupervisor, wishes: _Wishes) -> None:
     log.info("Draining: trials under way end first. A second signal gives them back.")
     crew.leave()
     gone = asyncio.create_task(crew.gone())

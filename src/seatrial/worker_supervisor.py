@@ -29,7 +29,7 @@ def worker_command(concurrency: int) -> list[str]:
     return [sys.executable, "-m", "seatrial", "worker", "--concurrency", str(concurrency), *supervised]
 
 
-class Crew:
+class WorkerSupervisor:
     """``async with`` it: the workers run inside.
 
     They are in sessions of their own, so that a terminal's interrupt reaches them through ``leave`` alone."""

@@ -44,7 +44,7 @@ def remote(service: CommandLine, tmp_path_factory: pytest.TempPathFactory, image
     service.environment.update(PYTHONPATH=str(ROOT))
     up = RunningService.start(service)
     up.until_ready()
-    place = tmp_path_factory.mktemp("desk")
+    place = tmp_path_factory.mktemp("backend")
     with CommandLine(place / "home", image_cache, place) as cli:
         yield Remote(cli, up)
 

@@ -30,7 +30,7 @@ LOST = Result(outcome=Outcome.ERROR, cause=Cause.WORKER_LOST)
 LATER = timedelta(minutes=10)
 
 
-class Crew:
+class WorkerSupervisor:
     """Worker processes and what they said was acknowledged."""
 
     def __init__(self, url: str) -> None:
@@ -77,8 +77,8 @@ async def url(sqlite_files: SqliteFiles, tmp_path: Path) -> str:  # noqa: F811
 
 
 @pytest.fixture
-def crew(url: str) -> Iterator[Crew]:
-    crew = Crew(url)
+def crew(url: str) -> Iterator[WorkerSupervisor]:
+    crew = WorkerSupervisor(url)
     yield crew
     crew.close()
 
@@ -117,7 +117,7 @@ async def check(url: str, path: Path, job: Job, acknowledged: list[tuple[int, in
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("commit", range(1, 11))
-async def test_killed_at_a_commit(url: str, crew: Crew, tmp_path: Path, moment: str, commit: int) -> None:
+async def test_killed_at_a_commit(url: str, crew: WorkerSupervisor, tmp_path: Path, moment: str, commit: int) -> None:
     async with SqlStore.at(url) as store:
         job = await submit(store, trials=5)
     process = crew.start(die_at=(moment, commit))
@@ -129,7 +129,7 @@ async def test_killed_at_a_commit(url: str, crew: Crew, tmp_path: Path, moment: 
     await check(url, tmp_path / "seatrial.db", job, acknowledged)
 
 
-async def test_without_a_kill_the_worker_ends_by_itself(url: str, crew: Crew, tmp_path: Path) -> None:
+async def test_without_a_kill_the_worker_ends_by_itself(url: str, crew: WorkerSupervisor, tmp_path: Path) -> None:
     """The control: the worker has at least as many commits as the kills above go through, and does it all."""
     async with SqlStore.at(url) as store:
         job = await submit(store, trials=5)
@@ -139,7 +139,7 @@ async def test_without_a_kill_the_worker_ends_by_itself(url: str, crew: Crew, tm
     await check(url, tmp_path / "seatrial.db", job, acknowledged)
 
 
-async def test_killed_at_any_moment_while_others_go_on(url: str, crew: Crew, tmp_path: Path) -> None:
+async def test_killed_at_any_moment_while_others_go_on(url: str, crew: WorkerSupervisor, tmp_path: Path) -> None:
     chance = random.Random(7)
     async with SqlStore.at(url) as store:
         job = await submit(store, trials=600)
@@ -159,7 +159,7 @@ async def test_killed_at_any_moment_while_others_go_on(url: str, crew: Crew, tmp
     await check(url, tmp_path / "seatrial.db", job, acknowledged)
 
 
-async def test_many_processes_share_the_work(url: str, crew: Crew, tmp_path: Path) -> None:
+async def test_many_processes_share_the_work(url: str, crew: WorkerSupervisor, tmp_path: Path) -> None:
     """No process is ever told that the database is locked, and each trial is done once."""
     async with SqlStore.at(url) as store:
         job = await submit(store, trials=300)

@@ -25,7 +25,7 @@ _START_SEC = 90.0
 _AGENTS = "tests.e2e.agents"
 
 
-class Crew:
+class WorkerSupervisor:
     """Workers of one home, and jobs whose agent waits until the gate is opened."""
 
     def __init__(self, cli: CommandLine, place: Path) -> None:
@@ -92,15 +92,15 @@ class Crew:
 
 
 @pytest.fixture
-def crew(cli: CommandLine, tmp_path: Path) -> Crew:
+def crew(cli: CommandLine, tmp_path: Path) -> WorkerSupervisor:
     settings = {"LEASE_SEC": str(LEASE_SEC), "HEARTBEAT_SEC": "2", "REAP_SEC": "2"}
     cli.environment.update({f"SEATRIAL_{name}": value for name, value in settings.items()})
     cli.environment["PYTHONPATH"] = str(ROOT)
-    return Crew(cli, tmp_path)
+    return WorkerSupervisor(cli, tmp_path)
 
 
 @pytest.mark.timeout(600)  # 24 workers start
-def test_twenty_kills_lose_nothing(crew: Crew) -> None:
+def test_twenty_kills_lose_nothing(crew: WorkerSupervisor) -> None:
     """Five times four workers die in the middle of a trial; each time others are there to take over."""
     job = crew.submit(4, "Patient", "--max-tries", "6")
     workers, seen = crew.hire(4), set[str]()
@@ -121,7 +121,7 @@ def test_twenty_kills_lose_nothing(crew: Crew) -> None:
     until(lambda: not traces(crew.cli.cache, seen | crew.cli.sandboxes()), PROMISED_SEC, "sandboxes gone")
 
 
-def test_a_frozen_worker_is_replaced_and_its_result_refused(crew: Crew) -> None:
+def test_a_frozen_worker_is_replaced_and_its_result_refused(crew: WorkerSupervisor) -> None:
     job = crew.submit(1)
     [frozen] = crew.hire(1)
     crew.working(1)
@@ -148,7 +148,7 @@ def test_a_frozen_worker_is_replaced_and_its_result_refused(crew: Crew) -> None:
     assert crew.cli.sandboxes() == set()
 
 
-def test_a_trial_that_kills_its_worker_ends_after_two_attempts(crew: Crew) -> None:
+def test_a_trial_that_kills_its_worker_ends_after_two_attempts(crew: WorkerSupervisor) -> None:
     crew.gate.touch()
     killer = crew.submit(1, "Assassin")
     workers = crew.hire(3)
@@ -164,7 +164,7 @@ def test_a_trial_that_kills_its_worker_ends_after_two_attempts(crew: Crew) -> No
 
 
 @pytest.mark.timeout(600)  # at last each trial runs by itself
-def test_a_trial_that_kills_its_worker_takes_nobody_along(crew: Crew) -> None:
+def test_a_trial_that_kills_its_worker_takes_nobody_along(crew: WorkerSupervisor) -> None:
     """Twenty neighbours in the same process: twice they are lost together, then each gets the worker to itself."""
     neighbours, killer = crew.submit(20), crew.submit(1, "Assassin")
     with crew.supervised(21) as starts:
@@ -179,7 +179,7 @@ def test_a_trial_that_kills_its_worker_takes_nobody_along(crew: Crew) -> None:
     assert crew.cli.count(outcome="error", cause="worker_lost") == 1
 
 
-def test_trials_are_cancelled_while_their_workers_are_away(crew: Crew) -> None:
+def test_trials_are_cancelled_while_their_workers_are_away(crew: WorkerSupervisor) -> None:
     job = crew.submit(6)
     away, frozen = crew.hire(2)
     crew.working(2)

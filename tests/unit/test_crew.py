@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from seatrial.processes import start_time
-from seatrial.worker_supervisor import Crew
+from seatrial.worker_supervisor import WorkerSupervisor
 
 DIARY = """
 import os, sys, signal, time
@@ -43,7 +43,7 @@ async def until(met: Callable[[], object], seconds: float = 20) -> None:
 
 async def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
-    async with Crew(command(diary, "lives"), 2, first_pause_sec=0.05) as crew:
+    async with WorkerSupervisor(command(diary, "lives"), 2, first_pause_sec=0.05) as crew:
         await until(lambda: len(lines(diary, "born")) == 2)
         before = set(crew.pids)
         os.kill(crew.pids[0], signal.SIGKILL)
@@ -55,7 +55,7 @@ async def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
 
 async def test_one_that_dies_at_its_start_is_replaced_less_and_less_often(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
-    async with Crew(command(diary, "dies"), 1, first_pause_sec=0.4):
+    async with WorkerSupervisor(command(diary, "dies"), 1, first_pause_sec=0.4):
         await until(lambda: len(lines(diary, "born")) == 2)
         began = asyncio.get_running_loop().time()
         await until(lambda: len(lines(diary, "born")) == 3)
@@ -64,7 +64,7 @@ async def test_one_that_dies_at_its_start_is_replaced_less_and_less_often(tmp_pa
 
 async def test_told_to_leave_they_leave_and_are_not_replaced(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
-    async with Crew(command(diary, "lives"), 2, first_pause_sec=0.05) as crew:
+    async with WorkerSupervisor(command(diary, "lives"), 2, first_pause_sec=0.05) as crew:
         await until(lambda: len(lines(diary, "born")) == 2)
         crew.leave()
         await asyncio.wait_for(crew.gone(), 10)
@@ -73,7 +73,7 @@ async def test_told_to_leave_they_leave_and_are_not_replaced(tmp_path: Path) -> 
 
 async def test_one_that_does_not_leave_is_told_again_and_ended_at_last(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
-    async with Crew(command(diary, "stubborn"), 1) as crew:
+    async with WorkerSupervisor(command(diary, "stubborn"), 1) as crew:
         await until(lambda: len(lines(diary, "born")) == 1)
         for count in (1, 2):
             crew.leave()

@@ -19,11 +19,11 @@ def _profile(option: str) -> dict[str, Any]:
     return profile
 
 
-def test_docker_has_a_profile_for_the_agent_and_takes_text_for_the_warden(tmp_path: Path) -> None:
+def test_docker_has_a_profile_for_the_agent_and_takes_text_for_the_sidecar(tmp_path: Path) -> None:
     for shared in (tmp_path, None):
         profiles = Profiles(DOCKER, shared)
         assert profiles.agent(["CAP_CHOWN"]) == []
-        assert _profile(*profiles.warden)["defaultAction"] == "SCMP_ACT_ALLOW"
+        assert _profile(*profiles.sidecar)["defaultAction"] == "SCMP_ACT_ALLOW"
         assert profiles.description == "seccomp: the engine's default profile"
         assert profiles.not_applied == ()
     assert list(tmp_path.iterdir()) == []
@@ -31,18 +31,18 @@ def test_docker_has_a_profile_for_the_agent_and_takes_text_for_the_warden(tmp_pa
 
 def test_podman_takes_files(tmp_path: Path) -> None:
     profiles = Profiles(PODMAN, tmp_path / "seccomp")
-    agent, warden = _profile(*profiles.agent(["CAP_CHOWN"])), _profile(*profiles.warden)
+    agent, sidecar = _profile(*profiles.agent(["CAP_CHOWN"])), _profile(*profiles.sidecar)
     refused = [name for rule in agent["syscalls"] if rule["action"] == "SCMP_ACT_ERRNO" for name in rule["names"]]
     assert {"unshare", "mount", "setns"} <= set(refused)
-    assert warden["defaultAction"] == "SCMP_ACT_ALLOW"
+    assert sidecar["defaultAction"] == "SCMP_ACT_ALLOW"
     assert "as strict as Docker's" in profiles.description and profiles.not_applied == ()
     assert len(list((tmp_path / "seccomp").iterdir())) == 2
-    assert Profiles(PODMAN, tmp_path / "seccomp").warden == profiles.warden
+    assert Profiles(PODMAN, tmp_path / "seccomp").sidecar == profiles.sidecar
 
 
 def test_podman_elsewhere_keeps_its_own_and_that_is_told() -> None:
     profiles = Profiles(PODMAN, None)
-    assert profiles.agent(["CAP_CHOWN"]) == [] and profiles.warden == []
+    assert profiles.agent(["CAP_CHOWN"]) == [] and profiles.sidecar == []
     assert profiles.description == "seccomp: the engine's default profile"
     assert any("user namespaces" in line for line in profiles.not_applied)
 

@@ -13,7 +13,7 @@ from seatrial.domain.output import NewOutput
 from seatrial.domain.trial import Trial
 from seatrial.engine.clock import system_clock
 from seatrial.engine.live.watch import LiveLog
-from seatrial.glimpse import Glimpse
+from seatrial.growing_files import FileView
 from seatrial.testing.memory_store import MemoryStore
 
 
@@ -33,9 +33,9 @@ class Pane:
     def __init__(self, text: bytes) -> None:
         self.text = text
 
-    async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[Glimpse]:
+    async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[FileView]:
         start = seen.get("agent/pane.txt", 0)
-        return [Glimpse("agent/pane.txt", start, len(self.text), self.text[start:])]
+        return [FileView("agent/pane.txt", start, len(self.text), self.text[start:])]
 
 
 class SlowPane:
@@ -44,7 +44,7 @@ class SlowPane:
     def __init__(self) -> None:
         self.looks = 0
 
-    async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[Glimpse]:
+    async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[FileView]:
         self.looks += 1
         await asyncio.sleep(0.2)
         return []

@@ -17,7 +17,7 @@ from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Trial
 from seatrial.engine.live.tail import PIECE, Tail, is_told, stream_of
 from seatrial.engine.trials.redaction import Redaction
-from seatrial.glimpse import Glimpse
+from seatrial.growing_files import FileView
 
 SECRET = "sk-canary-0123456789"
 TRIAL = Trial(
@@ -46,7 +46,7 @@ class Attempt:
         with (self.folder / name).open("ab") as file:
             file.write(data.encode() if isinstance(data, str) else data)
 
-    def told(self, last: bool = False, inside: list[Glimpse] | None = None) -> str:
+    def told(self, last: bool = False, inside: list[FileView] | None = None) -> str:
         return "".join(piece.text for piece in self.tail.read(inside, last))
 
     def pieces(self) -> list[NewOutput]:
@@ -162,8 +162,8 @@ def test_links_and_pipes_are_not_followed(attempt: Attempt) -> None:
 
 def test_a_copy_that_comes_out_of_the_sandbox_is_not_told_again(attempt: Attempt) -> None:
     name = "agent/oracle.txt"
-    assert attempt.told(inside=[Glimpse(name, 0, 10, b"0123456789")]) == "0123456789"
-    assert attempt.told(inside=[Glimpse(name, 10, 12, b"ab")]) == "ab"
+    assert attempt.told(inside=[FileView(name, 0, 10, b"0123456789")]) == "0123456789"
+    assert attempt.told(inside=[FileView(name, 10, 12, b"ab")]) == "ab"
     attempt.write(name, "01234567")  # an older copy
     assert attempt.told() == ""
     attempt.write(name, "89abcd")
@@ -172,6 +172,6 @@ def test_a_copy_that_comes_out_of_the_sandbox_is_not_told_again(attempt: Attempt
 
 def test_a_file_that_went_away_is_forgotten(attempt: Attempt) -> None:
     name = "agent/oracle.txt"
-    assert attempt.told(inside=[Glimpse(name, 0, 3, b"one")]) == "one"
+    assert attempt.told(inside=[FileView(name, 0, 3, b"one")]) == "one"
     assert attempt.told(inside=[]) == ""
-    assert attempt.told(inside=[Glimpse(name, 0, 6, b"second")]) == "second"
+    assert attempt.told(inside=[FileView(name, 0, 6, b"second")]) == "second"

@@ -17,7 +17,7 @@ from seatrial.domain.task import TaskSelection
 from seatrial.domain.trial import Mark
 from seatrial.errors import Conflict, ImageFault, SandboxFault, SeatrialError, Unsupported, VerifierFault
 from seatrial.rollouts.counter import Counter, Ticket, ask
-from seatrial.rollouts.room import RolloutRoom
+from seatrial.rollouts.room import RolloutHost
 from seatrial.rollouts.rules import RolloutRules
 from seatrial.rollouts.tasks import FoundTask, TaskFinder
 from seatrial.settings import Settings
@@ -38,8 +38,8 @@ def settings(tmp_path: Path, image_cache: Path) -> Settings:
 
 
 @pytest.fixture
-async def room(settings: Settings) -> AsyncIterator[RolloutRoom]:
-    async with RolloutRoom(settings, RolloutRules(sandbox="oci")) as opened:
+async def room(settings: Settings) -> AsyncIterator[RolloutHost]:
+    async with RolloutHost(settings, RolloutRules(sandbox="oci")) as opened:
         yield opened
 
 
@@ -53,14 +53,14 @@ def task(settings: Settings, tmp_path: Path) -> FoundTask:
     return found(settings, SmallTask("small", (), ANSWERED, 1.0).write(tmp_path / "tasks"))
 
 
-async def test_the_tests_decide(room: RolloutRoom, task: FoundTask) -> None:
+async def test_the_tests_decide(room: RolloutHost, task: FoundTask) -> None:
     solved, unsolved = await asyncio.gather(room.open(task), room.open(task))
     assert "[no output]" in await solved.execute_commands([SOLVE])
     assert [(await rollout.grade()).score for rollout in (solved, unsolved)] == [1.0, 0.0]
     assert room.in_flight == 0
 
 
-async def test_rollouts_of_one_task_share_nothing(room: RolloutRoom, task: FoundTask) -> None:
+async def test_rollouts_of_one_task_share_nothing(room: RolloutHost, task: FoundTask) -> None:
     first, second = await asyncio.gather(room.open(task), room.open(task))
     await first.execute_commands(["echo here > /app/left", "(sleep 60 &)"])
     assert "here" in await first.execute_commands(["cat /app/left"])
@@ -69,7 +69,7 @@ async def test_rollouts_of_one_task_share_nothing(room: RolloutRoom, task: Found
     assert "sleep" in await first.execute_commands(["cat /proc/[0-9]*/comm"])
 
 
-async def test_the_terminal_tells_status_and_stays_where_it_was(room: RolloutRoom, task: FoundTask) -> None:
+async def test_the_terminal_tells_status_and_stays_where_it_was(room: RolloutHost, task: FoundTask) -> None:
     rollout = await room.open(task)
     answer = await rollout.execute_commands(["pwd", "cd /tmp", "pwd", "echo out; echo err >&2; exit 3", "pwd"])
     assert answer.splitlines() == [
@@ -78,7 +78,7 @@ async def test_the_terminal_tells_status_and_stays_where_it_was(room: RolloutRoo
     ]
 
 
-async def test_long_output_keeps_its_end_and_says_what_is_missing(room: RolloutRoom, task: FoundTask) -> None:
+async def test_long_output_keeps_its_end_and_says_what_is_missing(room: RolloutHost, task: FoundTask) -> None:
     rollout = await room.open(task)
     answer = await rollout.execute_commands(["seq 1 1000000"])
     whole = sum(len(str(number)) + 1 for number in range(1, 1_000_001)) - 1
@@ -89,7 +89,7 @@ async def test_long_output_keeps_its_end_and_says_what_is_missing(room: RolloutR
 async def test_a_command_that_takes_too_long_is_killed_and_the_rollout_goes_on(
     settings: Settings, task: FoundTask
 ) -> None:
-    async with RolloutRoom(settings, RolloutRules(command_timeout_sec=1.0)) as room:
+    async with RolloutHost(settings, RolloutRules(command_timeout_sec=1.0)) as room:
         rollout = await room.open(task)
         assert "killed after 1 seconds" in await rollout.execute_commands(["sleep 50"])
         assert "sleep" not in await rollout.execute_commands([SOLVE, "cat /proc/[0-9]*/comm"])
@@ -97,7 +97,7 @@ async def test_a_command_that_takes_too_long_is_killed_and_the_rollout_goes_on(
 
 
 async def test_the_tasks_own_limit_ends_the_attempt_which_is_graded(
-    settings: Settings, room: RolloutRoom, tmp_path: Path
+    settings: Settings, room: RolloutHost, tmp_path: Path
 ) -> None:
     task = found(settings, write_task(tmp_path, "short", agent_timeout=2.0))
     rollout = await room.open(task)
@@ -110,7 +110,7 @@ async def test_the_tasks_own_limit_ends_the_attempt_which_is_graded(
 
 
 async def test_a_broken_sandbox_is_a_fault_and_never_a_score(
-    room: RolloutRoom, task: FoundTask, image_cache: Path
+    room: RolloutHost, task: FoundTask, image_cache: Path
 ) -> None:
     rollout = await room.open(task)
     [mine] = sandboxes_of_rollouts(image_cache)
@@ -124,7 +124,7 @@ async def test_a_broken_sandbox_is_a_fault_and_never_a_score(
     assert (await whole.grade()).score == 0.0
 
 
-async def test_faults_of_image_and_grader_are_raised(settings: Settings, room: RolloutRoom, tmp_path: Path) -> None:
+async def test_faults_of_image_and_grader_are_raised(settings: Settings, room: RolloutHost, tmp_path: Path) -> None:
     tasks = write_faulty(tmp_path / "faulty")
     with pytest.raises(ImageFault, match="The build failed") as raised:
         await room.open(found(settings, tasks / "unbuildable"))
@@ -138,7 +138,7 @@ async def test_faults_of_image_and_grader_are_raised(settings: Settings, room: R
 
 
 async def test_a_task_cannot_read_the_trainers_keys(
-    settings: Settings, room: RolloutRoom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, room: RolloutHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRAINER_API_KEY", "secret")
     test = 'echo "$LEAK" > /logs/verifier/leak.txt; [ "$LEAK" = none ] && echo 1 > /logs/verifier/reward.txt'
@@ -149,7 +149,7 @@ async def test_a_task_cannot_read_the_trainers_keys(
     assert (await modest.grade()).passed
 
 
-async def test_one_that_ended_says_so(room: RolloutRoom, task: FoundTask) -> None:
+async def test_one_that_ended_says_so(room: RolloutHost, task: FoundTask) -> None:
     rollout = await room.open(task)
     await rollout.close()
     await rollout.close()
@@ -160,7 +160,7 @@ async def test_one_that_ended_says_so(room: RolloutRoom, task: FoundTask) -> Non
 async def test_cancelled_and_closed_rollouts_leave_nothing(
     settings: Settings, task: FoundTask, image_cache: Path
 ) -> None:
-    async with RolloutRoom(settings, RolloutRules(sandbox="oci")) as room:
+    async with RolloutHost(settings, RolloutRules(sandbox="oci")) as room:
         held = [await room.open(task) for _ in range(2)]
         busy = asyncio.create_task(held[0].execute_commands(["sleep 60"]))
         opening = [asyncio.create_task(room.open(task)) for _ in range(12)]
@@ -180,7 +180,7 @@ async def test_cancelled_and_closed_rollouts_leave_nothing(
 
 def test_any_event_loop_may_ask(settings: Settings, task: FoundTask) -> None:
     """Trainers have one loop after another, and sometimes none."""
-    room = RolloutRoom(settings, RolloutRules(sandbox="oci"))
+    room = RolloutHost(settings, RolloutRules(sandbox="oci"))
     try:
         rollout = asyncio.run(room.open(task))
         asyncio.run(rollout.execute_commands([SOLVE]))
@@ -189,7 +189,7 @@ def test_any_event_loop_may_ask(settings: Settings, task: FoundTask) -> None:
         room.close_now()
 
 
-async def test_sixty_four_in_flight_none_lost(room: RolloutRoom, task: FoundTask) -> None:
+async def test_sixty_four_in_flight_none_lost(room: RolloutHost, task: FoundTask) -> None:
     rollouts = await asyncio.gather(*(room.open(task) for _ in range(64)))
     assert room.in_flight == 64
     await asyncio.gather(*(each.execute_commands([SOLVE]) for each in rollouts[::2]))
@@ -202,13 +202,13 @@ LEAVES = """
     import asyncio, os, sys
     from pathlib import Path
     from seatrial.domain.task import TaskSelection
-    from seatrial.rollouts.room import RolloutRoom
+    from seatrial.rollouts.room import RolloutHost
     from seatrial.rollouts.tasks import TaskFinder
     from seatrial.settings import Settings
 
     settings = Settings()
     [task] = TaskFinder(settings).in_place(Path(sys.argv[1]), TaskSelection()).tasks
-    room = RolloutRoom(settings)
+    room = RolloutHost(settings)
 
     async def main():
         rollouts = [await room.open(task) for _ in range(2)]
@@ -249,13 +249,13 @@ async def test_what_a_killed_program_left_is_removed_by_the_next(
         mine = sandboxes_of_rollouts(image_cache, program.pid)
         assert len(mine) == 2
         program.kill()
-    async with RolloutRoom(settings, RolloutRules(sandbox="oci")) as room:
+    async with RolloutHost(settings, RolloutRules(sandbox="oci")) as room:
         await (await room.open(task)).close()
     until(lambda: not traces(image_cache, mine), 10, "nothing left")
     assert not list(settings.work_dir.iterdir())
 
 
-async def test_another_process_reaches_a_rollout_with_its_ticket(room: RolloutRoom, task: FoundTask) -> None:
+async def test_another_process_reaches_a_rollout_with_its_ticket(room: RolloutHost, task: FoundTask) -> None:
     counter, rollout = Counter(), await room.open(task)
     try:
         ticket = await counter.ticket(rollout)
@@ -279,7 +279,7 @@ async def test_the_same_in_a_container_engine(
     settings: Settings, task: FoundTask, container_engine: Engine, tmp_path: Path
 ) -> None:
     there = settings.model_copy(update={"docker_host": container_engine.host})
-    async with RolloutRoom(there, RolloutRules(sandbox="docker")) as room:
+    async with RolloutHost(there, RolloutRules(sandbox="docker")) as room:
         solved, unsolved = await asyncio.gather(room.open(task), room.open(task))
         assert "/app" in await solved.execute_commands([SOLVE, "pwd"])
         assert [(await rollout.grade()).score for rollout in (solved, unsolved)] == [1.0, 0.0]

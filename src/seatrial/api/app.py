@@ -18,7 +18,7 @@ from seatrial.api.compat import tbench_execute, tbench_runner
 from seatrial.api.context import Service
 from seatrial.api.gates.access import check_access
 from seatrial.api.gates.cross_origin import CrossOrigin
-from seatrial.api.gates.disk_room import RoomCheck
+from seatrial.api.gates.disk_room import DiskRoomCheck
 from seatrial.api.gates.guard import Guard
 from seatrial.api.gates.headers import SecureHeaders
 from seatrial.api.gates.identity import Identities
@@ -98,7 +98,7 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
     app.state.redactor = redactor or Redactor()
     add_error_handlers(app)
     # The one that is added last is the outermost.
-    app.add_middleware(RoomCheck, disk=Disk(settings.home, settings.disk_low_water_mb))
+    app.add_middleware(DiskRoomCheck, disk=Disk(settings.home, settings.disk_low_water_mb))
     app.add_middleware(Guard, settings=settings)
     app.add_middleware(Limits, settings=settings)
     app.add_middleware(RequestLog, numbers=numbers)

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 
 
-class Memory[Found]:
+class RecentlyUsed[Found]:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._kept: OrderedDict[Hashable, Found] = OrderedDict()

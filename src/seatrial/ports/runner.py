@@ -11,7 +11,7 @@ from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.result import Result
 from seatrial.domain.task import Task
 from seatrial.domain.trial import Phase, Trial
-from seatrial.glimpse import Glimpse
+from seatrial.growing_files import FileView
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Order:
 class Window(Protocol):
     """Shows what a running attempt writes where only its sandbox has it, until that is copied to ``work_dir``."""
 
-    async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[Glimpse] | None:
+    async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[FileView] | None:
         """Files by the names they will have below ``work_dir``; ``None`` while there is nothing to look into.
 
         ``seen`` says how much of each is known. Never raises, and is never called again before it answered."""

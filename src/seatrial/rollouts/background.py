@@ -1,6 +1,6 @@
 """An event loop in a thread of its own, so that sandboxes do not depend on whose loop asks.
 
-A trainer may have several loops one after another, or none, and may block the one it has for seconds. ``RolloutRoom``
+A trainer may have several loops one after another, or none, and may block the one it has for seconds. ``RolloutHost``
 does all of its work here; callers await it from wherever they are.
 """
 

@@ -1,6 +1,6 @@
 """One rollout as its caller sees it: a sandbox of its own for one attempt at one task, graded by the task's own tests.
 
-``RolloutRoom`` opens rollouts. They may be used from any event loop; the work happens on the room's.
+``RolloutHost`` opens rollouts. They may be used from any event loop; the work happens on the room's.
 """
 
 from __future__ import annotations

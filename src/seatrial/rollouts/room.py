@@ -28,7 +28,7 @@ from seatrial.sandboxes.options import Owner, SandboxOptions
 from seatrial.settings import Settings
 
 
-class RolloutRoom:
+class RolloutHost:
     """Opens rollouts, knows which are open, and closes them all."""
 
     def __init__(self, settings: Settings, rules: RolloutRules | None = None) -> None:

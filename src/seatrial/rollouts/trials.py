@@ -1,4 +1,4 @@
-"""Makes the Harbor trial behind a rollout. Called by ``RolloutRoom``, on its own loop."""
+"""Makes the Harbor trial behind a rollout. Called by ``RolloutHost``, on its own loop."""
 
 from __future__ import annotations
 

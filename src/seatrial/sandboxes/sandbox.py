@@ -26,7 +26,7 @@ from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import SandboxFault, Unsupported
-from seatrial.glimpse import Glimpse
+from seatrial.growing_files import FileView
 from seatrial.sandboxes.definition import Definition
 from seatrial.sandboxes.images.image import Image, ImageProvider, LogSink
 from seatrial.sandboxes.network.reach import DefaultNetwork, default_network
@@ -123,7 +123,7 @@ class Sandbox(BaseEnvironment):
         it cannot be entered."""
         return None
 
-    async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[Glimpse] | None:
+    async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[FileView] | None:
         """Implements ``ports.runner.Window``: what is being written below ``/logs`` right now, without any program of
         the image. A sandbox that cannot tell says ``None``; its files are seen once they are downloaded."""
         try:
@@ -133,7 +133,7 @@ class Sandbox(BaseEnvironment):
 
     async def _look(
         self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
-    ) -> Sequence[Glimpse] | None:
+    ) -> Sequence[FileView] | None:
         return None
 
     @property

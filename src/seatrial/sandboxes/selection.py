@@ -21,7 +21,7 @@ from seatrial.settings import Settings
 _USUAL_SOCKET = "/var/run/docker.sock"
 
 
-class Room(Frozen):
+class SandboxFindings(Frozen):
     """One kind of sandbox on this machine."""
 
     name: str
@@ -33,7 +33,7 @@ class Room(Frozen):
 
 
 class Health(Frozen):
-    rooms: tuple[Room, ...]
+    rooms: tuple[SandboxFindings, ...]
     automatic: str | None
     """What ``--sandbox auto`` means here."""
 
@@ -77,8 +77,8 @@ async def examine_rooms(options: SandboxOptions) -> Health:
     from seatrial.sandboxes.oci.environment import probe as probe_oci
 
     rooms = (
-        Room(name="oci", findings=tuple(await probe_oci(options))),
-        Room(name="docker", findings=tuple(await probe_docker(options))),
+        SandboxFindings(name="oci", findings=tuple(await probe_oci(options))),
+        SandboxFindings(name="docker", findings=tuple(await probe_docker(options))),
     )
     return Health(rooms=rooms, automatic=next((room.name for room in rooms if room.works), None))
 

@@ -13,7 +13,7 @@ _SMALL_TYPES = ("application/json", "application/x-www-form-urlencoded", "text/"
 """Bodies that are read into memory and leave no file behind."""
 
 
-class RoomCheck:
+class DiskRoomCheck:
     def __init__(self, app: ASGIApp, disk: Disk) -> None:
         self._app = app
         self._disk = disk

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from seatrial.domain.job import Job
-from seatrial.engine.recent import Memory
+from seatrial.engine.recent import RecentlyUsed
 from seatrial.engine.reports.listing import JobListing
 from seatrial.ports.store import JobFilter, JobStore, Page
 from seatrial.shapes.jobs import JobItem
@@ -24,7 +24,7 @@ class JobItems:
     def __init__(self, jobs: JobStore, listing: JobListing) -> None:
         self._jobs = jobs
         self._listing = listing
-        self._ended: Memory[JobItem] = Memory(_REMEMBERED)
+        self._ended: RecentlyUsed[JobItem] = RecentlyUsed(_REMEMBERED)
 
     async def page(self, page: Page, chosen: JobFilter, *, with_score: bool) -> list[JobItem]:
         jobs = await self._jobs.jobs(page, chosen)

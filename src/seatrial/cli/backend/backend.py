@@ -1,7 +1,7 @@
 """What commands ask for, whether the work is done here or by a service elsewhere: small protocols in domain verbs.
 
-``session`` hands out one of the two: ``local_desk`` over this machine's installation, ``remote_desk`` over a client.
-Commands parse, ask a desk and print; they do not know which one it is.
+``session`` hands out one of the two: ``local`` over this machine's installation, ``remote`` over a client.
+Commands parse, ask a backend and print; they do not know which one it is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seatrial.shapes.tasks import TaskItem
 
 
-class Standing(Frozen):
+class JobRow(Frozen):
     """A job in a list."""
 
     id: int
@@ -40,7 +40,7 @@ class Standing(Frozen):
     created_at: datetime
 
     @classmethod
-    def of(cls, job: Job, counts: JobCounts) -> Standing:
+    def of(cls, job: Job, counts: JobCounts) -> JobRow:
         return cls(id=job.id, name=job.title, counts=counts, created_at=job.created_at)
 
 
@@ -82,7 +82,7 @@ class Runs(Protocol):
 class Jobs(Protocol):
     """Looking at jobs, and stopping them."""
 
-    async def page(self, limit: int, before: int | None) -> list[Standing]: ...
+    async def page(self, limit: int, before: int | None) -> list[JobRow]: ...
 
     async def get(self, job_id: int) -> tuple[Job, JobCounts]: ...
 
@@ -135,7 +135,7 @@ class Datasets(Protocol):
         ...
 
 
-class Desk(Protocol):
+class Backend(Protocol):
     @property
     def runs(self) -> Runs: ...
     @property

@@ -1,4 +1,4 @@
-"""The desk over this machine's installation: see ``desk`` for what each verb means."""
+"""The backend over this machine's installation: see ``backend`` for what each verb means."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from seatrial.cli.backend.backend import Plan, Standing
+from seatrial.cli.backend.backend import JobRow, Plan
 from seatrial.cli.backend.local_tasks import choose_tasks, refuse_missing_module
 from seatrial.cli.backend.request import RunRequest
 from seatrial.domain.catalogue import takes_model
@@ -73,10 +73,10 @@ class LocalRuns:
 class LocalJobs:
     here: Installation
 
-    async def page(self, limit: int, before: int | None) -> list[Standing]:
+    async def page(self, limit: int, before: int | None) -> list[JobRow]:
         jobs = await self.here.store.jobs(Page(limit=limit, before=before))
         counts = await self.here.store.counts([job.id for job in jobs])
-        return [Standing.of(job, counts[job.id]) for job in jobs]
+        return [JobRow.of(job, counts[job.id]) for job in jobs]
 
     async def get(self, job_id: int) -> tuple[Job, JobCounts]:
         job = await self.here.store.job(job_id)
@@ -151,7 +151,7 @@ class LocalDatasets:
 
 
 @dataclass(frozen=True)
-class LocalDesk:
+class LocalBackend:
     runs: LocalRuns
     jobs: LocalJobs
     trials: LocalTrials

@@ -1,4 +1,5 @@
-"""The desk over a service: see ``desk`` for what each verb means. Shapes of the API become values of the domain."""
+"""The backend over a service: see ``backend`` for what each verb means. Shapes of the API become values of the
+domain."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from seatrial.cli.backend.backend import Standing
+from seatrial.cli.backend.backend import JobRow
 from seatrial.cli.backend.local_tasks import split_name
 from seatrial.cli.backend.remote_runs import RemoteRuns
 from seatrial.cli.backend.remote_values import attempts_of, counts_of, inspections_of, job_of, row_of
@@ -37,10 +38,10 @@ _PIECE = 1 << 20
 class RemoteJobs:
     client: AsyncClient
 
-    async def page(self, limit: int, before: int | None) -> list[Standing]:
-        found: list[Standing] = []
+    async def page(self, limit: int, before: int | None) -> list[JobRow]:
+        found: list[JobRow] = []
         async for job in self.client.jobs.list(before=before, page_size=min(limit, 500)):
-            found.append(Standing(id=job.id, name=job.name, counts=counts_of(job.counts), created_at=job.created_at))
+            found.append(JobRow(id=job.id, name=job.name, counts=counts_of(job.counts), created_at=job.created_at))
             if len(found) == limit:
                 break
         return found
@@ -147,7 +148,7 @@ class RemoteDatasets:
 
 
 @dataclass(frozen=True)
-class RemoteDesk:
+class RemoteBackend:
     runs: RemoteRuns
     jobs: RemoteJobs
     trials: RemoteTrials

@@ -1,6 +1,6 @@
 """Where a command's work is done: at this machine's installation or, with ``--server``, by a service.
 
-``open_desk`` is for commands that work either way. ``open_session`` is for those that need the installation itself;
+``open_backend`` is for commands that work either way. ``open_session`` is for those that need the installation itself;
 they say so with ``refuse_server`` where a service was named.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from seatrial.cli.backend.backend import Desk
+    from seatrial.cli.backend.backend import Backend
     from seatrial.client import AsyncClient
     from seatrial.settings import Settings
     from seatrial.wiring import Installation
@@ -83,26 +83,26 @@ async def open_client(settings: Settings) -> AsyncIterator[AsyncClient]:
 
 
 @asynccontextmanager
-async def open_desk() -> AsyncIterator[Desk]:
+async def open_backend() -> AsyncIterator[Backend]:
     settings = read_settings()
     if settings.server:
-        from seatrial.cli.backend.remote import RemoteDesk
+        from seatrial.cli.backend.remote import RemoteBackend
 
         async with open_client(settings) as client:
-            yield RemoteDesk.at(client, settings)
+            yield RemoteBackend.at(client, settings)
     else:
-        from seatrial.cli.backend.local import LocalDesk
+        from seatrial.cli.backend.local import LocalBackend
 
         async with open_session() as session:
-            yield LocalDesk.at(session)
+            yield LocalBackend.at(session)
 
 
-def with_desk[T](work: Callable[[Desk], Coroutine[Any, Any, T]]) -> T:
-    """Runs one coroutine with an open desk."""
+def with_desk[T](work: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
+    """Runs one coroutine with an open backend."""
 
     async def run() -> T:
-        async with open_desk() as desk:
-            return await work(desk)
+        async with open_backend() as backend:
+            return await work(backend)
 
     return asyncio.run(run())
 

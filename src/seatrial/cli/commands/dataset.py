@@ -10,7 +10,7 @@ import typer
 from seatrial.cli.backend.session import print_json, with_desk
 
 if TYPE_CHECKING:
-    from seatrial.cli.backend.backend import Desk
+    from seatrial.cli.backend.backend import Backend
 
 app = typer.Typer(help="Named, versioned lists of tasks.", no_args_is_help=True, rich_markup_mode=None)
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
@@ -24,14 +24,14 @@ def create(
 ) -> None:
     """Register tasks under a name and a version. A version is written once and never changes."""
 
-    async def work(desk: Desk) -> None:
+    async def work(backend: Backend) -> None:
         from seatrial.cli.backend.local_tasks import split_name
         from seatrial.engine.jobs.choice import refuse_doubles
 
-        tasks = [task for path in paths for task in await desk.tasks.add(path)]
+        tasks = [task for path in paths for task in await backend.tasks.add(path)]
         refuse_doubles(tasks)
         head, version = split_name(name)
-        dataset = await desk.datasets.save(head, version or "1", tasks, description)
+        dataset = await backend.datasets.save(head, version or "1", tasks, description)
         typer.echo(f"{dataset.id}: {len(dataset.tasks)} task(s)")
 
     with_desk(work)
@@ -44,10 +44,10 @@ def import_(
 ) -> None:
     """Import a dataset from a registry file in Harbor's format."""
 
-    async def work(desk: Desk) -> None:
+    async def work(backend: Backend) -> None:
         from seatrial.cli.backend.local_tasks import split_name
 
-        dataset = await desk.datasets.take_in(*split_name(name), registry)
+        dataset = await backend.datasets.take_in(*split_name(name), registry)
         typer.echo(f"{dataset.id}: {len(dataset.tasks)} task(s)")
 
     with_desk(work)
@@ -57,8 +57,8 @@ def import_(
 def list_datasets(as_json: JsonFlag = False) -> None:
     """List the registered datasets."""
 
-    async def work(desk: Desk) -> None:
-        datasets = await desk.datasets.all()
+    async def work(backend: Backend) -> None:
+        datasets = await backend.datasets.all()
         if as_json:
             print_json([{"id": found.id, "tasks": found.tasks, "description": found.description} for found in datasets])
             return
@@ -74,10 +74,10 @@ def list_datasets(as_json: JsonFlag = False) -> None:
 def show(name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")], as_json: JsonFlag = False) -> None:
     """Show the tasks of a dataset."""
 
-    async def work(desk: Desk) -> None:
+    async def work(backend: Backend) -> None:
         from seatrial.cli.backend.local_tasks import split_name
 
-        dataset = await desk.datasets.get(*split_name(name))
+        dataset = await backend.datasets.get(*split_name(name))
         if as_json:
             print_json(dataset)
             return

@@ -15,7 +15,7 @@ import typer
 from seatrial.cli.backend.session import with_desk
 
 if TYPE_CHECKING:
-    from seatrial.cli.backend.backend import Desk
+    from seatrial.cli.backend.backend import Backend
     from seatrial.ports.store import TrialRow
 
 _LARGEST = 64 << 20
@@ -43,14 +43,14 @@ def export(
 ) -> None:
     """Export finished trials with their reward, for training. Errors are left out, and said to be."""
 
-    async def work(desk: Desk) -> None:
-        await desk.jobs.get(job_id)  # says so where there is none
+    async def work(backend: Backend) -> None:
+        await backend.jobs.get(job_id)  # says so where there is none
         left_out: Counter[str] = Counter()
-        rows = [row for row in await desk.jobs.rows(job_id) if _is_wanted(row, errors, left_out)]
+        rows = [row for row in await backend.jobs.rows(job_id) if _is_wanted(row, errors, left_out)]
         with _Sink(output, form) as sink:
             for row in rows:
                 found = 0
-                async for name, content in _shaped(desk, row, form):
+                async for name, content in _shaped(backend, row, form):
                     sink.write(name, content)
                     found += 1
                 left_out["no trajectory"] += not found
@@ -72,7 +72,7 @@ def _is_wanted(row: TrialRow, errors: bool, left_out: Counter[str]) -> bool:
     return False
 
 
-async def _shaped(desk: Desk, row: TrialRow, form: Format) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+async def _shaped(backend: Backend, row: TrialRow, form: Format) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Each trajectory of the trial's last try; a task with several steps has several."""
     from seatrial.engine.reports.export import scored_trajectory, training_row
     from seatrial.errors import NotFound
@@ -80,13 +80,13 @@ async def _shaped(desk: Desk, row: TrialRow, form: Format) -> AsyncIterator[tupl
     shape: Callable[[TrialRow, Any], dict[str, Any] | None]
     shape = training_row if form is Format.JSONL else scored_trajectory
     try:
-        kept = await desk.trials.files(row.trial.id, None)
+        kept = await backend.trials.files(row.trial.id, None)
     except NotFound:
         return
     for file in sorted(kept.files, key=lambda file: file.path):
         if not file.path.endswith(_TRAJECTORY) or file.size > _LARGEST:
             continue
-        content = b"".join([piece async for piece in desk.trials.read(kept, file)])
+        content = b"".join([piece async for piece in backend.trials.read(kept, file)])
         try:
             shaped = shape(row, json.loads(content))
         except ValueError:

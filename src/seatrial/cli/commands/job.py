@@ -9,7 +9,7 @@ import typer
 from seatrial.cli.backend.session import print_json, with_desk
 
 if TYPE_CHECKING:
-    from seatrial.cli.backend.backend import Desk, Standing
+    from seatrial.cli.backend.backend import Backend, JobRow
 
 app = typer.Typer(help="List, look at, cancel, resume and retry jobs.", no_args_is_help=True, rich_markup_mode=None)
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
@@ -24,8 +24,8 @@ def list_jobs(
 ) -> None:
     """List jobs, newest first."""
 
-    async def work(desk: Desk) -> None:
-        jobs = await desk.jobs.page(limit, before)
+    async def work(backend: Backend) -> None:
+        jobs = await backend.jobs.page(limit, before)
         if as_json:
             print_json([_row(job) for job in jobs])
             return
@@ -45,13 +45,13 @@ def list_jobs(
 def show(job_id: JobId, as_json: JsonFlag = False) -> None:
     """Show a job and each of its trials."""
 
-    async def work(desk: Desk) -> None:
-        from seatrial.cli.backend.backend import Standing
+    async def work(backend: Backend) -> None:
+        from seatrial.cli.backend.backend import JobRow
         from seatrial.cli.view.summary import trial_summary
 
-        job, counts = await desk.jobs.get(job_id)
-        rows = await desk.jobs.rows(job_id)
-        row = _row(Standing.of(job, counts))
+        job, counts = await backend.jobs.get(job_id)
+        rows = await backend.jobs.rows(job_id)
+        row = _row(JobRow.of(job, counts))
         if as_json:
             content = {**row, "spec": job.spec.model_dump(mode="json")}
             print_json({**content, "results": [trial_summary(found) for found in rows]})
@@ -71,8 +71,8 @@ def show(job_id: JobId, as_json: JsonFlag = False) -> None:
 def cancel(job_id: JobId) -> None:
     """Cancel a job: what is queued ends now, what runs is stopped by its worker within seconds."""
 
-    async def work(desk: Desk) -> None:
-        stopped = await desk.jobs.cancel(job_id)
+    async def work(backend: Backend) -> None:
+        stopped = await backend.jobs.cancel(job_id)
         typer.echo(f"job {job_id}: {stopped} trial(s) cancelled or told to stop")
 
     with_desk(work)
@@ -82,10 +82,10 @@ def cancel(job_id: JobId) -> None:
 def resume(job_id: JobId, as_json: JsonFlag = False) -> None:
     """Go on with a job that was interrupted or whose worker died; ended trials stay as they are."""
 
-    async def work(desk: Desk) -> int:
-        job, _ = await desk.jobs.get(job_id)
-        await desk.runs.resume(job)
-        return await desk.runs.see_through(job, as_json)
+    async def work(backend: Backend) -> int:
+        job, _ = await backend.jobs.get(job_id)
+        await backend.runs.resume(job)
+        return await backend.runs.see_through(job, as_json)
 
     raise typer.Exit(with_desk(work))
 
@@ -102,7 +102,7 @@ def retry(
 ) -> None:
     """Run trials of a job again, by default those that ended in errors or were cancelled. Earlier attempts are kept."""
 
-    async def work(desk: Desk) -> int:
+    async def work(backend: Backend) -> int:
         from seatrial.domain.trial import Outcome
 
         outcomes = {Outcome.ERROR, Outcome.CANCELLED}
@@ -110,20 +110,20 @@ def retry(
             outcomes.add(Outcome.FAILED)
         if everything:
             outcomes.add(Outcome.PASSED)
-        job, _ = await desk.jobs.get(job_id)
-        queued = await desk.runs.retry(job, sorted(outcomes))
+        job, _ = await backend.jobs.get(job_id)
+        queued = await backend.runs.retry(job, sorted(outcomes))
         if queue_only and as_json:
             print_json({"job": job_id, "queued": queued})
             return 0
         if queue_only or not (queued or as_json):
             typer.echo(f"job {job_id}: {queued} trial(s) queued again")
             return 0
-        return await desk.runs.see_through(job, as_json)
+        return await backend.runs.see_through(job, as_json)
 
     raise typer.Exit(with_desk(work))
 
 
-def _row(job: Standing) -> dict[str, object]:
+def _row(job: JobRow) -> dict[str, object]:
     counts = job.counts
     return {
         "job": job.id,

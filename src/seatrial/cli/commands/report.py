@@ -10,7 +10,7 @@ import typer
 from seatrial.cli.backend.session import print_json, with_desk
 
 if TYPE_CHECKING:
-    from seatrial.cli.backend.backend import Desk
+    from seatrial.cli.backend.backend import Backend
     from seatrial.domain.comparison import Comparison
     from seatrial.domain.fact import Basis
     from seatrial.domain.job import Job
@@ -26,8 +26,8 @@ def report(
 ) -> None:
     """Show a job's scores with their uncertainty, errors, costs and durations. A job that still runs has one too."""
 
-    async def work(desk: Desk) -> None:
-        job, found = await desk.jobs.report(job_id, tests)
+    async def work(backend: Backend) -> None:
+        job, found = await backend.jobs.report(job_id, tests)
         if as_json:
             print_json(report_json(job, found))
             return
@@ -59,8 +59,8 @@ def compare(
 ) -> None:
     """Compare A with B on the tasks they have in common: by how much, how surely, and what could not be seen."""
 
-    async def work(desk: Desk) -> None:
-        comparisons = await desk.jobs.compare(sides, _basis(basis), by_name)
+    async def work(backend: Backend) -> None:
+        comparisons = await backend.jobs.compare(sides, _basis(basis), by_name)
         if as_json:
             print_json(comparisons_json(comparisons))
             return

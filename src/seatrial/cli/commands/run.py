@@ -103,15 +103,15 @@ def _start(request: RunRequest, dry_run: bool, queue_only: bool, as_json: bool) 
 
 
 async def _run(request: RunRequest, dry_run: bool, queue_only: bool, as_json: bool) -> int:
-    from seatrial.cli.backend.session import open_desk
+    from seatrial.cli.backend.session import open_backend
     from seatrial.cli.view.plan import print_plan, print_queued
 
-    async with open_desk() as desk:
+    async with open_backend() as backend:
         if dry_run:
-            print_plan(await desk.runs.plan(request), as_json)
+            print_plan(await backend.runs.plan(request), as_json)
             return 0
-        job = await desk.runs.submit(request)
+        job = await backend.runs.submit(request)
         if queue_only:
-            print_queued(job, desk.runs.advice(job), as_json)
+            print_queued(job, backend.runs.advice(job), as_json)
             return 0
-        return await desk.runs.see_through(job, as_json)
+        return await backend.runs.see_through(job, as_json)

@@ -10,7 +10,7 @@ import typer
 from seatrial.cli.backend.session import print_json, with_desk, with_session
 
 if TYPE_CHECKING:
-    from seatrial.cli.backend.backend import Desk
+    from seatrial.cli.backend.backend import Backend
     from seatrial.domain.task import Task
     from seatrial.shapes.tasks import TaskItem
     from seatrial.wiring import Installation
@@ -27,8 +27,8 @@ def add(
 ) -> None:
     """Validate tasks and take them into the library. Reports every problem at once, with file, line and fix."""
 
-    async def work(desk: Desk) -> int:
-        inspections = [found for path in paths for found in await desk.tasks.inspect(path)]
+    async def work(backend: Backend) -> int:
+        inspections = [found for path in paths for found in await backend.tasks.inspect(path)]
         if as_json:
             print_json([inspection.model_dump(mode="json") for inspection in inspections])
         else:
@@ -40,7 +40,7 @@ def add(
             return 2
         if not check:
             for path in paths:
-                await desk.tasks.add(path)
+                await backend.tasks.add(path)
         return 0
 
     raise typer.Exit(with_desk(work))
@@ -50,8 +50,8 @@ def add(
 def list_tasks(as_json: JsonFlag = False) -> None:
     """List the tasks of the library."""
 
-    async def work(desk: Desk) -> None:
-        tasks = await desk.tasks.all()
+    async def work(backend: Backend) -> None:
+        tasks = await backend.tasks.all()
         if as_json:
             print_json([_row(task) for task in tasks])
             return
@@ -67,8 +67,8 @@ def list_tasks(as_json: JsonFlag = False) -> None:
 def show(name: Annotated[str, typer.Argument(help="A task's name or digest.")], as_json: JsonFlag = False) -> None:
     """Show one task: what it asks, its limits, its resources."""
 
-    async def work(desk: Desk) -> None:
-        task = await desk.tasks.get(name)
+    async def work(backend: Backend) -> None:
+        task = await backend.tasks.get(name)
         if as_json:
             print_json(task)
             return

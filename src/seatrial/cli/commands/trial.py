@@ -10,7 +10,7 @@ import typer
 from seatrial.cli.backend.session import print_json, with_desk
 
 if TYPE_CHECKING:
-    from seatrial.cli.backend.backend import Desk
+    from seatrial.cli.backend.backend import Backend
 
 app = typer.Typer(help="What happened in one attempt.", no_args_is_help=True, rich_markup_mode=None)
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
@@ -22,10 +22,10 @@ AttemptFlag = Annotated[int | None, typer.Option("--try", min=1, help="Which try
 def show(trial_id: TrialId, as_json: JsonFlag = False) -> None:
     """Show a trial: its outcome, rewards, tests, timings, usage, lock and earlier tries."""
 
-    async def work(desk: Desk) -> None:
+    async def work(backend: Backend) -> None:
         from seatrial.cli.view.trial_text import print_trial
 
-        row, attempts = await desk.trials.get(trial_id)
+        row, attempts = await backend.trials.get(trial_id)
         if as_json:
             print_json({"trial": row.trial, "result": row.result, "tries": attempts})
             return
@@ -38,11 +38,11 @@ def show(trial_id: TrialId, as_json: JsonFlag = False) -> None:
 def logs(trial_id: TrialId, number: AttemptFlag = None) -> None:
     """Print the logs of a trial in full: the agent's, the verifier's, Harbor's."""
 
-    async def work(desk: Desk) -> None:
-        kept = await desk.trials.files(trial_id, number)
+    async def work(backend: Backend) -> None:
+        kept = await backend.trials.files(trial_id, number)
         for file in kept.logs:
             typer.echo(f"==> {file.path} <==")
-            async for piece in desk.trials.read(kept, file):
+            async for piece in backend.trials.read(kept, file):
                 typer.echo(printable(piece), nl=False)
             typer.echo()
         if not kept.logs:
@@ -61,17 +61,17 @@ def files(
 ) -> None:
     """List the kept files of a trial, print one, or copy them all out."""
 
-    async def work(desk: Desk) -> None:
-        kept = await desk.trials.files(trial_id, number)
+    async def work(backend: Backend) -> None:
+        kept = await backend.trials.files(trial_id, number)
         if path is not None:
-            async for piece in desk.trials.read(kept, kept.find(path)):
+            async for piece in backend.trials.read(kept, kept.find(path)):
                 typer.get_binary_stream("stdout").write(piece)
         elif output is not None:
             for file in kept.files:
                 target = output / file.path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("wb") as sink:
-                    async for piece in desk.trials.read(kept, file):
+                    async for piece in backend.trials.read(kept, file):
                         sink.write(piece)
             typer.echo(f"{len(kept.files)} file(s) in {output}")
         elif as_json:

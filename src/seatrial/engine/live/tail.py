@@ -16,7 +16,7 @@ from pathlib import Path
 from seatrial.domain.output import NewOutput, OutputStream
 from seatrial.domain.trial import Trial
 from seatrial.engine.trials.redaction import Redaction
-from seatrial.glimpse import LONGEST_READ, Glimpse, look_into
+from seatrial.growing_files import LONGEST_READ, FileView, look_into
 
 PIECE = 16 << 10
 """Longest text of one piece, about."""
@@ -74,20 +74,20 @@ class Tail:
     def seen(self) -> Mapping[str, int]:
         return {name: place.offset for name, place in self._places.items()}
 
-    def read(self, inside: Sequence[Glimpse] | None, last: bool = False) -> list[NewOutput]:
+    def read(self, inside: Sequence[FileView] | None, last: bool = False) -> list[NewOutput]:
         """Blocking. ``inside`` is what the sandbox showed, if it could be asked; ``last`` holds nothing back."""
-        shown = {glimpse.name: glimpse for glimpse in inside or ()}
-        pieces = [piece for glimpse in shown.values() for piece in self._tell(glimpse, True, last)]
+        shown = {view.name: view for view in inside or ()}
+        pieces = [piece for view in shown.values() for piece in self._tell(view, True, last)]
         names = set(shown)
-        for glimpse in self._here():
-            names.add(glimpse.name)
-            if glimpse.name not in shown:
-                pieces += self._tell(glimpse, False, last)
+        for view in self._here():
+            names.add(view.name)
+            if view.name not in shown:
+                pieces += self._tell(view, False, last)
         if inside is not None:
             self._places = {name: place for name, place in self._places.items() if name in names}
         return pieces
 
-    def _here(self) -> Iterator[Glimpse]:
+    def _here(self) -> Iterator[FileView]:
         seen = self.seen
         for prefix, path in self._folders:
             try:
@@ -99,25 +99,25 @@ class Tail:
             finally:
                 os.close(directory)
 
-    def _tell(self, glimpse: Glimpse, inside: bool, last: bool) -> list[NewOutput]:
-        stream = stream_of(glimpse.name)
-        if stream is None or (glimpse.name not in self._places and len(self._places) >= _MOST_FILES):
+    def _tell(self, view: FileView, inside: bool, last: bool) -> list[NewOutput]:
+        stream = stream_of(view.name)
+        if stream is None or (view.name not in self._places and len(self._places) >= _MOST_FILES):
             return []
-        place = self._places.setdefault(glimpse.name, _Place())
-        if glimpse.start < place.offset:
+        place = self._places.setdefault(view.name, _Place())
+        if view.start < place.offset:
             if place.inside and not inside:
                 return []
-            place.offset, place.in_line = glimpse.start, False
+            place.offset, place.in_line = view.start, False
         place.inside = place.inside or inside
-        told = self._cut(glimpse, place, stream, last)
-        note = self._leave_out(glimpse, place, stream, last)
+        told = self._cut(view, place, stream, last)
+        note = self._leave_out(view, place, stream, last)
         return [
             NewOutput(trial_id=self._trial.id, attempt=self._trial.attempt, stream=stream, text=text)
             for text in (*told, *note)
         ]
 
-    def _cut(self, glimpse: Glimpse, place: _Place, stream: OutputStream, last: bool) -> list[str]:
-        data = glimpse.data
+    def _cut(self, view: FileView, place: _Place, stream: OutputStream, last: bool) -> list[str]:
+        data = view.data
         if place.in_line:
             rest = data.find(b"\n") + 1
             if not rest:
@@ -140,11 +140,11 @@ class Tail:
         lines = self._redaction.clean(data[:end]).decode("utf-8", "replace").splitlines(keepends=True)
         return list(_grouped(part for line in lines for part in _short_events(line)))
 
-    def _leave_out(self, glimpse: Glimpse, place: _Place, stream: OutputStream, last: bool) -> list[str]:
-        behind = glimpse.size - place.offset
+    def _leave_out(self, view: FileView, place: _Place, stream: OutputStream, last: bool) -> list[str]:
+        behind = view.size - place.offset
         if behind <= (_AT_ONCE if last else _FAR_BEHIND):
             return []
-        place.offset, place.in_line = glimpse.size - _AT_ONCE, True
+        place.offset, place.in_line = view.size - _AT_ONCE, True
         note = f"… {behind - _AT_ONCE} bytes were left out; the file will have them …"
         return [json.dumps([0.0, "m", note]) + "\n" if stream is OutputStream.TERMINAL else f"\n{note}\n"]
 

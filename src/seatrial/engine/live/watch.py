@@ -23,7 +23,7 @@ from seatrial.engine.live.steps import StepLog
 from seatrial.engine.live.tail import Tail, is_told
 from seatrial.engine.trials.redaction import Redaction
 from seatrial.errors import NotFound, StoreUnavailable
-from seatrial.glimpse import Glimpse
+from seatrial.growing_files import FileView
 from seatrial.ports.runner import Window
 from seatrial.ports.store import Store
 
@@ -57,7 +57,7 @@ class Followed:
         """Given to the runner."""
         self.window = window
 
-    async def look_inside(self) -> Sequence[Glimpse] | None:
+    async def look_inside(self) -> Sequence[FileView] | None:
         return await self.window.look(self.tail.seen, is_told) if self.window is not None else None
 
 
@@ -125,7 +125,7 @@ class LiveLog:
         await self._write(pieces, events)
 
     def _gather(
-        self, due: list[tuple[Followed, Sequence[Glimpse] | None]], now: float
+        self, due: list[tuple[Followed, Sequence[FileView] | None]], now: float
     ) -> tuple[list[NewOutput], list[NewEvent]]:
         pieces: list[NewOutput] = []
         events: list[NewEvent] = []
@@ -199,7 +199,7 @@ class LiveLog:
 
 
 def _news(
-    followed: Followed, inside: Sequence[Glimpse] | None, last: bool = False
+    followed: Followed, inside: Sequence[FileView] | None, last: bool = False
 ) -> tuple[list[NewOutput], list[NewEvent]]:
     pieces = followed.tail.read(inside, last)
     if last:  # what was far behind has been skipped by now

@@ -17,7 +17,7 @@ from seatrial.domain.job import Job, JobCounts
 from seatrial.domain.score import score
 from seatrial.domain.statistics import wilson_interval
 from seatrial.domain.trial import Cause, Outcome
-from seatrial.engine.recent import Memory
+from seatrial.engine.recent import RecentlyUsed
 from seatrial.ports.store import JobFilter, JobNumbers, JobStore, JobTotals, Page, Tally
 
 _REMEMBERED = 5000
@@ -51,9 +51,9 @@ class JobListing:
     def __init__(self, jobs: JobStore, seconds: Callable[[], float] = time.monotonic) -> None:
         self._jobs = jobs
         self._seconds = seconds
-        self._numbers: Memory[JobNumbers] = Memory(_REMEMBERED)
-        self._scores: Memory[ScoreLine] = Memory(_REMEMBERED)
-        self._open_scores: Memory[tuple[float, ScoreLine]] = Memory(_REMEMBERED)
+        self._numbers: RecentlyUsed[JobNumbers] = RecentlyUsed(_REMEMBERED)
+        self._scores: RecentlyUsed[ScoreLine] = RecentlyUsed(_REMEMBERED)
+        self._open_scores: RecentlyUsed[tuple[float, ScoreLine]] = RecentlyUsed(_REMEMBERED)
 
     async def page(self, page: Page, chosen: JobFilter, *, with_score: bool = False) -> list[JobLine]:
         return await self.lines(await self._jobs.jobs(page, chosen), with_score=with_score)

@@ -1,7 +1,7 @@
 """Users of a docker sandbox, read from its own files.
 
-The engine resolves names for the agent's commands, but not for the verifier's. ``cell`` asks before each of those,
-since the agent may have made users.
+The engine resolves names for the agent's commands, but not for the verifier's. ``sandbox_container`` asks before each
+of those, since the agent may have made users.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What changed in a container, asked of its engine: whether that breaks it, and whether it is suspicious.
 
-``cell`` asks. For suspicions it does so when grading begins and it cannot look at the layers itself
+``sandbox_container`` asks. For suspicions it does so when grading begins and it cannot look at the layers itself
 (``pods.layer_suspicion``); the image's own files then come from a second container of it that is never started.
 """
 

@@ -1,7 +1,7 @@
 """Runs one command in a container of an engine, and keeps of its output what is within bounds.
 
-``cell`` runs the agent's commands with it, ``warden`` its own. The engine offers no way to end a command; the
-mark in its environment is how the warden finds it.
+``sandbox_container`` runs the agent's commands with it, ``sidecar`` its own. The engine offers no way to end a
+command; the mark in its environment is how the sidecar finds it.
 """
 
 from __future__ import annotations

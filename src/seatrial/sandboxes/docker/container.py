@@ -1,7 +1,7 @@
 """The container of one docker sandbox: how it is described to the engine, and what the engine made of it.
 
-``cell`` holds one. In the container the agent has what Docker gives by default, without AUDIT_WRITE: that one is the
-verifier's seal (see ``warden``). ``/tests`` and ``/logs`` are volumes of the container's own, because a
+``sandbox_container`` holds one. In the container the agent has what Docker gives by default, without AUDIT_WRITE: that
+one is the verifier's seal (see ``sidecar``). ``/tests`` and ``/logs`` are volumes of the container's own, because a
 directory that is a mount point can be neither removed nor renamed by what runs there.
 """
 

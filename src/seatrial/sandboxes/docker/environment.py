@@ -1,9 +1,9 @@
 """The sandbox of a container engine as a Harbor environment: one container, spoken to over the engine's API.
 
 The runner uses it through Harbor's ``Trial``; so does the stock CLI: ``harbor run … -e
-seatrial.sandboxes.docker:DockerEnvironment``. This file translates Harbor's calls; a ``Cell`` is the sandbox itself. In
-``engine``, ``container`` describes and holds the container, ``warden`` ends commands and grades, ``network`` connects
-and ``storage`` holds it to its limit.
+seatrial.sandboxes.docker:DockerEnvironment``. This file translates Harbor's calls; a ``SandboxContainer`` is the
+sandbox itself. In ``engine``, ``container`` describes and holds the container, ``sidecar`` ends commands and grades,
+``network`` connects and ``storage`` holds it to its limit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harbor.environments.base import ExecResult
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.errors import SandboxFault, Unsupported
-from seatrial.glimpse import Glimpse
+from seatrial.growing_files import FileView
 from seatrial.sandboxes.check import Finding
 from seatrial.sandboxes.docker import probe as docker_check
 from seatrial.sandboxes.docker.client import EngineClient
@@ -28,8 +28,8 @@ from seatrial.sandboxes.docker.container import ContainerPlan
 from seatrial.sandboxes.docker.facts import facts_of
 from seatrial.sandboxes.docker.images import shared_engine_images
 from seatrial.sandboxes.docker.local_view import LocalView, runs_here
-from seatrial.sandboxes.docker.network import EngineNetwork, NetworkRoom, can_route
-from seatrial.sandboxes.docker.sandbox_container import Call, Cell
+from seatrial.sandboxes.docker.network import DockerNetworks, EngineNetwork, can_route
+from seatrial.sandboxes.docker.sandbox_container import Call, SandboxContainer
 from seatrial.sandboxes.images.image import Image, ImageProvider
 from seatrial.sandboxes.network.name_servers import Asked
 from seatrial.sandboxes.oci.machine import Machine
@@ -56,7 +56,7 @@ class DockerEnvironment(Sandbox):
         """``is_local`` says of an engine's address whether its containers run here and may be entered."""
         self._given_images = images
         self._is_local = is_local
-        self._cell: Cell | None = None
+        self._container: SandboxContainer | None = None
         self._starting: asyncio.Future[None] | None = None
         self._network: EngineNetwork | None = None
         super().__init__(*args, **kwargs)
@@ -86,7 +86,7 @@ class DockerEnvironment(Sandbox):
     @property
     @override
     def facts(self) -> SandboxFacts:
-        return facts_of(self._image, self._cell)
+        return facts_of(self._image, self._container)
 
     @property
     @override
@@ -98,10 +98,10 @@ class DockerEnvironment(Sandbox):
         images = self._given_images or shared_engine_images(self.options).resolver
         image = await self._bring_image(images, force_build)
         name = f"seatrial-{uuid.uuid4().hex[:12]}"
-        room = NetworkRoom(self._engine, self.options, self.owner.install, routed=self._routed)
+        room = DockerNetworks(self._engine, self.options, self.owner.install, routed=self._routed)
         self._network = room.network(name, self._wanted_network())
         mounts = Machine.shared(self.options.cache).mounts if self._enters else None
-        self._cell = cell = Cell(self._engine, self._plan(name, image), self._network, mounts)
+        self._container = cell = SandboxContainer(self._engine, self._plan(name, image), self._network, mounts)
         open_dirs = [*self._mount_targets(writable_only=True), *self._definition.service.directories]
         self._starting = asyncio.ensure_future(cell.start(open_dirs, self.options.cache / "seccomp"))
         await asyncio.shield(self._starting)
@@ -113,8 +113,8 @@ class DockerEnvironment(Sandbox):
         if self._starting is not None:
             await asyncio.gather(self._starting, return_exceptions=True)
         try:
-            if self._cell is not None:
-                await self._cell.remove()
+            if self._container is not None:
+                await self._container.remove()
         finally:
             if self._network is not None:
                 await self._network.release()
@@ -198,7 +198,7 @@ class DockerEnvironment(Sandbox):
     @override
     async def _look(
         self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
-    ) -> Sequence[Glimpse] | None:
+    ) -> Sequence[FileView] | None:
         view = self._the_cell().view
         return await view.look(folders, seen, wanted) if view is not None else None
 
@@ -230,10 +230,10 @@ class DockerEnvironment(Sandbox):
         workdir = self.task_env_config.workdir or self._the_cell().running().settings.workdir
         return str(Path("/", workdir, path)) + "/" * path.endswith("/")
 
-    def _the_cell(self) -> Cell:
-        if self._cell is None:
+    def _the_cell(self) -> SandboxContainer:
+        if self._container is None:
             raise SandboxFault("The sandbox has not been started.")
-        return self._cell
+        return self._container
 
     @cached_property
     def _enters(self) -> bool:

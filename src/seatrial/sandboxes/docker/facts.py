@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from seatrial.sandboxes.docker.container import Container
-from seatrial.sandboxes.docker.sandbox_container import Cell
+from seatrial.sandboxes.docker.sandbox_container import SandboxContainer
 from seatrial.sandboxes.docker.storage import StorageLimit
 from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.sandbox import SandboxFacts
 
 
-def facts_of(image: Image | None, cell: Cell | None) -> SandboxFacts:
+def facts_of(image: Image | None, cell: SandboxContainer | None) -> SandboxFacts:
     """Nothing is claimed before the sandbox runs."""
     named: dict[str, Any] = {}
     if image is not None:

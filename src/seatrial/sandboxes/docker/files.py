@@ -1,8 +1,9 @@
-"""Files into a docker sandbox and out of it: through the engine for the agent's view, through the warden for grading's.
+"""Files into a docker sandbox and out of it: through the engine for the agent's view, through the sidecar for
+grading's.
 
-``cell`` asks for the one that is current, where it cannot enter the sandbox itself (``local_view``). In both,
-paths are resolved inside the sandbox, where its links cannot lead out, and what comes out is unpacked by ``archive``,
-which trusts none of it.
+``sandbox_container`` asks for the one that is current, where it cannot enter the sandbox itself (``local_view``). In
+both, paths are resolved inside the sandbox, where its links cannot lead out, and what comes out is unpacked by
+``archive``, which trusts none of it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from seatrial.errors import SandboxFault
 from seatrial.sandboxes.docker.archive import Unpacking, packed_file, packed_tree
 from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
 from seatrial.sandboxes.docker.command import EngineCommands, Order
-from seatrial.sandboxes.docker.sidecar import Warden
+from seatrial.sandboxes.docker.sidecar import Sidecar
 
 _GO_DIRECTORY = 1 << 31
 _GO_LINK = 1 << 27
@@ -132,26 +133,26 @@ class AgentFiles:
 class GradingFiles:
     """The sandbox as the verifier sees it."""
 
-    def __init__(self, warden: Warden) -> None:
-        self._warden = warden
+    def __init__(self, sidecar: Sidecar) -> None:
+        self._sidecar = sidecar
 
     async def put_file(self, source: Path, target: str) -> None:
         place = PurePosixPath(target)
-        if target.endswith("/") or await self._warden.is_directory(target):
+        if target.endswith("/") or await self._sidecar.is_directory(target):
             place = place / source.name
-        await self._warden.put(str(place.parent), packed_file(source, place.name))
+        await self._sidecar.put(str(place.parent), packed_file(source, place.name))
 
     async def put_tree(self, source: Path, target: str) -> None:
-        await self._warden.put(target, packed_tree(source))
+        await self._sidecar.put(target, packed_tree(source))
 
     async def get_file(self, source: str, target: Path) -> None:
         async with _unpacked(Unpacking.file(target)) as unpacking:
-            await self._warden.get(source, unpacking.take, tree=False)
+            await self._sidecar.get(source, unpacking.take, tree=False)
             await unpacking.finish()
 
     async def get_tree(self, source: str, target: Path) -> list[str]:
         async with _unpacked(Unpacking.tree(target)) as unpacking:
-            await self._warden.get(source, unpacking.take, tree=True)
+            await self._sidecar.get(source, unpacking.take, tree=True)
             return await unpacking.finish()
 
 

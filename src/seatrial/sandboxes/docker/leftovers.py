@@ -58,7 +58,7 @@ class Leftovers:
             if not container.record.process.lives or (abandoned is not None and abandoned(container.record))
         ]
         # Wardens first: they share the namespaces of the others.
-        for container in sorted(doomed, key=lambda each: "warden" not in each.name):
+        for container in sorted(doomed, key=lambda each: "sidecar" not in each.name):
             await remove_container(self._engine, container.name)
         return doomed
 

@@ -1,8 +1,8 @@
 """What a process of a container sees, reached without asking the engine: the container runs here, and we are root.
 
-``cell`` takes it instead of the engine's archives wherever it can be had (``Residence``), since each of those costs
-the engine more than a small file is worth. The rules of ``pods.transfer`` hold: paths are resolved inside the sandbox,
-and nothing that is in it is trusted.
+``sandbox_container`` takes it instead of the engine's archives wherever it can be had (``Residence``), since each of
+those costs the engine more than a small file is worth. The rules of ``pods.transfer`` hold: paths are resolved inside
+the sandbox, and nothing that is in it is trusted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from seatrial.errors import SandboxFault
-from seatrial.glimpse import Glimpse
+from seatrial.growing_files import FileView
 from seatrial.sandboxes.docker.client import USUAL_SOCKET
 from seatrial.sandboxes.host.accounts import Account, find_account
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
@@ -89,7 +89,7 @@ class LocalView:
 
     async def look(
         self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
-    ) -> list[Glimpse]:
+    ) -> list[FileView]:
         """What grows in these directories."""
         return await self._mounts.carry(self._with_transfer, lambda transfer: transfer.look(folders, seen, wanted))
 
@@ -197,7 +197,7 @@ class Residence:
         return None
 
     def _processes(self) -> set[int]:
-        """Of the agent's container and of the warden's: they count together."""
+        """Of the agent's container and of the sidecar's: they count together."""
         if not self.alive:
             return set()
         wanted = Path(f"/proc/{self._pid}/ns/pid").readlink()

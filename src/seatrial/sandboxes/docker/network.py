@@ -1,7 +1,7 @@
 """The network of a docker sandbox: a line to our own router where that can be had, else a bridge of the engine.
 
-``docker`` asks ``NetworkRoom`` for one per sandbox. As root on the engine's machine, the container starts without any
-network and its namespace is connected as that of a daemonless sandbox is: the same filter, the same names, the same
+``docker`` asks ``DockerNetworks`` for one per sandbox. As root on the engine's machine, the container starts without
+any network and its namespace is connected as that of a daemonless sandbox is: the same filter, the same names, the same
 switching. Elsewhere it joins one bridge that all sandboxes share (an engine has addresses for some thirty networks, so
 never one each); containers there do not reach each other, and what the bridge cannot close is said in the trial's lock.
 """
@@ -60,7 +60,7 @@ class EngineNetwork(Protocol):
     async def release(self) -> None: ...
 
 
-class NetworkRoom:
+class DockerNetworks:
     """Chooses the kind of network that can be had."""
 
     def __init__(self, engine: EngineClient, options: SandboxOptions, install: str, *, routed: bool) -> None:

@@ -1,4 +1,4 @@
-"""A sandbox in a container engine, from its start to its removal: a container, its warden and its storage limit.
+"""A sandbox in a container engine, from its start to its removal: a container, its sidecar and its storage limit.
 
 ``docker.DockerEnvironment`` is the only caller and knows Harbor; this knows the engine, and goes around it wherever the
 container's processes can be entered from here (``local_view``).
@@ -22,7 +22,7 @@ from seatrial.sandboxes.docker.files import AgentFiles, Files, GradingFiles
 from seatrial.sandboxes.docker.local_view import LocalView
 from seatrial.sandboxes.docker.network import EngineNetwork
 from seatrial.sandboxes.docker.seccomp import Profiles
-from seatrial.sandboxes.docker.sidecar import Ward, Warden
+from seatrial.sandboxes.docker.sidecar import Sidecar, SidecarTarget
 from seatrial.sandboxes.docker.storage import EngineGauge, Gauge, LayersGauge, StorageLimit
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
@@ -47,7 +47,7 @@ class Call:
     """By which it is found again if it has to be ended."""
 
 
-class Cell:
+class SandboxContainer:
     """One container and who watches it."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Cell:
         self.suspicions: tuple[str, ...] = ()
         self._engine = engine
         self._mounts = mounts
-        self._warden: Warden | None = None
+        self._sidecar: Sidecar | None = None
         self._grading = False
 
     async def start(self, open_dirs: Sequence[str], profiles_dir: Path) -> None:
@@ -71,7 +71,7 @@ class Cell:
         await self.container.create(added, info, profiles)
         await self.container.start(open_dirs)
         await self.network.connect(self.container)
-        self.storage = StorageLimit(self.container, self._the_warden, self._gauge())
+        self.storage = StorageLimit(self.container, self._the_sidecar, self._gauge())
         self.storage.begin()
 
     async def remove(self) -> None:
@@ -79,7 +79,7 @@ class Cell:
         if self.storage is not None:
             await self.storage.end()
         await self._note_memory_kill()
-        removals = [part.remove() for part in (self._warden, self.container) if part is not None]
+        removals = [part.remove() for part in (self._sidecar, self.container) if part is not None]
         for failure in await asyncio.gather(*removals, return_exceptions=True):
             if failure is not None:
                 raise failure
@@ -104,7 +104,7 @@ class Cell:
             await view.account(wanted) if view is not None else await find_account(self._engine, container.name, wanted)
         )
         env = {"HOME": account.home, **settings.env, **call.env}
-        return await self._the_warden().run(
+        return await self._the_sidecar().run(
             call.command, env, call.cwd or settings.workdir, account, call.mark, listener
         )
 
@@ -114,7 +114,7 @@ class Cell:
         if residence is not None and self._mounts is not None:
             await self._mounts.carry(residence.kill_command, f"{MARK}={mark}")
         else:
-            await self._the_warden().kill(mark)
+            await self._the_sidecar().kill(mark)
 
     async def judged(self, ended: Ended) -> Ended:
         """A command that fails is a result; a sandbox in which none can run any more is a fault."""
@@ -133,11 +133,11 @@ class Cell:
 
     async def begin_grading(self) -> None:
         self.suspicions = await self._find_suspicions(self.running())
-        await self._the_warden().begin_grading()
+        await self._the_sidecar().begin_grading()
         self._grading = True
 
     async def end_grading(self) -> None:
-        await self._the_warden().remove()
+        await self._the_sidecar().remove()
         self._grading = False
 
     @property
@@ -146,22 +146,22 @@ class Cell:
         residence = self.running().residence
         if residence is None or not residence.alive:
             return None
-        return self._the_warden().view if self._grading else residence.view
+        return self._the_sidecar().view if self._grading else residence.view
 
     @property
     def files(self) -> Files:
         if (view := self.view) is not None:
             return view
-        return GradingFiles(self._the_warden()) if self._grading else AgentFiles(self._engine, self.running().name)
+        return GradingFiles(self._the_sidecar()) if self._grading else AgentFiles(self._engine, self.running().name)
 
-    def _the_warden(self) -> Warden:
-        if self._warden is None:
+    def _the_sidecar(self) -> Sidecar:
+        if self._sidecar is None:
             container = self.running()
-            ward = Ward(
-                container.name, container.limits, container.labels, container.profiles.warden, container.residence
+            target = SidecarTarget(
+                container.name, container.limits, container.labels, container.profiles.sidecar, container.residence
             )
-            self._warden = Warden(self._engine, ward)
-        return self._warden
+            self._sidecar = Sidecar(self._engine, target)
+        return self._sidecar
 
     def _gauge(self) -> Gauge:
         container = self.container

@@ -3,9 +3,9 @@
 The *agent* runs under the engine's own profile where that is Docker's. Podman's lets every container make user
 namespaces and mount inside them, so there it gets the one of the daemonless sandbox.
 
-The *warden*'s processes, and so the verifier's, may do everything but what containers have no use for: a warden mounts
-and enters namespaces. These calls take a capability that the verifier gives up before it starts, so leaving them open
-to it gives it nothing.
+The *sidecar*'s processes, and so the verifier's, may do everything but what containers have no use for: a sidecar
+mounts and enters namespaces. These calls take a capability that the verifier gives up before it starts, so leaving
+them open to it gives it nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REFUSED = (  # noqa: SIM905
     " adjtimex clock_adjtime clock_settime ioperm iopl settimeofday stime vm86 vm86old"
     # keys, accounting, quotas: not divided by namespaces
     " acct add_key keyctl request_key quotactl quotactl_fd"
-    # files by handle, and mounts in the way that the warden does not need
+    # files by handle, and mounts in the way that the sidecar does not need
     " name_to_handle_at open_by_handle_at fsconfig fsmount fsopen fspick mount_setattr move_mount open_tree"
     # relics
     " _sysctl nfsservctl sysfs uselib ustat"
@@ -40,7 +40,7 @@ _REFUSED = (  # noqa: SIM905
 
 
 class Profiles:
-    """What one engine is told about system calls; ``container`` and ``warden`` ask."""
+    """What one engine is told about system calls; ``container`` and ``sidecar`` ask."""
 
     def __init__(self, info: Mapping[str, Any], shared: Path | None) -> None:
         """``info`` is what the engine says about itself, ``shared`` a folder that it reads too, if there is one."""
@@ -58,8 +58,8 @@ class Profiles:
         return self._option(json.dumps(seccomp_filter(capabilities).section))
 
     @property
-    def warden(self) -> list[str]:
-        return self._option(_warden_profile())
+    def sidecar(self) -> list[str]:
+        return self._option(_sidecar_profile())
 
     @property
     def description(self) -> str:
@@ -98,7 +98,7 @@ def is_podman(info: Mapping[str, Any]) -> bool:
     return "BuildahVersion" in info
 
 
-def _warden_profile() -> str:
+def _sidecar_profile() -> str:
     rules: list[dict[str, Any]] = [
         {"names": list(_REFUSED), "action": "SCMP_ACT_ERRNO"},
         {"names": ["unshare", "clone"], "action": "SCMP_ACT_ERRNO", "args": [_flag(_NEW_USER_NAMESPACE)]},

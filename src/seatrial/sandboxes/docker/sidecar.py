@@ -1,8 +1,8 @@
 """The container beside a docker sandbox that may do what the sandbox must not: end commands, and grade.
 
-``cell`` makes one when it first needs it. It shares the sandbox's processes and network, runs programs of its own
-image only, and has two capabilities more than Docker gives by default: SYS_ADMIN to mount and to enter namespaces,
-SYS_PTRACE to see whose process is whose.
+``sandbox_container`` makes one when it first needs it. It shares the sandbox's processes and network, runs programs of
+its own image only, and has two capabilities more than Docker gives by default: SYS_ADMIN to mount and to enter
+namespaces, SYS_PTRACE to see whose process is whose.
 
 *Grading* happens in a mount namespace copied from the sandbox's, where ``/tests`` and ``/logs`` are fresh. What the
 agent left running cannot reach it:
@@ -60,8 +60,8 @@ _SHARED = "has dependent containers"
 
 
 @dataclass(frozen=True, slots=True)
-class Ward:
-    """The sandbox that a warden is for."""
+class SidecarTarget:
+    """The sandbox that a sidecar is for."""
 
     container: str
     limits: Mapping[str, Any]
@@ -72,12 +72,12 @@ class Ward:
     """Where the sandbox can be entered without the engine."""
 
 
-class Warden:
-    """One warden, from its first use to ``remove``."""
+class Sidecar:
+    """One sidecar, from its first use to ``remove``."""
 
-    def __init__(self, client: EngineClient, ward: Ward) -> None:
+    def __init__(self, client: EngineClient, target: SidecarTarget) -> None:
         self._client = client
-        self._ward = ward
+        self._target = target
         self._starting = asyncio.Lock()
         self._container: str | None = None
         self._id = ""
@@ -88,7 +88,7 @@ class Warden:
     async def kill(self, mark: str) -> None:
         """Ends a command and what belongs to it. A process that has made itself a service stays."""
         async with asyncio.timeout(_KILL_SEC):
-            async with self._paused():  # while a warden is made, the command could still finish what it was late with
+            async with self._paused():  # while a sidecar is made, the command could still finish what it was late with
                 commands = await self._commands()
                 await commands.run(Order([BUSYBOX, "sh", "-c", KILL, "sh", mark, FEW_ROUNDS]))
             ended = await commands.run(Order([BUSYBOX, "sh", "-c", KILL, "sh", mark, ALL_ROUNDS]))
@@ -113,8 +113,8 @@ class Warden:
         if prepared.return_code or not prepared.stdout.strip().isdigit():
             raise SandboxFault(f"The verifier's view could not be made: {(prepared.stderr or prepared.stdout).strip()}")
         self._holder = int(prepared.stdout)
-        if self._ward.residence is not None:
-            self.view = self._ward.residence.view_of(self._holder, self._id)
+        if self._target.residence is not None:
+            self.view = self._target.residence.view_of(self._holder, self._id)
 
     async def run(
         self, command: str, env: Mapping[str, str], cwd: str, account: Account, mark: str, listener: Listener | None
@@ -197,7 +197,7 @@ class Warden:
     @asynccontextmanager
     async def _paused(self) -> AsyncIterator[None]:
         """Holds the sandbox still, where the engine can."""
-        place = f"/containers/{self._ward.container}"
+        place = f"/containers/{self._target.container}"
         with suppress(EngineRefused):
             await self._client.post(f"{place}/pause")
         try:
@@ -224,9 +224,9 @@ class Warden:
 
     @asynccontextmanager
     async def _created(self, command: list[str]) -> AsyncIterator[str]:
-        """A warden's container that is removed if it cannot be started."""
+        """A sidecar's container that is removed if it cannot be started."""
         image = await ensure_tools(self._client)
-        name = f"seatrial-warden-{uuid.uuid4().hex[:12]}"
+        name = f"seatrial-sidecar-{uuid.uuid4().hex[:12]}"
         made = await self._client.post("/containers/create", self._description(image, command), name=name)
         self._id = made["Id"]
         try:
@@ -236,20 +236,20 @@ class Warden:
             raise
 
     def _description(self, image: str, command: list[str]) -> dict[str, Any]:
-        shared = f"container:{self._ward.container}"
+        shared = f"container:{self._target.container}"
         return {
             "Image": image,
             "Cmd": command,
             "Env": [f"PATH={DEFAULT_PATH}"],
-            "Labels": dict(self._ward.labels),
+            "Labels": dict(self._target.labels),
             "HostConfig": {
-                **self._ward.limits,
+                **self._target.limits,
                 "PidMode": shared,
                 "NetworkMode": shared,
                 "IpcMode": shared,
                 "CapDrop": ["ALL"],
                 "CapAdd": [*CAPABILITIES, "SYS_ADMIN", "SYS_PTRACE"],
-                "SecurityOpt": [*self._ward.seccomp, "apparmor=unconfined", "label=disable"],
+                "SecurityOpt": [*self._target.seccomp, "apparmor=unconfined", "label=disable"],
                 "ReadonlyRootfs": True,
                 "LogConfig": {"Type": "none"},
             },

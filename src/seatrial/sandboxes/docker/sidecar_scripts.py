@@ -1,6 +1,6 @@
-"""The shell scripts that a warden runs: what ends commands, makes the verifier's view, and gives up privileges.
+"""The shell scripts that a sidecar runs: what ends commands, makes the verifier's view, and gives up privileges.
 
-``warden`` runs them, with the static busybox of its own image and nothing of the sandbox's before ``DRESS``.
+``sidecar`` runs them, with the static busybox of its own image and nothing of the sandbox's before ``DRESS``.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ done
 FEW_ROUNDS, ALL_ROUNDS = "12", "400"
 """In a sandbox that is held still, killed processes die as soon as it goes on. Looking for the command takes some."""
 
-# Everything but the first process, the one it started first, and the warden's own that only wait.
+# Everything but the first process, the one it started first, and the sidecar's own that only wait.
 KILL_ALL = rf"""
 kept="1 $$ $({BUSYBOX} grep -l '^PPid:[^0-9]*1$' /proc/[0-9]*/status | {BUSYBOX} tr -dc '0-9\n' | {BUSYBOX} sort -n |
     {BUSYBOX} head -n 1)"
@@ -107,14 +107,14 @@ exec {BUSYBOX} nsenter -t 1 -m -u -- /proc/self/fd/8{BUSYBOX} unshare -m -- /pro
 """
 
 WAIT = [BUSYBOX, "sleep", str(_FORGOTTEN)]
-# A warden that is made for grading prepares it as it starts, which saves the engine a command.
+# A sidecar that is made for grading prepares it as it starts, which saves the engine a command.
 PREPARE_AND_WAIT = [
     *(BUSYBOX, "sh", "-c"),
     f'{BUSYBOX} sh -c "$1" sh "$2" || echo failed; exec {BUSYBOX} sleep {_FORGOTTEN} <&- >&- 2>&-',
     *("sh", ENTER, PREPARE),
 ]
 
-# From the warden's privileges to the verifier's. What is needed to enter the sandbox's namespaces is kept in the
+# From the sidecar's privileges to the verifier's. What is needed to enter the sandbox's namespaces is kept in the
 # inheritable set, which survives the loss of the bounding set, and given up by a static program after that.
 ENTERS = ("sys_admin", "sys_chroot", "sys_ptrace")
 DROP = f"""

@@ -1,8 +1,8 @@
 """The storage limit of a docker sandbox: the engine's quota where it has one, else somebody who looks.
 
-``cell`` begins one for each running container. On the engine's machine the directories that the container fills are
-watched as those of a daemonless sandbox are (``pods.storage``); elsewhere the engine is asked now and then. Whoever
-fills more than allowed loses its processes, and the whole sandbox at twice as much.
+``sandbox_container`` begins one for each running container. On the engine's machine the directories that the container
+fills are watched as those of a daemonless sandbox are (``pods.storage``); elsewhere the engine is asked now and then.
+Whoever fills more than allowed loses its processes, and the whole sandbox at twice as much.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seatrial.errors import SandboxFault
 from seatrial.sandboxes.docker.client import EngineClient
 from seatrial.sandboxes.docker.container import Container
 from seatrial.sandboxes.docker.layers import Layers
-from seatrial.sandboxes.docker.sidecar import Warden
+from seatrial.sandboxes.docker.sidecar import Sidecar
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.storage import Allowance, Exceeded, StorageWatch, removal
 
@@ -83,9 +83,9 @@ class EngineGauge:
 class StorageLimit:
     """Holds one container to its limit."""
 
-    def __init__(self, container: Container, warden: Callable[[], Warden], gauge: Gauge) -> None:
+    def __init__(self, container: Container, sidecar: Callable[[], Sidecar], gauge: Gauge) -> None:
         self._container = container
-        self._warden = warden
+        self._sidecar = sidecar
         self._gauge = gauge
         self._behind: set[asyncio.Task[None]] = set()
         self.exceeded_mb = 0
@@ -116,7 +116,7 @@ class StorageLimit:
             self.removed_because = removal(used, limit)
             self._do(self._container.remove())
         else:
-            self._do(self._warden().kill_all())
+            self._do(self._sidecar().kill_all())
         _LOG.warning("%d MB of disk used, %d MB allowed: the sandbox's processes are killed.", used, limit)
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:

@@ -1,6 +1,6 @@
-"""The image that wardens run from: a static busybox, and setpriv with its libraries, taken from this machine.
+"""The image that sidecars run from: a static busybox, and setpriv with its libraries, taken from this machine.
 
-``warden`` asks for it. Nothing of it ever lies in a sandbox's own file system, where the agent could change what
+``sidecar`` asks for it. Nothing of it ever lies in a sandbox's own file system, where the agent could change what
 a privileged process is about to run.
 """
 

@@ -1,7 +1,7 @@
 """The root file system of a sandbox: a writable view of an image's read-only layers.
 
-``premises`` makes it in a thread of ``PrivateMounts``. Overlay where the kernel allows it, else fuse-overlayfs, else a
-copy; which one it was is told.
+``pod_directory`` makes it in a thread of ``PrivateMounts``. Overlay where the kernel allows it, else fuse-overlayfs,
+else a copy; which one it was is told.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from seatrial.glimpse import Glimpse, look_into
+from seatrial.growing_files import FileView, look_into
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 
 _CHUNK = 1 << 20
@@ -113,9 +113,11 @@ class Transfer:
         with self._mounts.inside(self._process):
             return Path(path).is_file()
 
-    def look(self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]) -> list[Glimpse]:
+    def look(
+        self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
+    ) -> list[FileView]:
         """What grows in directories, given by the prefix under which their files are told."""
-        found: list[Glimpse] = []
+        found: list[FileView] = []
         with self._mounts.inside(self._process):
             for prefix, path in folders.items():
                 with suppress(OSError), _opened(Path(path), _DIRECTORY) as directory:

@@ -17,7 +17,7 @@ from harbor.environments.base import ExecResult
 from harbor.models.task.config import NetworkPolicy
 
 from seatrial.errors import SandboxFault, SeatrialError
-from seatrial.glimpse import Glimpse
+from seatrial.growing_files import FileView
 from seatrial.sandboxes.check import Finding
 from seatrial.sandboxes.host.accounts import UnknownUser
 from seatrial.sandboxes.host.storage import removal
@@ -215,7 +215,7 @@ class OciEnvironment(Sandbox):
     @override
     async def _look(
         self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
-    ) -> Sequence[Glimpse] | None:
+    ) -> Sequence[FileView] | None:
         pod, _ = self._running()
         if not pod.findings.started:
             return None

@@ -1,7 +1,7 @@
 """Suspicions from the layers of an overlay on this machine: the one that the sandbox wrote to, and the image's below.
 
-``oci`` and, with an engine of this machine, ``cell`` ask when grading begins. ``suspicion`` says what is of interest.
-"""
+``oci`` and, with an engine of this machine, ``sandbox_container`` ask when grading begins. ``suspicion`` says what is
+of interest."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A compose file's ``tmpfs`` entries: directories of a daemonless sandbox that are kept in memory.
 
-``premises`` mounts each once and both of its containers see the same, so the verifier finds what the agent left there.
-"""
+``pod_directory`` mounts each once and both of its containers see the same, so the verifier finds what the agent left
+there."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A running sandbox: two containers over one root, with its limits, its network and its directory.
 
 ``oci.OciEnvironment`` is the only caller and knows Harbor; this knows containers. ``container_spec`` says why there are
-two, ``premises`` lays out what they start on. Everything of a pod is below one directory, so that another process can
-find and remove what this one left.
+two, ``pod_directory`` lays out what they start on. Everything of a pod is below one directory, so that another process
+can find and remove what this one left.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
-from seatrial.glimpse import Glimpse
+from seatrial.growing_files import FileView
 from seatrial.sandboxes.host.accounts import Account, find_account
 from seatrial.sandboxes.host.private_mounts import MS_BIND, MS_NODEV, MS_REMOUNT, mount
 from seatrial.sandboxes.host.processes import children, counts_alike, has_ended, neighbours
@@ -38,7 +38,7 @@ from seatrial.sandboxes.oci.container_spec import (
 )
 from seatrial.sandboxes.oci.handshake import Handshake
 from seatrial.sandboxes.oci.machine import Machine
-from seatrial.sandboxes.oci.pod_directory import Premises
+from seatrial.sandboxes.oci.pod_directory import PodDirectory
 from seatrial.sandboxes.oci.pod_plan import PodPlan
 from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 
@@ -87,7 +87,7 @@ class Pod:
         self.cage: Cage = machine.cgroups.cage(plan.sandbox)
         self.findings = Findings(not_applied=list(plan.not_applied))
         self._machine = machine
-        self._premises = Premises(machine, plan)
+        self._pod_directory = PodDirectory(machine, plan)
         self._containers: dict[str, Container] = {}
         self._ending = threading.Lock()
         self._shell = "bash"
@@ -95,11 +95,11 @@ class Pod:
 
     @property
     def directory(self) -> Path:
-        return self._premises.directory
+        return self._pod_directory.directory
 
     @property
     def root(self) -> RootMount:
-        return self._premises.root
+        return self._pod_directory.root
 
     @property
     def confinement(self) -> Confinement:
@@ -109,19 +109,19 @@ class Pod:
         self.directory.mkdir(parents=True, mode=0o700)
         SandboxRecord.new(self.plan.sandbox, self.plan.owner).write(self.directory)
         self._make_cage()
-        kind = self._premises.make_root()
+        kind = self._pod_directory.make_root()
         self.findings.root = kind
         if kind != "overlay":
             self.findings.not_applied.append(f"overlay root: {kind} was used instead")
         try:
-            layout = self._premises.furnish(self.cage)
+            layout = self._pod_directory.furnish(self.cage)
             first = self._run_first(grading_spec(layout, self.confinement, self._machine.filters))
             second = self._run("agent", agent_spec(layout, self.confinement, self._machine.filters, first.pid))
             if not counts_alike(second.pid):
                 self.findings.not_applied.append(_COUNTS_APART)
             self._keep_filters()
         finally:
-            self._premises.hide()
+            self._pod_directory.hide()
         self._foundations = self.transfer("agent").present(list(FOUNDATIONS))
         self._shell = self._find_shell()
         if self._machine.commands_lead_sessions is None:
@@ -133,7 +133,7 @@ class Pod:
 
     def look(
         self, view: str, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
-    ) -> list[Glimpse] | None:
+    ) -> list[FileView] | None:
         """What grows in these directories; ``None`` once the pod is being stopped."""
         if not self._ending.acquire(blocking=False):
             return None

@@ -19,7 +19,7 @@ from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.pod_plan import PodPlan
 
 
-class Premises:
+class PodDirectory:
     """One pod's own directory. Blocking."""
 
     def __init__(self, machine: Machine, plan: PodPlan) -> None:

@@ -1,4 +1,4 @@
-"""What one daemonless sandbox shall be. ``design`` makes the plan, ``pod`` and ``premises`` carry it out."""
+"""What one daemonless sandbox shall be. ``design`` makes the plan, ``pod`` and ``pod_directory`` carry it out."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class Glimpse:
+class FileView:
     """One file at one moment: how long it is, and what it holds from ``start`` on."""
 
     name: str
@@ -28,7 +28,9 @@ class Glimpse:
     data: bytes = b""
 
 
-def look_into(directory: int, prefix: str, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Iterator[Glimpse]:
+def look_into(
+    directory: int, prefix: str, seen: Mapping[str, int], wanted: Callable[[str], bool]
+) -> Iterator[FileView]:
     """Regular files of an open directory, by ``prefix`` and name. ``seen`` says how much of each is known already.
 
     A file that is shorter than that was begun anew, and is read from its beginning."""
@@ -40,18 +42,18 @@ def look_into(directory: int, prefix: str, seen: Mapping[str, int], wanted: Call
                     yield from _look_at(directory, entry, name, seen.get(name, 0))
 
 
-def _look_at(directory: int, entry: os.DirEntry[str], name: str, known: int) -> Iterator[Glimpse]:
+def _look_at(directory: int, entry: os.DirEntry[str], name: str, known: int) -> Iterator[FileView]:
     status = entry.stat(follow_symlinks=False)
     if not stat.S_ISREG(status.st_mode):
         return
     size = status.st_size
     start = known if known <= size else 0
     if size == start:
-        yield Glimpse(name, start, size)
+        yield FileView(name, start, size)
         return
     file = os.open(entry.name, _OPEN, dir_fd=directory)
     try:
         if stat.S_ISREG(os.fstat(file).st_mode):
-            yield Glimpse(name, start, size, os.pread(file, LONGEST_READ, start))
+            yield FileView(name, start, size, os.pread(file, LONGEST_READ, start))
     finally:
         os.close(file)
