@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -71,6 +72,10 @@ class Finished:
     """A trial with a recording and a trajectory."""
     tested: int
     """A trial whose tests are told one by one."""
+    calls: int
+    """Model calls of the recorded trial. A busy machine shows the screen late, and the model then looks once more."""
+    code_shown: int
+    """The step of it at which the screen already shows the first code."""
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +86,11 @@ def finished(setting: Setting, tmp_path_factory: pytest.TempPathFactory) -> Fini
     scripted = setting.run(["read-the-screen"], "terminus-2", "scripted/solve-read-the-screen", name="scripted")
     broken = setting.run([silent], name="no verdict", retry={"max_attempts": 1})
     tested = next(trial["id"] for trial in setting.trials(oracle) if trial["task"]["name"] == "mend-a-script")
-    return Finished(oracle, scripted, broken, setting.trials(scripted)[0]["id"], tested)
+    recorded = setting.trials(scripted)[0]["id"]
+    steps = json.loads(setting.file(recorded, "agent/trajectory.json"))["steps"]
+    calls = sum(step["source"] == "agent" for step in steps)
+    first_seen = next(step["step_id"] for step in steps[1:] if "Code 1 of 3" in json.dumps(step.get("observation")))
+    return Finished(oracle, scripted, broken, recorded, tested, calls, code_shown=first_seen + 1)
 
 
 @pytest.fixture(scope="module")

@@ -44,6 +44,9 @@ class Setting:
         found = self.client.get(f"/api/v1/jobs/{job}/trials", params={"limit": 500}).raise_for_status().json()
         return list(found["items"])
 
+    def file(self, trial: int, path: str) -> bytes:
+        return self.client.get(f"/api/v1/trials/{trial}/files/{path}").raise_for_status().content
+
     def jobs(self) -> list[dict[str, Any]]:
         found = self.client.get("/api/v1/jobs", params={"limit": 500}).raise_for_status().json()
         assert found["next"] is None

@@ -63,8 +63,8 @@ def test_filters_and_steps_are_links(visit: Visit, finished: Finished) -> None:
         expect(page.get_by_role("searchbox", name="Agent")).to_have_value("terminus-2")
         expect(rows).to_contain_text("scripted")
         expect(rows).not_to_contain_text("the oracle")
-        visitor.go(f"/trials/{finished.recorded}?step=3")
-        expect(page.locator("[data-step='3']")).to_be_visible()
+        visitor.go(f"/trials/{finished.recorded}?step={finished.code_shown}")
+        expect(page.locator(f"[data-step='{finished.code_shown}']")).to_be_visible()
         expect(page.locator("[data-player]")).to_contain_text("Code 1 of 3")
         expect(page.locator("[data-player]")).not_to_contain_text("ALL CODES ACCEPTED")
         expect(page.locator("[data-needle]")).to_be_visible()
@@ -91,7 +91,7 @@ def test_steps_recording_and_timeline_move_together(visit: Visit, finished: Fini
         ("/jobs/{many}", "task by configuration as CSV", "Task", 100),
         ("/jobs/{oracle}", "configurations as CSV", "Configuration", 1),
         ("/trials/{tested}?tab=tests", "tests as CSV", "Test", None),
-        ("/trials/{recorded}?tab=calls", "model calls as CSV", "Step", 6),
+        ("/trials/{recorded}?tab=calls", "model calls as CSV", "Step", "calls"),
         ("/tasks", "tasks as CSV", "Task", None),
         ("/workers", "workers as CSV", "Worker", 1),
         ("/settings", "limits as CSV", "Set by", 12),
@@ -99,7 +99,7 @@ def test_steps_recording_and_timeline_move_together(visit: Visit, finished: Fini
     ],
 )
 def test_tables_can_be_taken_away(
-    visit: Visit, finished: Finished, shelf: Shelf, path: str, button: str, column: str, rows: int | None
+    visit: Visit, finished: Finished, shelf: Shelf, path: str, button: str, column: str, rows: int | str | None
 ) -> None:
     there = path.format(many=shelf.many, oracle=finished.oracle, tested=finished.tested, recorded=finished.recorded)
     with visit() as visitor:
@@ -107,7 +107,8 @@ def test_tables_can_be_taken_away(
         saved = _saved(visitor.page, button)
     assert saved
     assert column in saved[0]
-    assert rows is None or len(saved) == rows
+    expected = getattr(finished, rows) if isinstance(rows, str) else rows
+    assert expected is None or len(saved) == expected
 
 
 def test_every_row_is_taken_away_in_the_order_that_is_shown(visit: Visit, shelf: Shelf, setting: Setting) -> None:

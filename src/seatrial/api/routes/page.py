@@ -14,7 +14,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
-BUILT = Path(__file__).parent.parent / "page"
+import seatrial
+
+BUILT = Path(seatrial.__file__).parent / "page"
 _FOREVER = "public, max-age=31536000, immutable"
 _NOT_PAGES = ("api/", "docs", "openapi.json", "metrics", "health", "ready")
 
