@@ -21,7 +21,7 @@ from seatrial.domain.task import TaskSelection
 from seatrial.errors import NotFound, SeatrialError
 from seatrial.rollouts.graded import Graded
 from seatrial.rollouts.rollout import Rollout
-from seatrial.rollouts.room import RolloutRoom
+from seatrial.rollouts.room import RolloutHost
 from seatrial.rollouts.rules import RolloutRules
 from seatrial.rollouts.tasks import FoundTask, TaskFinder
 from seatrial.settings import Settings
@@ -76,7 +76,7 @@ def load_environment(
         found = finder.dataset(dataset, selection)
     else:
         found = finder.in_place(_place(tasks_dir), selection)
-    room = RolloutRoom(settings, rules)
+    room = RolloutHost(settings, rules)
     return TerminalBenchEnv(room, found.tasks, max_turns=max_turns, system_prompt=system_prompt, **kwargs)
 
 
@@ -124,7 +124,7 @@ class TerminalBenchEnv(vf.StatefulToolEnv):
 
     The state carries ``agent_output``, ``test_results``, ``test_output``, ``rewards`` and ``marks``."""
 
-    def __init__(self, room: RolloutRoom, tasks: Sequence[FoundTask], **kwargs: Any) -> None:
+    def __init__(self, room: RolloutHost, tasks: Sequence[FoundTask], **kwargs: Any) -> None:
         self._room = room
         self._tasks = {task.task.digest: task for task in tasks}
         self._rollouts: dict[str, Rollout] = {}

@@ -9,7 +9,7 @@ from functools import lru_cache
 from seatrial.rollouts.counter import Counter, Ticket
 from seatrial.rollouts.graded import Graded
 from seatrial.rollouts.rollout import Rollout
-from seatrial.rollouts.room import RolloutRoom
+from seatrial.rollouts.room import RolloutHost
 from seatrial.rollouts.rules import RolloutRules
 from seatrial.rollouts.tasks import FoundTask
 from seatrial.settings import Settings
@@ -19,7 +19,7 @@ class Desk:
     """Opens, grades and closes."""
 
     def __init__(self, rules: RolloutRules) -> None:
-        self._room = RolloutRoom(Settings(), rules)
+        self._room = RolloutHost(Settings(), rules)
         self._counter = Counter()
         self._open: dict[str, tuple[Rollout, Ticket]] = {}
 
