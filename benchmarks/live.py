@@ -59,7 +59,7 @@ async def _rate(installation: Installation, address: str, trials: int, listeners
         if listeners:
             ears = await stack.enter_async_context(listening(address, f"/jobs/{job.id}/events", listeners))
             await asyncio.sleep(2)
-        await installation.submission.release(job, held)
+        await installation.jobs.release(job, held)
         while (await installation.store.job(job.id)).ended_at is None or any(ear.ended_at is None for ear in ears):
             await asyncio.sleep(0.2)
     await _check(installation, job, ears)

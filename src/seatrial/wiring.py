@@ -26,11 +26,13 @@ from seatrial.adapters.store_sql.store import SqlStore
 from seatrial.adapters.tasks_harbor import HarborTasks
 from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
 from seatrial.disk import Disk
-from seatrial.domain.catalogue import agent_names, keys_for, needs_model
+from seatrial.domain.catalogue import agent_names, keys_for, needs_model, takes_model
 from seatrial.domain.task import Dataset
 from seatrial.domain.trial import TrialState
 from seatrial.engine.clock import Clock, system_clock
+from seatrial.engine.jobs.capabilities import Capabilities
 from seatrial.engine.jobs.choice import dataset_of
+from seatrial.engine.jobs.control import JobControl
 from seatrial.engine.jobs.keys import KeyRing
 from seatrial.engine.jobs.submit import Submission
 from seatrial.engine.live.watch import LiveLog
@@ -60,6 +62,7 @@ class Installation:
     queue: Queue
     library: TaskLibrary
     submission: Submission
+    jobs: JobControl
     keys: KeyRing
     clock: Clock
     id: str
@@ -84,19 +87,10 @@ async def open_installation(settings: Settings, clock: Clock = system_clock) -> 
         library = TaskLibrary(store, blobs, (HarborTasks(), TerminalBench1Tasks()), files, settings.tasks_dir, clock)
         seal = FernetSeal(settings.home, settings.secret_key)
         keys = KeyRing(store, store, seal, lambda: provider_keys(settings), keys_for)
-        submission = Submission(
-            store,
-            queue,
-            clock,
-            agent_names=agent_names,
-            needs_model=needs_model,
-            keys_for=keys_for,
-            keys=keys,
-            can_run_services=lambda sandbox: _engine_answers(settings),
-            has_sandbox=_has_sandbox,
-        )
+        submission = Submission(store, queue, clock, keys, _capabilities(settings))
+        jobs = JobControl(store, blobs, queue, clock, keys)
         name = await store.install_id()
-        yield Installation(settings, store, blobs, queue, library, submission, keys, clock, name, seal)
+        yield Installation(settings, store, blobs, queue, library, submission, jobs, keys, clock, name, seal)
 
 
 def make_worker(installation: Installation, capacity: int, job_id: int | None = None) -> Worker:
@@ -254,6 +248,15 @@ def _harbor_runner(installation: Installation) -> Runner:
     return HarborRunner(options, installation.id, SandboxSelection(options), models, trials.create)
 
 
+def _capabilities(settings: Settings) -> Capabilities:
+    async def runs_services() -> bool:
+        from seatrial.sandboxes.selection import engine_answers
+
+        return await engine_answers(settings.docker_host)
+
+    return Capabilities(agent_names, needs_model, takes_model, _has_sandbox, runs_services, settings.sandbox)
+
+
 def _has_sandbox(name: str) -> bool:
     """Whether a name means a sandbox of ours, an environment of Harbor, or a class that could be imported."""
     kind, colon, rest = name.partition(":")
@@ -262,9 +265,3 @@ def _has_sandbox(name: str) -> bool:
 
         return rest in {known.value for known in EnvironmentType}
     return bool(rest) if colon else name in ("auto", "oci", "docker")
-
-
-def _engine_answers(settings: Settings) -> bool:
-    from seatrial.sandboxes.selection import engine_answers
-
-    return engine_answers(settings.docker_host)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 _LOOK_SEC = 0.1
@@ -24,8 +23,8 @@ class LocalQueue:
         self._announced = asyncio.Event()
         self._seen = self._size()
 
-    async def announce(self, trial_ids: Sequence[int]) -> None:
-        """The ids do not matter here: whoever wakes asks the store for all it may have."""
+    async def announce(self) -> None:
+        """Whoever wakes asks the store for all it may have."""
         self._announced.set()
         self._sign.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(self._sign, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

@@ -73,11 +73,13 @@ def list_tasks(
     tag: str | None = None,
     format: TaskFormat | None = None,
     q: str | None = None,
+    latest: bool | None = None,
     page_size: int = 200,
 ) -> Paged[TaskItem]:
-    """The tasks of the library, by name. ``q``: words that occur in one."""
-    params = given(name=name, category=category, difficulty=difficulty, tag=tag, format=format, q=q, limit=page_size)
-    return Paged(Ask("GET", "/tasks", reads(TaskPage), params))
+    """The tasks of the library, by name. ``q``: words that occur in one. ``latest``: of this name, the one that was
+    taken in or used last."""
+    found = given(name=name, category=category, difficulty=difficulty, tag=tag, format=format, q=q, latest=latest)
+    return Paged(Ask("GET", "/tasks", reads(TaskPage), {**found, "limit": page_size}))
 
 
 def get_task(digest: str) -> Ask[Task]:

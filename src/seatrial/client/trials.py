@@ -15,7 +15,20 @@ from seatrial.domain.frozen import Frozen
 from seatrial.domain.result import StoredFile, TestResult
 from seatrial.domain.trial import Cause, Outcome, TrialState
 from seatrial.shapes.jobs import Cancelled, Queued
-from seatrial.shapes.trials import FileList, LogItem, LogList, TestList, TrialDetail, TrialItem, TrialPage
+from seatrial.shapes.trials import (
+    FileList,
+    LogItem,
+    LogList,
+    ResultPage,
+    TestList,
+    TrialDetail,
+    TrialItem,
+    TrialPage,
+    TrialResult,
+)
+
+_RESULTS = 199
+"""A service looks for one more than it shows, and reads results by 200."""
 
 
 class LogPart(Frozen):
@@ -43,6 +56,11 @@ def list_trials(
     path = "/trials" if job is None else place("jobs", job, "trials")
     params = given(state=state, outcome=outcome, cause=cause, task=task, agent=agent, model=model, limit=page_size)
     return Paged(Ask("GET", path, reads(TrialPage), params))
+
+
+def list_results(job: int, *, page_size: int = _RESULTS) -> Paged[TrialResult]:
+    """Trials of one job with their results in full, in the order of the job's plan."""
+    return Paged(Ask("GET", place("jobs", job, "results"), reads(ResultPage), given(limit=page_size)))
 
 
 def get_trial(trial_id: int) -> Ask[TrialDetail]:
@@ -118,6 +136,7 @@ class Trials[Driver](Group[Driver]):
     """``client.trials``"""
 
     list = ListVerb(list_trials)
+    results = ListVerb(list_results)
     get = Verb(get_trial)
     tests = Verb(list_tests)
     logs = Verb(list_logs)

@@ -82,7 +82,7 @@ class Readiness:
         return ""
 
     async def _try_queue(self) -> str:
-        await self._queue.announce(())
+        await self._queue.announce()
         return ""
 
     async def _try_blobs(self) -> str:

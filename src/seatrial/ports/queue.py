@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 
 class Queue(Protocol):
-    async def announce(self, trial_ids: Sequence[int]) -> None:
-        """Tells the workers that these trials may be claimed."""
+    async def announce(self) -> None:
+        """Tells the workers that there may be trials to claim."""
         ...
 
     async def wait(self, timeout: float) -> None:

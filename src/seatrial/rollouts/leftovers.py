@@ -15,7 +15,7 @@ from seatrial.sandboxes.docker.leftovers import Leftovers as DockerLeftovers
 from seatrial.sandboxes.oci.leftovers import Leftovers as OciLeftovers
 from seatrial.sandboxes.options import Owner, SandboxOptions
 from seatrial.sandboxes.record import ProcessRef, SandboxRecord
-from seatrial.sandboxes.selection import engine_answers
+from seatrial.sandboxes.selection import engine_listens
 from seatrial.sandboxes.sweep import sweep
 
 
@@ -37,7 +37,7 @@ def remove_own(options: SandboxOptions, owner: Owner, work_dir: Path) -> None:
 
     if any(mine(record) for record in OciLeftovers(options.run_dir).sandboxes()):
         OciLeftovers(options.run_dir).remove(mine)
-    if engine_answers(options.docker_host):
+    if engine_listens(options.docker_host):
         with suppress(Exception):  # the engine went away; whoever comes next finds what is left
             asyncio.run(_sweep_engine(options, mine))
     remove_files(work_dir)

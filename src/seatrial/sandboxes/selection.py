@@ -47,7 +47,7 @@ class SandboxSelection:
 
     async def choose(self, wanted: str, task: Task) -> str:
         if needs_several_containers(wanted, task):
-            if not engine_answers(self._options.docker_host):
+            if not await engine_answers(self._options.docker_host):
                 raise Unsupported(
                     f"Task {task.name} has several services ({', '.join(task.services)}) and needs a container engine.",
                     fix="Start Docker or Podman.",
@@ -83,8 +83,13 @@ async def examine_rooms(options: SandboxOptions) -> Health:
     return Health(rooms=rooms, automatic=next((room.name for room in rooms if room.works), None))
 
 
-def engine_answers(docker_host: str) -> bool:
-    """Whether something listens where the container engine should."""
+async def engine_answers(docker_host: str) -> bool:
+    """Whether something listens where the container engine should. In a thread: connecting may take a second."""
+    return await asyncio.to_thread(engine_listens, docker_host)
+
+
+def engine_listens(docker_host: str) -> bool:
+    """``engine_answers`` for callers without an event loop."""
     address = urlsplit(docker_host or f"unix://{_USUAL_SOCKET}")
     try:
         if address.scheme == "unix":

@@ -24,7 +24,7 @@ async def sweep(options: SandboxOptions, install: str, leases: Leases) -> int:
     oci = OciLeftovers(options.run_dir)
     async with AsyncExitStack() as stack:
         docker: DockerLeftovers | None = None
-        if engine_answers(options.docker_host):
+        if await engine_answers(options.docker_host):
             docker = await stack.enter_async_context(DockerLeftovers.at(options.docker_host))
         seen = {record.sandbox for record in await asyncio.to_thread(oci.sandboxes)}
         if docker is not None:

@@ -10,7 +10,7 @@ from seatrial.domain.job import AgentSpec, JobCounts
 from seatrial.domain.result import Attempt, Result, StoredFile, TestResult
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
-from seatrial.ports.store import TrialHistory, TrialSummary
+from seatrial.ports.store import TrialHistory, TrialRow, TrialSummary
 from seatrial.shapes.page import Listing, Shape
 
 
@@ -41,8 +41,8 @@ class TrialCounts(Shape):
         return trusted(cls, values)
 
 
-class TrialItem(Shape):
-    """A trial in a list."""
+class _TrialShape(Shape):
+    """What every shape of a trial has."""
 
     id: int
     job_id: int
@@ -64,6 +64,11 @@ class TrialItem(Shape):
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+
+
+class TrialItem(_TrialShape):
+    """A trial in a list."""
+
     reward: float | None
     """Of the last try that has a result, as everything below."""
     marks: list[Mark]
@@ -143,26 +148,23 @@ class AttemptItem(Shape):
         return trusted(cls, values)
 
 
-class TrialDetail(Shape):
+class TrialResult(_TrialShape):
     """A trial with the result of its last ended try."""
 
-    id: int
-    job_id: int
-    task: TaskRef
-    agent: str
-    model: str | None
-    agent_index: int
-    repeat: int
-    state: TrialState
-    phase: Phase | None
-    outcome: Outcome | None
-    cause: Cause | None
-    attempt: int
-    worker: str | None
-    cancel_requested: bool
-    created_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
+    result: Result | None
+
+    @classmethod
+    def of(cls, row: TrialRow) -> TrialResult:
+        return trusted(cls, {**trial_fields(row.trial), "result": row.result})
+
+
+class ResultPage(Listing[TrialResult]):
+    """One page of trials with their results, in the order of the job's plan."""
+
+
+class TrialDetail(_TrialShape):
+    """A trial with the result of its last ended try, and every try."""
+
     agent_spec: AgentSpec
     reward: float | None
     result: Result | None

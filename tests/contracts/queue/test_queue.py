@@ -33,13 +33,13 @@ async def test_without_an_announcement_it_waits_to_the_end(queue: Queue) -> None
 async def test_an_announcement_wakes_a_waiting_worker(queue: Queue) -> None:
     waiting = asyncio.create_task(waited(queue, 20))
     await asyncio.sleep(0.05)
-    await queue.announce([1, 2])
+    await queue.announce()
     assert await waiting < 2
 
 
 async def test_an_announcement_between_two_waits_counts_once(queue: Queue) -> None:
-    await queue.announce([])
-    await queue.announce([1])
+    await queue.announce()
+    await queue.announce()
     assert await waited(queue, 20) < 2
     assert await waited(queue, 0.25) >= 0.25
 
@@ -47,7 +47,7 @@ async def test_an_announcement_between_two_waits_counts_once(queue: Queue) -> No
 async def test_another_process_wakes_this_one(queue: Queue, tmp_path: Path) -> None:
     code = (
         "import asyncio, sys; from pathlib import Path; from seatrial.adapters.queue_local import LocalQueue\n"
-        "asyncio.run(LocalQueue(Path(sys.argv[1])).announce([7]))"
+        "asyncio.run(LocalQueue(Path(sys.argv[1])).announce())"
     )
     waiting = asyncio.create_task(waited(queue, 60))
     await asyncio.to_thread(subprocess.run, [sys.executable, "-c", code, str(tmp_path)], check=True)
@@ -60,6 +60,6 @@ async def test_another_process_wakes_this_one(queue: Queue, tmp_path: Path) -> N
 async def test_the_sign_stays_small(tmp_path: Path) -> None:
     queue = LocalQueue(tmp_path)
     (tmp_path / "wake").write_bytes(b"." * (1 << 16))
-    await queue.announce([1])
+    await queue.announce()
     assert (tmp_path / "wake").stat().st_size == 1
     assert await waited(queue, 20) < 2

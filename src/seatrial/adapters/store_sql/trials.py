@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -131,7 +131,7 @@ class SqlTrials:
             raise _unknown(trial_id)
         return trial_row_of(rows[0])
 
-    async def trials(self, chosen: TrialFilter) -> AsyncIterator[TrialRow]:
+    async def trials(self, chosen: TrialFilter) -> AsyncGenerator[TrialRow]:
         query = _narrow(_with_result, chosen).order_by(trials.c.id).limit(_CHUNK)
         last = 0
         while rows := await self._rows(query.where(trials.c.id > last)):
@@ -216,6 +216,8 @@ def _page(chosen: TrialFilter, *, of_job: bool, continued: bool) -> sa.Select[An
 def _narrow(query: sa.Select[Any], chosen: TrialFilter) -> sa.Select[Any]:
     if chosen.job_id is not None:
         query = query.where(trials.c.job_id == chosen.job_id)
+    if chosen.after:
+        query = query.where(trials.c.id > chosen.after)
     if chosen.states == (TrialState.RUNNING,):
         query = query.where(IS_RUNNING)  # few among many: as a literal, so that their own index finds them
     elif chosen.states:

@@ -21,12 +21,14 @@ from pydantic_core import from_json
 from seatrial.api.compat.agentcompass_shapes import Fault, TaskRequest, TrialAnswer, call_stat, turns
 from seatrial.api.context import Service
 from seatrial.domain.catalogue import keys_for
-from seatrial.domain.job import AgentSpec, Job, JobSpec
+from seatrial.domain.job import Job, JobSpec
 from seatrial.domain.result import Result
-from seatrial.domain.task import Task, TaskRef
+from seatrial.domain.task import Task
 from seatrial.domain.trial import Cause, Outcome, Trial
 from seatrial.engine.jobs.keys import check_key
 from seatrial.engine.jobs.model_params import model_called, model_options
+from seatrial.engine.jobs.request import AgentWish, JobWish
+from seatrial.engine.jobs.submit import Door
 from seatrial.engine.jobs.waiting import until_trial_ended
 from seatrial.engine.reports.conversation import Message, conversation
 from seatrial.engine.trials.run_log import tail
@@ -91,20 +93,15 @@ async def _wish(service: Service, asked: TaskRequest) -> _Wish:
     options = model_options(
         llm.model_infer_params, url=llm.url, max_turns=asked.max_steps, request_timeout=llm.request_timeout
     )
-    if llm.url is not None:
-        service.model_urls.check(llm.url, "llm_config.url")
     keys = _keys(model, llm.api_key)
     task = await service.served_tasks.find(asked.task_id or "")
-    spec = JobSpec(
+    wish = JobWish(
         name=task.name,
-        tasks=(TaskRef(name=task.name, digest=task.digest),),
-        agents=(AgentSpec(name=_AGENT, model=model, options=options),),
-        sandbox=service.installation.settings.sandbox,
-        instruction=asked.instruction,
-        own_keys=llm.url is None and not keys,
-        origin=ORIGIN,
+        agents=(AgentWish(name=_AGENT, model=model, options=options),),
         labels={"task_id": asked.task_id or "", "model_name": llm.model_name},
     )
+    door = Door(ORIGIN, service.model_urls)
+    spec = service.installation.submission.plan(wish, (task,), door, instruction=asked.instruction, own_keys=not keys)
     return _Wish(task, spec, keys, llm.model_name)
 
 
@@ -157,10 +154,8 @@ async def _run(service: Service, asked: TaskRequest) -> TrialAnswer | JSONRespon
 
 
 async def _cancel(service: Service, job: Job) -> None:
-    there = service.installation
     with contextlib.suppress(StoreUnavailable):
-        await there.store.cancel_job(job.id, there.clock())
-        await there.queue.announce(())
+        await service.installation.jobs.cancel(job.id)
 
 
 async def _answer(service: Service, wish: _Wish, row: TrialRow) -> TrialAnswer | JSONResponse:

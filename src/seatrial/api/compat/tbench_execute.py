@@ -135,7 +135,7 @@ async def _release(service: Service, job: Job, trial_ids: list[int], execution: 
     needed = {name for agent in job.spec.agents if agent.model for name in keys_for(agent.model)}
     keys = {name: value for name, value in execution.keys.items() if name in needed}
     with as_400():
-        released = await service.installation.submission.release(job, trial_ids, keys, execution.limit_sec)
+        released = await service.installation.jobs.release(job, trial_ids, keys, execution.limit_sec)
     if not released:
         raise HTTPException(400, _NOTHING_PENDING)
     return released

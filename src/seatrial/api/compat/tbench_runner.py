@@ -27,17 +27,16 @@ from seatrial.api.compat.tbench_answers import (
 )
 from seatrial.api.compat.tbench_lookup import as_400, job_of, rows_of, run_of, validated
 from seatrial.api.compat.tbench_shapes import ORIGIN, RunItem, RunnerTask, TaskDetail, TaskStatus
-from seatrial.api.compat.tbench_upload import NewTask, once_of, spec_of
+from seatrial.api.compat.tbench_upload import NewTask, once_of, wish_of
 from seatrial.api.compat.zip_upload import received_zip
 from seatrial.api.context import ServiceDep
 from seatrial.api.routes.pages import JobId, TrialId
 from seatrial.api.routes.router import plain_router
 from seatrial.domain.catalogue import AGENTS, MODELS, Agent
-from seatrial.domain.trial import TrialState
-from seatrial.engine.jobs.removal import remove_job
-from seatrial.engine.jobs.waiting import until_job_ended
+from seatrial.domain.trial import Outcome, TrialState
+from seatrial.engine.jobs.submit import Door
 from seatrial.engine.trials.run_log import log_text
-from seatrial.errors import Conflict, InvalidInput
+from seatrial.errors import InvalidInput
 from seatrial.ports.store import JobFilter, Page
 
 router = plain_router("TBench Runner")
@@ -118,10 +117,11 @@ async def create_task(
             tasks = await service.installation.library.add(form.archive.path)
             if len(tasks) != 1:
                 raise InvalidInput(f"The archive holds {len(tasks)} tasks; here it has to be one.")
-            spec = spec_of(wanted, tasks[0], form.archive.filename, settings.sandbox)
-            job = await service.installation.submission.prepare(
-                spec, once_of(request.scope.get("seatrial.caller"), spec, idempotency_key)
-            )
+            wish = wish_of(wanted, tasks[0], form.archive.filename)
+            submission = service.installation.submission
+            spec = submission.plan(wish, tasks, Door(ORIGIN, service.model_urls))
+            once = once_of(request.scope.get("seatrial.caller"), spec, idempotency_key)
+            job = await submission.prepare(spec, once)
     return RunnerTask.of(await service.listing.line(job, with_score=False))
 
 
@@ -147,25 +147,18 @@ async def get_task(service: ServiceDep, task_id: JobId) -> TaskDetail:
 @router.delete("/api/tasks/{task_id}", responses=may_fail(404, 409))
 async def delete_task(service: ServiceDep, task_id: JobId) -> Message:
     """Cancels what is left to do, waits for it to stop, then forgets the task with its files."""
-    there = service.installation
     await job_of(service, task_id)
-    await there.store.cancel_job(task_id, there.clock())
-    await there.queue.announce(())
-    if not await until_job_ended(there.store, task_id, _STOPPING_SEC):
-        raise Conflict("The runs of this task are being stopped.", fix="Try again in a moment.")
-    await remove_job(there.store, there.blobs, task_id)
+    await service.installation.jobs.stop_and_delete(task_id, _STOPPING_SEC)
     return Message(message="Task deleted successfully")
 
 
 @router.post("/api/tasks/{task_id}/retry", responses=may_fail(400, 404))
 async def retry_task(service: ServiceDep, task_id: JobId) -> TaskMessage:
     """Makes ended runs pending again; their earlier attempts are kept."""
-    there = service.installation
     rows = await rows_of(service, await job_of(service, task_id))
     if any(row.trial.state in (TrialState.QUEUED, TrialState.RUNNING) for row in rows):
         raise HTTPException(400, "The task is running; it can be retried when it has ended.")
-    ended = [row.trial.id for row in rows if row.trial.state is TrialState.ENDED]
-    if not ended or not await there.store.retry_trials(ended, there.clock(), hold=True):
+    if not await service.installation.jobs.retry(task_id, tuple(Outcome), hold=True):
         raise HTTPException(400, "The task has no run that has ended.")
     return TaskMessage(message="Task reset for retry", task_id=task_id)
 

@@ -7,11 +7,12 @@ import json
 
 from pydantic import BaseModel, Field
 
-from seatrial.api.compat.tbench_shapes import AGENT, DESCRIPTION, FILENAME, HARNESS, MODEL, ORIGIN
+from seatrial.api.compat.tbench_shapes import AGENT, DESCRIPTION, FILENAME, HARNESS, MODEL
 from seatrial.api.context import Caller
-from seatrial.domain.catalogue import MODELS, takes_model
-from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.task import Task, TaskRef
+from seatrial.domain.catalogue import MODELS
+from seatrial.domain.job import JobSpec
+from seatrial.domain.task import Task
+from seatrial.engine.jobs.request import AgentWish, JobWish
 from seatrial.errors import InvalidInput
 from seatrial.ports.store import Once
 
@@ -26,17 +27,14 @@ class NewTask(BaseModel):
     num_runs: int = Field(default=10, ge=1, le=100)
 
 
-def spec_of(wanted: NewTask, task: Task, filename: str, sandbox: str) -> JobSpec:
-    model = wanted.model or None if takes_model(wanted.agent) else None
+def wish_of(wanted: NewTask, task: Task, filename: str) -> JobWish:
     if ":" in wanted.agent:
         raise InvalidInput(f"There is no agent {wanted.agent!r}.", field="agent", fix="GET /api/agents lists them.")
-    return JobSpec(
+    return JobWish(
         name=wanted.name,
-        tasks=(TaskRef(name=task.name, digest=task.digest),),
-        agents=(AgentSpec(name=wanted.agent, model=model),),
+        agents=(AgentWish(name=wanted.agent),),
+        models=(wanted.model,) if wanted.model else (),
         attempts=wanted.num_runs,
-        sandbox=sandbox,
-        origin=ORIGIN,
         labels={
             FILENAME: filename,
             MODEL: wanted.model,

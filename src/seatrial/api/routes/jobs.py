@@ -16,13 +16,10 @@ from seatrial.domain.catalogue import takes_model
 from seatrial.domain.job import JobSpec, JobStatus
 from seatrial.domain.task import Task
 from seatrial.domain.token import Role
-from seatrial.domain.trial import Outcome, TrialState
 from seatrial.engine.jobs.choice import choose
 from seatrial.engine.jobs.command_line import curl_line, run_line
 from seatrial.engine.jobs.estimate import Estimator
-from seatrial.engine.jobs.removal import remove_job
-from seatrial.engine.jobs.request import refuse_keys
-from seatrial.engine.reports.summaries import summaries_of
+from seatrial.engine.jobs.submit import Door
 from seatrial.errors import MissingKey
 from seatrial.ports.store import JobFilter
 from seatrial.shapes.jobs import (
@@ -62,7 +59,7 @@ async def estimate_job(
     await installation.submission.check(spec, None)
     warnings: tuple[str, ...] = ()
     try:
-        await installation.submission.check_keys(spec, tuple(keys))
+        await installation.keys.require(spec, tuple(keys))
     except MissingKey as error:
         warnings = (f"{error.message} {error.fix}",)
     estimator = Estimator(installation.store, installation.clock, installation.settings.worker_concurrency, takes_model)
@@ -104,51 +101,33 @@ async def get_job(service: ServiceDep, job_id: JobId) -> JobDetail:
 @router.delete("/{job_id}", status_code=204, responses=errors(404, 409))
 async def delete_job(service: ServiceDep, job_id: JobId) -> None:
     """Forgets an ended job with its trials and all of their files. 409 while any of it is left to do."""
-    await remove_job(service.installation.store, service.installation.blobs, job_id)
+    await service.installation.jobs.delete(job_id)
 
 
 @router.post("/{job_id}/cancel", responses=errors(404))
 async def cancel_job(service: ServiceDep, job_id: JobId) -> Cancelled:
     """What is queued ends now; what runs is stopped by its worker within seconds."""
-    installation = service.installation
-    return Cancelled(cancelled=await installation.store.cancel_job(job_id, installation.clock()))
+    return Cancelled(cancelled=await service.installation.jobs.cancel(job_id))
 
 
 @router.post("/{job_id}/resume", responses=errors(400, 404))
 async def resume_job(service: ServiceDep, job_id: JobId, keys: GivenKeys) -> Queued:
     """Queues what was cancelled or never ran; whatever has a result stays as it is."""
-    installation = service.installation
-    job = await installation.store.job(job_id)
-    ids = [
-        each.trial.id
-        async for each in summaries_of(installation.store, job_id)
-        if each.trial.state is TrialState.HELD or each.trial.outcome is Outcome.CANCELLED
-    ]
-    return Queued(queued=await installation.submission.retry(job, ids, keys) if ids else 0)
+    return Queued(queued=await service.installation.jobs.resume(job_id, keys))
 
 
 @router.post("/{job_id}/retry", responses=errors(400, 404))
 async def retry_job(service: ServiceDep, job_id: JobId, keys: GivenKeys, wanted: RetryRequest) -> Queued:
     """Runs ended trials of a job again: by default those that ended in errors or were cancelled."""
-    installation = service.installation
-    job = await installation.store.job(job_id)
-    named = None if wanted.trials is None else set(wanted.trials)
-    ids = [
-        each.trial.id
-        async for each in summaries_of(installation.store, job_id)
-        if each.trial.outcome in wanted.outcomes and (named is None or each.trial.id in named)
-    ]
-    return Queued(queued=await installation.submission.retry(job, ids, keys) if ids else 0)
+    return Queued(queued=await service.installation.jobs.retry(job_id, wanted.outcomes, wanted.trials, keys))
 
 
 async def _planned(service: Service, caller: Caller, wanted: JobRequest) -> tuple[JobSpec, tuple[Task, ...]]:
     """The job that a request describes, and its tasks."""
-    refuse_keys(wanted)
     _refuse_import_paths(service, caller, wanted)
     installation = service.installation
     tasks = await choose(installation.store, wanted.tasks, wanted.dataset, wanted.selection)
-    spec = wanted.spec(tasks, takes_model, installation.settings.sandbox)
-    return service.model_urls.admit(spec), tasks
+    return installation.submission.plan(wanted, tasks, Door(model_urls=service.model_urls)), tasks
 
 
 def _refuse_import_paths(service: Service, caller: Caller, wanted: JobRequest) -> None:

@@ -41,7 +41,7 @@ class Asked:
         return self.limit + 1
 
     def by_id(self) -> Page:
-        return Page(limit=self.one_more, before=self._number())
+        return Page(limit=self.one_more, before=self.number())
 
     def by_name(self) -> TaskRef | None:
         if self.cursor is None:
@@ -54,7 +54,7 @@ class Asked:
             raise _foreign()
         return TaskRef(name=name, digest=digest)
 
-    def _number(self) -> int | None:
+    def number(self) -> int | None:
         if self.cursor is None:
             return None
         if not (self.cursor.isascii() and self.cursor.isdecimal()) or not 0 < int(self.cursor[:20]) <= LARGEST_ID:

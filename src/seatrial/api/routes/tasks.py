@@ -103,8 +103,11 @@ async def list_tasks(
     tag: Plain | None = None,
     format: TaskFormat | None = None,
     q: Annotated[Plain | None, Query(description="Words in the name, the description or the instruction.")] = None,
+    latest: Annotated[bool, Query(description="With `name`: only the task that was taken in or used last.")] = False,
 ) -> TaskPage:
     """The tasks of the library, by name."""
+    if name is not None and latest:
+        return TaskPage(items=[TaskItem.of(task) for task in await service.installation.store.find_tasks(name, 1)])
     search = TaskSearch(name=name, category=category, difficulty=difficulty, tag=tag, format=format, q=q)
     found = await search_tasks(service.installation.store, search, page.by_name(), page.one_more)
     shown, last = cut(found, page.limit)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import Annotated
 
 from fastapi import Depends, Query
 
 from seatrial.api.context import GivenKeys, ServiceDep
-from seatrial.api.routes.pages import Asked, JobId, TrialId, asked
+from seatrial.api.routes.pages import Asked, JobId, TrialId, asked, cut
 from seatrial.api.routes.router import native_router
 from seatrial.api.routes.shapes import errors, trial_page
 from seatrial.domain.trial import Cause, Outcome, TrialState
 from seatrial.engine.trials.trial_files import ended_attempt
-from seatrial.ports.store import TrialFilter
+from seatrial.ports.store import TrialFilter, TrialRow
 from seatrial.shapes.jobs import Cancelled, Queued
 from seatrial.shapes.page import Plain
-from seatrial.shapes.trials import TestList, TrialDetail, TrialPage
+from seatrial.shapes.trials import ResultPage, TestList, TrialDetail, TrialPage, TrialResult
 
 router = native_router("", "trials")
 AttemptNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Which try; the last one without it.")]
@@ -61,6 +62,21 @@ async def list_job_trials(service: ServiceDep, job_id: JobId, page: Wanted, whic
     return trial_page(found, page.limit)
 
 
+@router.get("/jobs/{job_id}/results", responses=errors(404))
+async def list_job_results(service: ServiceDep, job_id: JobId, page: Wanted) -> ResultPage:
+    """Trials of one job with their results in full, in the order of the job's plan."""
+    store = service.installation.store
+    await store.job(job_id)  # says so where there is no such job
+    found: list[TrialRow] = []
+    async with aclosing(store.trials(TrialFilter(job_id=job_id, after=page.number() or 0))) as rows:
+        async for row in rows:
+            found.append(row)
+            if len(found) == page.one_more:
+                break
+    shown, last = cut(found, page.limit)
+    return ResultPage(items=[TrialResult.of(row) for row in shown], next=str(last.trial.id) if last else None)
+
+
 @router.get("/trials/{trial_id}", responses=errors(404))
 async def get_trial(service: ServiceDep, trial_id: TrialId) -> TrialDetail:
     """One trial: how it stands, its last result in full, and every try."""
@@ -70,17 +86,13 @@ async def get_trial(service: ServiceDep, trial_id: TrialId) -> TrialDetail:
 @router.post("/trials/{trial_id}/cancel", responses=errors(404))
 async def cancel_trial(service: ServiceDep, trial_id: TrialId) -> Cancelled:
     """Stops one trial; the others of its job go on."""
-    installation = service.installation
-    return Cancelled(cancelled=await installation.store.cancel_trials([trial_id], installation.clock()))
+    return Cancelled(cancelled=await service.installation.jobs.cancel_trial(trial_id))
 
 
 @router.post("/trials/{trial_id}/retry", responses=errors(400, 404))
 async def retry_trial(service: ServiceDep, trial_id: TrialId, keys: GivenKeys) -> Queued:
     """Runs an ended trial again, whatever its outcome; earlier tries are kept."""
-    installation = service.installation
-    row = await installation.store.trial(trial_id)
-    job = await installation.store.job(row.trial.job_id)
-    return Queued(queued=await installation.submission.retry(job, [trial_id], keys))
+    return Queued(queued=await service.installation.jobs.retry_trial(trial_id, keys))
 
 
 @router.get("/trials/{trial_id}/tests", responses=errors(404))

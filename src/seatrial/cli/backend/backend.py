@@ -62,8 +62,8 @@ class Runs(Protocol):
 
     async def submit(self, request: RunRequest) -> Job: ...
 
-    async def resume(self, job: Job) -> None:
-        """Whatever has to happen before an unfinished job can be seen through."""
+    async def resume(self, job: Job) -> int:
+        """Queues what was cancelled or held; says how many. What is queued or runs already goes on by itself."""
         ...
 
     async def retry(self, job: Job, outcomes: Sequence[Outcome]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -10,15 +10,14 @@ from typing import Self
 from seatrial.cli.backend.backend import JobRow, Plan
 from seatrial.cli.backend.local_tasks import choose_tasks, refuse_missing_module
 from seatrial.cli.backend.request import RunRequest
-from seatrial.domain.catalogue import takes_model
 from seatrial.domain.comparison import Comparison, compare_all
 from seatrial.domain.fact import Basis
 from seatrial.domain.job import Job, JobCounts, JobSpec
 from seatrial.domain.report import JobReport
 from seatrial.domain.result import Attempt, StoredFile
 from seatrial.domain.task import Dataset, Task
-from seatrial.domain.trial import Outcome, TrialState
-from seatrial.engine.jobs.choice import dataset_of, library_tasks
+from seatrial.domain.trial import Outcome
+from seatrial.engine.jobs.choice import dataset_of, every_task, library_tasks
 from seatrial.engine.reports.comparing import look_up, pair_sides
 from seatrial.engine.reports.reporting import report_job
 from seatrial.engine.trials.trial_files import AttemptFiles, KeptFiles
@@ -27,7 +26,11 @@ from seatrial.ports.store import Page, TrialFilter, TrialRow
 from seatrial.ports.tasks import Inspection
 from seatrial.shapes.datasets import DatasetItem
 from seatrial.shapes.tasks import TaskItem
-from seatrial.wiring import Installation, import_dataset
+from seatrial.wiring import Installation, import_dataset, make_worker
+from seatrial.worker import Worker
+
+Hire = Callable[[int, int], Worker]
+"""From a capacity and a job's id to a worker that runs that job alone."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class LocalRuns:
     """Each run has a worker of its own, in this process."""
 
     here: Installation
+    hire: Hire
+    """Makes that worker."""
 
     async def plan(self, request: RunRequest) -> Plan:
         spec = await self._spec(request)
@@ -43,27 +48,22 @@ class LocalRuns:
     async def submit(self, request: RunRequest) -> Job:
         return await self.here.submission.submit(await self._spec(request))
 
-    async def resume(self, job: Job) -> None:
-        """The worker takes what is queued; what another one held is found by its lease."""
+    async def resume(self, job: Job) -> int:
+        return await self.here.jobs.resume(job.id)
 
     async def retry(self, job: Job, outcomes: Sequence[Outcome]) -> int:
-        chosen = TrialFilter(job_id=job.id, states=(TrialState.ENDED,), outcomes=tuple(outcomes))
-        ids = [row.trial.id async for row in self.here.store.trials(chosen)]
-        queued = await self.here.store.retry_trials(ids, self.here.clock())
-        await self.here.queue.announce(ids)
-        return queued
+        return await self.here.jobs.retry(job.id, outcomes)
 
     async def see_through(self, job: Job, as_json: bool) -> int:
         from seatrial.cli.backend.local_runs import see_job_through
 
-        return await see_job_through(self.here, job, as_json)
+        return await see_job_through(self.here, self.hire, job, as_json)
 
     def advice(self, job: Job) -> str:
         return f"Run them with `seatrial worker` or `seatrial job resume {job.id}`."
 
     async def _spec(self, request: RunRequest) -> JobSpec:
-        tasks = await choose_tasks(self.here, request)
-        spec = request.spec(tasks, takes_model, self.here.settings.sandbox)
+        spec = self.here.submission.plan(request, await choose_tasks(self.here, request))
         for agent in spec.agents:
             refuse_missing_module(agent.name)
         return spec
@@ -83,10 +83,11 @@ class LocalJobs:
         return job, (await self.here.store.counts([job_id]))[job_id]
 
     async def rows(self, job_id: int) -> list[TrialRow]:
+        await self.here.store.job(job_id)  # says so where there is no such job
         return [row async for row in self.here.store.trials(TrialFilter(job_id=job_id))]
 
     async def cancel(self, job_id: int) -> int:
-        return await self.here.store.cancel_job(job_id, self.here.clock())
+        return await self.here.jobs.cancel(job_id)
 
     async def report(self, job_id: int, tests: bool) -> tuple[Job, JobReport]:
         job = await self.here.store.job(job_id)
@@ -122,7 +123,7 @@ class LocalTasks:
         return await self.here.library.add(path)
 
     async def all(self) -> list[TaskItem]:
-        return [TaskItem.of(task) for task in await self.here.store.find_tasks()]
+        return [TaskItem.of(task) async for task in every_task(self.here.store)]
 
     async def get(self, name: str) -> Task:
         return (await library_tasks(self.here.store, [name]))[0]
@@ -160,4 +161,5 @@ class LocalBackend:
 
     @classmethod
     def at(cls, here: Installation) -> Self:
-        return cls(LocalRuns(here), LocalJobs(here), LocalTrials(here), LocalTasks(here), LocalDatasets(here))
+        runs = LocalRuns(here, lambda capacity, job_id: make_worker(here, capacity, job_id))
+        return cls(runs, LocalJobs(here), LocalTrials(here), LocalTasks(here), LocalDatasets(here))

@@ -17,20 +17,20 @@ from seatrial.cli.view.progress import show_progress
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
 from seatrial.domain.job import Job
 from seatrial.ports.store import TrialFilter
-from seatrial.wiring import make_worker
 
 if TYPE_CHECKING:
+    from seatrial.cli.backend.local import Hire
     from seatrial.wiring import Installation
     from seatrial.worker import Worker
 
 _LOOK_EVERY_SEC = 0.2
 
 
-async def see_job_through(session: Installation, job: Job, as_json: bool) -> int:
+async def see_job_through(session: Installation, hire: Hire, job: Job, as_json: bool) -> int:
     """Until the job has ended or somebody interrupts; returns the exit status."""
     started = time.monotonic()
     capacity = job.spec.concurrency or session.settings.worker_concurrency
-    worker = make_worker(session, capacity, job_id=job.id)
+    worker = hire(capacity, job.id)
     interrupted = await _drive(session, worker, job, quiet=as_json)
     rows = [row async for row in session.store.trials(TrialFilter(job_id=job.id))]
     wall = time.monotonic() - started

@@ -39,27 +39,25 @@ def refuse_nothing(request: RunRequest) -> None:
 
 async def choose_tasks(session: Installation, request: RunRequest) -> tuple[Task, ...]:
     """The tasks at the paths, of the library and of the dataset, then narrowed by the selection."""
-    from seatrial.engine.jobs.choice import library_tasks, narrow
+    from seatrial.engine.jobs.choice import choose
 
     refuse_nothing(request)
-    found = [task for path in request.paths for task in await session.library.add(path)]
-    found += await library_tasks(session.store, request.library)
+    taken = [task.digest for path in request.paths for task in await session.library.add(path)]
     if request.dataset is not None:
-        found += await dataset_tasks(session, request.dataset)
-    return narrow(found, request.selection)
+        await import_if_unknown(session, request.dataset)
+    return await choose(session.store, (*taken, *request.library), request.dataset, request.selection)
 
 
-async def dataset_tasks(session: Installation, name: str) -> list[Task]:
-    """The tasks of a registered dataset; else of the configured registry, which is imported then."""
+async def import_if_unknown(session: Installation, name: str) -> None:
+    """A dataset that is not registered comes from the configured registry."""
     from seatrial.wiring import import_dataset
 
+    if not session.settings.registry:
+        return
     try:
-        dataset = await session.store.dataset(*split_name(name))
+        await session.store.dataset(*split_name(name))
     except NotFound:
-        if not session.settings.registry:
-            raise
-        dataset = await import_dataset(session, session.settings.registry, *split_name(name))
-    return [await session.store.task(ref.digest) for ref in dataset.tasks]
+        await import_dataset(session, session.settings.registry, *split_name(name))
 
 
 def split_name(name: str) -> tuple[str, str | None]:

@@ -28,9 +28,7 @@ from seatrial.ports.tasks import Inspection
 from seatrial.settings import Settings
 from seatrial.shapes.datasets import DatasetItem
 from seatrial.shapes.tasks import TaskItem
-from seatrial.shapes.trials import TrialItem
 
-_AT_ONCE = 8
 _PIECE = 1 << 20
 
 
@@ -51,14 +49,7 @@ class RemoteJobs:
         return job_of(found), counts_of(found.counts)
 
     async def rows(self, job_id: int) -> list[TrialRow]:
-        places = asyncio.Semaphore(_AT_ONCE)
-
-        async def whole(item: TrialItem) -> TrialRow:
-            async with places:
-                return row_of(await self.client.trials.get(item.id))
-
-        items = [item async for item in self.client.trials.list(job=job_id, page_size=500)]
-        return list(await asyncio.gather(*(whole(item) for item in reversed(items))))
+        return [row_of(found) async for found in self.client.trials.results(job_id)]
 
     async def cancel(self, job_id: int) -> int:
         return await self.client.jobs.cancel(job_id)
@@ -119,10 +110,9 @@ class RemoteTasks:
     async def get(self, name: str) -> Task:
         if name.startswith("sha256:"):
             return await self.client.tasks.get(name)
-        found = [task async for task in self.client.tasks.list(name=name)]
-        if not found:
-            raise NotFound(f"There is no task {name!r}.", fix="`seatrial task list` lists them.")
-        return await self.client.tasks.get(found[-1].digest)
+        async for found in self.client.tasks.list(name=name, latest=True):
+            return await self.client.tasks.get(found.digest)
+        raise NotFound(f"There is no task {name!r}.", fix="`seatrial task list` lists them.")
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,8 @@ class RemoteRuns:
         )
         return job_of(await self.client.jobs.get(made.id))
 
-    async def resume(self, job: Job) -> None:
-        await self._with_keys(job.spec.agents, lambda keys: self.client.jobs.resume(job.id, keys=keys))
+    async def resume(self, job: Job) -> int:
+        return await self._with_keys(job.spec.agents, lambda keys: self.client.jobs.resume(job.id, keys=keys))
 
     async def retry(self, job: Job, outcomes: Sequence[Outcome]) -> int:
         return await self._with_keys(

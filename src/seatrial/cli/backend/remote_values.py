@@ -12,7 +12,7 @@ from seatrial.ports.store import TrialRow
 from seatrial.ports.tasks import Inspection
 from seatrial.shapes.jobs import JobDetail
 from seatrial.shapes.tasks import CheckedArchive
-from seatrial.shapes.trials import AttemptItem, TrialCounts, TrialDetail
+from seatrial.shapes.trials import AttemptItem, TrialCounts, TrialDetail, TrialResult
 
 
 def counts_of(found: TrialCounts) -> JobCounts:
@@ -29,8 +29,8 @@ def job_of(found: JobDetail) -> Job:
     )
 
 
-def row_of(found: TrialDetail) -> TrialRow:
-    told = {name: getattr(found, name) for name in Trial.model_fields if name in TrialDetail.model_fields}
+def row_of(found: TrialDetail | TrialResult) -> TrialRow:
+    told = {name: getattr(found, name) for name in Trial.model_fields if name in TrialResult.model_fields}
     return TrialRow(trial=Trial(**told), result=found.result)
 
 

@@ -161,13 +161,15 @@ def _images(sandbox: str) -> Images:
 async def _requests(
     session: Installation, paths: Sequence[Path], dataset: str | None, force: bool
 ) -> list[ImageRequest]:
-    from seatrial.cli.backend.local_tasks import dataset_tasks
+    from seatrial.cli.backend.local_tasks import import_if_unknown
+    from seatrial.engine.jobs.choice import dataset_tasks
     from seatrial.errors import InvalidInput
     from seatrial.sandboxes.images.batch import request_for
 
     tasks: list[Task] = [task for path in paths for task in await session.library.add(path)]
     if dataset is not None:
-        tasks += await dataset_tasks(session, dataset)
+        await import_if_unknown(session, dataset)
+        tasks += await dataset_tasks(session.store, dataset)
     if not tasks:
         raise InvalidInput("No task was named.", fix="Give a path, or a dataset with -d NAME.")
     return [request_for(task, await session.library.directory(task), force_build=force) for task in tasks]

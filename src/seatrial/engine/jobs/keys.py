@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 
-from seatrial.domain.job import Job
-from seatrial.errors import InvalidInput
+from seatrial.domain.job import Job, JobSpec
+from seatrial.errors import InvalidInput, MissingKey
 from seatrial.ports.seal import Seal
 from seatrial.ports.store import JobStore, KeyStore
 
@@ -68,6 +68,19 @@ class KeyRing:
         """Keys that came with a job and are still kept, since it has not ended."""
         sealed = await self._jobs.job_keys(job_id)
         return frozenset(json.loads(self._seal.open(sealed))) if sealed else frozenset()
+
+    async def require(self, spec: JobSpec, given: Collection[str]) -> None:
+        """A missing key is one sentence now, instead of an error of every trial later."""
+        there = set(given) | (await self.names() if spec.own_keys else set())
+        for agent in spec.agents:
+            wanted = self._keys_for(agent.model) if agent.model is not None else ()
+            has_one = bool(there.intersection(wanted) or set(agent.env).intersection(wanted))
+            if wanted and not has_one and "api_base" not in agent.options:
+                raise MissingKey(
+                    f"Model {agent.model} needs a key and none is set.",
+                    field="model",
+                    fix=f"Set {' or '.join(wanted)}.",
+                )
 
     async def for_job(self, job: Job) -> Mapping[str, str]:
         """The job's own keys first; the installation's only where the job may use them."""

@@ -33,7 +33,7 @@ class Recovery:
                 await self._recover(trial)
         await self._store.drop_output(tuple(expired))
         if expired:
-            await self._queue.announce(tuple(expired))
+            await self._queue.announce()
         return len(expired)
 
     async def _recover(self, trial: Trial) -> None:

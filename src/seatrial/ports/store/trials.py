@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -15,6 +15,8 @@ from seatrial.ports.store.page import Page
 
 class TrialFilter(Frozen):
     job_id: int | None = None
+    after: int = 0
+    """Only trials with a larger id."""
     states: tuple[TrialState, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     causes: tuple[Cause, ...] = ()
@@ -124,7 +126,7 @@ class TrialStore(Protocol):
 
     async def trial(self, trial_id: int) -> TrialRow: ...
 
-    def trials(self, chosen: TrialFilter) -> AsyncIterator[TrialRow]:
+    def trials(self, chosen: TrialFilter) -> AsyncGenerator[TrialRow]:
         """In order of id, fetched in chunks so that memory stays flat."""
         ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from seatrial.domain.result import Attempt, Result
 from seatrial.domain.trial import Trial, TrialState
@@ -15,7 +15,7 @@ class MemoryTrials(MemoryRecords):
     async def trial(self, trial_id: int) -> TrialRow:
         return TrialRow(trial=self._trial(trial_id), result=self._last_result(trial_id))
 
-    async def trials(self, chosen: TrialFilter) -> AsyncIterator[TrialRow]:
+    async def trials(self, chosen: TrialFilter) -> AsyncGenerator[TrialRow]:
         for trial in self._chosen(chosen):
             yield TrialRow(trial=trial, result=self._last_result(trial.id))
 
@@ -43,6 +43,7 @@ class MemoryTrials(MemoryRecords):
             trial
             for trial in self._trials.values()
             if chosen.job_id in (None, trial.job_id)
+            and trial.id > chosen.after
             and chosen.task in (None, trial.task.name)
             and chosen.agent in (None, trial.agent)
             and chosen.model in (None, trial.model)
