@@ -9,6 +9,7 @@ from seatrial.domain.job import AgentSpec, Job, JobSpec, JobStatus, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Outcome
+from seatrial.engine.recent import EndedJobs
 from seatrial.engine.reports.listing import JobListing
 from seatrial.ports.store import JobFilter, Page
 from seatrial.shapes.jobs import JobItem
@@ -35,7 +36,7 @@ async def page_of(items: JobItems, *, with_score: bool = False) -> list[JobItem]
 
 async def test_an_ended_job_is_made_once_and_an_open_one_every_time() -> None:
     store = MemoryStore()
-    items = JobItems(store, JobListing(store))
+    items = JobItems(store, JobListing(store), EndedJobs())
     await a_job(store)
     [waiting], [still] = await page_of(items), await page_of(items)
     assert waiting == still and waiting is not still
@@ -49,7 +50,7 @@ async def test_an_ended_job_is_made_once_and_an_open_one_every_time() -> None:
 
 async def test_a_retried_job_is_told_anew_and_so_is_its_second_end() -> None:
     store = MemoryStore()
-    items = JobItems(store, JobListing(store))
+    items = JobItems(store, JobListing(store), EndedJobs())
     await a_job(store)
     trial_id = await finish(store, Outcome.FAILED, NOW)
     await page_of(items)
@@ -63,7 +64,7 @@ async def test_a_retried_job_is_told_anew_and_so_is_its_second_end() -> None:
 
 async def test_a_page_keeps_its_order_with_some_of_it_remembered() -> None:
     store = MemoryStore()
-    items = JobItems(store, JobListing(store))
+    items = JobItems(store, JobListing(store), EndedJobs())
     first = await a_job(store)
     await finish(store, Outcome.PASSED, NOW)
     await page_of(items)

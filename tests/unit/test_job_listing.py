@@ -70,7 +70,7 @@ async def test_the_score_is_that_of_the_report() -> None:
 
 async def test_the_score_of_an_open_job_is_worked_out_anew_every_few_seconds() -> None:
     store, moment = MemoryStore(), [0.0]
-    listing, job = JobListing(store, lambda: moment[0]), await a_job(store)
+    listing, job = JobListing(store, seconds=lambda: moment[0]), await a_job(store)
     (trial,) = await store.claim("w", timedelta(minutes=1), 1, NOW, job_id=job.id)
 
     async def value() -> float | None:

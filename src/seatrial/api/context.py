@@ -18,6 +18,7 @@ from seatrial.api.routes.job_items import JobItems
 from seatrial.disk import Disk
 from seatrial.engine.jobs.model_urls import ModelUrls
 from seatrial.engine.readiness import Readiness
+from seatrial.engine.recent import EndedJobs
 from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.tasks.served_tasks import ServedTasks
 from seatrial.engine.trials.trial_files import AttemptFiles
@@ -79,14 +80,18 @@ class Service:
         return AttemptFiles(self.installation.store, self.installation.blobs)
 
     @cached_property
+    def ended_jobs(self) -> EndedJobs:
+        return EndedJobs()
+
+    @cached_property
     def listing(self) -> JobListing:
         """One for the whole process: it remembers the numbers of jobs that ended."""
-        return JobListing(self.installation.store)
+        return JobListing(self.installation.store, self.ended_jobs)
 
     @cached_property
     def job_items(self) -> JobItems:
         """As the listing: one for the whole process."""
-        return JobItems(self.installation.store, self.listing)
+        return JobItems(self.installation.store, self.listing, self.ended_jobs)
 
 
 async def _service(request: Request) -> Service:

@@ -1,7 +1,7 @@
 """Jobs with their numbers, for listings: counts, totals and, where it is asked for, the score.
 
-All of it is counted from the trials. What an ended job came to cannot change before somebody retries it, so it is
-remembered for a while: a page of old jobs then costs one query, however many trials they had.
+All of it is counted from the trials. What an ended job came to is remembered for a while: a page of old jobs then
+costs one query, however many trials they had.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from seatrial.domain.fact import Basis, Counts
 from seatrial.domain.frozen import Frozen, trusted
@@ -17,11 +17,10 @@ from seatrial.domain.job import Job, JobCounts
 from seatrial.domain.score import score
 from seatrial.domain.statistics import wilson_interval
 from seatrial.domain.trial import Cause, Outcome
-from seatrial.engine.recent import RecentlyUsed
+from seatrial.engine.recent import EndedJobs, RecentlyUsed
 from seatrial.ports.store import JobFilter, JobNumbers, JobStore, JobTotals, Page, Tally
 
-_REMEMBERED = 5000
-"""Jobs; a few hundred bytes each."""
+_OPEN_JOBS = 1000
 _OPEN_SCORE_SEC = 2.0
 """How old the score of a job that still runs may be, however many look at it."""
 
@@ -48,12 +47,13 @@ class JobLine(Frozen):
 class JobListing:
     """Made once per process."""
 
-    def __init__(self, jobs: JobStore, seconds: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, jobs: JobStore, ended: EndedJobs | None = None, seconds: Callable[[], float] = time.monotonic
+    ) -> None:
         self._jobs = jobs
+        self._ended = ended or EndedJobs()
         self._seconds = seconds
-        self._numbers: RecentlyUsed[JobNumbers] = RecentlyUsed(_REMEMBERED)
-        self._scores: RecentlyUsed[ScoreLine] = RecentlyUsed(_REMEMBERED)
-        self._open_scores: RecentlyUsed[tuple[float, ScoreLine]] = RecentlyUsed(_REMEMBERED)
+        self._open_scores: RecentlyUsed[tuple[float, ScoreLine]] = RecentlyUsed(_OPEN_JOBS)
 
     async def page(self, page: Page, chosen: JobFilter, *, with_score: bool = False) -> list[JobLine]:
         return await self.lines(await self._jobs.jobs(page, chosen), with_score=with_score)
@@ -78,14 +78,14 @@ class JobListing:
         ]
 
     async def _all_numbers(self, jobs: Sequence[Job]) -> dict[int, JobNumbers]:
-        known = {job.id: numbers for job in jobs if (numbers := self._numbers.get(_ending(job))) is not None}
+        known = {job.id: numbers for job in jobs if (numbers := self._ended.get(job, JobNumbers)) is not None}
         unknown = [job for job in jobs if job.id not in known]
         ids = [job.id for job in unknown]
         known |= await self._jobs.numbers(ids) if ids else {}
         for job in unknown:
             counts = known[job.id].counts
-            if job.ended_at is not None and counts.ended == counts.total:
-                self._numbers.put(_ending(job), known[job.id])
+            if counts.ended == counts.total:
+                self._ended.put(job, known[job.id])
         return known
 
     async def _all_scores(self, jobs: Sequence[Job]) -> dict[int, ScoreLine]:
@@ -94,15 +94,14 @@ class JobListing:
         tallies = await self._jobs.tallies([job.id for job in unknown]) if unknown else {}
         for job in unknown:  # an interval is thousands of draws, which would keep everybody else waiting
             known[job.id] = await asyncio.to_thread(score_line, tallies[job.id])
-            if job.ended_at is not None:
-                self._scores.put(_ending(job), known[job.id])
-            else:
+            self._ended.put(job, known[job.id])
+            if job.ended_at is None:
                 self._open_scores.put(job.id, (self._seconds(), known[job.id]))
         return known
 
     def _known_score(self, job: Job) -> ScoreLine | None:
         if job.ended_at is not None:
-            return self._scores.get(_ending(job))
+            return self._ended.get(job, ScoreLine)
         worked_out = self._open_scores.get(job.id)
         if worked_out is None or self._seconds() - worked_out[0] > _OPEN_SCORE_SEC:
             return None
@@ -145,8 +144,3 @@ def _counts(tallies: Sequence[Tally]) -> Counts:
         cancelled=outcomes[Outcome.CANCELLED],
         valid=outcomes[Outcome.PASSED] + outcomes[Outcome.FAILED] + agent_errors,
     )
-
-
-def _ending(job: Job) -> Hashable:
-    """What names the end of a job; an open one is never looked up by it."""
-    return job.id, job.ended_at
