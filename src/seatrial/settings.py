@@ -209,10 +209,6 @@ class Settings(Described, BaseSettings):
         """Directories of attempts that run at the moment."""
         return self.home / "work"
 
-    @property
-    def images_dir(self) -> Path:
-        return self.cache / "images"
-
     @cached_property
     def provider_environment(self) -> dict[str, str]:
         """Provider keys and addresses in the environment or ``.env``, by their usual names. Handed to model calls

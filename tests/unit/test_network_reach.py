@@ -10,7 +10,7 @@ from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.errors import InvalidInput, Unsupported
 from seatrial.sandboxes.network.network import hostname_of
-from seatrial.sandboxes.network.reach import DefaultNetwork, default_network, default_policy, parse_networks, reach_of
+from seatrial.sandboxes.network.reach import DefaultNetwork, default_network, parse_networks, reach_of
 from seatrial.sandboxes.options import SandboxOptions
 
 
@@ -29,12 +29,10 @@ def listed(*hosts: str) -> NetworkPolicy:
 def test_the_operators_mode_is_the_default_of_silent_tasks(mode: str, expected: str) -> None:
     default = default_network(options(mode))
     assert default == expected
-    assert default_policy(default).network_mode.value == expected
 
 
 def test_host_needs_permission() -> None:
     assert default_network(options("host", allow_host=True)) is DefaultNetwork.HOST
-    assert default_policy(DefaultNetwork.HOST).network_mode is NetworkMode.PUBLIC
     with pytest.raises(InvalidInput, match="SEATRIAL_ALLOW_HOST_NETWORK"):
         default_network(options("host"))
 

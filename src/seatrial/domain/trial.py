@@ -77,7 +77,6 @@ class Phase(StrEnum):
     AGENT_SETUP = "agent_setup"
     AGENT = "agent"
     VERIFY = "verify"
-    SAVING = "saving"
 
 
 _BLAMED: Mapping[Phase, Cause] = {
@@ -87,7 +86,6 @@ _BLAMED: Mapping[Phase, Cause] = {
     Phase.AGENT_SETUP: Cause.AGENT,
     Phase.AGENT: Cause.AGENT,
     Phase.VERIFY: Cause.VERIFIER,
-    Phase.SAVING: Cause.SANDBOX,
 }
 
 

@@ -144,7 +144,7 @@ async def test_phases_are_noted_in_order_and_stale_ones_dropped(store: Store) ->
     told = [event.data for event in await store.events() if event.kind.value == "trial.phase"]
     assert told == [{"phase": "build"}, {"phase": "agent", "step": "second"}]
     await store.finish(one.id, 1, passed(), NOON)
-    await store.enter_phases([entered(one.id, 1, Phase.SAVING)])
+    await store.enter_phases([entered(one.id, 1, Phase.VERIFY)])
     await store.enter_phases([])
     assert (await store.trial(one.id)).trial.phase is None
 

@@ -97,7 +97,7 @@ async def open_backend() -> AsyncIterator[Backend]:
             yield LocalBackend.at(session)
 
 
-def with_desk[T](work: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
+def with_backend[T](work: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
     """Runs one coroutine with an open backend."""
 
     async def run() -> T:

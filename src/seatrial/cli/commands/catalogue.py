@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+from seatrial.cli.options import AsJson
 
 if TYPE_CHECKING:
     from seatrial.client import AsyncClient
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
-
-def agents(as_json: JsonFlag = False) -> None:
+def agents(as_json: AsJson = False) -> None:
     """List the agents that can be named; your own goes by import path, pkg.mod:Class."""
     from seatrial.cli.backend.session import print_json
     from seatrial.domain.catalogue import AGENTS, Agent
@@ -27,7 +27,7 @@ def agents(as_json: JsonFlag = False) -> None:
         typer.echo(f"{agent.name:<20} {agent.description}")
 
 
-def models(as_json: JsonFlag = False) -> None:
+def models(as_json: AsJson = False) -> None:
     """List known models. Any other LiteLLM name works too; scripted/<script> needs no key."""
     from seatrial.cli.backend.session import print_json
     from seatrial.domain.catalogue import MODELS, keys_for

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.backend.session import print_json, with_desk
+from seatrial.cli.backend.session import print_json, with_backend
+from seatrial.cli.options import AsJson
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
 
 app = typer.Typer(help="Named, versioned lists of tasks.", no_args_is_help=True, rich_markup_mode=None)
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 
 @app.command()
@@ -34,7 +34,7 @@ def create(
         dataset = await backend.datasets.save(head, version or "1", tasks, description)
         typer.echo(f"{dataset.id}: {len(dataset.tasks)} task(s)")
 
-    with_desk(work)
+    with_backend(work)
 
 
 @app.command("import")
@@ -50,11 +50,11 @@ def import_(
         dataset = await backend.datasets.take_in(*split_name(name), registry)
         typer.echo(f"{dataset.id}: {len(dataset.tasks)} task(s)")
 
-    with_desk(work)
+    with_backend(work)
 
 
 @app.command("list")
-def list_datasets(as_json: JsonFlag = False) -> None:
+def list_datasets(as_json: AsJson = False) -> None:
     """List the registered datasets."""
 
     async def work(backend: Backend) -> None:
@@ -67,11 +67,11 @@ def list_datasets(as_json: JsonFlag = False) -> None:
         for found in datasets:
             typer.echo(f"{found.id:<40} {found.tasks:>5} tasks  {found.description}")
 
-    with_desk(work)
+    with_backend(work)
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")], as_json: JsonFlag = False) -> None:
+def show(name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")], as_json: AsJson = False) -> None:
     """Show the tasks of a dataset."""
 
     async def work(backend: Backend) -> None:
@@ -85,4 +85,4 @@ def show(name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")], as_
         for ref in dataset.tasks:
             typer.echo(f"  {ref.name:<40} {ref.digest[:19]}")
 
-    with_desk(work)
+    with_backend(work)

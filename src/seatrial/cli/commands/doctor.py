@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
+from seatrial.cli.options import AsJson
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False) -> None:
+
+def doctor(as_json: AsJson = False) -> None:
     """Check this machine. Exit status 1 when no sandbox works here."""
     import asyncio
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seatrial.cli.backend.session import with_desk
+from seatrial.cli.backend.session import with_backend
+from seatrial.cli.options import JobId
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
@@ -28,20 +29,24 @@ class Format(StrEnum):
 
 
 def export(
-    job_id: Annotated[int, typer.Argument(metavar="JOB", help="A job's number.")],
+    job_id: JobId,
     form: Annotated[
         Format,
         typer.Option("--format", help="jsonl: chat messages with a reward. atif: trajectories with one."),
     ] = Format.JSONL,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="A file for one object per line; for atif also a folder, a file each."),
+        typer.Option(
+            "-o",
+            "--output",
+            help="File to write, one JSON object per line. For atif also a directory, one file per trial.",
+        ),
     ] = None,
     errors: Annotated[
-        bool, typer.Option("--errors", help="Trials that ended in an error, too; without reward.")
+        bool, typer.Option("--errors", help="Also export trials that ended in an error; they have no reward.")
     ] = False,
 ) -> None:
-    """Export finished trials with their reward, for training. Errors are left out, and said to be."""
+    """Export finished trials with their reward, for training. Says how many were left out, and why."""
 
     async def work(backend: Backend) -> None:
         await backend.jobs.get(job_id)  # says so where there is none
@@ -56,7 +61,7 @@ def export(
                 left_out["no trajectory"] += not found
         typer.echo(_account(sink.written, left_out), err=True)
 
-    with_desk(work)
+    with_backend(work)
 
 
 def _is_wanted(row: TrialRow, errors: bool, left_out: Counter[str]) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial.cli.backend.session import print_json, read_settings, with_session
+from seatrial.cli.options import AsJson, DatasetName, DryRun, TaskPaths
 
 if TYPE_CHECKING:
     from seatrial.domain.task import Task
@@ -20,16 +21,13 @@ if TYPE_CHECKING:
     from seatrial.wiring import Installation
 
 app = typer.Typer(help="Images that sandboxes start from.", no_args_is_help=True, rich_markup_mode=None)
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
-SandboxName = Annotated[str, typer.Option("--sandbox", help="Whose images: oci or docker.")]
-TaskPaths = Annotated[list[Path] | None, typer.Argument(help="Tasks: directories, folders of tasks, archives.")]
-DatasetName = Annotated[str | None, typer.Option("--dataset", "-d", help="NAME or NAME@VERSION.")]
-Jobs = Annotated[int, typer.Option("--jobs", "-n", min=1, help="So many at once.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the builders' output.")]
+SandboxName = Annotated[str, typer.Option("--sandbox", help="Sandbox whose images are meant: oci or docker.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-n", min=1, help="Number of images to build at the same time.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of the builds.")]
 
 
 @app.command("list")
-def list_images(sandbox: SandboxName = "oci", as_json: JsonFlag = False) -> None:
+def list_images(sandbox: SandboxName = "oci", as_json: AsJson = False) -> None:
     """List the images that are here, the most recently used first."""
     from seatrial.sandboxes.images.catalogue import catalogue
 
@@ -56,7 +54,7 @@ def build(
     jobs: Jobs = 2,
     sandbox: SandboxName = "oci",
     verbose: Verbose = False,
-    as_json: JsonFlag = False,
+    as_json: AsJson = False,
 ) -> None:
     """Bring or build the images of tasks before trials ask for them."""
 
@@ -77,7 +75,7 @@ def push(
     jobs: Jobs = 2,
     sandbox: SandboxName = "oci",
     verbose: Verbose = False,
-    as_json: JsonFlag = False,
+    as_json: AsJson = False,
 ) -> None:
     """Publish the images of tasks as REGISTRY:<task>-<version> (or :<task>), where trials look for them."""
 
@@ -131,7 +129,7 @@ def pull(
 @app.command()
 def prune(
     everything: Annotated[bool, typer.Option("--all", help="Every image that no sandbox uses now.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: DryRun = False,
     sandbox: SandboxName = "oci",
 ) -> None:
     """Remove nameless images, and the least recently used ones while the disk is below its low-water mark."""

@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.backend.session import print_json, with_desk
+from seatrial.cli.backend.session import print_json, with_backend
+from seatrial.cli.options import AsJson, JobId, QueueOnly
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend, JobRow
 
-app = typer.Typer(help="List, look at, cancel, resume and retry jobs.", no_args_is_help=True, rich_markup_mode=None)
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
-JobId = Annotated[int, typer.Argument(help="A job's number.")]
+app = typer.Typer(help="List, show, cancel, resume and retry jobs.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
 def list_jobs(
-    limit: Annotated[int, typer.Option("-l", "--limit", min=1, max=1000, help="At most so many.")] = 20,
-    before: Annotated[int | None, typer.Option(help="Only jobs with a smaller number.")] = None,
-    as_json: JsonFlag = False,
+    limit: Annotated[int, typer.Option("-l", "--limit", min=1, max=1000, help="Maximum number of jobs.")] = 20,
+    before: Annotated[int | None, typer.Option(help="List only jobs with a smaller number than this.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List jobs, newest first."""
 
@@ -38,11 +37,11 @@ def list_jobs(
                 f" failed {row['failed']:<5} errors {row['errors']:<4} {job.created_at:%Y-%m-%d %H:%M}  {job.name}"
             )
 
-    with_desk(work)
+    with_backend(work)
 
 
 @app.command()
-def show(job_id: JobId, as_json: JsonFlag = False) -> None:
+def show(job_id: JobId, as_json: AsJson = False) -> None:
     """Show a job and each of its trials."""
 
     async def work(backend: Backend) -> None:
@@ -64,43 +63,41 @@ def show(job_id: JobId, as_json: JsonFlag = False) -> None:
             label = f"{trial.agent} / {trial.model}" if trial.model else trial.agent
             typer.echo(f"{trial.id:>7}  {state:<10} {trial.task.name:<32} #{trial.repeat:<3} {label:<36} {note[:80]}")
 
-    with_desk(work)
+    with_backend(work)
 
 
 @app.command()
 def cancel(job_id: JobId) -> None:
-    """Cancel a job: what is queued ends now, what runs is stopped by its worker within seconds."""
+    """Cancel a job. Queued trials end now; a worker stops the running ones within seconds."""
 
     async def work(backend: Backend) -> None:
         stopped = await backend.jobs.cancel(job_id)
         typer.echo(f"job {job_id}: {stopped} trial(s) cancelled or told to stop")
 
-    with_desk(work)
+    with_backend(work)
 
 
 @app.command()
-def resume(job_id: JobId, as_json: JsonFlag = False) -> None:
-    """Go on with a job that was interrupted or whose worker died; ended trials stay as they are."""
+def resume(job_id: JobId, as_json: AsJson = False) -> None:
+    """Go on with a job that was interrupted or cancelled. Trials that have a result are not run again."""
 
     async def work(backend: Backend) -> int:
         job, _ = await backend.jobs.get(job_id)
         await backend.runs.resume(job)
         return await backend.runs.see_through(job, as_json)
 
-    raise typer.Exit(with_desk(work))
+    raise typer.Exit(with_backend(work))
 
 
 @app.command()
 def retry(
     job_id: JobId,
-    failed: Annotated[bool, typer.Option("--failed", help="Failed attempts too, not only errors.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Every ended trial.")] = False,
-    queue_only: Annotated[
-        bool, typer.Option("--queue-only", help="Queue them for other workers; do not wait.")
-    ] = False,
-    as_json: JsonFlag = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Also retry trials that failed.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Retry every trial that has ended.")] = False,
+    queue_only: QueueOnly = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Run trials of a job again, by default those that ended in errors or were cancelled. Earlier attempts are kept."""
+    """Run trials of a job again, by default those that ended in errors or were cancelled. Earlier tries are kept."""
 
     async def work(backend: Backend) -> int:
         from seatrial.domain.trial import Outcome
@@ -120,7 +117,7 @@ def retry(
             return 0
         return await backend.runs.see_through(job, as_json)
 
-    raise typer.Exit(with_desk(work))
+    raise typer.Exit(with_backend(work))
 
 
 def _row(job: JobRow) -> dict[str, object]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial.cli.backend.session import read_settings, with_session
+from seatrial.cli.options import DryRun
 
 if TYPE_CHECKING:
     from seatrial.wiring import Installation
@@ -17,8 +18,8 @@ db = typer.Typer(help="The database: upgrade, back up, restore.", no_args_is_hel
 
 
 def gc(
-    keep_days: Annotated[int, typer.Option(min=0, help="Keep files of trials that ended within so many days.")] = 30,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    keep_days: Annotated[int, typer.Option(min=0, help="Keep files of trials that ended in the last N days.")] = 30,
+    dry_run: DryRun = False,
 ) -> None:
     """Remove what is no longer needed: files of old trials, dead work directories, sandbox leftovers.
 

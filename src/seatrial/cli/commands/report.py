@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.backend.session import print_json, with_desk
+from seatrial.cli.backend.session import print_json, with_backend
+from seatrial.cli.options import AsJson, JobId
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
@@ -16,13 +17,11 @@ if TYPE_CHECKING:
     from seatrial.domain.job import Job
     from seatrial.domain.report import JobReport
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-
 
 def report(
-    job_id: Annotated[int, typer.Argument(metavar="JOB", help="A job's number.")],
-    tests: Annotated[bool, typer.Option("--tests", help="Test by test, too.")] = False,
-    as_json: JsonFlag = False,
+    job_id: JobId,
+    tests: Annotated[bool, typer.Option("--tests", help="Also show every test.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show a job's scores with their uncertainty, errors, costs and durations. A job that still runs has one too."""
 
@@ -36,7 +35,7 @@ def report(
 
         print_report(open_console(), job, found)
 
-    with_desk(work)
+    with_backend(work)
 
 
 def compare(
@@ -49,13 +48,13 @@ def compare(
         ),
     ],
     basis: Annotated[
-        str, typer.Option(help="valid: leave faults of ours out. leaderboard: every error counts 0.")
+        str, typer.Option(help="valid: leave out infrastructure errors. leaderboard: count every error as 0.")
     ] = "valid",
     by_name: Annotated[
-        bool, typer.Option("--by-name", help="Tasks of one name, even if their content differs.")
+        bool, typer.Option("--by-name", help="Compare tasks with the same name even if their content differs.")
     ] = False,
-    every_task: Annotated[bool, typer.Option("--all", help="List tasks without a difference, too.")] = False,
-    as_json: JsonFlag = False,
+    every_task: Annotated[bool, typer.Option("--all", help="Also list tasks without a difference.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare A with B on the tasks they have in common: by how much, how surely, and what could not be seen."""
 
@@ -69,7 +68,7 @@ def compare(
 
         print_comparisons(open_console(), comparisons, every_task)
 
-    with_desk(work)
+    with_backend(work)
 
 
 def report_json(job: Job, found: JobReport) -> dict[str, object]:

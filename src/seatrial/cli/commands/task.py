@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.backend.session import print_json, with_desk, with_session
+from seatrial.cli.backend.session import print_json, with_backend, with_session
+from seatrial.cli.options import AsJson
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
@@ -16,14 +17,13 @@ if TYPE_CHECKING:
     from seatrial.wiring import Installation
 
 app = typer.Typer(help="Take tasks in, look at them, pack them.", no_args_is_help=True, rich_markup_mode=None)
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 
 @app.command()
 def add(
     paths: Annotated[list[Path], typer.Argument(help="Task directories, folders of tasks, archives.")],
-    check: Annotated[bool, typer.Option("--check", help="Only validate; keep nothing.")] = False,
-    as_json: JsonFlag = False,
+    check: Annotated[bool, typer.Option("--check", help="Validate only; add nothing to the library.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Validate tasks and take them into the library. Reports every problem at once, with file, line and fix."""
 
@@ -43,11 +43,11 @@ def add(
                 await backend.tasks.add(path)
         return 0
 
-    raise typer.Exit(with_desk(work))
+    raise typer.Exit(with_backend(work))
 
 
 @app.command("list")
-def list_tasks(as_json: JsonFlag = False) -> None:
+def list_tasks(as_json: AsJson = False) -> None:
     """List the tasks of the library."""
 
     async def work(backend: Backend) -> None:
@@ -60,11 +60,11 @@ def list_tasks(as_json: JsonFlag = False) -> None:
         for task in sorted(tasks, key=lambda task: task.name):
             typer.echo(f"{task.name:<32} {task.format:<17} {task.difficulty:<8} {task.category:<20} {task.digest[:19]}")
 
-    with_desk(work)
+    with_backend(work)
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="A task's name or digest.")], as_json: JsonFlag = False) -> None:
+def show(name: Annotated[str, typer.Argument(help="A task's name or digest.")], as_json: AsJson = False) -> None:
     """Show one task: what it asks, its limits, its resources."""
 
     async def work(backend: Backend) -> None:
@@ -76,7 +76,7 @@ def show(name: Annotated[str, typer.Argument(help="A task's name or digest.")], 
             typer.echo(f"{field:<12} {value}")
         typer.echo(f"\n{task.instruction.strip() or '(instructions are in the steps: ' + ', '.join(task.steps) + ')'}")
 
-    with_desk(work)
+    with_backend(work)
 
 
 @app.command()

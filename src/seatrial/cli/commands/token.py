@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial.cli.backend.session import print_json, with_session
+from seatrial.cli.options import AsJson
 
 if TYPE_CHECKING:
     from seatrial.domain.token import Role, Token
     from seatrial.wiring import Installation
 
 app = typer.Typer(help="Tokens for the service: make, list, revoke.", no_args_is_help=True, rich_markup_mode=None)
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.backend.session import print_json, with_desk
+from seatrial.cli.backend.session import print_json, with_backend
+from seatrial.cli.options import AsJson, TrialId
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
 
-app = typer.Typer(help="What happened in one attempt.", no_args_is_help=True, rich_markup_mode=None)
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
-TrialId = Annotated[int, typer.Argument(help="A trial's number.")]
-AttemptFlag = Annotated[int | None, typer.Option("--try", min=1, help="Which try; the last one without it.")]
+app = typer.Typer(help="Show what happened in a trial.", no_args_is_help=True, rich_markup_mode=None)
+TryNumber = Annotated[int | None, typer.Option("--try", min=1, help="Number of the try. Default: the last one.")]
 
 
 @app.command()
-def show(trial_id: TrialId, as_json: JsonFlag = False) -> None:
+def show(trial_id: TrialId, as_json: AsJson = False) -> None:
     """Show a trial: its outcome, rewards, tests, timings, usage, lock and earlier tries."""
 
     async def work(backend: Backend) -> None:
@@ -31,11 +30,11 @@ def show(trial_id: TrialId, as_json: JsonFlag = False) -> None:
             return
         print_trial(row, attempts)
 
-    with_desk(work)
+    with_backend(work)
 
 
 @app.command()
-def logs(trial_id: TrialId, number: AttemptFlag = None) -> None:
+def logs(trial_id: TrialId, number: TryNumber = None) -> None:
     """Print the logs of a trial in full: the agent's, the verifier's, Harbor's."""
 
     async def work(backend: Backend) -> None:
@@ -48,16 +47,16 @@ def logs(trial_id: TrialId, number: AttemptFlag = None) -> None:
         if not kept.logs:
             typer.echo("This try left no logs.", err=True)
 
-    with_desk(work)
+    with_backend(work)
 
 
 @app.command()
 def files(
     trial_id: TrialId,
-    path: Annotated[str | None, typer.Argument(help="Print this file; without it, list them.")] = None,
-    number: AttemptFlag = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Copy everything into this folder.")] = None,
-    as_json: JsonFlag = False,
+    path: Annotated[str | None, typer.Argument(help="File to print. Without it, the files are listed.")] = None,
+    number: TryNumber = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Directory to copy all files into.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List the kept files of a trial, print one, or copy them all out."""
 
@@ -80,7 +79,7 @@ def files(
             for file in kept.files:
                 typer.echo(f"{file.size:>12}  {file.path}")
 
-    with_desk(work)
+    with_backend(work)
 
 
 def printable(piece: bytes) -> str:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seatrial.cli.options import Concurrency
+
 if TYPE_CHECKING:
     from seatrial.wiring import Installation
     from seatrial.worker import Worker
 
 
 def worker(
-    concurrency: Annotated[
-        int | None, typer.Option("-n", "--n-concurrent", "--concurrency", min=1, help="Trials at the same time.")
-    ] = None,
+    concurrency: Concurrency = None,
     supervised_by: Annotated[
         int | None, typer.Option(hidden=True, help="The process that started this one, and that it may not outlive.")
     ] = None,

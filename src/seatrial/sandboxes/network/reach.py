@@ -156,11 +156,6 @@ def default_network(options: SandboxOptions) -> DefaultNetwork:
             )
 
 
-def default_policy(default: DefaultNetwork) -> NetworkPolicy:
-    """The same as Harbor's policy. For ``host`` it is ``public``: nothing is limited there."""
-    return NetworkPolicy(network_mode=NetworkMode.NO_NETWORK if default is DefaultNetwork.NONE else NetworkMode.PUBLIC)
-
-
 def parse_networks(words: str) -> tuple[IPv4Network, ...]:
     """The operator's ``private_destinations``: addresses and CIDR ranges with commas or spaces between them."""
     networks = []

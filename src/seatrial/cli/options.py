@@ -1,0 +1,60 @@
+"""Options that several commands share, and how a command takes many of them as a few typed groups.
+
+A group is a frozen dataclass whose fields are Typer's options. ``with_groups`` shows Typer the fields of a command's
+groups as parameters, and calls the command with the groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+JobId = Annotated[int, typer.Argument(metavar="JOB", help="The number of a job.")]
+TrialId = Annotated[int, typer.Argument(metavar="TRIAL", help="The number of a trial.")]
+QueueOnly = Annotated[
+    bool, typer.Option("--queue-only", help="Queue the trials for `seatrial worker` and return at once.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
+Concurrency = Annotated[
+    int | None,
+    typer.Option("-n", "--n-concurrent", "--concurrency", min=1, help="Number of trials to run at the same time."),
+]
+DatasetName = Annotated[str | None, typer.Option("-d", "--dataset", help="Dataset to use, as NAME or NAME@VERSION.")]
+TaskPaths = Annotated[
+    list[Path] | None, typer.Argument(help="Task directories, directories of tasks, or archives of tasks.")
+]
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
+    shown: list[Parameter] = []
+    for parameter in signature(command).parameters.values():
+        group = groups.get(parameter.name)
+        shown += [parameter.replace(annotation=hints[parameter.name])] if group is None else _parameters(group)
+
+    def call(**given: Any) -> None:
+        made = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**made, **given)
+
+    call.__name__, call.__doc__ = command.__name__, command.__doc__
+    call.__signature__ = Signature(shown)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return call
+
+
+def _parameters(group: type) -> list[Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
+        for field in fields(group)
+    ]
