@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from seatrial.adapters.archives import ArchiveFiles
+from seatrial.adapters.archives import ArchiveFiles, ArchiveLimits, unpack
 from seatrial.adapters.blobs_objects import ObjectBlobs
 from seatrial.adapters.queue_local import LocalQueue
 from seatrial.adapters.registry_harbor import open_dataset
@@ -41,15 +42,20 @@ from seatrial.engine.trials.execute import Executor
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import Recovery
 from seatrial.engine.trials.retention import remove_dead_work_dirs
-from seatrial.errors import Conflict, SetupProblem
+from seatrial.errors import Conflict, InvalidInput, SetupProblem
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.queue import Queue
 from seatrial.ports.runner import Runner
 from seatrial.ports.seal import Seal
 from seatrial.ports.store import Heartbeat, Store, TrialFilter
+from seatrial.ports.tasks import TaskReader
 from seatrial.processes import ProcessName, is_dead
 from seatrial.settings import Settings
 from seatrial.worker import Worker, beat_forever
+
+if TYPE_CHECKING:
+    from seatrial.sandboxes.images.assembly import Images
+    from seatrial.sandboxes.selection import Health
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ async def open_installation(settings: Settings, clock: Clock = system_clock) -> 
         )
         queue = LocalQueue(settings.home)
         files = ArchiveFiles(limit_bytes=settings.archive_limit_mb << 20)
-        library = TaskLibrary(store, blobs, (HarborTasks(), TerminalBench1Tasks()), files, settings.tasks_dir, clock)
+        library = TaskLibrary(store, blobs, task_readers(), files, settings.tasks_dir, clock)
         seal = FernetSeal(settings.home, settings.secret_key)
         keys = KeyRing(store, store, seal, lambda: provider_keys(settings), keys_for)
         submission = Submission(store, queue, clock, keys, _capabilities(settings))
@@ -118,9 +124,29 @@ async def hire_worker(installation: Installation, capacity: int) -> Worker:
 
 async def working_sandboxes(settings: Settings) -> tuple[str, ...]:
     """The sandboxes that really work on this machine. Takes a moment: each is tried."""
+    return tuple(room.name for room in (await examine_sandboxes(settings)).rooms if room.works)
+
+
+async def examine_sandboxes(settings: Settings) -> Health:
+    """Each sandbox with what it needs and what is missing, for ``seatrial doctor``."""
     from seatrial.sandboxes.selection import examine
 
-    return tuple(room.name for room in (await examine(settings)).rooms if room.works)
+    return await examine(settings)
+
+
+def images_of(settings: Settings, sandbox: str) -> Images:
+    """The images that a kind of sandbox starts from."""
+    from seatrial.sandboxes.images.assembly import oci_images
+    from seatrial.sandboxes.options import SandboxOptions
+
+    options = SandboxOptions.of(settings)
+    if sandbox == "oci":
+        return oci_images(options)
+    if sandbox == "docker":
+        from seatrial.sandboxes.docker.images import shared_engine_images
+
+        return shared_engine_images(options)
+    raise InvalidInput(f"{sandbox} keeps no images.", field="sandbox", fix="Say oci or docker.")
 
 
 def assemble_worker(
@@ -173,6 +199,16 @@ def _about(installation: Installation, capacity: int) -> Heartbeat:
         agents=agent_names(),
         versions={"seatrial": version("seatrial"), "harbor": version("harbor")},
     )
+
+
+def task_readers() -> tuple[TaskReader, ...]:
+    """One for each format of tasks."""
+    return HarborTasks(), TerminalBench1Tasks()
+
+
+def unpack_archive(settings: Settings, archive: Path, into: Path) -> None:
+    """All of an archive that came from anywhere, checked, as the folder ``into``."""
+    unpack(archive, into, ArchiveLimits(max_bytes=settings.archive_limit_mb << 20))
 
 
 async def import_dataset(installation: Installation, registry: str, name: str, version: str | None) -> Dataset:

@@ -17,8 +17,8 @@ from seatrial.domain.task import TaskRef
 from seatrial.ports.store import TrialFilter
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.selection import SandboxSelection
+from seatrial.scripted_models.server import ScriptedModels
 from seatrial.settings import Settings
-from seatrial.testing.model_server import ScriptedModels
 from seatrial.wiring import Installation, assemble_worker, open_installation
 from tests.event_source import Got, client, everything
 from tests.live_processes import api_process

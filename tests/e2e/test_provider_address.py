@@ -7,7 +7,7 @@ import hashlib
 
 import pytest
 
-from seatrial.testing.model_server import ScriptedModels
+from seatrial.scripted_models.server import ScriptedModels
 from tests.command_line import SAMPLES, CommandLine
 
 KEY = "sk-kept-in-a-file-0123456789"

@@ -23,7 +23,7 @@ from typing import Any
 import httpx
 import pytest
 
-from seatrial.testing.model_server import ScriptedModels
+from seatrial.scripted_models.server import ScriptedModels
 from tests.command_line import ROOT, CommandLine
 from tests.running_service import service_up
 from tests.task_files import write_task

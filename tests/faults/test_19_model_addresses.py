@@ -21,8 +21,8 @@ from seatrial.domain.task import TaskRef
 from seatrial.engine.jobs.model_urls import ModelUrls
 from seatrial.errors import InvalidInput
 from seatrial.ports.store import Page
+from seatrial.scripted_models.server import ScriptedModels
 from seatrial.testing.fake_runner import FakeRunner
-from seatrial.testing.model_server import ScriptedModels
 from tests.command_line import SAMPLES
 from tests.contracts.http.server import Server, real_runner, serving
 

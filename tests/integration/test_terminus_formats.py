@@ -7,7 +7,7 @@ import pytest
 from harbor.agents.terminus_2.terminus_json_plain_parser import TerminusJSONPlainParser
 from harbor.agents.terminus_2.terminus_xml_plain_parser import TerminusXMLPlainParser
 
-from seatrial.testing.model_server import ScriptedModels
+from seatrial.scripted_models.server import ScriptedModels
 
 JSON = 'Answer as {"commands": [{"keystrokes": ""}]}'
 XML = 'Answer as <keystrokes duration="1"></keystrokes>'

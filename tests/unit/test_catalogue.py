@@ -22,7 +22,7 @@ from seatrial.domain.catalogue import (
     needs_model,
     runs_on_host,
 )
-from seatrial.testing.scripts import SCRIPTS
+from seatrial.scripted_models.scripts import SCRIPTS
 
 
 def test_the_agents_are_exactly_harbors() -> None:

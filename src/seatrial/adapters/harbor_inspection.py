@@ -17,11 +17,11 @@ from harbor.models.task.task import Task as HarborTask
 from harbor.models.task.task import strip_canary
 from harbor.models.task.verifier_mode import resolve_verifier_environment_definition
 
-from seatrial.adapters.digest import content_digest
 from seatrial.adapters.task_problems import Problems, check_script, check_tree, is_own_file, read_text, read_yaml
 from seatrial.adapters.task_toml import CONFIG, TaskToml
 from seatrial.domain.task import Resources, Task, TaskFormat
 from seatrial.ports.tasks import Inspection
+from seatrial.task_content.digest import content_digest
 
 _COMPOSE = "environment/docker-compose.yaml"
 _MAIN_SERVICE = "main"

@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
-from seatrial.adapters.task_folder import is_task
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import InvalidInput, NotFound, SetupProblem
+from seatrial.task_content.folder import is_task
 
 _TIMEOUT_SEC = 30.0
 _GIT_TIMEOUT_SEC = 600.0

@@ -14,8 +14,8 @@ import yaml
 from pydantic import ValidationError
 
 from seatrial.adapters.positions import Positions, line_of
-from seatrial.adapters.tree import Entry, walk
 from seatrial.domain.task import Severity, TaskProblem
+from seatrial.task_content.tree import Entry, walk
 
 _TEXT_LIMIT = 2 * 1024 * 1024
 _YAML_NODES = 100_000

@@ -25,7 +25,6 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from seatrial.adapters.digest import content_digest
 from seatrial.adapters.task_problems import Problems, check_script, check_tree
 from seatrial.adapters.terminalbench1.build_context import copy_context, copy_entry
 from seatrial.adapters.terminalbench1.compose import COMPOSE, TESTS_DIR, Container, read_container
@@ -33,10 +32,11 @@ from seatrial.adapters.terminalbench1.config import CONFIG, TerminalBench1Config
 from seatrial.adapters.terminalbench1.grading import grading_script
 from seatrial.adapters.terminalbench1.solution import SOLUTION_YAML, read_solution, replay_script
 from seatrial.adapters.terminalbench1.toml_text import toml_text
-from seatrial.adapters.tree import walk
 from seatrial.domain.task import Resources, Task, TaskFormat
 from seatrial.errors import InvalidTask
 from seatrial.ports.tasks import Inspection
+from seatrial.task_content.digest import content_digest
+from seatrial.task_content.tree import walk
 
 _RUN_TESTS = "run-tests.sh"
 _SOLUTION_SH = "solution.sh"

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.adapters.archives import pack
-from seatrial.adapters.digest import content_digest
-from seatrial.adapters.task_folder import tasks_below
 from seatrial.errors import NotFound
+from seatrial.task_content.digest import content_digest
+from seatrial.task_content.folder import tasks_below
+from seatrial.task_content.pack import pack
 
 
 @dataclass(frozen=True)

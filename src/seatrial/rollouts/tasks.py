@@ -10,19 +10,15 @@ import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from seatrial.adapters.archives.rules import ArchiveLimits
-from seatrial.adapters.archives.unpack import unpack
-from seatrial.adapters.task_folder import tasks_below
-from seatrial.adapters.tasks_harbor import HarborTasks
-from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.task import Severity, Task, TaskSelection
 from seatrial.errors import Conflict, InvalidInput, NotFound
-from seatrial.ports.tasks import Inspection, TaskReader
+from seatrial.ports.tasks import Inspection
 from seatrial.rollouts.background import BackgroundLoop
 from seatrial.rollouts.integrity import checked_digest
 from seatrial.settings import Settings
-from seatrial.wiring import open_installation
+from seatrial.task_content.folder import tasks_below
+from seatrial.wiring import open_installation, task_readers, unpack_archive
 
 _LOG = logging.getLogger(__name__)
 _ARCHIVES = (".tar.gz", ".tgz", ".zip", ".tar")
@@ -53,8 +49,7 @@ class TaskFinder:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._home = settings.cache / "rollout-tasks"
-        self._limits = ArchiveLimits(max_bytes=settings.archive_limit_mb << 20)
-        self._readers: tuple[TaskReader, ...] = (HarborTasks(), TerminalBench1Tasks())
+        self._readers = task_readers()
 
     def in_place(self, path: Path, selection: TaskSelection) -> FoundTasks:
         """Of a task, a folder of tasks or archives, or an archive. ``InvalidInput`` where nothing can be rolled out."""
@@ -130,7 +125,7 @@ class TaskFinder:
         into = self._home / "archives" / digest / name
         if not into.is_dir():
             try:
-                unpack(archive, into, self._limits)
+                unpack_archive(self._settings, archive, into)
             except (Conflict, OSError):
                 if not into.is_dir():  # else somebody else was quicker, with the same content
                     raise

@@ -14,7 +14,7 @@ import pytest
 
 from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.sandboxes.record import SandboxRecord
-from seatrial.testing.model_server import ScriptedModels
+from seatrial.scripted_models.server import ScriptedModels
 from tests.command_line import SAMPLES, traces
 from tests.contracts.http.server import Server, real_runner, serving
 

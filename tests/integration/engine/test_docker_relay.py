@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.agents.inside import NO_KEY, ModelRoute, call_through_relay
 from seatrial.errors import SetupProblem
-from seatrial.testing.model_server import ScriptedModels
+from seatrial.scripted_models.server import ScriptedModels
 from tests.integration.engine.test_docker import Bench, bench, elsewhere
 
 __all__ = ["bench"]

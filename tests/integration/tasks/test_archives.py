@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seatrial.adapters.archives import ArchiveFiles, pack, unpack
-from seatrial.adapters.digest import content_digest
 from seatrial.errors import Conflict, InvalidArchive, InvalidInput, NotFound
+from seatrial.task_content.digest import content_digest
 from tests.integration.tasks.archive_makers import LINK, Member, file, hard_link, link, tar_of, zip_of
 
 SAMPLES = Path(__file__).parents[3] / "samples"

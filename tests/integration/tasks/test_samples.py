@@ -15,13 +15,13 @@ from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfi
 from harbor.models.trial.result import TrialResult
 from harbor.trial.trial import Trial
 
-from seatrial.adapters.digest import content_digest
 from seatrial.adapters.tasks_harbor import HarborTasks
 from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
 from seatrial.domain.result import deciding_reward
 from seatrial.domain.task import Task
 from seatrial.ports.tasks import TaskReader
 from seatrial.sandboxes.options import SandboxOptions
+from seatrial.task_content.digest import content_digest
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 NAMES = sorted(path.name for path in SAMPLES.iterdir() if path.is_dir())

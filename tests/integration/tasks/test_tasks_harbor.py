@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.adapters.digest import content_digest
 from seatrial.adapters.tasks_harbor import HarborTasks
 from seatrial.domain.task import Severity, TaskFormat, TaskProblem
+from seatrial.task_content.digest import content_digest
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 READER = HarborTasks()

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from seatrial.adapters.digest import content_digest
 from seatrial.adapters.tasks_harbor import HarborTasks
 from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
 from seatrial.domain.task import Severity, TaskFormat, TaskProblem
 from seatrial.errors import InvalidTask
+from seatrial.task_content.digest import content_digest
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 READER = TerminalBench1Tasks()

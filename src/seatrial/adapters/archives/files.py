@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from seatrial.adapters.archives.pack import pack
 from seatrial.adapters.archives.rules import ArchiveLimits
 from seatrial.adapters.archives.unpack import unpack
-from seatrial.adapters.task_folder import find_tasks, tasks_below
 from seatrial.errors import InvalidInput
+from seatrial.task_content.folder import find_tasks, tasks_below
+from seatrial.task_content.pack import pack
 
 
 class ArchiveFiles:

@@ -27,7 +27,7 @@ from seatrial.agents.terminus import terminus_options
 from seatrial.domain.catalogue import addresses_for, keys_for, runs_on_host
 from seatrial.ports.runner import Order
 from seatrial.sandboxes.network.relay import ModelRelay
-from seatrial.testing.model_server import ScriptedModels
+from seatrial.scripted_models.server import ScriptedModels
 
 SCRIPTED = "scripted/"
 SCRIPTED_KEY = "scripted"

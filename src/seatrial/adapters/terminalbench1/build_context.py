@@ -13,7 +13,7 @@ import shutil
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from seatrial.adapters.tree import walk
+from seatrial.task_content.tree import walk
 
 _WITHHELD = ("tests", "run-tests.sh", "solution.sh", "solution.yaml", "task.yaml", "docker-compose.yaml")
 _COPY = re.compile(r"^\s*(?:COPY|ADD)\s+(.*)$", re.IGNORECASE)

@@ -12,9 +12,9 @@ def doctor(as_json: AsJson = False) -> None:
     import asyncio
 
     from seatrial.cli.backend.session import print_json, read_settings
-    from seatrial.sandboxes.selection import examine
+    from seatrial.wiring import examine_sandboxes
 
-    health = asyncio.run(examine(read_settings()))
+    health = asyncio.run(examine_sandboxes(read_settings()))
     if as_json:
         print_json(health)
     else:

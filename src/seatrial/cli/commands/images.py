@@ -142,18 +142,9 @@ def prune(
 
 
 def _images(sandbox: str) -> Images:
-    from seatrial.errors import InvalidInput
-    from seatrial.sandboxes.images.assembly import oci_images
-    from seatrial.sandboxes.options import SandboxOptions
+    from seatrial.wiring import images_of
 
-    options = SandboxOptions.of(read_settings())
-    if sandbox == "oci":
-        return oci_images(options)
-    if sandbox == "docker":
-        from seatrial.sandboxes.docker.images import shared_engine_images
-
-        return shared_engine_images(options)
-    raise InvalidInput(f"{sandbox} keeps no images.", field="sandbox", fix="Say oci or docker.")
+    return images_of(read_settings(), sandbox)
 
 
 async def _requests(

@@ -11,8 +11,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from seatrial.adapters.tree import walk
 from seatrial.errors import InvalidInput
+from seatrial.task_content.tree import walk
 
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 _CHUNK = 256 * 1024

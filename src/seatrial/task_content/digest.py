@@ -11,7 +11,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from seatrial.adapters.tree import Entry, walk
+from seatrial.task_content.tree import Entry, walk
 
 
 def content_digest(root: Path) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
-from seatrial.testing.scripts import SUBMISSION, Act, View, text_of
+from seatrial.scripted_models.scripts import SUBMISSION, Act, View, text_of
 
 SUBMIT = f"echo {SUBMISSION}"
 """The command by which mini-swe-agent knows that a task is complete."""

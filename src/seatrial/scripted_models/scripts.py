@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seatrial.testing.faults import Fault
+from seatrial.scripted_models.faults import Fault
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,219 @@
+"""A model server that plays scripts: OpenAI's chat API over real HTTP, for tests and for trying Seatrial without a key.
+
+In a program: ``async with ScriptedModels() as models`` and give ``models.base_url`` to an agent as its ``api_base``;
+the model's name is the script's. As a process: ``python -m seatrial.testing.model_server``, which prints its address.
+It knows nothing of Harbor, and imports nothing but the standard library and its own scripts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import json
+import sys
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from typing import Any, Self
+
+from seatrial.plain_http import BadRequest, Connections, Request, Response, read_request
+from seatrial.scripted_models.dialects import MANY_COMMANDS, Completion, complete
+from seatrial.scripted_models.faults import Fault, FaultPlan, never
+from seatrial.scripted_models.scripts import SCRIPTS, Script, View
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """One request for a completion, as it arrived."""
+
+    at: float
+    """Seconds since the server started."""
+    model: str
+    body: Mapping[str, Any]
+    headers: Mapping[str, str]
+    """Lower-case names. Of a key only its hash is here."""
+    fault: Fault | None
+    """What the call met instead of an answer."""
+
+
+@dataclass
+class ScriptedModels:
+    """All scripts behind one address. ``calls`` counts every request for a completion, answered or not."""
+
+    scripts: Mapping[str, Script] = field(default_factory=lambda: SCRIPTS)
+    faults: FaultPlan = never
+    key: str | None = field(default=None, repr=False)
+    """Where set, requests without ``Authorization: Bearer <key>`` get 401."""
+    host: str = "127.0.0.1"
+    port: int = 0
+    kept: int = 1000
+    """How many of the latest requests are remembered."""
+
+    def __post_init__(self) -> None:
+        self.calls = 0
+        self.requests: deque[RecordedCall] = deque(maxlen=self.kept)
+        self._connections = Connections()
+
+    async def __aenter__(self) -> Self:
+        self._started = time.monotonic()
+        self._server = await asyncio.start_server(self._connected, self.host, self.port, backlog=1024)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._server.close()
+        await self._connections.end()
+        await self._server.wait_closed()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://{self.host}:{self.port}/v1"
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with self._connections.hold(writer):
+            try:
+                while (request := await read_request(reader, writer)) is not None:
+                    await self._answer(request, Response(writer))
+                    if request.headers.get("connection", "").lower() == "close":
+                        break
+            except BadRequest as error:
+                with contextlib.suppress(ConnectionError):
+                    await Response(writer).json(error.status, _error(str(error), "invalid_request_error"))
+            except (ConnectionError, _HungUp, asyncio.CancelledError):
+                pass  # the client went away, a fault closed the connection, or the server is closing
+
+    async def _answer(self, request: Request, response: Response) -> None:
+        match request.method, request.path.partition("?")[0].removeprefix("/v1"):
+            case "GET", "/models":
+                listed = [{"id": name, "object": "model", "owned_by": "seatrial"} for name in self.scripts]
+                await response.json(200, {"object": "list", "data": listed})
+            case "POST", "/chat/completions":
+                await self._complete(request, response)
+            case _:
+                await response.json(404, _error(f"No route {request.method} {request.path}.", "invalid_request_error"))
+
+    async def _complete(self, request: Request, response: Response) -> None:
+        number, at = self.calls, time.monotonic() - self._started
+        self.calls += 1
+        try:
+            body = json.loads(request.body)
+            name, messages = str(body["model"]), tuple(body["messages"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadRequest(400, f"The body is not a chat request: {error!r}.") from error
+        fault = self.faults(number, at)
+        script = self.scripts.get(name.removeprefix("openai/").removeprefix("scripted/"))
+        if not self._allows(request):
+            fault = Fault(kind="auth")
+        view = View(messages=messages, tools=bool(body.get("tools")), tool=_tool(body.get("tools") or []))
+        act = None
+        if fault is None and script is not None:
+            outcome = script(view)
+            fault, act = (outcome, None) if isinstance(outcome, Fault) else (None, outcome)
+        self.requests.append(
+            RecordedCall(at=at, model=name, body=body, headers=_without_key(request.headers), fault=fault)
+        )
+        if fault is not None:
+            await _misbehave(fault, response, streaming=bool(body.get("stream")))
+        elif act is None:
+            message = f"The model `{name}` does not exist."
+            await response.json(404, _error(message, "invalid_request_error", "model_not_found"))
+        else:
+            await _send(complete(view, act, name, number), body, response)
+
+    def _allows(self, request: Request) -> bool:
+        if self.key is None:
+            return True
+        return hmac.compare_digest(request.headers.get("authorization", "").encode(), f"Bearer {self.key}".encode())
+
+
+class _HungUp(Exception):
+    """A fault closed the connection."""
+
+
+async def _send(completion: Completion, body: Mapping[str, Any], response: Response) -> None:
+    if not body.get("stream"):
+        await response.json(200, completion.whole())
+        return
+    usage = bool((body.get("stream_options") or {}).get("include_usage"))
+    await response.events(_encoded(completion.pieces(with_usage=usage)))
+
+
+async def _encoded(pieces: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
+    async for piece in pieces:
+        yield b"data: " + json.dumps(piece).encode() + b"\n\n"
+    yield b"data: [DONE]\n\n"
+
+
+async def _misbehave(fault: Fault, response: Response, *, streaming: bool) -> None:
+    headers = {}
+    if fault.retry_after_sec is not None:
+        dated = formatdate(time.time() + fault.retry_after_sec, usegmt=True)
+        headers["Retry-After"] = dated if fault.retry_after_form == "date" else f"{fault.retry_after_sec:g}"
+    match fault.kind:
+        case "rate_limit":
+            error = _error("Rate limit reached for requests.", "requests", "rate_limit_exceeded")
+            await response.json(429, error, headers)
+        case "server_error":
+            await response.json(fault.status, _error("The server had an error.", "server_error"), headers)
+        case "context_length":
+            message = (
+                "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
+            )
+            await response.json(400, _error(message, "invalid_request_error", "context_length_exceeded"))
+        case "refused":
+            await response.json(400, _error("The request was refused.", "invalid_request_error", "bad_request"))
+        case "auth":
+            error = _error("Incorrect API key provided.", "invalid_request_error", "invalid_api_key")
+            await response.json(401, error)
+        case "garbage":
+            await response.raw(200, b"<html>not what you asked for</html>", "text/html")
+        case "cut":
+            await response.cut(streaming=streaming)
+            raise _HungUp
+        case "hang":
+            await asyncio.sleep(fault.hang_sec)
+            raise _HungUp
+
+
+def _tool(offered: Sequence[Mapping[str, Any]]) -> str:
+    """The tool that runs commands, among those that a request offers."""
+    names = [str((tool.get("function") or {}).get("name", "")) for tool in offered]
+    return next((name for name in names if name.endswith(MANY_COMMANDS)), "bash")
+
+
+def _error(message: str, kind: str, code: str | None = None) -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+def _without_key(headers: Mapping[str, str]) -> dict[str, str]:
+    """A key is kept as its hash: enough to see that the right one came."""
+    kept = dict(headers)
+    for name in ("authorization", "x-api-key", "api-key"):
+        if name in kept:
+            secret = kept[name].removeprefix("Bearer ")
+            kept[name] = f"sha256:{hashlib.sha256(secret.encode()).hexdigest()}"
+    return kept
+
+
+async def _serve(arguments: argparse.Namespace) -> None:
+    async with ScriptedModels(host=arguments.host, port=arguments.port) as models:
+        sys.stdout.write(json.dumps({"base_url": models.base_url, "models": list(models.scripts)}) + "\n")
+        sys.stdout.flush()
+        await asyncio.Event().wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Serves scripted models over OpenAI's chat API.")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
