@@ -27,9 +27,9 @@ from seatrial.ports.runner import Order, Window
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.selection import SandboxSelection
 from seatrial.sandboxes.terminal import recording
+from seatrial.scripted_models import faults
 from seatrial.scripted_models.faults import Fault
 from seatrial.scripted_models.server import ScriptedModels
-from seatrial.testing import faults
 from tests.trials import Workplace
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "read-the-screen"

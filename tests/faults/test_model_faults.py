@@ -17,9 +17,9 @@ from harbor.llms.base import ContextLengthExceededError
 
 from seatrial.agents.patience import ModelHealth, Patience, PatientModel, make_patient
 from seatrial.errors import ModelFault
+from seatrial.scripted_models import faults
 from seatrial.scripted_models.faults import Fault, FaultPlan
 from seatrial.scripted_models.server import ScriptedModels
-from seatrial.testing import faults
 
 KEY = "sk-canary-1234567890"
 SPEED = 30.0

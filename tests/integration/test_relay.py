@@ -16,9 +16,9 @@ import pytest
 
 from seatrial.errors import InvalidInput
 from seatrial.sandboxes.network.relay import ModelRelay
+from seatrial.scripted_models import faults
 from seatrial.scripted_models.faults import Fault
 from seatrial.scripted_models.server import ScriptedModels
-from seatrial.testing import faults
 
 KEY = "sk-canary-relay"
 AUTHORIZED = {"Authorization": f"Bearer {KEY}"}

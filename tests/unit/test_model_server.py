@@ -14,10 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
+from seatrial.scripted_models import faults
 from seatrial.scripted_models.faults import Fault
 from seatrial.scripted_models.scripts import SCRIPTS, Act, View, shell, solve_read_the_screen
 from seatrial.scripted_models.server import ScriptedModels
-from seatrial.testing import faults
 
 TERMINUS = 'Answer as {"analysis": "", "plan": "", "commands": [{"keystrokes": ""}]}\n'
 
