@@ -55,7 +55,7 @@ def _protections(machine: Machine, pod: Pod) -> tuple[str, ...]:
     else:
         lines += [
             f"{count} capabilities of Docker's default 14",
-            f"seccomp profile {PROFILE}, made as strict as Docker's",
+            f"seccomp profile {PROFILE}, stricter than Docker's",
             "no-new-privileges",
             "masked and read-only paths",
         ]
