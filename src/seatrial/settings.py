@@ -111,6 +111,8 @@ class Settings(Described, BaseSettings):
     """Free disk in ``home`` below which nothing new is begun: no trial is claimed, no upload taken."""
     docker_host: str = Field(default="", validation_alias=_names("docker_host", "DOCKER_HOST"))
     """Address of the container engine for the ``docker`` sandbox; empty for the usual socket."""
+    oci_runtime: str = ""
+    """Container runtime of the ``oci`` sandbox: ``crun``, ``runc`` or a path to one; empty for the first that works."""
 
     openrouter_api_key: str = Field(
         default="", repr=False, validation_alias=_names("openrouter_api_key", "OPENROUTER_API_KEY")

@@ -41,6 +41,7 @@ class SandboxOptions(Frozen):
     extra_ca_file: Path | None = None
     image_low_water_gb: float = 5.0
     docker_host: str = ""
+    oci_runtime: str = ""
 
     @classmethod
     def of(cls, settings: Settings) -> SandboxOptions:

@@ -53,7 +53,7 @@ class NetworkProvider(Protocol):
 
 async def probe(options: SandboxOptions) -> list[Finding]:
     """What of this sandbox works here, for ``doctor`` and for ``--sandbox auto``."""
-    return await oci_check.probe(options, Machine.shared(options.cache))
+    return await oci_check.probe(options, Machine.shared(options.cache, options.oci_runtime))
 
 
 class OciEnvironment(Sandbox):
@@ -77,7 +77,7 @@ class OciEnvironment(Sandbox):
         self._removed_because = ""
         self._storage_exceeded_mb = 0
         super().__init__(*args, **kwargs)
-        self._machine = Machine.shared(self.options.cache)
+        self._machine = Machine.shared(self.options.cache, self.options.oci_runtime)
 
     @staticmethod
     @override

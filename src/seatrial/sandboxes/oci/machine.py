@@ -69,7 +69,9 @@ _CAPABILITIES_BY_NUMBER = [
 class Machine:
     """The tools of this machine, found when they are first needed."""
 
-    def __init__(self, cache: Path) -> None:
+    def __init__(self, cache: Path, runtime: str = "") -> None:
+        """``runtime`` is the operator's choice of one; empty for the first that works."""
+        self._wanted_runtime = runtime
         self.run_dir = cache / "run"
         self._cache = cache
         self.mounts = PrivateMounts()
@@ -80,9 +82,9 @@ class Machine:
         self._dying: set[int] = set()
 
     @classmethod
-    def shared(cls, cache: Path) -> Machine:
+    def shared(cls, cache: Path, runtime: str = "") -> Machine:
         """The one of this process; a process that was forked gets its own."""
-        return _shared(cache, os.getpid())
+        return _shared(cache, runtime, os.getpid())
 
     def reap(self, processes: set[int]) -> None:
         """Takes note of killed processes that nobody else may be waiting for: where this process is the machine's
@@ -100,7 +102,7 @@ class Machine:
         if os.geteuid() != 0:
             raise SetupProblem("The oci sandbox needs root.", fix="Run as root, or use --sandbox docker.")
         _allow_many_files()
-        return Runtime.found()
+        return Runtime.found(self._wanted_runtime)
 
     @cached_property
     def busybox(self) -> Path:
@@ -144,8 +146,8 @@ class Machine:
 
 
 @lru_cache(maxsize=8)
-def _shared(cache: Path, _process: int) -> Machine:
-    return Machine(cache)
+def _shared(cache: Path, runtime: str, _process: int) -> Machine:
+    return Machine(cache, runtime)
 
 
 def _allow_many_files() -> None:

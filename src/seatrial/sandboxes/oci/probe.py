@@ -16,13 +16,14 @@ from seatrial.sandboxes.network import probe as network_check
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.runtime import FIX, Runtime, busybox
 from seatrial.sandboxes.options import SandboxOptions
+from seatrial.settings import Settings
 
 
 def require() -> None:
     """Raises ``SetupProblem`` for the first thing without which nothing works."""
     if os.geteuid() != 0:
         raise SetupProblem("The oci sandbox needs root.", fix="Run as root, or use --sandbox docker.")
-    Runtime.found()
+    Runtime.found(Settings().oci_runtime)
     busybox()
     seccomp_filter(())
     if shutil.which("buildah") is None:
