@@ -138,6 +138,16 @@ async def test_a_storm_of_short_connections_is_slowed(pair: tuple[SandboxNetwork
     assert await fares_well(pair[1])
 
 
+async def test_the_next_sandbox_at_the_same_address_does_not_pay(networks: SandboxNetworks) -> None:
+    flooder = await networks.acquire(NetworkPolicy(), "flooder")
+    await asyncio.to_thread(connect_many, namespace(flooder), WEB, 1500, close=True)
+    address = flooder.hosts.split()[-2]
+    counted = _counters(networks)
+    assert address in counted["begun"] and address in counted["counted"]
+    await flooder.release()
+    assert not any(address in elements for elements in _counters(networks).values())
+
+
 @pytest.mark.parametrize("kind", ["datagrams", "half-open"])
 async def test_the_machines_table_of_connections_does_not_fill(
     pair: tuple[SandboxNetwork, SandboxNetwork], kind: str
@@ -286,6 +296,14 @@ async def test_names_work_beside_a_sandbox_that_floods(
         assert 0 < int(said.split()[1]) < 20_000
     finally:
         await asyncio.gather(flooder.stop(delete=True), neighbour.stop(delete=True))
+
+
+def _counters(networks: SandboxNetworks) -> dict[str, str]:
+    """What the router counts for its sandboxes."""
+    router = networks._router
+    assert router is not None and router.namespace is not None
+    enter = f"nsenter --net={router.namespace.path} nft list set inet seatrial"
+    return {name: run(f"{enter} {name}") for name in ("counted", "begun", "asking", "calling", "refused")}
 
 
 def _send(sender: socket.socket, data: bytes, to: tuple[str, int]) -> None:

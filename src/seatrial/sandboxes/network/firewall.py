@@ -36,7 +36,8 @@ _FAMILY_INET = 1
 _ELEMENTS_TABLE, _ELEMENTS_SET, _ELEMENTS, _ELEMENT = 1, 2, 3, 1
 _KEY, _KEY_END, _VALUE = 1, 10, 1
 
-SetName = Literal["members", "open", "hosts", "networks", "own"]
+SetName = Literal["members", "open", "hosts", "networks", "own", "counted", "begun", "asking", "calling", "refused"]
+_COUNTERS: tuple[SetName, ...] = ("counted", "begun", "asking", "calling", "refused")
 
 RULES = """
 table inet seatrial {{
@@ -205,8 +206,23 @@ class Firewall:
         """Both at once: there is no moment between the old and the new state."""
         messages = [_request(_DELETE_ELEMENT, element) for element in remove]
         messages += [_request(_NEW_ELEMENT, element, CREATE) for element in add]
-        if not messages:
-            return
+        if messages:
+            self._transact(messages)
+
+    def forget(self, sandbox: IPv4Address) -> None:
+        """Drops what was counted for an address: who gets it next starts from nothing.
+
+        Only what is there can be deleted, and only the kernel knows what is, so each is added first."""
+        counters = [Element(name, sandbox.packed) for name in _COUNTERS]
+        self._transact(
+            [
+                message
+                for element in counters
+                for message in (_request(_NEW_ELEMENT, element, CREATE), _request(_DELETE_ELEMENT, element))
+            ]
+        )
+
+    def _transact(self, messages: list[Message]) -> None:
         begin, end = (Message(kind, struct.pack("!BBH", socket.AF_UNSPEC, 0, _SUBSYSTEM)) for kind in _BATCH)
         with self._turn:
             self._kernel.transact(begin, messages, end)
