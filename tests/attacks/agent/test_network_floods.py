@@ -38,6 +38,7 @@ LIMITS = NetworkLimits(
     questions_per_sec=50,
     questions_burst=100,
     question_streams=4,
+    crowded=0,
 )
 
 
@@ -146,6 +147,22 @@ async def test_the_next_sandbox_at_the_same_address_does_not_pay(networks: Sandb
     assert address in counted["begun"] and address in counted["counted"]
     await flooder.release()
     assert not any(address in elements for elements in _counters(networks).values())
+
+
+async def test_connections_that_a_sandbox_left_do_not_stay_in_the_machines_table(
+    networks: SandboxNetworks, pair: tuple[SandboxNetwork, SandboxNetwork]
+) -> None:
+    left, _ = await asyncio.to_thread(connect_many, namespace(pair[0]), WEB, 40)
+    kept, _ = await asyncio.to_thread(connect_many, namespace(pair[1]), WEB, 5)
+    assert tracked() >= 45
+    await pair[0].release()
+    await networks.sweep()
+    assert 5 <= tracked() < 40
+    for connection in kept:
+        connection.sendall(b"still here")
+        assert b"greets" in connection.recv(100)
+    for connection in [*left, *kept]:
+        connection.close()
 
 
 @pytest.mark.parametrize("kind", ["datagrams", "half-open"])

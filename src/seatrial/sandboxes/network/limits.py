@@ -30,3 +30,6 @@ class NetworkLimits(Frozen):
     """Answers in the cache that all sandboxes share."""
     refusals_per_sec: int = 1000
     """Packets that are answered with an error; more are dropped."""
+    crowded: int = 4
+    """Not for each sandbox: connections that gone ones left are removed from the machine's table once one in so many
+    places there is taken; 0 for always."""

@@ -27,6 +27,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 from seatrial.errors import SandboxFault, SetupProblem
 from seatrial.sandboxes.network import links
+from seatrial.sandboxes.network.abandoned import AbandonedConnections
 from seatrial.sandboxes.network.firewall import Firewall, own, rules
 from seatrial.sandboxes.network.limits import NetworkLimits
 from seatrial.sandboxes.network.namespace import Namespace, entered, fresh_namespace, set_values
@@ -114,6 +115,7 @@ class Router:
         self._closures = closures
         self._limits = limits
         self._uplink = Uplink(stamp)
+        self._abandoned = AbandonedConnections(limits.crowded)
         self._own: set[IPv4Address] = set()
         self._free: deque[IPv4Address] = deque()
         self._next_line = _FIRST_LINE
@@ -165,6 +167,7 @@ class Router:
             _LOG.warning("This kernel does not count the open connections of a sandbox: %s", problem.message)
 
     def close(self) -> None:
+        self._abandoned.close()
         self._uplink.close()
         for part in (self._firewall, self._kernel, self.namespace):
             if part is not None:
@@ -174,6 +177,7 @@ class Router:
     def refresh(self) -> int:
         """Follows what has changed on the machine and clears leftovers of killed processes; how many there were."""
         self._follow_addresses()
+        self._abandoned.clear()
         return self._uplink.refresh()
 
     def name_server_sockets(self) -> tuple[socket.socket, socket.socket]:
@@ -232,6 +236,7 @@ class Router:
     def forget(self, line: Line) -> None:
         """Lets a line go. The kernel removes it once no process is in the sandbox's namespace any more."""
         line.close()
+        self._abandoned.add(line.address)
         self._free.append(line.address)
 
     def _attach(self, namespace: Namespace) -> tuple[int, IPv4Address]:
@@ -257,6 +262,7 @@ class Router:
                 # Processes that should be dead are still in the namespace that had this address: take another one.
                 self._kernel.request([links.remove(index)], tolerate=frozenset({errno.ENODEV}))
             else:
+                self._abandoned.discard(address)
                 return index, address
         raise SandboxFault(
             "Every address for sandboxes of this process is in use.", fix="Run fewer at once, or start another worker."
