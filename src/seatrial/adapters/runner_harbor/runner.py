@@ -79,7 +79,7 @@ class HarborRunner:
         except Exception as error:
             # Harbor catches what happens inside ``run``; what arrives here kept the trial from starting.
             result = without_host_paths(_never_started(error, _cause(error, equipment)), order.work_dir)
-            return result.model_copy(update={"lock": self._lock(order, sandbox, trial, facts_of(trial))})
+            return result.model_copy(update={"lock": self._lock(order, sandbox, trial, facts_of(trial), equipment)})
         result = result_of(trial.result, order.work_dir, health.spoils_timeout(_agent_seconds(trial)))
         result = without_host_paths(result, order.work_dir)
         facts = facts_of(trial)
@@ -88,7 +88,7 @@ class HarborRunner:
             update={
                 "marks": with_facts(result.marks, facts),
                 "timings": watch.refine(result.timings),
-                "lock": self._lock(order, sandbox, trial, facts),
+                "lock": self._lock(order, sandbox, trial, facts, equipment),
             }
         )
 
@@ -101,7 +101,9 @@ class HarborRunner:
             trial.task.instruction = order.job.instruction
         return trial
 
-    def _lock(self, order: Order, sandbox: str, trial: Trial | None, facts: SandboxFacts) -> Lock:
+    def _lock(
+        self, order: Order, sandbox: str, trial: Trial | None, facts: SandboxFacts, equipment: Equipment | None
+    ) -> Lock:
         return Lock(
             seatrial=__version__,
             harbor=self._harbor,
@@ -118,7 +120,7 @@ class HarborRunner:
             limits=facts.limits,
             network=facts.network,
             protections=facts.protections,
-            not_applied=facts.not_applied,
+            not_applied=facts.not_applied + (equipment.notes if equipment is not None else ()),
             host={"kernel": platform.release(), "machine": platform.machine(), "python": platform.python_version()},
         )
 

@@ -14,11 +14,13 @@ from datetime import timedelta
 from enum import Enum
 from pathlib import Path
 
-from seatrial.domain.job import Job
+from seatrial.domain.job import AgentSpec, Job
 from seatrial.domain.result import Failure, Result, StoredFile
 from seatrial.domain.task import Task
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial, blamed
 from seatrial.engine.clock import Clock
+from seatrial.engine.jobs.ceilings import Ceilings
+from seatrial.engine.jobs.keys import TrialKeys
 from seatrial.engine.live.watch import Followed, LiveLog
 from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.engine.trials.phases import PhaseLog
@@ -32,6 +34,7 @@ from seatrial.ports.store import Store
 _STORE_PATIENCE_SEC = 1.0
 _TASKS_REMEMBERED = 1000
 _JOBS_REMEMBERED = 100
+_NO_CEILINGS = Ceilings()
 
 
 class Stop(Enum):
@@ -56,7 +59,8 @@ class Executor:
         clock: Clock,
         work_dir: Path,
         limit_sec: float,
-        secrets: Callable[[Job], Awaitable[Mapping[str, str]]],
+        secrets: Callable[[Job, AgentSpec], Awaitable[TrialKeys]],
+        ceilings: Ceilings = _NO_CEILINGS,
     ) -> None:
         self._store = store
         self._blobs = blobs
@@ -68,6 +72,7 @@ class Executor:
         self._work_dir = work_dir
         self._limit_sec = limit_sec
         self._secrets = secrets
+        self._ceilings = ceilings
         self._jobs: dict[int, Job] = {}
         self._tasks: dict[str, Task] = {}
 
@@ -79,11 +84,12 @@ class Executor:
         ``sandbox_gone`` is called once nothing runs any more: what is left is to keep the files and record the result,
         and another trial may have the place."""
         job = await self._job(trial.job_id)
-        secrets = await self._secrets(job)
+        keys = await self._secrets(job, job.spec.agents[trial.agent_index])
+        secrets = keys.values
         async with self._directory(trial) as directory:
             with self.live.follow(trial, directory, secrets.values()) as followed:
                 try:
-                    result = await self._attempt(trial, job, directory, secrets, followed)
+                    result = await self._attempt(trial, job, directory, keys, followed)
                 except asyncio.CancelledError:
                     sandbox_gone()
                     self.live.let_go(followed)
@@ -96,15 +102,14 @@ class Executor:
             result = await self._keep(trial, result, directory, secrets)
             await self._record(trial, job, result)
 
-    async def _attempt(
-        self, trial: Trial, job: Job, directory: Path, secrets: Mapping[str, str], followed: Followed
-    ) -> Result:
-        limit = trial.limit_sec or job.spec.trial_limit_sec or self._limit_sec
+    async def _attempt(self, trial: Trial, job: Job, directory: Path, keys: TrialKeys, followed: Followed) -> Result:
+        limit = min(trial.limit_sec or job.spec.trial_limit_sec or self._limit_sec, self._limit_sec)
         started = self._clock()
         progress = self._phases.of(trial, followed.show)
         try:
             async with asyncio.timeout(limit):
                 task = await self._task(trial.task.digest)
+                self._ceilings.check_task(task, job.spec.timeout_multiplier)  # it may be older than the ceiling
                 order = Order(
                     trial=trial,
                     task=task,
@@ -112,7 +117,8 @@ class Executor:
                     job=job.spec,
                     agent=job.spec.agents[trial.agent_index],
                     work_dir=directory,
-                    secrets=secrets,
+                    secrets=keys.values,
+                    keys_are_the_jobs=keys.are_the_jobs,
                 )
                 return await self._runner.run(order, progress)
         except TimeoutError:
