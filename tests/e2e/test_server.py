@@ -41,7 +41,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, image_cache: Path) -> Iter
 
 @pytest.fixture(scope="module")
 def remote(service: CommandLine, tmp_path_factory: pytest.TempPathFactory, image_cache: Path) -> Iterator[Remote]:
-    service.environment.update(PYTHONPATH=str(ROOT))
+    service.environment.update(PYTHONPATH=str(ROOT), SEATRIAL_ALLOWED_AGENTS="tests.e2e.agents:Patient")
     up = RunningService.start(service)
     up.until_ready()
     place = tmp_path_factory.mktemp("backend")
