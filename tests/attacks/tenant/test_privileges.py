@@ -22,9 +22,9 @@ pytestmark = pytest.mark.sandbox  # only root has something to give up
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+def service(tmp_path_factory: pytest.TempPathFactory, image_cache: Path) -> Iterator[RunningService]:
     place = tmp_path_factory.mktemp("privileges")
-    with CommandLine(place / "home", place / "cache", place) as cli, service_up(cli, "--workers", "1") as running:
+    with CommandLine(place / "home", image_cache, place) as cli, service_up(cli, "--workers", "1") as running:
         until(lambda: bool(running.workers), 60, "a worker")
         running.until_ready()
         yield running
