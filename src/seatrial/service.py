@@ -109,8 +109,12 @@ async def _serve(
         started()
         control.send(_ANSWERING)
         obeying = asyncio.create_task(_obey(server, control))
-        await _first_of(obeying, server.stopped())
+        serving = asyncio.create_task(server.stopped())
+        await asyncio.wait({obeying, serving}, return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            serving.result()  # raises what ended it; with its doors closed, it may have ended by itself
         await obeying
+        await serving
 
 
 async def _obey(server: ApiServer, control: socket.socket) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from harbor.agents.installed.mini_swe_agent import MiniSweAgent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -164,6 +165,16 @@ def test_a_file_that_came_with_the_job_is_written_beside_the_attempt(tmp_path: P
         agent = AgentSpec(name="mini-swe-agent", model="openai/x", options={"config_file": {"content": content}})
         place = Path(with_files(_order(agent, tmp_path))["config_file"])
         assert place.read_text() == written and place.is_relative_to(tmp_path)
+        made = MiniSweAgent(logs_dir=tmp_path, model_name="openai/x", config_file=str(place))
+        assert written in str(vars(made).values()), "the agent takes the file as its own"
+
+
+def test_harbors_agent_reads_any_file_that_it_is_told(tmp_path: Path) -> None:
+    """Why all of this is: its constructor runs in the worker."""
+    secret = tmp_path / "secret"
+    secret.write_text("of the worker")
+    made = MiniSweAgent(logs_dir=tmp_path, model_name="openai/x", config_file=str(secret))
+    assert "of the worker" in str(vars(made).values())
 
 
 def _order(agent: AgentSpec, directory: Path) -> Any:

@@ -31,7 +31,8 @@ from tests.integration.api.service import zipped
 from tests.task_files import write_task
 
 FILE = ROOT / "docs" / "reference" / "openapi.json"
-EXAMPLES = 12
+EXAMPLES = 8
+"""For each operation and each store."""
 ENDLESS = re.compile(r"/events$")
 """Streams that end when their job does: tests of their own read them."""
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -162,4 +163,5 @@ def test_a_method_that_is_not_there_is_answered_with_those_that_are(address: str
                 assert answer.status_code == 405, (method, path, answer.status_code)
                 allowed = {name.strip() for name in answer.headers["allow"].split(",")}
                 assert declared <= allowed, (method, path, allowed)
-                assert not (allowed & methods) - declared, (method, path, allowed)
+                for extra in (allowed & methods) - declared:  # another path fits this address as well
+                    assert http.request(extra, place).status_code != 405, (extra, path)
