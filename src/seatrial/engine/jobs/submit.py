@@ -139,4 +139,3 @@ class Submission:
                 field="agents",
                 fix="Leave the task out with -x, or choose another agent.",
             )
-
