@@ -154,14 +154,16 @@ def test_a_method_that_is_not_there_is_answered_with_those_that_are(address: str
     methods = {"GET", "POST", "PUT", "PATCH", "DELETE"}
     described = json.loads(FILE.read_text())["paths"]
     with httpx.Client(base_url=address, trust_env=False, timeout=60) as http:
-        for path, operations in described.items():
-            declared = {method.upper() for method in operations}
-            place = re.sub(r"\{digest\}", "sha256:" + "0" * 64, path)
-            place = re.sub(r"\{[^}]+\}", "1", place)
+        for path in described:
+            place = re.sub(r"\{[^}]+\}", "1", path.replace("{digest}", "sha256:" + "0" * 64))
+            declared = {method.upper() for other, known in described.items() if _fits(other, place) for method in known}
             for method in methods - declared:
                 answer = http.request(method, place)
                 assert answer.status_code == 405, (method, path, answer.status_code)
                 allowed = {name.strip() for name in answer.headers["allow"].split(",")}
-                assert declared <= allowed, (method, path, allowed)
-                for extra in (allowed & methods) - declared:  # another path fits this address as well
-                    assert http.request(extra, place).status_code != 405, (extra, path)
+                assert allowed & methods == declared & methods, (method, path, allowed)
+
+
+def _fits(template: str, place: str) -> bool:
+    """One address may fit several paths: ``datasets/import`` and ``datasets/{name}``."""
+    return re.fullmatch(re.sub(r"\\\{[^}]+\\\}", "[^/]+", re.escape(template)), place) is not None
