@@ -166,7 +166,7 @@ def test_a_file_that_came_with_the_job_is_written_beside_the_attempt(tmp_path: P
         place = Path(with_files(_order(agent, tmp_path))["config_file"])
         assert place.read_text() == written and place.is_relative_to(tmp_path)
         made = MiniSweAgent(logs_dir=tmp_path, model_name="openai/x", config_file=str(place))
-        assert written in str(vars(made).values()), "the agent takes the file as its own"
+        assert written in list(vars(made).values()), "the agent takes the file as its own"
 
 
 def test_harbors_agent_reads_any_file_that_it_is_told(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_harbors_agent_reads_any_file_that_it_is_told(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("of the worker")
     made = MiniSweAgent(logs_dir=tmp_path, model_name="openai/x", config_file=str(secret))
-    assert "of the worker" in str(vars(made).values())
+    assert "of the worker" in list(vars(made).values())
 
 
 def _order(agent: AgentSpec, directory: Path) -> Any:
