@@ -17,8 +17,8 @@ LARGEST_HEAD = 64 << 10
 """Bytes of a request line with its headers, and of everything else that is no body."""
 MOST_HEADERS = 100
 HEADS_OF_ONE = 2048
-"""Connections of one address whose first head has not come. As many as are accepted in one go: a crowd may come at once,
-and each of it ask at once."""
+"""Connections of one address whose first head has not come. As many as are accepted in one go: a crowd may come at
+once, and each of it ask at once."""
 HEADS_OF_ALL = 4096
 BYTES_OF_ALL = 32 << 20
 """Of all heads that are not complete."""
