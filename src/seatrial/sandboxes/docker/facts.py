@@ -52,7 +52,7 @@ def _storage(container: Container, storage: StorageLimit | None) -> dict[str, An
 
 def _protections(container: Container, storage: StorageLimit | None) -> tuple[str, ...]:
     applied = container.applied
-    stored = ["storage: the engine's quota"] if container.has_quota else []
+    stored = ["storage: quota, the engine's own"] if container.has_quota else []
     stored += [storage.description] if storage is not None else []
     if applied.get("Privileged"):
         return ("privileged: the machine's own rights, as the operator allowed", *stored)

@@ -1,7 +1,7 @@
 """What a process of a container sees, reached without asking the engine: the container runs here, and we are root.
 
 ``sandbox_container`` takes it instead of the engine's archives wherever it can be had (``Residence``), since each of
-those costs the engine more than a small file is worth. The rules of ``pods.transfer`` hold: paths are resolved inside
+those costs the engine more than a small file is worth. The rules of ``host.transfer`` hold: paths are resolved inside
 the sandbox, and nothing that is in it is trusted.
 """
 
@@ -183,11 +183,11 @@ class Residence:
         while (leader := self._leader(mark.encode())) is None and time.monotonic() < until:
             time.sleep(0.01)  # the engine may be about to start it
         if leader is not None:
-            kill_family(leader, self._processes)
+            kill_family(leader, self.processes)
 
     def _leader(self, mark: bytes) -> int | None:
         """The engine starts a command from outside, so its first process has no parent in the sandbox."""
-        processes = self._processes()
+        processes = self.processes()
         for process in processes:
             place = Path("/proc", str(process))
             with suppress(OSError):
@@ -196,7 +196,7 @@ class Residence:
                     return process
         return None
 
-    def _processes(self) -> set[int]:
+    def processes(self) -> set[int]:
         """Of the agent's container and of the sidecar's: they count together."""
         if not self.alive:
             return set()

@@ -20,12 +20,12 @@ from pathlib import Path
 from seatrial.errors import SandboxFault
 from seatrial.growing_files import FileView
 from seatrial.sandboxes.host.accounts import Account, find_account
-from seatrial.sandboxes.host.private_mounts import MS_BIND, MS_NODEV, MS_REMOUNT, mount
 from seatrial.sandboxes.host.processes import children, counts_alike, has_ended, neighbours
-from seatrial.sandboxes.host.root_mount import RootMount
+from seatrial.sandboxes.host.root_mount import RootMount, nodev
+from seatrial.sandboxes.host.storage import DiskMeter, Meter, TreeMeter
 from seatrial.sandboxes.host.transfer import Transfer
 from seatrial.sandboxes.oci import command
-from seatrial.sandboxes.oci.cgroups import Cage
+from seatrial.sandboxes.oci.cgroups import VIEWS, Cage
 from seatrial.sandboxes.oci.container_spec import (
     DEFAULT_PATH,
     FOUNDATIONS,
@@ -73,6 +73,8 @@ class Findings:
     """What was really done; read for the trial's lock."""
 
     root: str = ""
+    storage: str = ""
+    """``image`` where the sandbox has a disk of its own, else ``watched``."""
     not_applied: list[str] = field(default_factory=list)
     memory_killed: bool = False
     limited: bool = False
@@ -113,6 +115,9 @@ class Pod:
         self.findings.root = kind
         if kind != "overlay":
             self.findings.not_applied.append(f"overlay root: {kind} was used instead")
+        self.findings.storage = "watched" if self.root.disk is None else "image"
+        if self.root.disk is None:
+            self.findings.not_applied.append(f"disk image: {self._pod_directory.without_disk}")
         try:
             layout = self._pod_directory.furnish(self.cage)
             first = self._run_first(grading_spec(layout, self.confinement, self._machine.filters))
@@ -164,6 +169,21 @@ class Pod:
     def shell(self) -> str:
         """bash, or sh in an image that never had it."""
         return self._shell
+
+    def meter(self) -> Meter:
+        """Says what the sandbox takes of the disk."""
+        limit, disk = self.plan.limits.storage_mb << 20, self.root.disk
+        if disk is not None:
+            return DiskMeter(disk, limit)
+        return TreeMeter(self._pod_directory.written, self._all_processes, limit, self._pod_directory.copied_bytes)
+
+    def make_room(self) -> None:
+        """An agent that filled its disk cannot keep the verifier from writing. What it left running is killed: it
+        would go on."""
+        if (disk := self.root.disk) is not None:
+            if disk.is_full:
+                self.kill_processes("agent")
+            disk.make_room()
 
     def kill_command(self, view: str, running: command.Command) -> None:
         command.kill_tree(running.pid, lambda: self._processes(view))
@@ -247,10 +267,8 @@ class Pod:
         pid = int((bundle / "pid").read_text())
         container = Container(name, pid, os.pidfd_open(pid))
         self._containers[view] = container
-        if not self._machine.cgroups.filters_devices:
-            # crun takes this flag off the root it was given.
-            with self._machine.mounts.inside(container.process):
-                mount(None, Path("/"), None, MS_REMOUNT | MS_BIND | MS_NODEV)
+        with self._machine.mounts.inside(container.process):
+            nodev(Path("/"))  # crun takes this flag off the root it was given
         return container
 
     def _first_nested(self) -> set[int]:
@@ -295,6 +313,12 @@ class Pod:
         if self.cage.enforced:
             return self.cage.processes(view)
         return neighbours(self._container(view).pid)
+
+    def _all_processes(self) -> set[int]:
+        try:
+            return {process for view in VIEWS for process in self._processes(view)}
+        except SandboxFault:  # it is being stopped
+            return set()
 
     def _end_processes(self) -> bool:
         """The end of a process namespace's first process is the end of all in it, and of those nested inside."""
