@@ -60,6 +60,7 @@ def _protections(container: Container, storage: StorageLimit | None) -> tuple[st
     if container.profiles.description:
         lines.append(container.profiles.description)
     lines += [line for line in applied.get("SecurityOpt") or () if line.startswith("no-new-privileges")]
+    lines.append("device nodes: the engine's filter" + (", root mounted nodev" if container.forbids_devices else ""))
     if applied.get("MaskedPaths"):
         lines.append("masked and read-only paths")
     if container.plan.guards_tests:

@@ -24,6 +24,7 @@ from seatrial.growing_files import FileView
 from seatrial.sandboxes.docker.client import USUAL_SOCKET
 from seatrial.sandboxes.host.accounts import Account, find_account
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
+from seatrial.sandboxes.host.root_mount import nodev
 from seatrial.sandboxes.host.transfer import Transfer
 from seatrial.sandboxes.oci.command import kill_family
 
@@ -97,12 +98,27 @@ class LocalView:
         """A user of the sandbox, from its own files."""
         return await self._mounts.start(self._find_account, wanted)
 
+    async def forbid_devices(self) -> bool:
+        """Has no device node work outside ``/dev``; ``False`` where the kernel refuses. The verifier's view is a copy
+        of the agent's, so this is for both."""
+        return await self._mounts.start(self._forbid_devices)
+
     def close(self) -> None:
         """Work that is under way goes on to its end."""
         with self._lock:
             entrance, self._entrance = self._entrance, None
         if entrance is not None:
             os.close(entrance)
+
+    def _forbid_devices(self) -> bool:
+        with self._entered() as entrance, self._mounts.inside(entrance):
+            try:
+                for place in ("/", "/tests", "/logs"):
+                    if place == "/" or os.path.ismount(place):
+                        nodev(Path(place))
+            except OSError:
+                return False
+            return True
 
     def _find_account(self, wanted: str) -> Account:
         with self._entered() as entrance, self._mounts.inside(entrance):

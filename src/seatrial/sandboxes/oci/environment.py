@@ -285,8 +285,9 @@ class OciEnvironment(Sandbox):
         """A command that fails is a result; a sandbox in which none can run any more is a fault."""
         if self._removed_because:
             raise SandboxFault(self._removed_because)
-        doubtful = ended.fault or ended.code in (_CANNOT_RUN, _NOT_FOUND) or (ended.code == _KILLED and not pod.alive)
-        if doubtful and (broken := await self._machine.mounts.carry(pod.broken)):
+        killed = ended.code == _KILLED and not pod.alive(self._view)
+        doubtful = ended.fault or ended.code in (_CANNOT_RUN, _NOT_FOUND) or killed
+        if doubtful and (broken := await self._machine.mounts.carry(pod.broken, self._view)):
             raise SandboxFault(f"The sandbox is broken: {broken}")
         if not ended.fault:
             return ExecResult(stdout=ended.stdout, stderr=ended.stderr, return_code=ended.code)

@@ -40,6 +40,7 @@ from seatrial.sandboxes.oci.handshake import Handshake
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.pod_directory import PodDirectory
 from seatrial.sandboxes.oci.pod_plan import PodPlan
+from seatrial.sandboxes.own_processes import OwnProcessesKilled
 from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 
 _COUNTS_APART = "process numbers: the verifier sees the agent's processes under other numbers"
@@ -56,6 +57,16 @@ class Container:
     pid: int
     process: int
     """pidfd of its first process."""
+    namespace: int
+    """Its mount namespace, which stays even if an agent kills every process in it."""
+
+    @property
+    def has_ended(self) -> bool:
+        return has_ended(self.process, 0)
+
+    def close(self) -> None:
+        os.close(self.process)
+        os.close(self.namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +145,7 @@ class Pod:
         self.findings.started = True
 
     def transfer(self, view: str) -> Transfer:
-        return Transfer(self._machine.mounts, self._container(view).process)
+        return Transfer(self._machine.mounts, self._container(view).namespace)
 
     def look(
         self, view: str, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
@@ -143,19 +154,19 @@ class Pod:
         if not self._ending.acquire(blocking=False):
             return None
         try:
-            process = os.dup(self._container(view).process)
+            namespace = os.dup(self._container(view).namespace)
         finally:
             self._ending.release()
         try:
-            return Transfer(self._machine.mounts, process).look(folders, seen, wanted)
+            return Transfer(self._machine.mounts, namespace).look(folders, seen, wanted)
         finally:
-            os.close(process)
+            os.close(namespace)
 
     def spawn(self, view: str, call: Call) -> command.Command:
-        """Starts a command. Raises ``UnknownUser``, or ``SandboxFault`` where the sandbox is gone."""
+        """Starts a command. Raises ``UnknownUser``, ``SandboxFault`` where the sandbox is gone, or
+        ``OwnProcessesKilled`` where the agent ended its part of it."""
         container = self._container(view)
-        if not self.alive:
-            raise SandboxFault("The sandbox has ended.")
+        self.check(view)
         account = self._account(container, call.user)
         environment = {"PATH": DEFAULT_PATH, "HOSTNAME": self.plan.hostname, "HOME": account.home, **call.environment}
         session = () if self._machine.commands_lead_sessions else OWN_SESSION
@@ -195,14 +206,22 @@ class Pod:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
-    @property
-    def alive(self) -> bool:
-        return bool(self._containers) and all(not has_ended(entry.process, 0) for entry in self._containers.values())
+    def alive(self, view: str) -> bool:
+        """The grading container is out of the agent's reach; the agent's first process is not."""
+        needed = [entry for name, entry in self._containers.items() if name in (view, "grading")]
+        return bool(needed) and not any(entry.has_ended for entry in needed)
 
-    def broken(self) -> str:
-        """Why commands cannot be expected to work any more; empty if they can."""
-        if not self.alive:
-            return "its processes are gone."
+    def check(self, view: str) -> None:
+        """Raises ``OwnProcessesKilled`` or ``SandboxFault`` where no command can be run."""
+        if self.alive(view):
+            return
+        if self.alive("grading"):
+            raise OwnProcessesKilled
+        raise SandboxFault("The sandbox is broken: its processes are gone.")
+
+    def broken(self, view: str) -> str:
+        """Why commands cannot be expected to work any more; empty if they can. Raises what ``check`` does."""
+        self.check(view)
         present = self.transfer("agent").present(self._foundations)
         missing = [path for path in self._foundations if path not in present]
         return f"{', '.join(missing)} cannot be run any more." if missing else ""
@@ -219,7 +238,7 @@ class Pod:
         self.root.end()
         containers, self._containers = self._containers, {}
         for container in containers.values():
-            os.close(container.process)
+            container.close()
         if not gone:
             raise SandboxFault(f"Processes of sandbox {self.plan.sandbox} could not be ended.")
         remove_recorded(self.directory)
@@ -265,9 +284,11 @@ class Pod:
         if problem:
             raise SandboxFault(f"The sandbox did not start: {problem}")
         pid = int((bundle / "pid").read_text())
-        container = Container(name, pid, os.pidfd_open(pid))
+        process = os.pidfd_open(pid)
+        namespace = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+        container = Container(name, pid, process, namespace)
         self._containers[view] = container
-        with self._machine.mounts.inside(container.process):
+        with self._machine.mounts.inside(container.namespace):
             nodev(Path("/"))  # crun takes this flag off the root it was given
         return container
 
@@ -300,7 +321,7 @@ class Pod:
         return not command.run_to_end([*entrance, *runtime], json.dumps(question).encode())
 
     def _account(self, container: Container, user: str | int | None) -> Account:
-        with self._machine.mounts.inside(container.process):
+        with self._machine.mounts.inside(container.namespace):
             return find_account(user)
 
     def _container(self, view: str) -> Container:
