@@ -1,7 +1,7 @@
 """A file system of a fixed size for one sandbox: ext4 in a sparse file that has no name, behind a loop device.
 
 ``pod_directory`` puts everything there that a sandbox can write to, so the kernel itself holds the storage limit: bytes
-and inodes, files that were unlinked while open, paths of any length. It costs 2 ms a sandbox, since the file system
+and inodes, files that were unlinked while open, paths of any length. It costs 1.5 ms a start, since the file system
 is made once for each size and copied from memory afterwards, and removing a sandbox does not walk its files.
 
 A part of each file system is held back until grading begins (``Disk.make_room``): an agent that filled its own part
