@@ -95,6 +95,7 @@ class OciEnvironment(Sandbox):
     @property
     @override
     def facts(self) -> SandboxFacts:
+        self._note_full_disk()
         return facts_of(
             self._machine,
             self._pod,
@@ -134,6 +135,7 @@ class OciEnvironment(Sandbox):
             await asyncio.gather(self._starting, return_exceptions=True)
         try:
             if self._pod is not None:
+                self._note_full_disk()
                 self._machine.storage.remove(self._pod.plan.sandbox)
                 await self._machine.mounts.carry(self._pod.stop)
         finally:
@@ -315,5 +317,6 @@ class OciEnvironment(Sandbox):
         self.logger.warning("%d MB of disk used, %d MB allowed: the sandbox's processes are killed.", used, limit)
 
     def _note_full_disk(self) -> None:
+        """Between two looks of the watch, too."""
         if self._pod is not None and (used := self._pod.meter().notice()):
             self._on_storage_exceeded(used, in_danger=False)
