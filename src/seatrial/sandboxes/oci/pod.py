@@ -46,6 +46,7 @@ from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 _COUNTS_APART = "process numbers: the verifier sees the agent's processes under other numbers"
 _STARTING_SEC = 20.0
 _ENDING_SEC = 20.0
+_KILLING_ROUNDS = 200
 _SHELLS = ("bash", "sh")
 
 
@@ -200,11 +201,16 @@ class Pod:
         command.kill_tree(running.pid, lambda: self._processes(view))
 
     def kill_processes(self, view: str) -> None:
-        """Kills everything but the container itself."""
+        """Kills everything but the container itself, again while there is any: one may have started another meanwhile."""
         first = {container.pid for container in self._containers.values()} | self._first_nested()
-        for process in self._processes(view) - first:
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+        for _ in range(_KILLING_ROUNDS):
+            doomed = self._processes(view) - first
+            if not doomed:
+                return
+            for process in doomed:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            time.sleep(0.005)
 
     def alive(self, view: str) -> bool:
         """The grading container is out of the agent's reach; the agent's first process is not."""
