@@ -201,7 +201,7 @@ class Pod:
         command.kill_tree(running.pid, lambda: self._processes(view))
 
     def kill_processes(self, view: str) -> None:
-        """Kills everything but the container itself, again while there is any: one may have started another meanwhile."""
+        """Kills everything but the container itself, again while there is any: one may have started another."""
         first = {container.pid for container in self._containers.values()} | self._first_nested()
         for _ in range(_KILLING_ROUNDS):
             doomed = self._processes(view) - first
