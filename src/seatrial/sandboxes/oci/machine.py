@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from seatrial.errors import SetupProblem
+from seatrial.sandboxes.host.disk_image import DiskImages
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.seccomp import CompiledFilters, seccomp_filter
 from seatrial.sandboxes.host.storage import StorageWatch
@@ -75,7 +76,8 @@ class Machine:
         self.run_dir = cache / "run"
         self._cache = cache
         self.mounts = PrivateMounts()
-        self.storage = StorageWatch(self.run_dir, self.mounts)
+        self.disks = DiskImages(self.run_dir)
+        self.storage = StorageWatch(self.run_dir)
         self.networks = SharedNetworks()
         self.commands_lead_sessions: bool | None = None
         """Whether the runtime gives each command a session; found out by the first sandbox."""
