@@ -105,6 +105,22 @@ class Settings(Described, BaseSettings):
     """Package mirror for bootstrapped bases; empty for the one this machine uses."""
     extra_ca_file: Path | None = None
     """A CA bundle that image builds and sandboxes trust besides their own (for networks with an inspecting proxy)."""
+    image_registries: str = ""
+    """Registries of yours besides those of ``docker_registry`` and ``default_registry``: ``registry.example.org,
+    10.1.2.3:5000``. Only yours get this machine's credentials, and only yours may be at a private address."""
+    allow_host_network_builds: bool = False
+    """Lets image builds use the machine's own network where they cannot have one of their own, or where a proxy is set.
+    Builds then reach every service of this machine. Without it such a build has no network."""
+    max_build_sec: float = Field(default=3600.0, gt=0)
+    """Longest time that the build of one image may take, whatever its task asks for."""
+    max_build_memory_mb: int = Field(default=8192, gt=0)
+    """Memory that the build of one image may use."""
+    max_build_cpus: float = Field(default=0.0, ge=0)
+    """Processors that the build of one image may use; 0 means all of them."""
+    max_build_pids: int = Field(default=4096, gt=0)
+    """Processes and threads that the build of one image may have at once (``oci``)."""
+    max_build_disk_mb: int = Field(default=20480, ge=256)
+    """Disk that the build of one image may fill (``oci``)."""
     image_low_water_gb: float = Field(default=5.0, ge=0)
     """Free disk below which the least recently used images are pruned."""
     disk_low_water_mb: int = Field(default=512, ge=0)

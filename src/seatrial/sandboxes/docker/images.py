@@ -69,7 +69,7 @@ class EngineStore:
         async with EngineClient(self._host) as engine:
             return await _find(engine, reference)
 
-    async def pull(self, reference: str, log: LogSink) -> Image:
+    async def pull(self, reference: str, log: LogSink, *, trusted: bool = True) -> Image:
         wanted = parse(reference)
         query = {"fromImage": f"{wanted.registry}/{wanted.repository}", "tag": wanted.digest or wanted.tag}
         async with EngineClient(self._host) as engine:
@@ -181,6 +181,7 @@ def _config(config: Mapping[str, Any]) -> ImageConfig:
         entrypoint=tuple(config.get("Entrypoint") or ()),
         cmd=tuple(config.get("Cmd") or ()),
         labels=config.get("Labels") or {},
+        on_build=tuple(config.get("OnBuild") or ()),
     )
 
 
