@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from seatrial.errors import ImageFault
@@ -24,6 +25,7 @@ _HEREDOC_WORD = re.compile(r"\d*<<(-?)([^<]+)")
 _TAKES_HEREDOCS = ("RUN", "COPY", "ADD")
 _FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?:=((?:\"[^\"\\`]*\"|'[^'\\`]*'|[^\s\"'\\`])*))?(?=[ \t]|$)")
 _BLANKS = " \t"
+_NO_TEXT = ("Cc", "Cs", "Zl", "Zp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,16 @@ class Instruction:
 
     def flag(self, name: str) -> str | None:
         return next((flag.value for flag in self.flags if flag.name == name), None)
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Has every fault name the line."""
+        try:
+            yield
+        except ImageFault as fault:
+            if fault.message.startswith("Line "):
+                raise
+            raise type(fault)(f"Line {self.line} of the Dockerfile: {fault.message}", fix=fault.fix) from fault
 
     def refused(self, reason: str, fix: str = "") -> ImageFault:
         return ImageFault(f"Line {self.line} of the Dockerfile: {reason}", fix=fix)
@@ -153,7 +165,7 @@ def _logical_line(lines: list[str], index: int, escape: str) -> tuple[str, int]:
 
 def _check_characters(line: str, number: int) -> None:
     """Line ends and blanks are where parsers differ, so those of Unicode are no part of an instruction's frame."""
-    odd = next((char for char in line if char != "\t" and unicodedata.category(char) in ("Cc", "Cs")), None)
+    odd = next((char for char in line if char != "\t" and unicodedata.category(char) in _NO_TEXT), None)
     if odd is None:
         bare = line.strip(_BLANKS).rstrip("\\`").rstrip(_BLANKS)
         edges = (bare[:1], bare[-1:], line[-1:])

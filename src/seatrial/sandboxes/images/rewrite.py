@@ -85,6 +85,10 @@ class _Writer:
             self.done.files[f"{MADE_DIR}/empty/"] = ""
 
     def lines(self, instruction: Instruction) -> list[str]:
+        with instruction.located():
+            return self._lines(instruction)
+
+    def _lines(self, instruction: Instruction) -> list[str]:
         _check_flags(instruction)
         if instruction.keyword == "ENV" and self._walk.stage is not None:
             return self._env(self._walk.stage, instruction)

@@ -45,9 +45,10 @@ class Recipe:
         walk = Walk(self)
         found: dict[str, None] = {}
         for instruction in self.dockerfile.instructions:
-            stage = walk.step(instruction)
-            named = [stage.base] if stage and stage.base and instruction.keyword == "FROM" else []
-            found.update(dict.fromkeys([*named, *walk.copied_from(instruction)]))
+            with instruction.located():
+                stage = walk.step(instruction)
+                named = [stage.base] if stage and stage.base and instruction.keyword == "FROM" else []
+                found.update(dict.fromkeys([*named, *walk.copied_from(instruction)]))
         return tuple(found)
 
 
