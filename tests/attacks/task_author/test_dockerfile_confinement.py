@@ -59,7 +59,7 @@ WRITES = {
         f"ONBUILD RUN --mount=type=bind,from=0,source=/rootdir,target=/x,rw touch /x/{{name}}\nFROM base\n"
     ),
     "working directory through a link": f"FROM {BASE}\nRUN ln -s /../../../../../.. /up\nWORKDIR /up/{{name}}\n",
-    "copy through a link": f"FROM {BASE}\nRUN ln -s /../../../../../.. /up && echo > /f\nCOPY --from=0 /f /up/{{name}}\n",
+    "copy through a link": f"FROM {BASE}\nRUN ln -s /../../../.. /up && echo > /f\nCOPY --from=0 /f /up/{{name}}\n",
 }
 
 

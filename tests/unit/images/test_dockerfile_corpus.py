@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.attacks.task_author.reading import is_canonical
 
 from seatrial.sandboxes.images.image import ImageConfig
 from seatrial.sandboxes.images.rewrite import rewrite
 from seatrial.sandboxes.images.stages import Recipe
-from tests.attacks.task_author.reading import is_canonical
 
 SAMPLES = sorted((Path(__file__).parents[3] / "samples").rglob("Dockerfile"))
 SHELL = '["/bin/sh", "-c", '
@@ -22,7 +22,8 @@ CORPUS: dict[str, tuple[str, str]] = {
         "--no-install-recommends     curl     git   && rm -rf /var/lib/apt/lists/*",
     ),
     "python": (
-        "FROM python:3.12-slim\nENV PYTHONUNBUFFERED=1 \\\n    PIP_NO_CACHE_DIR=1\nWORKDIR /app\nCOPY requirements.txt .\n"
+        "FROM python:3.12-slim\nENV PYTHONUNBUFFERED=1 \\\n    PIP_NO_CACHE_DIR=1\nWORKDIR /app\n"
+        "COPY requirements.txt .\n"
         'RUN pip install -r requirements.txt\nCOPY . .\nCMD ["python", "-m", "app"]\n',
         'COPY ["requirements.txt", "."]',
     ),
@@ -37,12 +38,14 @@ CORPUS: dict[str, tuple[str, str]] = {
         'COPY --from=ghcr.io/astral-sh/uv:0.7.13 ["/uv", "/uvx", "/bin/"]',
     ),
     "node": (
-        'FROM node:22-alpine AS build\nWORKDIR /src\nCOPY package*.json ./\nRUN npm ci\nCOPY . .\nRUN ["npm","run","build"]\n'
+        "FROM node:22-alpine AS build\nWORKDIR /src\nCOPY package*.json ./\nRUN npm ci\n"
+        'COPY . .\nRUN ["npm","run","build"]\n'
         "FROM nginx:alpine\nCOPY --from=build /src/dist /usr/share/nginx/html\nEXPOSE 80\n",
         'COPY --from=stage-0 ["/src/dist", "/usr/share/nginx/html"]',
     ),
     "go": (
-        "ARG GO=1.23\nFROM golang:${GO} AS b\nARG TARGETARCH\nRUN CGO_ENABLED=0 GOARCH=$TARGETARCH go build -o /out/x .\n"
+        "ARG GO=1.23\nFROM golang:${GO} AS b\nARG TARGETARCH\n"
+        "RUN CGO_ENABLED=0 GOARCH=$TARGETARCH go build -o /out/x .\n"
         'FROM scratch\nCOPY --from=b --chmod=0755 /out/x /x\nENTRYPOINT ["/x"]\n',
         'COPY --from=stage-0 --chmod=0755 ["/out/x", "/x"]',
     ),
