@@ -158,8 +158,8 @@ class BuildahStore:
         """Builds in a store on a disk of its own, on top of ours, which it can only read; then takes the image over."""
         await self._begin_storage()
         driver, storage, disk = await self._storage_driver(), self._root / "storage", scratch / "disk"
-        # By another name: one process may not have a store open for reading and for writing by the same.
         alias = scratch / "below"
+        seen = self._store_below(alias, scratch)
         below = f"{driver}.imagestore={alias}"
         labels = [word for name, value in plan.labels.items() for word in ("--label", f"{name}={value}")]
         env = self._jail_env(scratch, disk, credentials=False)
@@ -172,7 +172,7 @@ class BuildahStore:
             ),
             env=env,
             readable=(scratch / "conf", plan.dockerfile, plan.context_dir),
-            renamed={alias: storage},
+            renamed=seen,
             writable=(disk,),
             line=line,
         )
@@ -181,7 +181,7 @@ class BuildahStore:
             argv=(*self._places(storage, disk / "taking"), "pull", "--quiet", built),
             env=env,
             readable=(scratch / "conf",),
-            renamed={alias: storage},
+            renamed=seen,
             writable=(storage, disk),
         )
         async with (
@@ -189,6 +189,19 @@ class BuildahStore:
             self._jailer.command(scratch, [build, take_in], log) as command,
         ):
             return await commands.run(command, self._environ, log, timeout_sec=plan.timeout_sec)
+
+    def _store_below(self, alias: Path, scratch: Path) -> dict[Path, Path]:
+        """Our store by another name and with lock files of its own.
+
+        buildah locks files by process: one that reads our store and writes to it would give its own lock away with the
+        first thing it has read. Reading needs none, since the store's lists are replaced as a whole."""
+        storage, locks = self._root / "storage", scratch / "locks"
+        locks.mkdir()
+        seen = {alias: storage}
+        for number, path in enumerate(sorted([*storage.glob("*.lock"), *storage.glob(f"{self._driver}-*/*.lock")])):
+            (locks / str(number)).touch()
+            seen[alias / path.relative_to(storage)] = locks / str(number)
+        return seen
 
     async def _begin_storage(self) -> None:
         """A builder can only read our store, so it has to be there."""

@@ -80,7 +80,7 @@ class Wanted(Frozen):
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     renamed: dict[Path, Path] = {}
-    """Folders that it may read at another path than their own."""
+    """Folders and files that it may read at another path than their own."""
     line: BuildLine = BuildLine(description="none", namespace=None)
     asks_registries: bool = False
     """Whether it reads this machine's own registry settings."""

@@ -41,7 +41,7 @@ class Step:
     """Files and folders that it sees at their own paths; missing ones are left out."""
     writable: tuple[str, ...]
     renamed: dict[str, str]
-    """Folders that it may read at another path: the path, and where the folder really is."""
+    """Folders and files that it may read at another path: the path, and where they really are. In this order."""
     files: dict[str, str]
     """Small files that are made for it, by path."""
     network: bool
@@ -160,7 +160,7 @@ def _place(root: str, path: str, *, folder: bool) -> Path:
     place.parent.mkdir(parents=True, exist_ok=True)
     if folder:
         place.mkdir(exist_ok=True)
-    else:
+    elif not place.exists():
         place.touch()
     return place
 
