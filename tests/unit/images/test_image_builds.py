@@ -246,6 +246,15 @@ async def test_links_out_of_the_task_and_odd_files_are_refused(
     assert "build" not in store.calls
 
 
+async def test_a_task_s_name_is_no_part_of_the_dockerfile(store: Any, images: Images, environment: Path) -> None:
+    """The builder writes labels into its own Dockerfile."""
+    await images.resolver.resolve(ImageRequest(task_name='x" \nRUN --mount=y $z `w`', environment_dir=environment))
+    assert store.plans[-1].labels["seatrial.task"] == "x_ _RUN --mount_y _z _w_"
+    (environment / "data.txt").write_text("other\n")
+    await images.resolver.resolve(ImageRequest(task_name="org/hello-world_2.0", environment_dir=environment))
+    assert store.plans[-1].labels["seatrial.task"] == "org/hello-world_2.0"
+
+
 async def test_links_inside_the_task_are_fine(store: Any, images: Images, environment: Path) -> None:
     (environment / "Dockerfile").rename(environment / "Dockerfile.real")
     (environment / "Dockerfile").symlink_to("Dockerfile.real")

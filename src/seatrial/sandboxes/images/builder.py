@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
@@ -188,7 +189,9 @@ class EnvironmentBuilder:
 
 def _labels(environment: Environment, request: ImageRequest, bases: list[Image]) -> dict[str, str]:
     told = [BaseImage(reference=base.reference, digest=base.digest, source=base.source).model_dump() for base in bases]
-    return {LABEL_KEY: environment.key, LABEL_TASK: request.task_name, LABEL_BASES: json.dumps(told)}
+    # buildah writes labels into its Dockerfile, and a task's name is the author's.
+    task = re.sub(r"[^\w./:@ -]", "_", request.task_name)[:200]
+    return {LABEL_KEY: environment.key, LABEL_TASK: task, LABEL_BASES: json.dumps(told)}
 
 
 def _stage(environment: Environment, rewritten: Rewritten, place: Path) -> None:
