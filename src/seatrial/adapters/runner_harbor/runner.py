@@ -9,20 +9,22 @@ import asyncio
 import platform
 import traceback
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
 from harbor.models.trial.config import TrialConfig
+from harbor.models.trial.result import TrialResult
 from harbor.trial.trial import Trial
 
 from seatrial import __version__
 from seatrial.adapters.causes import cause_of
 from seatrial.adapters.runner_harbor.config import trial_config
 from seatrial.adapters.runner_harbor.equip import Equipment, ModelAccess
-from seatrial.adapters.runner_harbor.outcome import result_of, without_host_paths
+from seatrial.adapters.runner_harbor.outcome import add_fault, result_of, usage_of, without_host_paths
 from seatrial.adapters.runner_harbor.watch import Watch
+from seatrial.agents.patience import ModelHealth
 from seatrial.domain.result import Failure, Lock, Result
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 from seatrial.errors import SetupProblem, TrialFault, Unsupported
@@ -63,6 +65,7 @@ class HarborRunner:
         watch = Watch(progress)
         trial: Trial | None = None
         equipment: Equipment | None = None
+        health: ModelHealth | None = None
         sandbox = order.job.sandbox
         try:
             async with AsyncExitStack() as relays:
@@ -75,13 +78,17 @@ class HarborRunner:
                 health = equipment.hand_to(trial.agent)
                 await trial.run()
         except asyncio.CancelledError:
+            progress.spent(usage_of(_told(trial)))
             raise
         except Exception as error:
-            # Harbor catches what happens inside ``run``; what arrives here kept the trial from starting.
-            result = without_host_paths(_never_started(error, _cause(error, equipment)), order.work_dir)
-            return result.model_copy(update={"lock": self._lock(order, sandbox, trial, facts_of(trial))})
-        result = result_of(trial.result, order.work_dir, health.spoils_timeout(_agent_seconds(trial)))
-        result = without_host_paths(result, order.work_dir)
+            if (told := _told(trial)) is None:  # it never began
+                result = without_host_paths(_never_started(error, _cause(error, equipment)), order.work_dir)
+                return result.model_copy(update={"lock": self._lock(order, sandbox, trial, facts_of(trial))})
+            # Harbor catches what happens inside ``run``; this happened while it wrote things down at the end.
+            add_fault(told, error)
+        assert trial is not None
+        excuse = health.spoils_timeout(_agent_seconds(trial)) if health is not None else None
+        result = without_host_paths(result_of(trial.result, order.work_dir, excuse), order.work_dir)
         facts = facts_of(trial)
         _mend_recordings(order.work_dir)
         return result.model_copy(
@@ -144,6 +151,11 @@ def _never_started(error: Exception, cause: Cause) -> Result:
     )
 
 
+def _told(trial: Trial | None) -> TrialResult | None:
+    """What Harbor has written down of it so far; ``None`` if it never began."""
+    return trial._result if trial is not None else None
+
+
 def facts_of(trial: Trial | None) -> SandboxFacts:
     environment = getattr(trial, "agent_environment", None)
     return environment.facts if isinstance(environment, Sandbox) else SandboxFacts()
@@ -153,8 +165,9 @@ def _mend_recordings(directory: Path) -> None:
     """A kill tears the last line of a terminal recording."""
     for pattern in ("agent/*.cast", "steps/*/agent/*.cast"):
         for recording in directory.glob(pattern):
-            if recording.is_file() and not recording.is_symlink():
-                mend(recording)
+            with suppress(OSError):  # what cannot be mended is kept as it is
+                if recording.is_file() and not recording.is_symlink():
+                    mend(recording)
 
 
 def _agent_version(trial: Trial | None) -> str:

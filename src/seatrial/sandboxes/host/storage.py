@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from seatrial.fair_threads import breathe
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 
 _QUIET_LIMIT = 60
@@ -128,6 +129,7 @@ def size_of(directory: Path) -> int:
         try:
             with os.scandir(pending.pop()) as entries:
                 for entry in entries:
+                    breathe()
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
                     total += entry.stat(follow_symlinks=False).st_blocks * 512
