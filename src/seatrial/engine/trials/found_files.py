@@ -67,7 +67,7 @@ class LeftOut:
 
 def find_files(root: Path, limits: KeepLimits, left_out: LeftOut) -> list[Found]:
     """Regular files below ``root`` that are within the limits, the most telling first. Blocking."""
-    found = sorted(_look_through(root, limits, left_out), key=_rank)
+    found = sorted(_look_through(root, limits, left_out), key=lambda file: rank(file.path))
     kept: list[Found] = []
     beyond: list[Found] = []
     room = limits.bytes
@@ -150,10 +150,11 @@ def _can_be_entered(folder: str, depth: int, limits: KeepLimits, left_out: LeftO
     return False
 
 
-def _rank(file: Found) -> tuple[int, bool, int, str]:
-    folder, _, name = file.path.rpartition("/")
+def rank(path: str) -> tuple[int, bool, int, str]:
+    """By which files are sorted where not all of them can be had: the most telling first."""
+    folder, _, name = path.rpartition("/")
     top = folder.partition("/")[0]
-    return _FIRST.index(top) if top in _FIRST else len(_FIRST), name not in _OURS, file.path.count("/"), file.path
+    return _FIRST.index(top) if top in _FIRST else len(_FIRST), name not in _OURS, path.count("/"), path
 
 
 def _megabytes(size: int) -> str:

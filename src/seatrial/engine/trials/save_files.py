@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.domain.result import FileListing, FilesLeftOut, StoredFile
-from seatrial.engine.trials.found_files import Found, KeepLimits, LeftOut, Names, find_files
+from seatrial.engine.trials.found_files import Found, KeepLimits, LeftOut, Names, find_files, rank
 from seatrial.engine.trials.redact_files import FileRedaction
 from seatrial.errors import StoreUnavailable
 from seatrial.fair_threads import FairThreads, breathe
@@ -234,7 +234,7 @@ def _first_files(files: list[StoredFile]) -> list[StoredFile]:
         return files
     some: list[StoredFile] = []
     room = _LONGEST_IN_RESULT
-    for file in sorted(files, key=lambda file: (file.path.count("/"), file.path))[:_MOST_IN_RESULT]:
+    for file in sorted(files, key=lambda file: rank(file.path))[:_MOST_IN_RESULT]:
         room -= len(file.path) + len(file.key)
         if room < 0:
             break
