@@ -93,6 +93,11 @@ class FilesLeftOut(Frozen):
     examples: tuple[FileLeftOut, ...] = ()
     """The first of them."""
 
+    def and_also(self, other: FilesLeftOut | None) -> FilesLeftOut:
+        if other is None:
+            return self
+        return FilesLeftOut(count=self.count + other.count, examples=(*self.examples, *other.examples))
+
 
 class Lock(Frozen):
     """Everything that decided how the attempt ran."""

@@ -41,6 +41,9 @@ class SandboxOptions(Frozen):
     extra_ca_file: Path | None = None
     image_low_water_gb: float = 5.0
     docker_host: str = ""
+    max_kept_files: int = 10_000
+    max_kept_mb: int = 1024
+    max_kept_depth: int = 64
 
     @classmethod
     def of(cls, settings: Settings) -> SandboxOptions:

@@ -95,6 +95,7 @@ class HarborRunner:
             update={
                 "marks": with_facts(result.marks, facts),
                 "timings": watch.refine(result.timings),
+                "files_left_out": watch.left_out,
                 "lock": self._lock(order, sandbox, trial, facts),
             }
         )

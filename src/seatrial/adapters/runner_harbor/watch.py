@@ -8,7 +8,8 @@ from pathlib import Path
 from harbor.trial.hooks import TrialEvent, TrialHookEvent
 from harbor.trial.trial import Trial
 
-from seatrial.domain.result import PhaseTiming
+from seatrial.adapters.runner_harbor.not_downloaded import NotDownloaded
+from seatrial.domain.result import FilesLeftOut, PhaseTiming
 from seatrial.domain.trial import Phase
 from seatrial.ports.runner import Progress
 from seatrial.sandboxes.sandbox import Sandbox, SandboxPhase
@@ -37,9 +38,16 @@ class Watch:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._began: dict[SandboxPhase, datetime] = {}
+        self._not_downloaded = NotDownloaded()
+
+    @property
+    def left_out(self) -> FilesLeftOut | None:
+        """What stayed in the sandbox."""
+        return self._not_downloaded.told()
 
     def attach(self, trial: Trial) -> None:
         sandbox = trial.agent_environment
+        self._not_downloaded.listen(trial.logger)
         for event in _PHASES:
             trial.add_hook(event, self._hear)
         if isinstance(sandbox, Sandbox):
