@@ -99,6 +99,12 @@ async def test_a_secret_is_redacted_in_names(root: Path) -> None:
     assert not [blob.key async for blob in blobs.list("") if SECRET.decode() in blob.key]
 
 
+async def test_a_secret_is_redacted_in_names_of_what_is_left_out(root: Path) -> None:
+    (root / SECRET.decode()).symlink_to("/etc/passwd")
+    kept, _ = await keep(root, SECRET.decode())
+    assert reasons(kept) == {"[REDACTED]": "It is a link."}
+
+
 def test_a_secret_is_redacted_in_a_result_however_it_is_written() -> None:
     odd = 'sk-"quoted"\\ü'
     failure = Failure(type="RuntimeError", message=f"{odd}!", traceback="")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import override
 
 from seatrial.domain.result import FileLeftOut, FilesLeftOut
@@ -18,16 +20,20 @@ _LONGEST = 300
 
 
 class NotDownloaded(logging.Handler):
-    """``listen`` to the logger of one trial."""
+    """Listens to the logger of one trial."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._count = 0
         self._examples: list[FileLeftOut] = []
 
-    def listen(self, logger: logging.Logger) -> None:
-        """The logger is the trial's own, and goes with it."""
+    @contextmanager
+    def listening(self, logger: logging.Logger) -> Iterator[None]:
         logger.addHandler(self)
+        try:
+            yield
+        finally:
+            logger.removeHandler(self)
 
     @override
     def emit(self, record: logging.LogRecord) -> None:

@@ -75,6 +75,7 @@ class HarborRunner:
                     await asyncio.to_thread(import_module, _MODEL_CLIENT)
                 trial = await self._create(order, sandbox, equipment)
                 watch.attach(trial)
+                relays.enter_context(watch.listening(trial))
                 health = equipment.hand_to(trial.agent)
                 await trial.run()
         except asyncio.CancelledError:

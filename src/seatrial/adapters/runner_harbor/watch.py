@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -47,13 +48,16 @@ class Watch:
 
     def attach(self, trial: Trial) -> None:
         sandbox = trial.agent_environment
-        self._not_downloaded.listen(trial.logger)
         for event in _PHASES:
             trial.add_hook(event, self._hear)
         if isinstance(sandbox, Sandbox):
             sandbox.on_phase = self._hear_sandbox
             sandbox.on_build_output = _Diary(trial.paths.trial_dir / "build.log")
             self._progress.shows(sandbox)
+
+    def listening(self, trial: Trial) -> AbstractContextManager[None]:
+        """To what the sandbox says in the trial's log; loggers outlive their trials."""
+        return self._not_downloaded.listening(trial.logger)
 
     def refine(self, timings: tuple[PhaseTiming, ...]) -> tuple[PhaseTiming, ...]:
         """Harbor times the environment as one; here it is split into the build and the start."""

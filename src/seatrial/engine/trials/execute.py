@@ -194,11 +194,11 @@ class Executor:
     async def _keep(self, trial: Trial, result: Result, directory: Path, secrets: Mapping[str, str]) -> Result:
         prefix = attempt_prefix(trial.id, trial.attempt)
         kept = await self._keeper.keep(prefix, directory, tuple(secrets.values()))
-        left_out = kept.left_out
+        result, left_out = recordable(result, secrets.values()), kept.left_out
         if result.files_left_out is not None:  # what had stayed in the sandbox
             left_out = result.files_left_out.and_also(left_out)
         update = {"files": kept.files, "file_listing": kept.listing, "files_left_out": left_out}
-        return recordable(result, secrets.values()).model_copy(update=update)
+        return result.model_copy(update=update)
 
     async def _record(self, trial: Trial, job: Job, result: Result) -> None:
         """Until the store took it or refuses it: a finished trial is too dear to lose to a store that restarts."""

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,14 +52,16 @@ class Found:
 class LeftOut:
     """Collects what is not kept: counted, the first ones by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, clean: Callable[[str], str] = str) -> None:
+        """``clean`` takes secrets out of a name."""
+        self._clean = clean
         self._count = 0
         self._examples: list[FileLeftOut] = []
 
     def add(self, path: str, reason: str, count: int = 1) -> None:
         self._count += count
         if len(self._examples) < _MOST_EXAMPLES:
-            self._examples.append(FileLeftOut(path=shown(path), reason=reason[:_LONGEST_REASON]))
+            self._examples.append(FileLeftOut(path=shown(self._clean(path)), reason=reason[:_LONGEST_REASON]))
 
     def told(self) -> FilesLeftOut | None:
         return FilesLeftOut(count=self._count, examples=tuple(self._examples)) if self._count else None

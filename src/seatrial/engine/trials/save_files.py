@@ -76,9 +76,10 @@ class FileKeeper:
 
     async def keep(self, prefix: str, root: Path, secrets: Sequence[str]) -> Kept:
         """Regular files below ``root``, under ``prefix/`` in the blobs; ``root`` is used up by it. Never raises."""
-        left_out = LeftOut()
+        redaction = FileRedaction(secrets)
+        left_out = LeftOut(redaction.name)
         try:
-            plan = await self._threads.run(_prepare, prefix, root, FileRedaction(secrets), self._limits, left_out)
+            plan = await self._threads.run(_prepare, prefix, root, redaction, self._limits, left_out)
             files = await self._take(prefix, plan, left_out)
             files, listing = await self._listed(prefix, files, left_out)
         except Exception as fault:
