@@ -100,7 +100,7 @@ async def test_files_come_in_ranges_and_never_run(local_api: Api) -> None:
 async def test_files_that_were_removed_are_not_found(local_api: Api) -> None:
     """Not answered with 200 and a body that is cut."""
     await a_job(local_api)
-    blobs = local_api.service.installation.blobs
+    blobs = local_api.installation.blobs
     paths = ("files/trial.log", "logs/trial.log", "trajectory", "recording")
     for path in paths:
         await local_api.ask("GET", f"/trials/1/{path}", 200)
