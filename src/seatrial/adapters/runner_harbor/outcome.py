@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from harbor.models.trial.result import ExceptionInfo, TimingInfo, TrialResult
@@ -216,12 +214,5 @@ def _count(number: object) -> int | None:
     return number if isinstance(number, int) and 0 <= number < 2**63 else None
 
 
-def add_fault(trial: TrialResult, error: Exception) -> None:
-    """What went wrong after all was done is told, unless something else did before."""
-    if trial.exception_info is None and not _finite(trial.verifier_result):
-        trial.exception_info = ExceptionInfo(
-            exception_type=type(error).__name__,
-            exception_message=_text(str(error), _LONGEST_MESSAGE),
-            exception_traceback=_text("".join(traceback.format_exception(error)), _LONGEST_TRACEBACK),
-            occurred_at=datetime.now(UTC),
-        )
+def has_grade(trial: TrialResult) -> bool:
+    return bool(_finite(trial.verifier_result))

@@ -22,7 +22,7 @@ from seatrial import __version__
 from seatrial.adapters.causes import cause_of
 from seatrial.adapters.runner_harbor.config import trial_config
 from seatrial.adapters.runner_harbor.equip import Equipment, ModelAccess
-from seatrial.adapters.runner_harbor.outcome import add_fault, result_of, usage_of, without_host_paths
+from seatrial.adapters.runner_harbor.outcome import has_grade, result_of, usage_of, without_host_paths
 from seatrial.adapters.runner_harbor.watch import Watch
 from seatrial.agents.patience import ModelHealth
 from seatrial.domain.result import Failure, Lock, Result
@@ -82,11 +82,13 @@ class HarborRunner:
             progress.spent(usage_of(_told(trial)))
             raise
         except Exception as error:
-            if (told := _told(trial)) is None:  # it never began
-                result = without_host_paths(_never_started(error, _cause(error, equipment)), order.work_dir)
-                return result.model_copy(update={"lock": self._lock(order, sandbox, trial, facts_of(trial))})
-            # Harbor catches what happens inside ``run``; this happened while it wrote things down at the end.
-            add_fault(told, error)
+            # Harbor catches what happens inside ``run``. This kept the trial from starting, or happened while Harbor
+            # wrote things down at its end: then a grade that there is already stands.
+            told = _told(trial)
+            if told is None or not has_grade(told):
+                result = without_host_paths(_ended_by(error, _cause(error, equipment)), order.work_dir)
+                lock = self._lock(order, sandbox, trial, facts_of(trial))
+                return result.model_copy(update={"lock": lock, "usage": usage_of(told)})
         assert trial is not None
         excuse = health.spoils_timeout(_agent_seconds(trial)) if health is not None else None
         result = without_host_paths(result_of(trial.result, order.work_dir, excuse), order.work_dir)
@@ -142,7 +144,7 @@ def _cause(error: Exception, equipment: Equipment | None) -> Cause:
     return Cause.AGENT if unfit else cause_of(type(error).__name__, str(error), Phase.START)
 
 
-def _never_started(error: Exception, cause: Cause) -> Result:
+def _ended_by(error: Exception, cause: Cause) -> Result:
     kind, message = type(error).__name__, str(error)
     failure = Failure(type=kind, message=message)
     return Result(
