@@ -65,9 +65,17 @@ class RunningService:
 
     @property
     def workers(self) -> list[int]:
-        """The processes it started that are alive."""
+        """The workers it started that are alive."""
+        return [child for child in self._children() if child != self.api]
+
+    @property
+    def api(self) -> int:
+        """The process that answers: the first that was started, and never replaced."""
+        return self._children()[0]
+
+    def _children(self) -> list[int]:
         children = Path(f"/proc/{self.running.pid}/task/{self.running.pid}/children").read_text().split()
-        return [int(child) for child in children if start_time(int(child)) is not None]
+        return sorted((int(child) for child in children if start_time(int(child)) is not None), key=_age)
 
     def client(self, **options: object) -> httpx.Client:
         return httpx.Client(base_url=self.url, trust_env=False, timeout=30, **options)  # type: ignore[arg-type]
@@ -93,6 +101,10 @@ class RunningService:
 
     def ended(self, seconds: float) -> Done:
         return self.running.wait(seconds)
+
+
+def _age(pid: int) -> tuple[int, int]:
+    return start_time(pid) or 0, pid
 
 
 @contextmanager

@@ -1,20 +1,28 @@
-"""What ``seatrial up`` runs: the API in this process, workers in processes of their own, until a signal.
+"""What ``seatrial up`` runs: the API and the workers in processes of their own, until a signal.
 
-The first signal drains: nothing new is taken in, requests and trials under way end as they would. The second gives the
-trials back to the queue, the third ends everything at once.
+This process only starts the others and passes on what they are told: it has all of its privileges and reads nothing
+that anybody sends. The API answers everybody and has none of them, see ``privileges``. The first signal drains: nothing
+new is taken in, requests and trials under way end as they would. The second gives the trials back to the queue, the
+third ends everything at once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import Enum
 
 from seatrial.api.app import create_app
 from seatrial.api.serve import ApiServer
+from seatrial.privileges import confine_api
+from seatrial.processes import die_with
 from seatrial.redact import Redactor
 from seatrial.settings import Settings
 from seatrial.worker_supervisor import WorkerSupervisor, worker_command
@@ -23,6 +31,15 @@ log = logging.getLogger(__name__)
 
 _REQUESTS_PATIENCE_SEC = 5.0
 """How long requests may still take once the workers are gone."""
+_ANSWERING = b"a"
+
+
+class _Told(Enum):
+    """What the API's process is told, byte by byte. When the supervisor is gone, nothing more comes."""
+
+    CLOSE_DOORS = b"c"
+    FINISH = b"f"
+    STOP = b"s"
 
 
 class _Wishes:
@@ -42,7 +59,7 @@ class _Wishes:
         return self.count
 
 
-async def run_service(
+def run_service(
     settings: Settings,
     redactor: Redactor,
     listener: socket.socket,
@@ -50,17 +67,110 @@ async def run_service(
     concurrency: int,
     started: Callable[[], None],
 ) -> None:
-    """Until it was told to stop and has drained. ``started`` is called once the API answers."""
+    """Until it was told to stop and has drained. ``started`` is called once the API answers, in the API's process.
+
+    Forked and not begun anew: everything is loaded already. Returns in both processes."""
+    ours, theirs = socket.socketpair()
+    supervisor = os.getpid()
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _become_api(settings, supervisor)
+        asyncio.run(_serve(settings, redactor, listener, theirs, started))
+        return
+    theirs.close()
+    listener.close()
+    status = asyncio.run(_supervise(_ApiProcess(pid, ours), workers, concurrency))
+    if status:
+        raise SystemExit(status)
+
+
+def _become_api(settings: Settings, supervisor: int) -> None:
+    """Signals are the supervisor's business: a terminal, or a service manager, sends them to all of us."""
+    os.setsid()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    settings.home.mkdir(parents=True, exist_ok=True)
+    foreign = settings.home.stat().st_uid != os.geteuid()  # root writes there only by a capability
+    dropped = confine_api({"chown", "dac_override", "fowner"} if foreign else ())
+    for what in dropped.kept:
+        log.warning("The API's process keeps %s.", what)
+    if not die_with(supervisor):
+        raise SystemExit(1)
+
+
+async def _serve(
+    settings: Settings, redactor: Redactor, listener: socket.socket, control: socket.socket, started: Callable[[], None]
+) -> None:
+    control.setblocking(False)
+    app = create_app(settings, redactor)
+    async with ApiServer(app, listener, settings.keep_alive_sec, settings.slow_client_sec) as server:
+        started()
+        control.send(_ANSWERING)
+        obeying = asyncio.create_task(_obey(server, control))
+        serving = asyncio.create_task(server.stopped())
+        await asyncio.wait({obeying, serving}, return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            serving.result()  # raises what ended it; with its doors closed, it may have ended by itself
+        await obeying
+        await serving
+
+
+async def _obey(server: ApiServer, control: socket.socket) -> None:
+    """Until the server has finished as it was told."""
+    loop = asyncio.get_running_loop()
+    while (told := await loop.sock_recv(control, 1)) == _Told.CLOSE_DOORS.value:
+        server.close_doors()
+    await server.finish(_REQUESTS_PATIENCE_SEC if told == _Told.FINISH.value else 0)
+
+
+class _ApiProcess:
+    """The API's process, as its supervisor sees it."""
+
+    def __init__(self, pid: int, control: socket.socket) -> None:
+        self._pid = pid
+        self._control = control
+        self._control.setblocking(False)
+
+    async def answers(self) -> bool:
+        """Waits until it does; ``False`` if it ended before, having said why."""
+        return await asyncio.get_running_loop().sock_recv(self._control, 1) == _ANSWERING
+
+    def tell(self, told: _Told) -> None:
+        with contextlib.suppress(OSError):  # it is gone
+            self._control.send(told.value)
+
+    async def gone(self) -> int:
+        """Its exit status, once it has ended."""
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        watched = os.pidfd_open(self._pid)
+        loop.add_reader(watched, ended.set)
+        try:
+            await ended.wait()
+        finally:
+            loop.remove_reader(watched)
+            os.close(watched)
+        _, status = os.waitpid(self._pid, 0)  # noqa: ASYNC222 - it has ended
+        return abs(os.waitstatus_to_exitcode(status))
+
+
+async def _supervise(api: _ApiProcess, workers: int, concurrency: int) -> int:
     with _signals() as wishes:
-        app = create_app(settings, redactor)
-        async with ApiServer(app, listener, settings.keep_alive_sec, settings.slow_client_sec) as server:
-            async with WorkerSupervisor(worker_command(concurrency), workers) as crew:
-                started()
-                await _first_of(wishes.next(), server.stopped())
-                server.close_doors()
-                await _drain(crew, wishes)
-            await server.finish(_REQUESTS_PATIENCE_SEC if wishes.count == 1 else 0)
+        gone = asyncio.create_task(api.gone())
+        if not await api.answers():
+            return await gone or 1
+        async with WorkerSupervisor(worker_command(concurrency), workers) as crew:
+            await _first_of(wishes.next(), asyncio.shield(gone))
+            if gone.done():
+                log.error("The API's process ended by itself.")
+                return gone.result() or 1
+            api.tell(_Told.CLOSE_DOORS)
+            await _drain(crew, wishes)
+        api.tell(_Told.FINISH if wishes.count == 1 else _Told.STOP)
+        status = await gone
     log.info("Stopped.")
+    return status
 
 
 async def _drain(crew: WorkerSupervisor, wishes: _Wishes) -> None:

@@ -111,6 +111,30 @@ class Settings(Described, BaseSettings):
     """Free disk in ``home`` below which nothing new is begun: no trial is claimed, no upload taken."""
     docker_host: str = Field(default="", validation_alias=_names("docker_host", "DOCKER_HOST"))
     """Address of the container engine for the ``docker`` sandbox; empty for the usual socket."""
+    oci_runtime: str = ""
+    """Container runtime of the ``oci`` sandbox: ``crun``, ``runc`` or a path to one; empty for the first that works."""
+
+    max_memory_mb: int = Field(default=0, ge=0)
+    """Most memory that a task may ask for; 0 for no ceiling. More is refused when a job is submitted."""
+    max_cpus: float = Field(default=0.0, ge=0)
+    """Most processors that a task may ask for; 0 for no ceiling."""
+    max_storage_mb: int = Field(default=0, ge=0)
+    """Most storage that a task may ask for; 0 for no ceiling."""
+    max_trial_sec: float = Field(default=0.0, ge=0)
+    """Most time for the agent, the tests and the build of a task together, a job's multiplier included, and for what a
+    job asks for a whole trial; 0 leaves the task's limits to ``trial_limit_sec``, which always holds."""
+    max_trials_per_job: int = Field(default=100_000, ge=1)
+    """Most trials of one job: tasks × agents × attempts."""
+    max_attempts: int = Field(default=1000, ge=1)
+    """Most attempts at each task of one job."""
+    allowed_sandboxes: str = ""
+    """Sandboxes besides ``oci`` and ``docker`` that callers of the service may choose: ``harbor:docker, harbor:modal``.
+    Those are outside of our isolation. Tasks of several services need ``harbor:docker``."""
+    allowed_agents: str = ""
+    """Agents of your own that callers of the service may name: ``pkg.mod:Class, …``. Workers import them."""
+    allow_keys_in_sandbox: bool = False
+    """Lets agents that run inside a sandbox have this installation's provider keys for jobs of the service. Whatever
+    runs in there can read them. Keys that come with a job, and `seatrial run`, need no such permission."""
     max_kept_files: int = Field(default=10_000, gt=0)
     """Files that are kept of one try at most; the result says what was left out."""
     max_kept_mb: int = Field(default=1024, gt=0)
@@ -142,6 +166,9 @@ class Settings(Described, BaseSettings):
     """Web origins besides our own whose pages may call the API: ``https://a.example, https://b.example``."""
     model_url_allowlist: str = ""
     """Model addresses that callers of an open server may name: ``https://models.example, 10.1.2.3:8000``."""
+    model_providers: str = ""
+    """Providers besides the usual ones that callers of an open server may use without an address: ``ollama, bedrock``.
+    Such a provider is reached at this machine, or with its credentials."""
     upload_limit_mb: int = Field(default=256, gt=0)
     """Largest upload that is taken in."""
     slow_client_sec: float = Field(default=30.0, gt=0)

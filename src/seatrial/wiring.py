@@ -31,7 +31,9 @@ from seatrial.domain.catalogue import agent_names, keys_for, needs_model, takes_
 from seatrial.domain.task import Dataset
 from seatrial.domain.trial import TrialState
 from seatrial.engine.clock import Clock, system_clock
+from seatrial.engine.jobs.admission import Admission
 from seatrial.engine.jobs.capabilities import Capabilities
+from seatrial.engine.jobs.ceilings import Ceilings
 from seatrial.engine.jobs.choice import dataset_of
 from seatrial.engine.jobs.control import JobControl
 from seatrial.engine.jobs.keys import KeyRing
@@ -77,8 +79,11 @@ class Installation:
 
 
 @asynccontextmanager
-async def open_installation(settings: Settings, clock: Clock = system_clock) -> AsyncIterator[Installation]:
-    """The installation in ``settings.home``, made on first use."""
+async def open_installation(
+    settings: Settings, clock: Clock = system_clock, *, at_the_machine: bool = False
+) -> AsyncIterator[Installation]:
+    """The installation in ``settings.home``, made on first use. ``at_the_machine``: jobs are given by its admin, at the
+    command line, and not by callers of a service."""
     try:
         settings.home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -93,9 +98,10 @@ async def open_installation(settings: Settings, clock: Clock = system_clock) -> 
         files = ArchiveFiles(limit_bytes=settings.archive_limit_mb << 20)
         library = TaskLibrary(store, blobs, task_readers(), files, settings.tasks_dir, clock)
         seal = FernetSeal(settings.home, settings.secret_key)
-        keys = KeyRing(store, store, seal, lambda: provider_keys(settings), keys_for)
-        submission = Submission(store, queue, clock, keys, _capabilities(settings))
-        jobs = JobControl(store, blobs, queue, clock, keys)
+        admission = admission_of(settings, at_the_machine)
+        keys = KeyRing(store, store, seal, lambda: provider_keys(settings), keys_for, admission)
+        submission = Submission(store, queue, clock, keys, _capabilities(settings), admission)
+        jobs = JobControl(store, blobs, queue, clock, keys, admission.ceilings)
         name = await store.install_id()
         yield Installation(settings, store, blobs, queue, library, submission, jobs, keys, clock, name, seal)
 
@@ -171,7 +177,8 @@ def assemble_worker(
         clock,
         work_dir=settings.work_dir / name.folder,
         limit_sec=settings.trial_limit_sec,
-        secrets=installation.keys.for_job,
+        secrets=installation.keys.for_agent,
+        ceilings=ceilings_of(settings),
         keep_limits=KeepLimits(settings.max_kept_files, settings.max_kept_mb << 20, settings.max_kept_depth),
         blobs_patience_sec=settings.blobs_patience_sec,
     )
@@ -257,6 +264,28 @@ async def clean_leftovers(installation: Installation) -> int:
 
     await remove_dead_work_dirs(installation.settings.work_dir)
     return await sweep(SandboxOptions.of(installation.settings), installation.id, leased)
+
+
+def admission_of(settings: Settings, at_the_machine: bool) -> Admission:
+    """What jobs may ask for at this door. The operator's own default sandbox is always among what is offered."""
+    return Admission.of(
+        at_the_machine,
+        settings.allowed_agents,
+        f"{settings.allowed_sandboxes} {settings.sandbox}",
+        ceilings_of(settings),
+        settings.allow_keys_in_sandbox,
+    )
+
+
+def ceilings_of(settings: Settings) -> Ceilings:
+    return Ceilings(
+        memory_mb=settings.max_memory_mb,
+        cpus=settings.max_cpus,
+        storage_mb=settings.max_storage_mb,
+        trial_sec=settings.max_trial_sec,
+        trials=settings.max_trials_per_job,
+        attempts=settings.max_attempts,
+    )
 
 
 def provider_keys(settings: Settings) -> Mapping[str, str]:

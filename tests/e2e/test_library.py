@@ -52,3 +52,15 @@ def test_datasets_are_imported_from_a_registry_file(cli: CommandLine, tmp_path: 
     assert "nothing" in unknown.err
     plan = cli.json("run", "-d", "shelf@3.0", "--dry-run")
     assert [task["name"] for task in plan["tasks"]] == ["listed"]
+
+
+def test_a_task_is_packed_into_the_file_that_was_named(cli: CommandLine, tmp_path: Path) -> None:
+    sample, there = SAMPLES / "answer-file", tmp_path / "folder.zip"
+    there.mkdir()
+    assert cli("task", "pack", sample, "-o", tmp_path / "new" / "x.zip").out.split() == [
+        str(tmp_path / "new" / "x.zip")
+    ]
+    assert (tmp_path / "new" / "x.zip").is_file()
+    assert cli("task", "pack", sample, "-o", there).out.split() == [str(there / "answer-file.zip")]
+    assert "one file" in cli("task", "pack", SAMPLES, "-o", tmp_path / "y.zip", status=2).err
+    cli("task", "add", tmp_path / "new" / "x.zip")

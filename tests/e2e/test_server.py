@@ -41,7 +41,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, image_cache: Path) -> Iter
 
 @pytest.fixture(scope="module")
 def remote(service: CommandLine, tmp_path_factory: pytest.TempPathFactory, image_cache: Path) -> Iterator[Remote]:
-    service.environment.update(PYTHONPATH=str(ROOT))
+    service.environment.update(PYTHONPATH=str(ROOT), SEATRIAL_ALLOWED_AGENTS="tests.e2e.agents:Patient")
     up = RunningService.start(service)
     up.until_ready()
     place = tmp_path_factory.mktemp("backend")
@@ -115,6 +115,8 @@ def test_an_interrupt_leaves_the_job_running(remote: Remote, tmp_path: Path) -> 
 def test_errors_and_what_only_works_here(remote: Remote, tmp_path: Path) -> None:
     assert "no job 98765" in remote("job", "show", "98765", status=2).err
     assert "no agent 'nobody'" in remote("run", TASK, "-a", "nobody", status=2).err
+    a_file = ("-a", "mini-swe-agent", "-m", "openai/x", "--ak", "config_file=/etc/hostname")
+    assert "A path of the worker's machine is not taken" in remote("run", TASK, *a_file, status=2).err
     broken = write_task(tmp_path, "broken")
     (broken / "task.toml").write_text("version = ")
     assert "task.toml" in remote("run", broken, status=2).err

@@ -140,7 +140,7 @@ async def session(url: str) -> AsyncIterator[Session]:
 async def test_it_is_nowhere_but_at_the_model(cli: CommandLine, tmp_path: Path) -> None:
     keys = {where: canary(where) for where in ("query", "encoded", "header", "body", "kept", "told", "failed", "wrong")}
     needles = [key.encode() for key in keys.values()]
-    environment = {"PYTHONPATH": str(ROOT), "SEATRIAL_LOG_LEVEL": "DEBUG"}
+    environment = {"PYTHONPATH": str(ROOT), "SEATRIAL_LOG_LEVEL": "DEBUG", "SEATRIAL_ALLOWED_AGENTS": TELLTALE}
     async with ScriptedModels() as models:
         with service_up(cli, "--workers", "1", "-n", "4", **environment) as service, Eavesdropper(needles) as listener:
             async with session(service.url) as asked:

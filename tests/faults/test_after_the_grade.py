@@ -20,6 +20,7 @@ from seatrial.domain.result import Result, Usage
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Outcome, Trial
 from seatrial.engine.clock import system_clock
+from seatrial.engine.jobs.keys import TrialKeys
 from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.trials.execute import Executor
 from seatrial.engine.trials.found_files import KeepLimits
@@ -100,8 +101,8 @@ class Bench:
     async def execute(self, behaviour: Behaviour, patience_sec: float = 0.0, most_files: int = 100) -> Result:
         """One claimed trial, seen through; what the store knows of it then."""
 
-        async def secrets(job: Job) -> dict[str, str]:
-            return {"OPENAI_API_KEY": "sk-canary-123456"}
+        async def secrets(job: Job, agent: AgentSpec) -> TrialKeys:
+            return TrialKeys({"OPENAI_API_KEY": "sk-canary-123456"})
 
         executor = Executor(
             self.store,

@@ -19,14 +19,27 @@ def _profile(option: str) -> dict[str, Any]:
     return profile
 
 
-def test_docker_has_a_profile_for_the_agent_and_takes_text_for_the_sidecar(tmp_path: Path) -> None:
+def test_docker_takes_text(tmp_path: Path) -> None:
     for shared in (tmp_path, None):
         profiles = Profiles(DOCKER, shared)
-        assert profiles.agent(["CAP_CHOWN"]) == []
+        assert _profile(*profiles.agent(["CAP_CHOWN"]))["defaultAction"] == "SCMP_ACT_ERRNO"
         assert _profile(*profiles.sidecar)["defaultAction"] == "SCMP_ACT_ALLOW"
-        assert profiles.description == "seccomp: the engine's default profile"
-        assert profiles.not_applied == ()
+        assert "stricter than Docker's" in profiles.description and profiles.not_applied == ()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_packaged_profile_the_engines_own_holds_and_that_is_told(tmp_path: Path) -> None:
+    profiles = Profiles(DOCKER, tmp_path, packaged=tmp_path / "none.json")
+    assert profiles.agent(["CAP_CHOWN"]) == []
+    assert profiles.description == "seccomp: the engine's default profile"
+    assert any("socket families" in line for line in profiles.not_applied)
+
+
+def test_the_filter_is_for_the_engines_processor() -> None:
+    for machine, name in (("x86_64", "SCMP_ARCH_X86_64"), ("aarch64", "SCMP_ARCH_AARCH64")):
+        profiles = Profiles({**DOCKER, "Architecture": machine}, None)
+        assert name in _profile(*profiles.agent([]))["architectures"]
+        assert name in _profile(*profiles.sidecar)["architectures"]
 
 
 def test_podman_takes_files(tmp_path: Path) -> None:
@@ -35,7 +48,7 @@ def test_podman_takes_files(tmp_path: Path) -> None:
     refused = [name for rule in agent["syscalls"] if rule["action"] == "SCMP_ACT_ERRNO" for name in rule["names"]]
     assert {"unshare", "mount", "setns"} <= set(refused)
     assert sidecar["defaultAction"] == "SCMP_ACT_ALLOW"
-    assert "as strict as Docker's" in profiles.description and profiles.not_applied == ()
+    assert "stricter than Docker's" in profiles.description and profiles.not_applied == ()
     assert len(list((tmp_path / "seccomp").iterdir())) == 2
     assert Profiles(PODMAN, tmp_path / "seccomp").sidecar == profiles.sidecar
 

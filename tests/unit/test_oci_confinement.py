@@ -57,11 +57,27 @@ def test_filter_goes_by_capabilities(profile: Path) -> None:
 
 def test_namespaces_cannot_be_made(profile: Path) -> None:
     rules = seccomp_filter([], profile=profile).section["syscalls"]
-    conditional = {rule["names"][0]: rule["args"] for rule in rules if rule.get("args")}
+    conditional = {rule["names"][0]: rule["args"] for rule in rules if rule.get("args") and "clone" in rule["names"]}
     assert conditional == {"clone": [{"index": 0, "value": 0x7E020000, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}]}
     assert {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38} in rules
     refused = next(rule for rule in rules if "mount" in rule["names"])
     assert refused["action"] == "SCMP_ACT_ERRNO" and {"unshare", "setns", "bpf", "keyctl"} <= set(refused["names"])
+
+
+def test_sockets_are_held_to_a_list_of_families(profile: Path) -> None:
+    first, *rules = seccomp_filter([], profile=profile).section["syscalls"]
+    assert first["names"] == ["socketcall"] and first["action"] == "SCMP_ACT_ERRNO" and "args" not in first
+    allowed = [rule["args"] for rule in rules if rule["names"] == ["socket"] and rule["action"] == "SCMP_ACT_ALLOW"]
+    assert {(args[0]["value"], args[0]["op"]) for args in allowed} == {(0xFFFFFFFF, "SCMP_CMP_MASKED_EQ")}
+    assert {args[0]["valueTwo"] for args in allowed} == {1, 2, 10, 16}
+    assert {args[1]["valueTwo"] for args in allowed if len(args) > 1} == {0, 4, 15, 16}
+
+
+def test_packets_and_audit_take_their_capabilities(profile: Path) -> None:
+    rules = seccomp_filter(["CAP_NET_RAW", "CAP_AUDIT_WRITE"], profile=profile).section["syscalls"]
+    allowed = [rule["args"] for rule in rules if rule["names"] == ["socket"] and rule["action"] == "SCMP_ACT_ALLOW"]
+    assert [17] in [[arg["valueTwo"] for arg in args] for args in allowed]
+    assert [16, 9] in [[arg["valueTwo"] for arg in args] for args in allowed]
 
 
 def test_first_process_may_make_one_kind_of_namespace(profile: Path) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import pytest
 
-from seatrial.sandboxes.host.storage import StorageWatch, size_of
+from seatrial.sandboxes.host.storage import StorageWatch, TreeMeter
 from seatrial.sandboxes.host.transfer import _leads_out
+from seatrial.sandboxes.host.tree_size import Tree
 from seatrial.sandboxes.options import Owner
 from seatrial.sandboxes.record import ProcessRef, SandboxRecord, remove_recorded
 
@@ -62,27 +61,21 @@ def test_process_is_not_taken_for_another() -> None:
 
 def test_size_counts_blocks_and_follows_no_link(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
-    before = size_of(tmp_path)
+    before = Tree(tmp_path).measure().size
     (tmp_path / "deep" / "data").write_bytes(os.urandom(100_000))
     (tmp_path / "out").symlink_to("/usr")
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(1 << 40)
-    assert 100_000 <= size_of(tmp_path) - before < 200_000
-
-
-class _Threads:
-    """Stands for the threads of ``PrivateMounts``."""
-
-    async def carry(self, work: Callable[..., Any], *args: Any) -> Any:
-        return await asyncio.to_thread(work, *args)
+    assert 100_000 <= Tree(tmp_path).measure().size - before < 200_000
 
 
 async def test_watch_tells_who_uses_too_much(tmp_path: Path) -> None:
     told: list[tuple[str, bool]] = []
-    watch = StorageWatch(tmp_path, _Threads(), interval_sec=0.02, growth=0, reserve=0)  # type: ignore[arg-type]
+    watch = StorageWatch(tmp_path, interval_sec=0.02, growth=0, reserve=0)
     for name in ("greedy", "modest"):
         (tmp_path / name).mkdir()
-        watch.add(name, (tmp_path / name,), 1 << 20, lambda size, danger, name=name: told.append((name, danger)))  # type: ignore[misc]
+        meter = TreeMeter((tmp_path / name,), list, 1 << 20)
+        watch.add(name, meter, 1 << 20, lambda size, danger, name=name: told.append((name, danger)))  # type: ignore[misc]
     (tmp_path / "modest" / "data").write_bytes(b"x" * 500_000)
     (tmp_path / "greedy" / "data").write_bytes(b"x" * 1_300_000)
     for _ in range(500):

@@ -17,6 +17,7 @@ from seatrial.domain.result import Result
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial
 from seatrial.engine.clock import system_clock
+from seatrial.engine.jobs.keys import TrialKeys
 from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.trials.execute import Executor
 from seatrial.engine.trials.phases import PhaseLog
@@ -34,8 +35,8 @@ PASSED = Result(outcome=Outcome.PASSED, rewards={"reward": 1.0})
 Behaviour = Callable[[Order], Awaitable[Result]]
 
 
-async def _canary(job: Job) -> dict[str, str]:
-    return {"OPENAI_API_KEY": "sk-canary-123456"}
+async def _canary(job: Job, agent: AgentSpec) -> TrialKeys:
+    return TrialKeys({"OPENAI_API_KEY": "sk-canary-123456"})
 
 
 class Library:

@@ -12,6 +12,7 @@ from seatrial.domain.trial import Cause, Mark, Phase, blamed
 MARKS: Mapping[str, Mark] = {
     "AgentTimeoutError": Mark.AGENT_TIMEOUT,
     "NonZeroAgentExitCodeError": Mark.AGENT_ERROR,
+    "OwnProcessesKilled": Mark.AGENT_ERROR,
     "OutputTokenExceededError": Mark.AGENT_ERROR,
     "ContextWindowExceededError": Mark.AGENT_ERROR,
     "AgentSafetyRefusalError": Mark.AGENT_ERROR,

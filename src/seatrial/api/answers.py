@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from seatrial.api.gates.headers import SECURITY_HEADERS
 from seatrial.errors import (
@@ -123,7 +124,16 @@ async def _answer_http(request: Request, error: Exception) -> JSONResponse:
     if is_disk_full(error):
         return _disk_full(request, error)
     problem = problem_of_status(error.status_code, str(error.detail))
-    return error_response(request.url.path, error.status_code, problem, dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        headers["Allow"] = ", ".join(sorted(_methods_at(request)))
+    return error_response(request.url.path, error.status_code, problem, headers)
+
+
+def _methods_at(request: Request) -> set[str]:
+    """What can be asked at this address, over all of its routes; the router names only those of the first."""
+    found = [route for route in request.app.router.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return {method for route in found for method in getattr(route, "methods", None) or ()}
 
 
 def is_disk_full(error: BaseException | None) -> bool:

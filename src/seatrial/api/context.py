@@ -63,7 +63,12 @@ class Service:
         """Only a server that nobody else can call, and that no proxy stands in front of, may call any address."""
         settings = self.installation.settings
         anywhere = self.access is Access.LOOPBACK and not settings.allowed_hosts
-        return ModelUrls(settings.model_url_allowlist, anywhere=anywhere)
+        return ModelUrls(
+            settings.model_url_allowlist,
+            anywhere=anywhere,
+            providers=settings.model_providers,
+            own_addresses=settings.provider_environment,
+        )
 
     @cached_property
     def served_tasks(self) -> ServedTasks:

@@ -135,6 +135,34 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "vertex_ai": (),
 }
 """Providers whose keys are not simply called ``<PROVIDER>_API_KEY``, as LiteLLM calls them."""
+USUAL_PROVIDERS = frozenset(
+    {
+        "ai21", "aiml", "anthropic", "cerebras", "codestral", "cohere", "cohere_chat", "dashscope", "deepinfra",
+        "deepseek", "featherless_ai", "fireworks_ai", "friendliai", "gemini", "groq", "hyperbolic", "inception",
+        "lambda_ai", "meta_llama", "minimax", "mistral", "moonshot", "morph", "nebius", "novita", "nscale",
+        "nvidia_nim", "openai", "openrouter", "parasail", "perplexity", "replicate", "sambanova", "scripted",
+        "together_ai", "v0", "vercel_ai_gateway", "voyage", "wandb", "xai", "zai",
+    }
+)  # fmt: skip
+"""Providers that LiteLLM calls at one public address of theirs, with a key. All others are somewhere else by default:
+on this machine (ollama, lm_studio, llamafile, xinference, docker_model_runner, langflow, vllm in the worker itself), at
+an address of its environment (azure, databricks, litellm_proxy, …), or they use credentials of the machine (bedrock,
+sagemaker, vertex_ai, oci, github_copilot, chatgpt, …)."""
+ADDRESSED_PROVIDERS = frozenset(
+    {
+        "openai",
+        "anthropic",
+        "openrouter",
+        "hosted_vllm",
+        "openai_like",
+        "ollama",
+        "ollama_chat",
+        "lm_studio",
+        "llamafile",
+    }
+    | {"litellm_proxy", "custom_openai", "deepseek", "mistral", "moonshot", "together_ai", "xai", "scripted"}
+)
+"""Providers whose models are called at the address that comes with the job, and nowhere else."""
 _BARE_NAMES = {
     "gpt-": "openai",
     "o1": "openai",
@@ -173,6 +201,11 @@ def addresses_for(model: str) -> tuple[str, ...]:
     """Environment names under which the address of this model's provider may be set, as LiteLLM reads them."""
     prefix = _prefix(_provider(model)).removesuffix("_CHAT")  # ollama's models have two names, and one address
     return (f"{prefix}_API_BASE", f"{prefix}_BASE_URL") if prefix else ()
+
+
+def provider_of(model: str) -> str:
+    """The provider that LiteLLM would call; empty for a bare name that is not known here."""
+    return _provider(model)
 
 
 def _provider(model: str) -> str:

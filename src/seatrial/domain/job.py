@@ -13,6 +13,8 @@ from seatrial.domain.frozen import Frozen
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, NewTrial
 
+_LONGEST_WAIT_SEC = 86400.0
+
 
 class AgentSpec(Frozen):
     """One agent with one model: a column of the job's matrix. Holds no secret."""
@@ -33,16 +35,16 @@ class AgentSpec(Frozen):
 class RetryPolicy(Frozen):
     """Which faults are worth another attempt. An agent's failure is a result and never is."""
 
-    max_attempts: int = Field(default=2, ge=1)
+    max_attempts: int = Field(default=2, ge=1, le=100)
     """Attempts of one trial altogether, lost workers included; but not those that were lost together with others."""
     causes: tuple[Cause, ...] = (Cause.LLM, Cause.SANDBOX, Cause.IMAGE, Cause.WORKER_LOST)
-    backoff_sec: float = Field(default=5.0, ge=0)
+    backoff_sec: float = Field(default=5.0, ge=0, le=86400, allow_inf_nan=False)
 
     def allows(self, cause: Cause | None, attempts_made: int) -> bool:
         return cause in self.causes and attempts_made < self.max_attempts
 
     def delay(self, attempts_made: int) -> float:
-        return float(self.backoff_sec * 2 ** max(attempts_made - 1, 0))
+        return float(min(self.backoff_sec * 2 ** min(max(attempts_made - 1, 0), 32), _LONGEST_WAIT_SEC))
 
 
 class JobSpec(Frozen):
@@ -66,6 +68,9 @@ class JobSpec(Frozen):
     own_keys: bool = True
     """Whether the installation's own provider keys may be used; never where a caller of the service chose the address
     that they would be sent to."""
+    own_keys_inside: bool = False
+    """Whether the installation's own provider keys may be given to an agent inside of its sandbox: the job was given at
+    the machine itself."""
     origin: str = "seatrial"
     """Which door it came through: ``seatrial``, ``tbench-runner`` or ``agentcompass``."""
     labels: dict[str, str] = {}

@@ -28,6 +28,8 @@ class Order:
     """An empty directory of this attempt alone; what is left in it is kept."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Provider keys by environment name. Never logged, stored or handed to a sandbox by the runner itself."""
+    keys_are_the_jobs: bool = True
+    """Whether the keys came with the job, and none of them is the installation's own."""
 
 
 class Window(Protocol):

@@ -41,6 +41,7 @@ class SandboxOptions(Frozen):
     extra_ca_file: Path | None = None
     image_low_water_gb: float = 5.0
     docker_host: str = ""
+    oci_runtime: str = ""
     max_kept_files: int = 10_000
     max_kept_mb: int = 1024
     max_kept_depth: int = 64

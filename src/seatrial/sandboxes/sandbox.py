@@ -31,6 +31,7 @@ from seatrial.sandboxes.definition import Definition
 from seatrial.sandboxes.images.image import Image, ImageProvider, LogSink
 from seatrial.sandboxes.network.reach import DefaultNetwork, default_network
 from seatrial.sandboxes.options import Owner, SandboxOptions
+from seatrial.sandboxes.own_processes import TerminalWatch
 from seatrial.sandboxes.terminal.terminal import Terminal
 from seatrial.settings import Settings
 
@@ -83,6 +84,7 @@ class Sandbox(BaseEnvironment):
         """Set by the runner to hear what a build of the image prints, if there is one."""
         self.grading = False
         self._terminal = Terminal(self.options.cache)
+        self._typing = TerminalWatch()
         self._image: Image | None = None
         self._held = ExitStack()
         """What has to stay as long as the sandbox does."""
@@ -154,7 +156,10 @@ class Sandbox(BaseEnvironment):
         script = script_to_allow(command)
         if script is not None and await self._allow(script, user):
             return ExecResult(stdout="", stderr="", return_code=0)
-        return await self._run(command, cwd, env, timeout_sec, user)
+        result = await self._run(command, cwd, env, timeout_sec, user)
+        if not self.grading:
+            self._typing.judge(command, result.return_code, f"{result.stdout}{result.stderr}")
+        return result
 
     @abstractmethod
     async def _allow(self, script: str, user: str | int | None) -> bool:

@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 
 from seatrial.domain.frozen import Frozen, trusted
 from seatrial.domain.job import JobSpec, JobStatus
+from seatrial.domain.numbers import LARGEST_ID
 from seatrial.domain.trial import Outcome
 from seatrial.engine.jobs.estimate import Estimate
 from seatrial.engine.jobs.request import AgentWish, JobWish
@@ -145,5 +146,5 @@ class RetryRequest(Frozen):
     """Which ended trials to run again; earlier tries are kept."""
 
     outcomes: tuple[Outcome, ...] = (Outcome.ERROR, Outcome.CANCELLED)
-    trials: tuple[Annotated[int, Field(ge=1, le=2**63 - 1)], ...] | None = Field(default=None, max_length=100_000)
+    trials: tuple[Annotated[int, Field(ge=1, le=LARGEST_ID)], ...] | None = Field(default=None, max_length=100_000)
     """Only these of the job; all of it without."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import threading
@@ -25,11 +26,13 @@ from schemathesis.specs.openapi.checks import (
 from seatrial.api.app import create_app
 from seatrial.settings import Settings
 from tests.command_line import ROOT
+from tests.databases import PostgresDatabases
 from tests.integration.api.service import zipped
 from tests.task_files import write_task
 
 FILE = ROOT / "docs" / "reference" / "openapi.json"
-EXAMPLES = 12
+EXAMPLES = 8
+"""For each operation and each store."""
 ENDLESS = re.compile(r"/events$")
 """Streams that end when their job does: tests of their own read them."""
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -46,12 +49,18 @@ def map_path_parameters(context: Any, path_parameters: dict[str, Any] | None) ->
     return path_parameters
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server on a port of its own, with a task, a job that was cancelled and one that waits."""
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server on a port of its own, with a task, a job that was cancelled and one that waits; on each store."""
     folder: Path = tmp_path_factory.mktemp("described")
+    database = ""
+    if request.param == "postgres":
+        databases: PostgresDatabases = request.getfixturevalue("postgres_databases")
+        database = asyncio.run(databases.fresh())
     config = uvicorn.Config(
-        create_app(Settings(home=folder / "home", cache=folder / "cache", sandbox="oci")), port=0, log_level="warning"
+        create_app(Settings(home=folder / "home", cache=folder / "cache", sandbox="oci", database_url=database)),
+        port=0,
+        log_level="warning",
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
@@ -113,3 +122,48 @@ def test_no_fault_and_no_undocumented_answer(case: schemathesis.Case, address: s
     response = case.call(base_url=address, timeout=60)
     waits_for_a_worker = case.path == "/ready" and response.status_code == 503
     case.validate_response(response, checks=CHECKS[1:] if waits_for_a_worker else CHECKS)
+
+
+LARGEST = (2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, 2**64, 10**30, -1, -(2**63) - 1)
+NUMBERS = (
+    "/api/tasks?skip={n}",
+    "/api/tasks?limit={n}",
+    "/api/tasks/{n}",
+    "/api/tasks/{n}/runs/{n}",
+    "/api/v1/jobs?limit={n}",
+    "/api/v1/jobs?cursor={n}",
+    "/api/v1/jobs/{n}",
+    "/api/v1/jobs/{n}/report",
+    "/api/v1/trials/{n}",
+    "/api/v1/trials?cursor={n}",
+    "/api/v1/trials?limit={n}",
+    "/api/v1/trials/1/files?attempt={n}",
+    "/api/v1/events?after={n}-{n}&kinds=none",
+)
+
+
+@pytest.mark.parametrize("path", NUMBERS)
+def test_no_number_is_too_large_for_a_store(address: str, path: str) -> None:
+    with httpx.Client(base_url=address, trust_env=False, timeout=60) as http:
+        for number in LARGEST:
+            answer = http.get(path.format(n=number))
+            assert answer.status_code < 500, (number, answer.text)
+
+
+def test_a_method_that_is_not_there_is_answered_with_those_that_are(address: str) -> None:
+    methods = {"GET", "POST", "PUT", "PATCH", "DELETE"}
+    described = json.loads(FILE.read_text())["paths"]
+    with httpx.Client(base_url=address, trust_env=False, timeout=60) as http:
+        for path in described:
+            place = re.sub(r"\{[^}]+\}", "1", path.replace("{digest}", "sha256:" + "0" * 64))
+            declared = {method.upper() for other, known in described.items() if _fits(other, place) for method in known}
+            for method in methods - declared:
+                answer = http.request(method, place)
+                assert answer.status_code == 405, (method, path, answer.status_code)
+                allowed = {name.strip() for name in answer.headers["allow"].split(",")}
+                assert allowed & methods == declared & methods, (method, path, allowed)
+
+
+def _fits(template: str, place: str) -> bool:
+    """One address may fit several paths: ``datasets/import`` and ``datasets/{name}``."""
+    return re.fullmatch(re.sub(r"\\\{[^}]+\\\}", "[^/]+", re.escape(template)), place) is not None

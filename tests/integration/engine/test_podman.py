@@ -100,7 +100,7 @@ async def test_user_namespaces_are_closed_where_they_can_be(
     command = "unshare --user true"
     async with _running(tmp_path, image_cache, podman_engine) as near:
         assert (await near.exec(command)).return_code != 0
-        assert any("as strict as Docker's" in line for line in near.facts.protections)
+        assert any("stricter than Docker's" in line for line in near.facts.protections)
         assert not any("seccomp" in line for line in near.facts.not_applied)
     async with _running(tmp_path, image_cache, podman_engine, is_local=elsewhere) as far:
         assert (await far.exec(command)).return_code == 0

@@ -3,7 +3,9 @@ because Harbor writes that into the trial's directory.
 
 An agent that runs on the host (terminus-2) gets the key handed to its model client. An agent that is installed into the
 sandbox calls the model from in there: where the model has an address of its own, through a relay that adds the key
-outside; where it is a provider's, the key has to be in the environment of its commands, and Harbor redacts that.
+outside; where it is a provider's, the key has to be in the environment of its commands, and Harbor redacts that. Such
+a key came with the job, unless the job was given at the machine or the operator allows ours in sandboxes; the lock says
+whose it was.
 
 An address that a caller of the service chose is always called through a relay, so that it cannot redirect us.
 """
@@ -11,6 +13,7 @@ An address that a caller of the service chose is always called through a relay, 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -24,6 +27,7 @@ from seatrial.adapters.runner_harbor.config import agent_config
 from seatrial.agents.inside import NO_KEY, ModelRoute, call_through_relay
 from seatrial.agents.patience import ModelHealth, Patience, make_patient
 from seatrial.agents.terminus import terminus_options
+from seatrial.domain.agent_options import file_options
 from seatrial.domain.catalogue import addresses_for, keys_for, runs_on_host
 from seatrial.ports.runner import Order
 from seatrial.sandboxes.network.relay import ModelRelay
@@ -42,6 +46,8 @@ class Equipment:
     api_key: str | None = None
     route: ModelRoute | None = None
     """For an agent inside the sandbox whose model has an address that the sandbox cannot reach."""
+    notes: tuple[str, ...] = ()
+    """What the trial's lock says about it."""
 
     def hand_to(self, agent: BaseAgent) -> ModelHealth:
         """The key, and patience with the model's service; tells afterwards how that service behaved."""
@@ -63,7 +69,7 @@ class ModelAccess:
 
     async def equip(self, order: Order, relays: AsyncExitStack) -> Equipment:
         """``relays`` stay open as long as the agent may call its model; the caller closes them."""
-        model, options, key = order.agent.model, _renamed(order.agent.options), None
+        model, options, key = order.agent.model, _renamed(with_files(order)), None
         chosen_by_caller = "api_base" in options and not order.job.own_keys
         if model is not None and model.startswith(SCRIPTED):
             model, key = f"openai/{model.removeprefix(SCRIPTED)}", SCRIPTED_KEY
@@ -87,7 +93,9 @@ class ModelAccess:
         base_url = options.pop("api_base", None)
         if base_url is None:
             env = {**(order.secrets if key is not None else {}), **order.agent.env}
-            return Equipment(agent_config(order, model, options, env), self._patience)
+            whose = "the job's own" if order.keys_are_the_jobs else "this installation's"
+            notes = (f"provider key in the sandbox: {whose}",) if key is not None else ()
+            return Equipment(agent_config(order, model, options, env), self._patience, notes=notes)
         env = {"OPENAI_BASE_URL": base_url, "OPENAI_API_BASE": base_url, "OPENAI_API_KEY": NO_KEY, **order.agent.env}
         route = ModelRoute(url=base_url, headers={"Authorization": f"Bearer {key}"} if key else {})
         return Equipment(agent_config(order, model, options, env), self._patience, route=route)
@@ -108,6 +116,19 @@ class ModelAccess:
     ) -> None:
         if self._scripted is not None:
             await self._scripted.__aexit__(kind, error, trace)
+
+
+def with_files(order: Order) -> dict[str, Any]:
+    """The agent's options; a file that came with the job is written down, and its option becomes the path."""
+    options = dict(order.agent.options)
+    for name in file_options(order.agent.name) & options.keys():
+        if isinstance(options[name], Mapping) and "content" in options[name]:
+            content = options[name]["content"]
+            place = order.work_dir / "options" / f"{name}.yaml"
+            place.parent.mkdir(exist_ok=True)
+            place.write_text(content if isinstance(content, str) else json.dumps(content, indent=2))
+            options[name] = str(place)
+    return options
 
 
 def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:

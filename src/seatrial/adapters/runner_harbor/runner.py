@@ -87,7 +87,7 @@ class HarborRunner:
             told = _told(trial)
             if told is None or not has_grade(told):
                 result = without_host_paths(_ended_by(error, _cause(error, equipment)), order.work_dir)
-                lock = self._lock(order, sandbox, trial, facts_of(trial))
+                lock = self._lock(order, sandbox, trial, facts_of(trial), equipment)
                 return result.model_copy(update={"lock": lock, "usage": usage_of(told)})
         assert trial is not None
         excuse = health.spoils_timeout(_agent_seconds(trial)) if health is not None else None
@@ -99,7 +99,7 @@ class HarborRunner:
                 "marks": with_facts(result.marks, facts),
                 "timings": watch.refine(result.timings),
                 "files_left_out": watch.left_out,
-                "lock": self._lock(order, sandbox, trial, facts),
+                "lock": self._lock(order, sandbox, trial, facts, equipment),
             }
         )
 
@@ -112,7 +112,9 @@ class HarborRunner:
             trial.task.instruction = order.job.instruction
         return trial
 
-    def _lock(self, order: Order, sandbox: str, trial: Trial | None, facts: SandboxFacts) -> Lock:
+    def _lock(
+        self, order: Order, sandbox: str, trial: Trial | None, facts: SandboxFacts, equipment: Equipment | None
+    ) -> Lock:
         return Lock(
             seatrial=__version__,
             harbor=self._harbor,
@@ -129,7 +131,7 @@ class HarborRunner:
             limits=facts.limits,
             network=facts.network,
             protections=facts.protections,
-            not_applied=facts.not_applied,
+            not_applied=facts.not_applied + (equipment.notes if equipment is not None else ()),
             host={"kernel": platform.release(), "machine": platform.machine(), "python": platform.python_version()},
         )
 

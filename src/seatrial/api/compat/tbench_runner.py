@@ -30,7 +30,7 @@ from seatrial.api.compat.tbench_shapes import ORIGIN, RunItem, RunnerTask, TaskD
 from seatrial.api.compat.tbench_upload import NewTask, once_of, wish_of
 from seatrial.api.compat.zip_upload import received_zip
 from seatrial.api.context import ServiceDep
-from seatrial.api.routes.pages import JobId, TrialId
+from seatrial.api.routes.pages import JobId, Skip, TrialId
 from seatrial.api.routes.router import plain_router
 from seatrial.domain.catalogue import AGENTS, MODELS, Agent
 from seatrial.domain.trial import Outcome, TrialState
@@ -128,7 +128,7 @@ async def create_task(
 @router.get("/api/tasks", responses=may_fail())
 async def list_tasks(
     service: ServiceDep,
-    skip: Annotated[int, Query(ge=0, le=2**31)] = 0,
+    skip: Skip = 0,
     limit: Annotated[int, Query(ge=1, le=100)] = 50,
     status: TaskStatus | None = None,
 ) -> list[RunnerTask]:

@@ -1,36 +1,172 @@
-"""uvicorn's HTTP protocol with one thing added: a connection that never completes the head of a request is cut.
+"""uvicorn's HTTP protocol with bounds on what comes before a request is known: its time, its size, how many at once.
 
-uvicorn waits for that for ever. Bodies are another matter: ``limits`` looks after those. Used by ``serve``.
+uvicorn waits for a head for ever and keeps whatever it is sent. Here a head that is too slow is cut, one that is too
+large is answered with 431, and so are trailers and whatever else a client sends between two pieces of a body. Bodies
+are another matter: ``limits`` looks after those. Used by ``serve``.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+LARGEST_HEAD = 64 << 10
+"""Bytes of a request line with its headers, and of everything else that is no body."""
+MOST_HEADERS = 100
+HEADS_OF_ONE = 2048
+"""Connections of one address whose first head has not come. As many as are accepted in one go: a crowd may come at
+once, and each of it ask at once."""
+HEADS_OF_ALL = 4096
+BYTES_OF_ALL = 32 << 20
+"""Of all heads that are not complete."""
+_LINGER_SEC = 2.0
+_LINGER_BYTES = 64 << 20
+"""After a refusal, what the client still sends is thrown away: cut at once, it would never see the answer."""
+_ANSWER = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-type: application/json\r\n"
+    b"content-length: %d\r\n\r\n%s"
+)
+_PROBLEM = (
+    b'{"detail":"The head of the request is too large.","error":{"code":"head_too_large",'
+    b'"message":"The head of the request is too large.","fix":"At most %d bytes and %d headers are taken."}}'
+    % (LARGEST_HEAD, MOST_HEADERS)
+)
+
+
+class HeadCount:
+    """Heads that have begun and are not complete, over all connections of a server."""
+
+    def __init__(self) -> None:
+        self.waiting: Counter[str] = Counter()
+        self.bytes = 0
+
+    def enter(self, address: str) -> bool:
+        """Whether there is room for one more connection of this address."""
+        if self.waiting[address] >= HEADS_OF_ONE or self.waiting.total() >= HEADS_OF_ALL:
+            return False
+        self.waiting[address] += 1
+        return True
+
+    def leave(self, address: str) -> None:
+        self.waiting[address] -= 1
+        if self.waiting[address] <= 0:
+            del self.waiting[address]
+
+
+class _TooLarge(Exception):
+    """Raised inside of the parser, which turns it into an error of its own."""
 
 
 class PatientHttp(HttpToolsProtocol):
     head_sec: ClassVar[float] = 30.0
     """From the connection, or from the first byte of a further request, to the end of its headers."""
+    heads: ClassVar[HeadCount] = HeadCount()
     _head_timer: asyncio.TimerHandle | None = None
+    _counted: str | None = None
+    """The address under which this connection is counted, until its first head is complete."""
+    _in_head = True
+    _head_size = 0
+    _idle_bytes = 0
+    """Received since the last piece of a body or the end of a head or a message."""
+    _too_large = False
+    _left_to_discard = _LINGER_BYTES
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        address = str(self.client[0]) if self.client else ""
+        if not self.heads.enter(address):
+            transport.abort()
+            return
+        self._counted = address
         self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        if self._too_large:
+            self._discard(len(data))
+            return
+        self._count_idle(self._idle_bytes + len(data))
+        before = self._idle_bytes
+        super().data_received(data)
+        late = self._idle_bytes == before > LARGEST_HEAD  # nothing came to an end with it
+        if not self._too_large and (late or self.heads.bytes > BYTES_OF_ALL):
+            self._refuse()
+
+    def send_400_response(self, msg: str) -> None:
+        if self._too_large:
+            self._refuse()
+        else:
+            super().send_400_response(msg)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._in_head, self._head_size = True, 0
         self._await_head()
 
+    def on_url(self, url: bytes) -> None:
+        self._grow(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._grow(len(name) + len(value) + 4)
+        if not self._in_head:
+            return  # a trailer: it came after everything was decided by the headers
+        if len(self.headers) >= MOST_HEADERS:
+            self._too_large = True
+            raise _TooLarge
+        super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
+        self._in_head, self._head_size = False, 0
+        self._count_idle(0)
         self._stop_waiting()
+        self._stop_counting()
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        self._count_idle(0)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._count_idle(0)
+        super().on_message_complete()
+
     def connection_lost(self, exc: Exception | None) -> None:
+        self._count_idle(0)
         self._stop_waiting()
+        self._stop_counting()
         super().connection_lost(exc)
+
+    def _grow(self, size: int) -> None:
+        self._head_size += size
+        if self._head_size > LARGEST_HEAD:
+            self._too_large = True
+            raise _TooLarge
+
+    def _count_idle(self, size: int) -> None:
+        self.heads.bytes += size - self._idle_bytes
+        self._idle_bytes = size
+
+    def _refuse(self) -> None:
+        """Answers, unless another answer is on its way, and closes."""
+        self._too_large = True
+        self._count_idle(0)
+        self._stop_waiting()
+        self._stop_counting()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.transport.close()
+            return
+        self.transport.write(_ANSWER % (len(_PROBLEM), _PROBLEM))
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._head_timer = self.loop.call_later(_LINGER_SEC, self.transport.abort)
+
+    def _discard(self, size: int) -> None:
+        self._left_to_discard -= size
+        if self._left_to_discard < 0:
+            self.transport.abort()
 
     def _await_head(self) -> None:
         """A timer that runs is left to run: sending a byte now and then buys no time."""
@@ -42,6 +178,11 @@ class PatientHttp(HttpToolsProtocol):
             self._head_timer.cancel()
             self._head_timer = None
 
+    def _stop_counting(self) -> None:
+        if self._counted is not None:
+            self.heads.leave(self._counted)
+            self._counted = None
+
     def _cut(self) -> None:
         """Only between requests: what is still being answered is not cut short by the one that was sent after it."""
         self._head_timer = None
@@ -51,4 +192,4 @@ class PatientHttp(HttpToolsProtocol):
 
 def patient_http(head_sec: float) -> type[PatientHttp]:
     """The protocol's class with this patience; uvicorn makes one of it for each connection."""
-    return type("PatientHttp", (PatientHttp,), {"head_sec": head_sec})
+    return type("PatientHttp", (PatientHttp,), {"head_sec": head_sec, "heads": HeadCount()})

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import Depends, HTTPException, Query, Request
+from fastapi import Depends, Query, Request
 
-from seatrial.api.context import Caller, CallerDep, GivenKeys, Service, ServiceDep
-from seatrial.api.gates.access import Access
+from seatrial.api.context import GivenKeys, Service, ServiceDep
 from seatrial.api.gates.once import OnceDep
 from seatrial.api.routes.pages import Asked, JobId, asked, cut
 from seatrial.api.routes.router import native_router
@@ -15,7 +14,6 @@ from seatrial.api.routes.shapes import errors
 from seatrial.domain.catalogue import takes_model
 from seatrial.domain.job import JobSpec, JobStatus
 from seatrial.domain.task import Task
-from seatrial.domain.token import Role
 from seatrial.engine.jobs.choice import choose
 from seatrial.engine.jobs.command_line import curl_line, run_line
 from seatrial.engine.jobs.estimate import Estimator
@@ -38,24 +36,20 @@ router = native_router("/jobs", "jobs")
 
 
 @router.post("", status_code=201, responses=errors(400, 409, 507))
-async def create_job(
-    service: ServiceDep, caller: CallerDep, wanted: JobRequest, keys: GivenKeys, once: OnceDep
-) -> JobItem:
+async def create_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys, once: OnceDep) -> JobItem:
     """Queues tasks × agents × models × attempts. Everything that can be known to be wrong is said now, with the field.
 
     Keys of model providers come in headers (`X-Provider-Key: NAME=value`) and are forgotten when the job ends."""
-    spec, _ = await _planned(service, caller, wanted)
+    spec, _ = await _planned(service, wanted)
     job = await service.installation.submission.submit(spec, keys, once)
     return JobItem.of(await service.listing.line(job, with_score=False))
 
 
 @router.post("/estimate", responses=errors(400))
-async def estimate_job(
-    service: ServiceDep, caller: CallerDep, wanted: JobRequest, keys: GivenKeys, request: Request
-) -> JobEstimate:
+async def estimate_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys, request: Request) -> JobEstimate:
     """What such a job would take, from what earlier trials took; starts nothing. Refuses what `create_job` would."""
     installation = service.installation
-    spec, tasks = await _planned(service, caller, wanted)
+    spec, tasks = await _planned(service, wanted)
     await installation.submission.check(spec, None)
     warnings: tuple[str, ...] = ()
     try:
@@ -122,20 +116,8 @@ async def retry_job(service: ServiceDep, job_id: JobId, keys: GivenKeys, wanted:
     return Queued(queued=await service.installation.jobs.retry(job_id, wanted.outcomes, wanted.trials, keys))
 
 
-async def _planned(service: Service, caller: Caller, wanted: JobRequest) -> tuple[JobSpec, tuple[Task, ...]]:
+async def _planned(service: Service, wanted: JobRequest) -> tuple[JobSpec, tuple[Task, ...]]:
     """The job that a request describes, and its tasks."""
-    _refuse_import_paths(service, caller, wanted)
     installation = service.installation
     tasks = await choose(installation.store, wanted.tasks, wanted.dataset, wanted.selection)
     return installation.submission.plan(wanted, tasks, Door(model_urls=service.model_urls)), tasks
-
-
-def _refuse_import_paths(service: Service, caller: Caller, wanted: JobRequest) -> None:
-    """``pkg.mod:Class`` makes a worker import and call it, outside of every sandbox. That is for those who could log
-    in to the machine as well."""
-    trusted = caller.role.covers(Role.ADMIN) and service.access is not Access.OPEN
-    named = [agent.name for agent in wanted.agents if ":" in agent.name]
-    if ":" in wanted.sandbox and not wanted.sandbox.startswith("harbor:"):
-        named.append(wanted.sandbox)
-    if named and not trusted:
-        raise HTTPException(403, f"Only an admin may name a class to import: {named[0]}")

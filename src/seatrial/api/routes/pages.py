@@ -9,17 +9,17 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
+from seatrial.domain.numbers import LARGEST_COUNT, LARGEST_ID
 from seatrial.domain.task import Task, TaskRef
 from seatrial.errors import InvalidInput
 from seatrial.ports.store import Page
 from seatrial.shapes.page import Plain
 
-LARGEST_ID = 2**63 - 1
-"""Databases count no further."""
 DEFAULT_LIMIT = 50
 MOST = 500
 
 Limit = Annotated[int, Query(ge=1, le=MOST, description="At most so many.")]
+Skip = Annotated[int, Query(ge=0, le=LARGEST_COUNT, description="Leave out so many.")]
 Cursor = Annotated[Plain | None, Query(description="`next` of the page before.")]
 JobId = Annotated[int, Path(ge=1, le=LARGEST_ID, description="A job's number.")]
 TrialId = Annotated[int, Path(ge=1, le=LARGEST_ID, description="A trial's number.")]

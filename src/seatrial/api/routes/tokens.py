@@ -8,8 +8,8 @@ from typing import Annotated
 from fastapi import Path
 
 from seatrial.api.context import ServiceDep
-from seatrial.api.routes.pages import LARGEST_ID
 from seatrial.api.routes.router import native_router
+from seatrial.domain.numbers import LARGEST_ID
 from seatrial.domain.token import NewToken, Token, fingerprint, fresh_secret, lifetime
 from seatrial.shapes.access import TokenItem, TokenMade, TokenPage, TokenRequest
 

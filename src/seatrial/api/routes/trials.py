@@ -11,6 +11,7 @@ from seatrial.api.context import GivenKeys, ServiceDep
 from seatrial.api.routes.pages import Asked, JobId, TrialId, asked, cut
 from seatrial.api.routes.router import native_router
 from seatrial.api.routes.shapes import errors, trial_page
+from seatrial.domain.numbers import LARGEST_COUNT
 from seatrial.domain.trial import Cause, Outcome, TrialState
 from seatrial.engine.trials.trial_files import ended_attempt
 from seatrial.ports.store import TrialFilter, TrialRow
@@ -19,7 +20,7 @@ from seatrial.shapes.page import Plain
 from seatrial.shapes.trials import ResultPage, TestList, TrialDetail, TrialPage, TrialResult
 
 router = native_router("", "trials")
-AttemptNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Which try; the last one without it.")]
+AttemptNumber = Annotated[int | None, Query(ge=1, le=LARGEST_COUNT, description="Which try; the last one without it.")]
 
 
 async def chosen(

@@ -60,7 +60,7 @@ def refuse_server(command: str) -> None:
 async def open_session() -> AsyncIterator[Installation]:
     from seatrial.wiring import open_installation
 
-    async with open_installation(read_settings()) as installation:
+    async with open_installation(read_settings(), at_the_machine=True) as installation:
         yield installation
 
 

@@ -12,6 +12,7 @@ def doctor(as_json: AsJson = False) -> None:
     import asyncio
 
     from seatrial.cli.backend.session import print_json, read_settings
+    from seatrial.privileges import findings
     from seatrial.wiring import examine_sandboxes
 
     health = asyncio.run(examine_sandboxes(read_settings()))
@@ -25,5 +26,8 @@ def doctor(as_json: AsJson = False) -> None:
                 typer.echo(f"  {sign} {finding.name}  {finding.detail}")
                 if finding.fix and not finding.ok:
                     typer.echo(f"        fix: {finding.fix}")
+        typer.echo("privileges:")
+        for line in findings():
+            typer.echo(f"  {line}")
         typer.echo(f"--sandbox auto means: {health.automatic or 'none of them works; see the fixes above'}")
     raise typer.Exit(0 if health.automatic else 1)

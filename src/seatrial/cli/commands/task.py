@@ -82,7 +82,9 @@ def show(name: Annotated[str, typer.Argument(help="A task's name or digest.")], 
 @app.command()
 def pack(
     path: Annotated[Path, typer.Argument(help="A task directory, or a folder of tasks.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the ZIP files.")] = Path(),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder for the ZIP files; or NAME.zip, for one task.")
+    ] = Path(),
 ) -> None:
     """Pack tasks as ZIP files, ready to upload. The same content always gives the same bytes."""
 
@@ -90,8 +92,8 @@ def pack(
         from seatrial.engine.tasks.library import refuse_invalid
 
         refuse_invalid(await session.library.inspect(path))
-        output.mkdir(parents=True, exist_ok=True)
-        for archive in session.library.pack(path, output):
+        as_file = output.suffix == ".zip" and not output.is_dir()
+        for archive in session.library.pack(path, output, as_file=as_file):
             typer.echo(str(archive))
 
     with_session(work)

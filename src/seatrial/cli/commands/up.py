@@ -26,7 +26,6 @@ def up(
     ] = None,
 ) -> None:
     """Start the API and its workers. The first interrupt drains, a second one gives trials in flight back."""
-    import asyncio
     import gc
 
     gc.disable()  # what is loaded now stays: looking through it again and again is an eighth of the start
@@ -47,7 +46,7 @@ def up(
         gc.enable()
         _greet(settings, address_of(listener), workers, each)
 
-    asyncio.run(run_service(settings, redactor, listener, workers, each, started))
+    run_service(settings, redactor, listener, workers, each, started)
 
 
 def _greet(settings: Settings, address: str, workers: int, each: int) -> None:

@@ -28,8 +28,10 @@ def worker(
 
     async def work(session: Installation) -> None:
         from seatrial.logs import write_logs
+        from seatrial.privileges import confine_worker
 
         write_logs(session.settings)
+        confine_worker(session.settings.allow_privileged)
         await _work(session, concurrency or session.settings.worker_concurrency)
 
     with_session(work)

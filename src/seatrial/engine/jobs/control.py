@@ -10,6 +10,7 @@ from types import MappingProxyType
 from seatrial.domain.job import Job
 from seatrial.domain.trial import Outcome, TrialState
 from seatrial.engine.clock import Clock
+from seatrial.engine.jobs.ceilings import Ceilings
 from seatrial.engine.jobs.keys import KeyRing
 from seatrial.engine.jobs.waiting import until_job_ended
 from seatrial.engine.reports.summaries import summaries_of
@@ -26,17 +27,21 @@ _NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
 
 class JobControl:
-    def __init__(self, store: Store, blobs: Blobs, queue: Queue, clock: Clock, keys: KeyRing) -> None:
+    def __init__(
+        self, store: Store, blobs: Blobs, queue: Queue, clock: Clock, keys: KeyRing, ceilings: Ceilings | None = None
+    ) -> None:
         self._store = store
         self._blobs = blobs
         self._queue = queue
         self._clock = clock
         self._keys = keys
+        self._ceilings = ceilings or Ceilings()
 
     async def release(
         self, job: Job, trial_ids: Sequence[int], keys: Mapping[str, str] = _NO_KEYS, limit_sec: float | None = None
     ) -> int:
         """Queues held trials of a job; says how many there were. ``limit_sec`` is for each of them as a whole."""
+        self._ceilings.check_limit(limit_sec)
         await self._require_keys(job, keys)
         if (sealed := self._keys.sealed(keys)) is not None:
             await self._store.save_job_keys(job.id, sealed)

@@ -1,4 +1,4 @@
-"""Which addresses of models a caller may name.
+"""Which models and addresses of models a caller may name.
 
 A service that others can reach must not become their way into its operator's network. So a caller's address has to be
 one that the operator listed, unless nobody but this machine can call. Asked by every door of the service before a job
@@ -8,10 +8,17 @@ is made; the sandboxes' relay sees to it that such an address cannot send its ca
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seatrial.domain.catalogue import (
+    ADDRESSED_PROVIDERS,
+    USUAL_PROVIDERS,
+    addresses_for,
+    provider_of,
+    runs_on_host,
+)
 from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.errors import InvalidInput
 
@@ -26,6 +33,7 @@ _ADDRESS_NAME = re.compile(r"(?:api_base|base_url|api_url|endpoint|proxy)$", re.
 _LOOKS_LIKE_URL = re.compile(r"\s*[a-z][a-z0-9+.-]*:[/\\]{2}", re.IGNORECASE)
 _KNOWN_PLACES = ("options.api_base", "options.base_url")
 """Where the runner finds it, and puts a relay in its place."""
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,254}")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -41,9 +49,15 @@ class _Place:
 class ModelUrls:
     """The rule of one service. ``anywhere`` on a server that only this machine can call."""
 
-    def __init__(self, listed: str, *, anywhere: bool) -> None:
-        """``listed`` is the setting: addresses separated by commas or spaces, with or without a scheme."""
+    def __init__(
+        self, listed: str, *, anywhere: bool, providers: str = "", own_addresses: Collection[str] = ()
+    ) -> None:
+        """``listed`` is the setting: addresses separated by commas or spaces, with or without a scheme. ``providers``
+        are those that callers may use besides the usual ones, ``own_addresses`` names of variables in which the
+        operator set a provider's address."""
         self._anywhere = anywhere
+        self._providers = USUAL_PROVIDERS | frozenset(providers.lower().replace(",", " ").split())
+        self._own_addresses = frozenset(own_addresses)
         self._places = frozenset(place for entry in re.split(r"[,\s]+", listed) if entry for place in _listed(entry))
 
     def check(self, url: str, field: str) -> str:
@@ -68,8 +82,28 @@ class ModelUrls:
         named = [self.check_agent(agent) for agent in spec.agents]
         return spec.model_copy(update={"own_keys": False}) if any(named) else spec
 
+    def check_model(self, model: str, addressed: bool, field: str = "model") -> None:
+        """Refuses a model whose name leads elsewhere than to a provider that callers may use: to this machine, or to
+        one that is called with this machine's credentials. ``addressed``: an allowed address comes with it."""
+        if self._anywhere:
+            return
+        if not _MODEL.fullmatch(model) or "//" in model:
+            raise InvalidInput("That is no name of a model.", field=field, fix="Write it as provider/model.")
+        provider = provider_of(model)
+        usable = ADDRESSED_PROVIDERS if addressed else self._providers
+        set_here = not addressed and not self._own_addresses.isdisjoint(addresses_for(model))
+        if provider not in usable and not set_here:
+            raise InvalidInput(
+                f"Models of {provider or model!r} are not ones that this server may call.",
+                field=field,
+                fix="Name a usual provider, or give the model's address as api_base. The operator of this server can "
+                "add others to SEATRIAL_MODEL_PROVIDERS.",
+            )
+
     def check_agent(self, agent: AgentSpec) -> bool:
         """Whether the agent's options or environment name an address at all. Refuses one that is not allowed."""
+        if agent.model is not None and runs_on_host(agent.name):
+            self.check_model(agent.model, not {"api_base", "base_url"}.isdisjoint(agent.options))
         named = [*_addresses(agent.options, "options"), *_addresses(agent.env, "env")]
         for field, url in named:
             self.check(url, field)

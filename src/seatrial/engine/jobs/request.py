@@ -17,6 +17,8 @@ from seatrial.errors import InvalidInput
 
 MOST_TRIALS = 100_000
 """In one job. All of them are written in one step."""
+MOST_AT_ONCE = 2**31 - 1
+LONGEST_TRIAL_SEC = 10 * 365 * 86400.0
 _SECRET_NAMES = ("API_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD")
 
 
@@ -51,11 +53,11 @@ class JobWish(Frozen):
     env: dict[str, str] = {}
     """For every agent."""
     attempts: int = Field(default=1, ge=1, le=1000)
-    concurrency: int | None = Field(default=None, ge=1)
+    concurrency: int | None = Field(default=None, ge=1, le=MOST_AT_ONCE)
     """Trials of this job at the same time, over all workers."""
     sandbox: str = "auto"
-    timeout_multiplier: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    trial_limit_sec: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    timeout_multiplier: float = Field(default=1.0, gt=0, le=1000, allow_inf_nan=False)
+    trial_limit_sec: float | None = Field(default=None, gt=0, le=LONGEST_TRIAL_SEC, allow_inf_nan=False)
     force_build: bool = False
     retry: RetryPolicy = RetryPolicy()
     labels: dict[str, str] = {}

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
 from seatrial.domain.task import Task
 from seatrial.engine.clock import Clock
+from seatrial.engine.jobs.admission import Admission
 from seatrial.engine.jobs.capabilities import Capabilities
 from seatrial.engine.jobs.keys import KeyRing
 from seatrial.engine.jobs.model_urls import ModelUrls
@@ -36,12 +37,15 @@ COMMAND_LINE = Door()
 class Submission:
     """Plans, checks and stores jobs."""
 
-    def __init__(self, store: Store, queue: Queue, clock: Clock, keys: KeyRing, able: Capabilities) -> None:
+    def __init__(
+        self, store: Store, queue: Queue, clock: Clock, keys: KeyRing, able: Capabilities, admission: Admission
+    ) -> None:
         self._store = store
         self._queue = queue
         self._clock = clock
         self._keys = keys
         self._able = able
+        self._admission = admission
 
     def plan(
         self,
@@ -64,6 +68,7 @@ class Submission:
         """The job's tasks, if all of it can run; else the error that says what to change.
 
         ``given_keys`` are names of keys that come with the job; ``None`` leaves keys to be looked for later."""
+        spec = self._admission.signed(spec)
         if not spec.tasks:
             raise InvalidInput("The job has no task.", field="tasks", fix="Loosen the filters or add a task.")
         if not spec.agents:
@@ -76,17 +81,20 @@ class Submission:
             )
         for agent in spec.agents:
             self._check_agent(agent)
+        self._admission.check(spec)
         if given_keys is not None:
             await self._keys.require(spec, given_keys)
         tasks = await self._store.tasks([ref.digest for ref in spec.tasks])
         for task in tasks:
             await self._check_task(task, spec)
+            self._admission.check_task(spec, task)
         return tasks
 
     async def submit(
         self, spec: JobSpec, keys: Mapping[str, str] = MappingProxyType({}), once: Once | None = None
     ) -> Job:
         """``keys`` come with this job alone. With ``once``, a repetition gives the job that was made first."""
+        spec = self._admission.signed(spec)
         await self.check(spec, tuple(keys))
         sealed = self._keys.sealed(keys)
         job = await self._store.create_job(spec, tuple(plan(spec)), self._clock(), keys=sealed, once=once)
@@ -95,6 +103,7 @@ class Submission:
 
     async def prepare(self, spec: JobSpec, once: Once | None = None) -> Job:
         """A job whose trials wait until somebody releases them; keys may come then."""
+        spec = self._admission.signed(spec)
         await self.check(spec, None)
         return await self._store.create_job(spec, tuple(plan(spec)), self._clock(), hold=True, once=once)
 

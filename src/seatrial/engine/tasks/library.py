@@ -57,13 +57,17 @@ class TaskLibrary:
                 await self._keep(task, root)
         return tasks
 
-    def pack(self, path: Path, into: Path) -> list[Path]:
-        """One archive for each task at ``path``, named after its directory."""
-        archives = []
+    def pack(self, path: Path, into: Path, *, as_file: bool = False) -> list[Path]:
+        """One archive for each task at ``path``, in the folder ``into`` and named after its directory. ``as_file``: the
+        one task there is becomes ``into`` itself."""
         with self._files.open(path) as roots:
-            for root in roots:
-                self._files.pack(root, into / f"{root.name}.zip")
-                archives.append(into / f"{root.name}.zip")
+            if as_file and len(roots) != 1:
+                problem = f"There are {len(roots)} tasks in {path}, and {into} is one file."
+                raise InvalidInput(problem, field="output", fix="Name a folder.")
+            archives = [into if as_file else into / f"{root.name}.zip" for root in roots]
+            archives[0].parent.mkdir(parents=True, exist_ok=True)
+            for root, archive in zip(roots, archives, strict=True):
+                self._files.pack(root, archive)
         return archives
 
     async def directory(self, task: Task) -> Path:

@@ -19,11 +19,13 @@ from datetime import timedelta
 from enum import Enum
 from pathlib import Path
 
-from seatrial.domain.job import Job
+from seatrial.domain.job import AgentSpec, Job
 from seatrial.domain.result import Failure, FileLeftOut, FilesLeftOut, Result
 from seatrial.domain.task import Task
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial, blamed
 from seatrial.engine.clock import Clock
+from seatrial.engine.jobs.ceilings import Ceilings
+from seatrial.engine.jobs.keys import TrialKeys
 from seatrial.engine.live.watch import Followed, LiveLog
 from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.engine.trials.found_files import KeepLimits
@@ -45,6 +47,7 @@ _LONGEST_MESSAGE = 500
 _LONGEST_TRACEBACK = 20_000
 _TASKS_REMEMBERED = 1000
 _JOBS_REMEMBERED = 100
+_NO_CEILINGS = Ceilings()
 
 
 class Stop(Enum):
@@ -69,7 +72,8 @@ class Executor:
         clock: Clock,
         work_dir: Path,
         limit_sec: float,
-        secrets: Callable[[Job], Awaitable[Mapping[str, str]]],
+        secrets: Callable[[Job, AgentSpec], Awaitable[TrialKeys]],
+        ceilings: Ceilings = _NO_CEILINGS,
         keep_limits: KeepLimits | None = None,
         blobs_patience_sec: float = 120.0,
     ) -> None:
@@ -84,6 +88,7 @@ class Executor:
         self._work_dir = work_dir
         self._limit_sec = limit_sec
         self._secrets = secrets
+        self._ceilings = ceilings
         self._jobs: dict[int, Job] = {}
         self._tasks: dict[str, Task] = {}
 
@@ -117,13 +122,14 @@ class Executor:
         secrets: Mapping[str, str] = {}
         result: Result | None = None
         try:
-            secrets = await self._patiently(lambda: self._secrets(job))
+            keys = await self._patiently(lambda: self._secrets(job, job.spec.agents[trial.agent_index]))
+            secrets = keys.values
             await self._keeper.remove(directory)
             directory.mkdir(parents=True)
             with self.live.follow(trial, directory, secrets.values()) as followed:
                 progress = self._phases.of(trial, followed.show)
                 try:
-                    result = await self._attempt(trial, job, directory, secrets, progress)
+                    result = await self._attempt(trial, job, directory, keys, progress)
                 except asyncio.CancelledError:
                     sandbox_gone()
                     self.live.let_go(followed)
@@ -147,13 +153,14 @@ class Executor:
             log.exception("The end of an attempt could not be told live")
 
     async def _attempt(
-        self, trial: Trial, job: Job, directory: Path, secrets: Mapping[str, str], progress: TrialProgress
+        self, trial: Trial, job: Job, directory: Path, keys: TrialKeys, progress: TrialProgress
     ) -> Result:
-        limit = trial.limit_sec or job.spec.trial_limit_sec or self._limit_sec
+        limit = min(trial.limit_sec or job.spec.trial_limit_sec or self._limit_sec, self._limit_sec)
         started = self._clock()
         try:
             async with asyncio.timeout(limit):
                 task = await self._patiently(lambda: self._task(trial.task.digest))
+                self._ceilings.check_task(task, job.spec.timeout_multiplier)  # it may be older than the ceiling
                 order = Order(
                     trial=trial,
                     task=task,
@@ -161,7 +168,8 @@ class Executor:
                     job=job.spec,
                     agent=job.spec.agents[trial.agent_index],
                     work_dir=directory,
-                    secrets=secrets,
+                    secrets=keys.values,
+                    keys_are_the_jobs=keys.are_the_jobs,
                 )
                 return await self._runner.run(order, progress)
         except TimeoutError:

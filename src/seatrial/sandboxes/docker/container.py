@@ -24,7 +24,7 @@ from seatrial.sandboxes.docker.layers import Layers
 from seatrial.sandboxes.docker.local_view import Residence
 from seatrial.sandboxes.docker.seccomp import Profiles
 from seatrial.sandboxes.docker.sidecar import remove_container
-from seatrial.sandboxes.docker.sidecar_scripts import SEAL
+from seatrial.sandboxes.docker.sidecar_scripts import SEAL, SLEEP
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.network.name_servers import Asked
@@ -34,7 +34,13 @@ from seatrial.sandboxes.record import SandboxRecord
 LABEL_RECORD = "seatrial.record"
 _LOGS = PurePosixPath("/logs")
 _CAPABILITIES = [name.removeprefix("CAP_") for name in DOCKER_CAPABILITIES if name != f"CAP_{SEAL}"]
-_STAY = ["sh", "-c", "exec sleep infinity"]
+# Nobody in the sandbox can kill its first process, which heeds no signal; a sleep that somebody killed is begun again.
+# The shell takes note of orphans that end while it waits.
+_STAY = [
+    *("sh", "-c"),
+    "trap '' HUP INT QUIT ABRT USR1 USR2 PIPE ALRM TERM VTALRM PROF XCPU XFSZ;"
+    f" while :; do {SLEEP} & wait $!; case $? in 126 | 127) exit 1 ;; esac; done",
+]
 _KILLS = (
     "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null | grep '^oom_kill ' || true"
 )
@@ -107,6 +113,8 @@ class Container:
         self.profiles = Profiles({}, None)
         self.residence: Residence | None = None
         """While it runs, where it can be entered."""
+        self.forbids_devices = False
+        """Whether its root is mounted such that device nodes there cannot be opened."""
         self.layers: Layers | None = None
         """Where its files are, in the same case."""
 
@@ -165,6 +173,7 @@ class Container:
             self.residence = Residence.found(self._mounts, self.id, self.pid)
         if self.residence is not None:
             self.layers = Layers.found(found)
+            self.forbids_devices = not self.applied.get("Privileged") and await self.residence.view.forbid_devices()
         if later and self.residence is not None:
             await self.residence.view.make_dirs(paths, 0o777)
         elif later:
@@ -224,7 +233,7 @@ class Container:
         }
         held = {
             **self.limits,
-            "Init": True,
+            "Init": self._has_own_process,
             "IpcMode": "shareable",
             "LogConfig": {"Type": "none"},
             "Tmpfs": dict(entry.partition(":")[::2] for entry in service.tmpfs),

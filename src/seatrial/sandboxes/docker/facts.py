@@ -52,7 +52,7 @@ def _storage(container: Container, storage: StorageLimit | None) -> dict[str, An
 
 def _protections(container: Container, storage: StorageLimit | None) -> tuple[str, ...]:
     applied = container.applied
-    stored = ["storage: the engine's quota"] if container.has_quota else []
+    stored = ["storage: quota, the engine's own"] if container.has_quota else []
     stored += [storage.description] if storage is not None else []
     if applied.get("Privileged"):
         return ("privileged: the machine's own rights, as the operator allowed", *stored)
@@ -60,6 +60,7 @@ def _protections(container: Container, storage: StorageLimit | None) -> tuple[st
     if container.profiles.description:
         lines.append(container.profiles.description)
     lines += [line for line in applied.get("SecurityOpt") or () if line.startswith("no-new-privileges")]
+    lines.append("device nodes: the engine's filter" + (", root mounted nodev" if container.forbids_devices else ""))
     if applied.get("MaskedPaths"):
         lines.append("masked and read-only paths")
     if container.plan.guards_tests:

@@ -20,6 +20,8 @@ class Layers:
     image: tuple[Path, ...]
     """The topmost first."""
     volumes: tuple[Path, ...] = ()
+    files: tuple[Path, ...] = ()
+    """Of the engine's own, which the container may write to: its names and name servers."""
 
     @classmethod
     def found(cls, inspected: Mapping[str, Any]) -> Self | None:
@@ -29,9 +31,11 @@ class Layers:
         volumes = [entry["Source"] for entry in inspected.get("Mounts") or () if entry.get("Type") == "volume"]
         if not all(path and Path(path).is_dir() for path in (changes, *image, *volumes)):
             return None
-        return cls(Path(changes), tuple(map(Path, image)), tuple(map(Path, volumes)))
+        named = (inspected.get(name) for name in ("HostsPath", "ResolvConfPath", "HostnamePath"))
+        files = [Path(path) for path in named if path]
+        return cls(Path(changes), tuple(map(Path, image)), tuple(map(Path, volumes)), tuple(files))
 
     @property
     def written(self) -> tuple[Path, ...]:
         """Everything that the container can fill."""
-        return (self.changes, *self.volumes)
+        return (self.changes, *self.volumes, *self.files)

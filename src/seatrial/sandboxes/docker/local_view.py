@@ -1,7 +1,7 @@
 """What a process of a container sees, reached without asking the engine: the container runs here, and we are root.
 
 ``sandbox_container`` takes it instead of the engine's archives wherever it can be had (``Residence``), since each of
-those costs the engine more than a small file is worth. The rules of ``pods.transfer`` hold: paths are resolved inside
+those costs the engine more than a small file is worth. The rules of ``host.transfer`` hold: paths are resolved inside
 the sandbox, and nothing that is in it is trusted.
 """
 
@@ -24,6 +24,7 @@ from seatrial.growing_files import FileView
 from seatrial.sandboxes.docker.client import USUAL_SOCKET
 from seatrial.sandboxes.host.accounts import Account, find_account
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
+from seatrial.sandboxes.host.root_mount import nodev
 from seatrial.sandboxes.host.transfer import Transfer
 from seatrial.sandboxes.oci.command import kill_family
 
@@ -97,12 +98,27 @@ class LocalView:
         """A user of the sandbox, from its own files."""
         return await self._mounts.start(self._find_account, wanted)
 
+    async def forbid_devices(self) -> bool:
+        """Has no device node work outside ``/dev``; ``False`` where the kernel refuses. The verifier's view is a copy
+        of the agent's, so this is for both."""
+        return await self._mounts.start(self._forbid_devices)
+
     def close(self) -> None:
         """Work that is under way goes on to its end."""
         with self._lock:
             entrance, self._entrance = self._entrance, None
         if entrance is not None:
             os.close(entrance)
+
+    def _forbid_devices(self) -> bool:
+        with self._entered() as entrance, self._mounts.inside(entrance):
+            try:
+                for place in ("/", "/tests", "/logs"):
+                    if place == "/" or os.path.ismount(place):
+                        nodev(Path(place))
+            except OSError:
+                return False
+            return True
 
     def _find_account(self, wanted: str) -> Account:
         with self._entered() as entrance, self._mounts.inside(entrance):
@@ -183,11 +199,11 @@ class Residence:
         while (leader := self._leader(mark.encode())) is None and time.monotonic() < until:
             time.sleep(0.01)  # the engine may be about to start it
         if leader is not None:
-            kill_family(leader, self._processes)
+            kill_family(leader, self.processes)
 
     def _leader(self, mark: bytes) -> int | None:
         """The engine starts a command from outside, so its first process has no parent in the sandbox."""
-        processes = self._processes()
+        processes = self.processes()
         for process in processes:
             place = Path("/proc", str(process))
             with suppress(OSError):
@@ -196,7 +212,7 @@ class Residence:
                     return process
         return None
 
-    def _processes(self) -> set[int]:
+    def processes(self) -> set[int]:
         """Of the agent's container and of the sidecar's: they count together."""
         if not self.alive:
             return set()

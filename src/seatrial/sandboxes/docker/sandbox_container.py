@@ -165,8 +165,8 @@ class SandboxContainer:
 
     def _gauge(self) -> Gauge:
         container = self.container
-        if container.layers is not None and self._mounts is not None:
-            return LayersGauge(self._mounts, container.layers, container.name)
+        if container.layers is not None and (residence := container.residence) is not None:
+            return LayersGauge(container.layers, container.name, residence.processes)
         return EngineGauge(self._engine, container.name)
 
     async def _find_suspicions(self, container: Container) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """System calls of a docker sandbox's processes, in the words of its engine.
 
-The *agent* runs under the engine's own profile where that is Docker's. Podman's lets every container make user
-namespaces and mount inside them, so there it gets the one of the daemonless sandbox.
+The *agent* runs under the same profile as in the daemonless sandbox. Engines' own ones differ by make and age: Podman's
+lets every container make user namespaces and mount inside them, Docker's lets it make sockets of every family. Where
+that profile cannot be had, the engine's own holds, and the trial's lock says so.
 
 The *sidecar*'s processes, and so the verifier's, may do everything but what containers have no use for: a sidecar
 mounts and enters namespaces. These calls take a capability that the verifier gives up before it starts, so leaving
@@ -18,10 +19,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seatrial.sandboxes.host.seccomp import PROFILE, seccomp_filter
+from seatrial.sandboxes.host.seccomp import PROFILE, architectures, seccomp_filter
+from seatrial.sandboxes.host.socket_rules import NO_SOCKETCALL, refused_sockets
 
 _NEW_USER_NAMESPACE = 0x10000000
 _ENOSYS = 38
+_VERIFIERS = ("CAP_NET_RAW", "CAP_AUDIT_WRITE")
+"""Those of the verifier's capabilities that decide about sockets."""
 _REFUSED = (  # noqa: SIM905
     # the kernel itself
     "bpf create_module delete_module finit_module init_module kexec_file_load kexec_load lookup_dcookie perf_event_open"
@@ -42,41 +46,56 @@ _REFUSED = (  # noqa: SIM905
 class Profiles:
     """What one engine is told about system calls; ``container`` and ``sidecar`` ask."""
 
-    def __init__(self, info: Mapping[str, Any], shared: Path | None) -> None:
-        """``info`` is what the engine says about itself, ``shared`` a folder that it reads too, if there is one."""
+    def __init__(self, info: Mapping[str, Any], shared: Path | None, packaged: Path = PROFILE) -> None:
+        """``info`` is what the engine says about itself, ``shared`` a folder that it reads too, if there is one;
+        ``packaged`` is the profile of this machine's container packages."""
         self._known = any(
             option.startswith("name=seccomp") and "unconfined" not in option
             for option in info.get("SecurityOptions") or ()
         )
         self._is_podman = is_podman(info)
+        self._machine = str(info.get("Architecture") or "")
         self._shared = shared
+        self._packaged = packaged
 
     def agent(self, capabilities: Sequence[str]) -> list[str]:
         """Security options of the agent's container."""
-        if not self._is_podman or self._shared is None:
+        if not self._takes_ours:
             return []
-        return self._option(json.dumps(seccomp_filter(capabilities).section))
+        return self._option(json.dumps(self._ours(capabilities)))
 
     @property
     def sidecar(self) -> list[str]:
-        return self._option(_sidecar_profile())
+        return self._option(_sidecar_profile(self._machine))
 
     @property
     def description(self) -> str:
         """For the trial's lock; empty where there is no filter."""
         if not self._known:
             return ""
-        if self._is_podman and self._shared is not None:
-            return f"seccomp profile {PROFILE}, made as strict as Docker's"
+        if self._takes_ours:
+            return f"seccomp profile {self._packaged}, stricter than Docker's"
         return "seccomp: the engine's default profile"
 
     @property
     def not_applied(self) -> tuple[str, ...]:
         if not self._known:
             return ("seccomp: the engine has none",)
+        if self._takes_ours:
+            return ()
         if self._is_podman and self._shared is None:
             return ("seccomp: Podman's default profile leaves user namespaces open, and it takes no other from afar",)
-        return ()
+        return (
+            f"seccomp: {self._packaged} is missing here, so the engine's own profile decides about socket families",
+        )
+
+    @property
+    def _takes_ours(self) -> bool:
+        can_be_told = self._shared is not None or not self._is_podman
+        return self._known and can_be_told and self._packaged.is_file()
+
+    def _ours(self, capabilities: Sequence[str]) -> dict[str, Any]:
+        return seccomp_filter(capabilities, profile=self._packaged, machine=self._machine).section
 
     def _option(self, profile: str) -> list[str]:
         """Docker takes the profile itself, Podman the path of a file on its own machine."""
@@ -98,14 +117,19 @@ def is_podman(info: Mapping[str, Any]) -> bool:
     return "BuildahVersion" in info
 
 
-def _sidecar_profile() -> str:
+def _sidecar_profile(machine: str) -> str:
     rules: list[dict[str, Any]] = [
+        NO_SOCKETCALL,
         {"names": list(_REFUSED), "action": "SCMP_ACT_ERRNO"},
         {"names": ["unshare", "clone"], "action": "SCMP_ACT_ERRNO", "args": [_flag(_NEW_USER_NAMESPACE)]},
         # Its flags are out of a filter's sight. Told that it is missing, the C library takes the older call.
         {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": _ENOSYS},
+        # The verifier's capabilities are a container's default, so this is the list that its programs are held to.
+        *refused_sockets(_VERIFIERS),
     ]
-    return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})
+    # Named, or the filter would kill the 32-bit programs of an image.
+    names = list(architectures(machine)[1])
+    return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "architectures": names, "syscalls": rules})
 
 
 def _flag(value: int) -> dict[str, Any]:

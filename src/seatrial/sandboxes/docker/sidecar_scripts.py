@@ -15,6 +15,8 @@ CAPABILITIES = tuple(name.removeprefix("CAP_") for name in DOCKER_CAPABILITIES)
 PREFIX = "SEATRIAL_V_"
 """Of names that no program on the way looks at."""
 _FORGOTTEN = 2147483647
+SLEEP = f"sleep {_FORGOTTEN}"
+"""What the sandbox's first process waits for, if it is ours."""
 
 # Every process of the command has it as an ancestor, or is in its session or in that of one of its processes.
 KILL = rf"""
@@ -59,10 +61,16 @@ done
 FEW_ROUNDS, ALL_ROUNDS = "12", "400"
 """In a sandbox that is held still, killed processes die as soon as it goes on. Looking for the command takes some."""
 
-# Everything but the first process, the one it started first, and the sidecar's own that only wait.
+# Everything but the first process, what it waits for (ours its sleep, a task's own what it started first), and the
+# sidecar's own that only wait.
 KILL_ALL = rf"""
-kept="1 $$ $({BUSYBOX} grep -l '^PPid:[^0-9]*1$' /proc/[0-9]*/status | {BUSYBOX} tr -dc '0-9\n' | {BUSYBOX} sort -n |
-    {BUSYBOX} head -n 1)"
+first= sleep=
+for child in $({BUSYBOX} grep -l '^PPid:[^0-9]*1$' /proc/[0-9]*/status | {BUSYBOX} tr -dc '0-9\n' |
+    {BUSYBOX} sort -n); do
+    first=${{first:-$child}}
+    case "$({BUSYBOX} tr '\0' ' ' < "/proc/$child/cmdline" 2>/dev/null)" in "{SLEEP} ") sleep=${{sleep:-$child}} ;; esac
+done
+kept="1 $$ ${{sleep:-$first}}"
 round=0
 while [ $round -lt 100 ]; do
     round=$((round + 1))

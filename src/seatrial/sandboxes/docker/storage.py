@@ -1,15 +1,16 @@
 """The storage limit of a docker sandbox: the engine's quota where it has one, else somebody who looks.
 
 ``sandbox_container`` begins one for each running container. On the engine's machine the directories that the container
-fills are watched as those of a daemonless sandbox are (``pods.storage``); elsewhere the engine is asked now and then.
-Whoever fills more than allowed loses its processes, and the whole sandbox at twice as much.
+fills are watched as those of a daemonless sandbox without a disk of its own are (``host.storage``); elsewhere the
+engine is asked now and then. Whoever fills more than allowed loses its processes, and the whole sandbox at twice as
+much.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol
 
 from seatrial.errors import SandboxFault
@@ -17,8 +18,7 @@ from seatrial.sandboxes.docker.client import EngineClient
 from seatrial.sandboxes.docker.container import Container
 from seatrial.sandboxes.docker.layers import Layers
 from seatrial.sandboxes.docker.sidecar import Sidecar
-from seatrial.sandboxes.host.private_mounts import PrivateMounts
-from seatrial.sandboxes.host.storage import Allowance, Exceeded, StorageWatch, removal
+from seatrial.sandboxes.host.storage import Allowance, Exceeded, StorageWatch, TreeMeter, removal
 
 ASK_SEC = 5.0
 _LOG = logging.getLogger(__name__)
@@ -39,17 +39,20 @@ class LayersGauge:
 
     description = "storage: watched, offenders are killed"
 
-    def __init__(self, mounts: PrivateMounts, layers: Layers, name: str) -> None:
+    def __init__(self, layers: Layers, name: str, processes: Callable[[], Iterable[int]]) -> None:
+        """``processes`` are the sandbox's, as this machine counts them."""
         self._layers = layers
         self._name = name
+        self._processes = processes
         # Beside the container's own directory, which goes with it.
-        self._watch = StorageWatch(layers.changes.parents[1], mounts)
+        self._watch = StorageWatch(layers.changes.parents[1])
 
     def begin(self, limit: int, exceeded: Exceeded) -> None:
-        self._watch.add(self._name, self._layers.written, limit, exceeded)
+        self._watch.add(self._name, TreeMeter(self._layers.written, self._processes, limit), limit, exceeded)
 
     async def end(self) -> None:
         self._watch.remove(self._name)
+        self._watch.close()
 
 
 class EngineGauge:

@@ -106,9 +106,9 @@ def mount(source: str | Path | None, target: Path, kind: str | None, flags: int,
         raise OSError(code, f"mount {kind or ''}: {os.strerror(code)}", str(target))
 
 
-def unmount(target: Path) -> None:
-    """Takes a mount out of sight at once; it ends with its last user."""
-    if _libc().umount2(os.fsencode(target), _MNT_DETACH | _UMOUNT_NOFOLLOW) != 0:
+def unmount(target: Path, *, at_once: bool = True) -> None:
+    """Takes a mount out of sight; it ends with its last user. Not ``at_once``, there must be none, and it has ended."""
+    if _libc().umount2(os.fsencode(target), (_MNT_DETACH if at_once else 0) | _UMOUNT_NOFOLLOW) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"umount: {os.strerror(code)}", str(target))
 

@@ -1,15 +1,14 @@
 """The root file system of a sandbox: a writable view of an image's read-only layers.
 
 ``pod_directory`` makes it in a thread of ``PrivateMounts``. Overlay where the kernel allows it, else fuse-overlayfs,
-else a copy; which one it was is told.
+else a copy; which one it was is told. Each is mounted ``nodev``: a device node in an image is of no use. What is
+written goes to the sandbox's ``Disk`` if it has one, else to the machine's own file system.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import stat
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,7 +16,9 @@ from pathlib import Path
 from typing import Literal
 
 from seatrial.errors import SandboxFault
-from seatrial.sandboxes.host.private_mounts import MS_BIND, mount, unmount
+from seatrial.sandboxes.host.disk_image import Disk
+from seatrial.sandboxes.host.layer_copy import lay_over
+from seatrial.sandboxes.host.private_mounts import MS_BIND, MS_NODEV, MS_REMOUNT, mount, unmount
 
 RootKind = Literal["overlay", "fuse-overlayfs", "copy"]
 _OPTIONS_LIMIT = 4000
@@ -29,10 +30,28 @@ class RootMount:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.merged = directory / "root"
-        self.upper = directory / "changes"
-        self._work = directory / "work"
+        self.disk: Disk | None = None
+        """Given before ``make``, where the sandbox has a file system of its own."""
         self._daemon = directory / "fuse.pid"
         self._server: subprocess.Popen[bytes] | None = None
+
+    @property
+    def writable(self) -> Path:
+        """Where everything is that the sandbox can write to."""
+        return self.disk.path if self.disk is not None else self.directory
+
+    @property
+    def upper(self) -> Path:
+        """What the sandbox changed; empty for a copied root."""
+        return self.writable / "changes"
+
+    @property
+    def copied(self) -> Path:
+        return self.writable / "copy"
+
+    @property
+    def _work(self) -> Path:
+        return self.writable / "work"
 
     def make(self, layers: Sequence[Path], kinds: Sequence[RootKind] = ()) -> RootKind:
         """Leaves the root mounted at ``merged``; tries what is given, in that order."""
@@ -51,6 +70,7 @@ class RootMount:
             except (OSError, subprocess.SubprocessError) as error:
                 problems.append(f"{kind}: {error}")
             else:
+                nodev(self.merged)
                 return kind
         raise SandboxFault(f"No root file system could be made ({'; '.join(problems)}).")
 
@@ -58,9 +78,17 @@ class RootMount:
         """Takes the mount out of this process's sight; the containers keep theirs."""
         with suppress(OSError):  # it may not be mounted yet, or not any more
             unmount(self.merged)
+        if self.disk is not None:
+            with suppress(OSError):
+                self.disk.hide()
 
     def end(self) -> None:
         """Ends what serves the root, once no process uses it any more."""
+        self._end_server()
+        if self.disk is not None:
+            self.disk.end()
+
+    def _end_server(self) -> None:
         if self._server is not None:
             self._server.terminate()
             self._server.wait()
@@ -106,54 +134,13 @@ class RootMount:
             raise OSError(daemon.stderr.read().decode(errors="replace").strip() or "fuse-overlayfs did not start")
 
     def _copy(self, layers: Sequence[Path]) -> None:
+        self.copied.mkdir(exist_ok=True)
         for layer in reversed(layers):
-            _lay_over(layer, self.merged)
+            lay_over(layer, self.copied)
         # A mount of its own, like the others, so that a runtime can take it for a root.
-        mount(self.merged, self.merged, None, MS_BIND)
+        mount(self.copied, self.merged, None, MS_BIND)
 
 
-def _lay_over(layer: Path, target: Path) -> None:
-    """Copies one layer over what is there, removing what it says is gone."""
-    if _is_opaque(layer):
-        for child in target.iterdir():
-            _remove(child)
-    for source in layer.iterdir():
-        copy = target / source.name
-        status = source.lstat()
-        if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
-            _remove(copy)
-        elif stat.S_ISDIR(status.st_mode):
-            if copy.is_symlink() or not copy.is_dir():
-                _remove(copy)
-                copy.mkdir()
-            _lay_over(source, copy)
-            os.chown(copy, status.st_uid, status.st_gid)
-            shutil.copystat(source, copy)
-        elif not stat.S_ISBLK(status.st_mode) and not stat.S_ISCHR(status.st_mode):
-            _remove(copy)
-            _copy_file(source, copy, status)
-
-
-def _copy_file(source: Path, copy: Path, status: os.stat_result) -> None:
-    if stat.S_ISLNK(status.st_mode):
-        copy.symlink_to(source.readlink())
-    elif stat.S_ISREG(status.st_mode):
-        shutil.copyfile(source, copy)
-    else:
-        return
-    os.chown(copy, status.st_uid, status.st_gid, follow_symlinks=False)
-    shutil.copystat(source, copy, follow_symlinks=False)
-
-
-def _is_opaque(directory: Path) -> bool:
-    try:
-        return os.getxattr(directory, "trusted.overlay.opaque") == b"y"
-    except OSError:
-        return False
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def nodev(place: Path) -> None:
+    """Has no device node work there. For a mount of the calling thread's namespace."""
+    mount(None, place, None, MS_REMOUNT | MS_BIND | MS_NODEV)

@@ -1,7 +1,11 @@
-"""Which system calls a sandbox may make: the profile of the machine's container packages, made as strict as Docker's.
+"""Which system calls a sandbox may make: the profile of the machine's container packages, made stricter.
 
-``container_spec`` puts it into the runtime's configuration. The packaged profile lets every container make user
-namespaces and mount inside them, for nested containers; here that takes CAP_SYS_ADMIN, as with Docker.
+``container_spec`` puts it into the runtime's configuration, ``docker.seccomp`` hands it to the engine. The packaged
+profile lets every container make user namespaces and mount inside them, for nested containers; here that takes
+CAP_SYS_ADMIN, as with Docker. Sockets are held to a list of families (``socket_rules``), which is stricter than Docker,
+and so are files by handle, descriptors of other processes and rings (io_uring), whose operations no filter sees.
+
+TIOCSTI is not filtered: no terminal reaches from a sandbox to anything else, so there is nobody to type for.
 
 Compiling a profile takes the runtime 20 ms. crun leaves what it compiled beside the container's state, so the first
 sandbox pays and ``CompiledFilters`` hands the same bytes to all later ones.
@@ -15,12 +19,13 @@ import json
 import os
 import platform
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from seatrial.errors import SetupProblem
+from seatrial.sandboxes.host.socket_rules import NO_SOCKETCALL, SOCKET_CALLS, allowed_sockets, refused_sockets
 
 PROFILE = Path("/usr/share/containers/seccomp.json")
 CLONE_NEWPID = 0x20000000
@@ -59,6 +64,17 @@ _ADMINISTRATIVE = frozenset(
         "userfaultfd",
     ]
 )
+_NEVER = frozenset(
+    [
+        "io_uring_enter",
+        "io_uring_register",
+        "io_uring_setup",
+        "name_to_handle_at",
+        "open_by_handle_at",
+        "pidfd_getfd",
+    ]
+)
+"""Refused whatever the capabilities."""
 _ARCHITECTURES = {
     "x86_64": ("amd64", ("SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32")),
     "aarch64": ("arm64", ("SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM")),
@@ -73,8 +89,10 @@ class Filter:
     digest: str
 
 
-def seccomp_filter(capabilities: Sequence[str], *, nests_processes: bool = False, profile: Path = PROFILE) -> Filter:
-    """The filter for processes with these capabilities.
+def seccomp_filter(
+    capabilities: Sequence[str], *, nests_processes: bool = False, profile: Path = PROFILE, machine: str = ""
+) -> Filter:
+    """The filter for processes with these capabilities. ``machine`` is the kind of processor, if not this one's.
 
     ``nests_processes`` adds the one call by which a sandbox's first process makes the agent's process namespace; it
     needs a capability that no command has."""
@@ -85,15 +103,24 @@ def seccomp_filter(capabilities: Sequence[str], *, nests_processes: bool = False
             f"{profile} is missing, so sandboxes would run without seccomp.",
             fix="Run: apt-get install golang-github-containers-common",
         ) from None
-    architecture, names = _ARCHITECTURES.get(platform.machine(), (platform.machine(), ()))
+    architecture, names = architectures(machine)
     rules = [_flattened(rule) for rule in packaged["syscalls"] if _applies(rule, set(capabilities), architecture)]
+    rules = _without(rules, SOCKET_CALLS | _NEVER)
     if "CAP_SYS_ADMIN" not in capabilities:
         rules = _tightened(rules, {"unshare"} if nests_processes else set())
     if nests_processes:
         rules.append(_allow(["unshare"], [{"index": 0, "value": CLONE_NEWPID, "op": "SCMP_CMP_EQ"}]))
+    rules += [*allowed_sockets(capabilities), *refused_sockets(capabilities), _refuse(sorted(_NEVER))]
+    rules.insert(0, NO_SOCKETCALL)
     section = {key: packaged[key] for key in ("defaultAction", "defaultErrnoRet") if key in packaged}
     section.update(architectures=list(names), syscalls=rules)
     return Filter(section, hashlib.sha256(json.dumps(section, sort_keys=True).encode()).hexdigest())
+
+
+def architectures(machine: str = "") -> tuple[str, tuple[str, ...]]:
+    """The name that profiles have for a kind of processor, this one's by default, and the ways into its kernel."""
+    machine = machine or platform.machine()
+    return _ARCHITECTURES.get(machine, (machine, ()))
 
 
 def _applies(rule: dict[str, Any], capabilities: set[str], architecture: str) -> bool:
@@ -111,17 +138,21 @@ def _flattened(rule: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tightened(rules: Iterable[dict[str, Any]], decided_elsewhere: set[str]) -> list[dict[str, Any]]:
-    kept = []
-    for rule in rules:
-        names = [name for name in rule["names"] if name not in _ADMINISTRATIVE]
-        if names:
-            kept.append({**rule, "names": names})
+    kept = _without(rules, _ADMINISTRATIVE)
     no_namespace = [{"index": 0, "value": _NEW_NAMESPACES, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}]
     # The C library falls back to ``clone`` where ``clone3``, whose flags a filter cannot see, does not exist.
     missing = {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": _ENOSYS}
     names = sorted(_ADMINISTRATIVE - {"clone", "clone3"} - decided_elsewhere)
-    refused = {"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": _EPERM}
-    return [*kept, _allow(["clone"], no_namespace), missing, refused]
+    return [*kept, _allow(["clone"], no_namespace), missing, _refuse(names)]
+
+
+def _without(rules: Iterable[dict[str, Any]], removed: Set[str]) -> list[dict[str, Any]]:
+    kept = [{**rule, "names": [name for name in rule["names"] if name not in removed]} for rule in rules]
+    return [rule for rule in kept if rule["names"]]
+
+
+def _refuse(names: list[str]) -> dict[str, Any]:
+    return {"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": _EPERM}
 
 
 def _allow(names: list[str], args: list[dict[str, Any]]) -> dict[str, Any]:

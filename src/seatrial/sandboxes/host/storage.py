@@ -1,26 +1,33 @@
-"""Keeps a sandbox from filling the disk: two looks a second at the whole file system, and a closer one when it grows.
+"""Keeps sandboxes from filling the disk: two looks a second at the whole file system, and a closer one when it grows.
 
-Quotas are not there on most machines, so this is the storage limit. ``Machine`` has one watch for all daemonless
-sandboxes of the process, ``engine.storage`` one for each container of an engine on this machine; it costs two system
-calls a second as long as nothing grows.
+A sandbox with a disk image of its own (``disk_image``) is held to its limit by the kernel; here it is only noted when
+its disk is full, and it is stopped before the machine's disk is. For all others this is the storage limit. ``Machine``
+has one watch for all daemonless sandboxes of the process, ``docker.storage`` one for each container of an engine on
+this machine; it costs two system calls a second as long as nothing grows.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from seatrial.fair_threads import breathe
-from seatrial.sandboxes.host.private_mounts import PrivateMounts
+from seatrial.sandboxes.host.disk_image import Disk, inodes_for
+from seatrial.sandboxes.host.tree_size import Count, Tree, measure_deleted
 
 _QUIET_LIMIT = 60
 """Looks without growth after which sandboxes are measured anyway: others may free what one sandbox fills."""
 
 GROWTH = 64 << 20
 """Bytes that are worth another look."""
+
+_LAST_PART = 4
+"""Of the reserve: with less than this part free, the newest sandbox goes even if it is within its limit."""
 
 Exceeded = Callable[[int, bool], None]
 """Told the bytes found each time that it is too much by more than before, and whether the disk itself is in danger."""
@@ -36,9 +43,11 @@ class Allowance:
         self._allowed = limit
         self._was_told = False
 
-    def judge(self, size: int, *, disk_is_short: bool = False) -> None:
-        """What is found right after it was told may have been written before the writer was killed: that counts as
-        seen, lest whoever comes next is killed for it."""
+    def judge(self, size: int, *, disk_is_short: bool = False) -> bool:
+        """Whether it endangers the disk.
+
+        What is found right after it was told may have been written before the writer was killed: that counts as seen,
+        lest whoever comes next is killed for it."""
         in_danger = size > 2 * self._limit or (disk_is_short and size > self._limit // 2)
         is_more = size > self._allowed
         is_told = in_danger or (is_more and not self._was_told)
@@ -47,12 +56,81 @@ class Allowance:
         self._was_told = is_told
         if is_told:
             self._exceeded(size, in_danger)
+        return in_danger
+
+    def condemn(self, size: int) -> None:
+        """The disk is about to be full, and nobody better was found."""
+        self._exceeded(size, True)
+
+
+class Meter(Protocol):
+    """Says what one sandbox takes of the disk."""
+
+    def measure(self) -> int:
+        """Bytes. Blocking, possibly for long."""
+
+    def notice(self) -> int:
+        """Bytes that a sandbox with a full disk of its own has filled; 0 for any other. Takes no time."""
+
+
+class DiskMeter:
+    """Of a sandbox whose limit the kernel holds."""
+
+    def __init__(self, disk: Disk, limit: int) -> None:
+        self._disk = disk
+        self._limit = limit
+
+    def measure(self) -> int:
+        """What is taken of the machine's disk, once what was deleted is given back; never more than the limit."""
+        with suppress(OSError):  # it has just ended
+            self._disk.trim()
+            return min(self._disk.taken, self._limit)
+        return 0
+
+    def notice(self) -> int:
+        with suppress(OSError):
+            return self._disk.used if self._disk.is_full else 0
+        return 0
+
+
+class TreeMeter:
+    """Of a sandbox whose files are among the machine's."""
+
+    def __init__(
+        self,
+        places: Iterable[Path],
+        processes: Callable[[], Iterable[int]],
+        limit: int,
+        given: int = 0,
+    ) -> None:
+        """``processes`` may hold deleted files open; ``given`` bytes were there before the sandbox began."""
+        self._places = tuple(places)
+        self._processes = processes
+        self._limit = limit
+        self._given = given
+        self._most = inodes_for(limit) + given // 4096
+
+    def measure(self) -> int:
+        """More files than belong to the limit count as more bytes than it allows."""
+        count = Count(self._most)
+        for place in self._places:
+            Tree(place).measure(count)
+        size = max(count.size - self._given, 0)
+        if count.is_over:
+            return max(size, self._limit + 1)
+        deleted = Count()
+        measure_deleted(self._processes(), deleted)
+        return size + deleted.size
+
+    def notice(self) -> int:
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    directories: tuple[Path, ...]
+    meter: Meter
     allowance: Allowance
+    exceeded: Exceeded
     loop: asyncio.AbstractEventLoop
 
 
@@ -62,7 +140,6 @@ class StorageWatch:
     def __init__(
         self,
         place: Path,
-        mounts: PrivateMounts,
         *,
         interval_sec: float = 0.5,
         growth: int = GROWTH,
@@ -71,17 +148,18 @@ class StorageWatch:
         """Sandboxes are measured again once the file system grew by ``growth`` bytes; below ``reserve`` free bytes,
         whoever is over half of its limit endangers the disk."""
         self._place = place
-        self._mounts = mounts
         self._interval_sec = interval_sec
         self._growth = growth
         self._reserve = reserve
         self._watched: dict[str, Watched] = {}
         self._tasks: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
+        # One that nobody else waits for: a sandbox can make its measuring take long.
+        self._measuring = ThreadPoolExecutor(1, "sandbox-storage")
 
-    def add(self, name: str, directories: tuple[Path, ...], limit: int, exceeded: Exceeded) -> None:
+    def add(self, name: str, meter: Meter, limit: int, exceeded: Exceeded) -> None:
         """On the event loop that ``exceeded`` shall be called on."""
         loop = asyncio.get_running_loop()
-        self._watched[name] = Watched(directories, Allowance(limit, exceeded, self._growth), loop)
+        self._watched[name] = Watched(meter, Allowance(limit, exceeded, self._growth), exceeded, loop)
         if loop not in self._tasks or self._tasks[loop].done():
             self._tasks = {known: task for known, task in self._tasks.items() if not known.is_closed()}
             self._tasks[loop] = loop.create_task(self._watch(loop))
@@ -89,23 +167,39 @@ class StorageWatch:
     def remove(self, name: str) -> None:
         self._watched.pop(name, None)
 
+    def close(self) -> None:
+        """Once nothing will be watched any more."""
+        self._measuring.shutdown(wait=False, cancel_futures=True)
+
     def _of(self, loop: asyncio.AbstractEventLoop) -> list[Watched]:
-        return [watched for watched in list(self._watched.values()) if watched.loop is loop]
+        """The newest first."""
+        return [watched for watched in reversed(list(self._watched.values())) if watched.loop is loop]
 
     async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         measured, quiet = self._used()[0], 0
         while self._of(loop):
             await asyncio.sleep(self._interval_sec)
-            if not self._of(loop):
-                return
+            for watched in self._of(loop):
+                if used := watched.meter.notice():
+                    watched.exceeded(used, False)
             used, free = self._used()
             if used - measured < self._growth and free > self._reserve and quiet < _QUIET_LIMIT:
                 measured, quiet = min(measured, used), quiet + 1
                 continue
             measured, quiet = used, 0
-            for watched in self._of(loop):
-                size = await self._mounts.carry(_size_of_all, watched.directories)
-                watched.allowance.judge(size, disk_is_short=free < self._reserve)
+            await self._measure(loop)
+
+    async def _measure(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Looks closer at each. One that endangers the disk is enough for this time: its end gives room back."""
+        newest: tuple[Watched, int] | None = None
+        for watched in self._of(loop):
+            size = await loop.run_in_executor(self._measuring, watched.meter.measure)
+            newest = newest or (watched, size)
+            is_short = self._used()[1] < self._reserve
+            if watched.allowance.judge(size, disk_is_short=is_short) and is_short:
+                return
+        if newest is not None and self._used()[1] < self._reserve // _LAST_PART:
+            newest[0].allowance.condemn(newest[1])
 
     def _used(self) -> tuple[int, int]:
         status = os.statvfs(self._place)
@@ -115,24 +209,3 @@ class StorageWatch:
 def removal(used_mb: int, limit_mb: int) -> str:
     """Why a sandbox that endangered the disk is not there any more."""
     return f"The sandbox was removed: it filled {used_mb} MB of disk, and its storage limit is {limit_mb} MB."
-
-
-def _size_of_all(directories: tuple[Path, ...]) -> int:
-    return sum(size_of(directory) for directory in directories)
-
-
-def size_of(directory: Path) -> int:
-    """Bytes on disk below a directory; what vanishes meanwhile counts nothing. Blocking."""
-    total = 0
-    pending = [str(directory)]
-    while pending:
-        try:
-            with os.scandir(pending.pop()) as entries:
-                for entry in entries:
-                    breathe()
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
-                    total += entry.stat(follow_symlinks=False).st_blocks * 512
-        except OSError:
-            continue
-    return total

@@ -5,6 +5,9 @@ once and their number does not grow: a sandbox is a few set elements, so a packe
 with one, and a change of policy is one atomic transaction that also holds for connections already made, because nothing
 is let through for being *established*.
 
+Connections are tracked for one purpose only: to count them for each sandbox (``limits``). Questions to the name server
+are not tracked; their number is limited as it is.
+
 ``network`` says which sandbox may reach what; this module knows addresses and interface names only.
 """
 
@@ -18,6 +21,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import Literal
 
+from seatrial.sandboxes.network.limits import NetworkLimits
 from seatrial.sandboxes.network.netlink import CREATE, NETFILTER, Message, NetlinkSocket, attribute, nested, text
 
 TABLE = "seatrial"
@@ -32,7 +36,8 @@ _FAMILY_INET = 1
 _ELEMENTS_TABLE, _ELEMENTS_SET, _ELEMENTS, _ELEMENT = 1, 2, 3, 1
 _KEY, _KEY_END, _VALUE = 1, 10, 1
 
-SetName = Literal["members", "open", "hosts", "networks", "own"]
+SetName = Literal["members", "open", "hosts", "networks", "own", "counted", "begun", "asking", "calling", "refused"]
+_COUNTERS: tuple[SetName, ...] = ("counted", "begun", "asking", "calling", "refused")
 
 RULES = """
 table inet seatrial {{
@@ -44,14 +49,39 @@ table inet seatrial {{
     set never {{ type ipv4_addr; flags interval; auto-merge; elements = {{ {never} }} }}
     set closed {{ type ipv4_addr; flags interval; auto-merge; {closed} }}
     set granted {{ type ipv4_addr; flags interval; auto-merge; {granted} }}
+    set counted {{ type ipv4_addr; size {most}; flags dynamic; }}
+    set begun {{ type ipv4_addr; size {most}; flags dynamic; }}
+    set asking {{ type ipv4_addr; size {most}; flags dynamic; }}
+    set calling {{ type ipv4_addr; size {most}; flags dynamic; }}
+    set refused {{ type ipv4_addr; size {most}; flags dynamic; }}
 
+    chain untracked_in {{
+        type filter hook prerouting priority raw; policy accept;
+        ip daddr {gateway} notrack
+    }}
+    chain untracked_out {{
+        type filter hook output priority raw; policy accept;
+        ip saddr {gateway} notrack
+    }}
     chain input {{
         type filter hook input priority filter; policy drop;
         iifname "lo" accept
         iifname . ip saddr != @members drop
-        ip daddr {gateway} meta l4proto {{ tcp, udp }} th dport 53 accept
-        ip daddr {gateway} icmp type echo-request accept
+        ip daddr {gateway} udp dport 53 goto question
+        ip daddr {gateway} tcp dport 53 goto question_stream
+        ip daddr {gateway} icmp type echo-request goto question
         jump refuse
+    }}
+    chain question {{
+        add @asking {{ ip saddr limit rate over {questions}/second burst {questions_burst} packets }} drop
+        accept
+    }}
+    chain question_stream {{
+        tcp flags & (syn | ack) == syn jump new_stream
+        accept
+    }}
+    chain new_stream {{
+        add @calling {{ ip saddr limit rate over {questions}/second burst {questions} packets }} goto refuse
     }}
     chain forward {{
         type filter hook forward priority filter; policy drop;
@@ -63,11 +93,19 @@ table inet seatrial {{
         oifname != "{uplink}" goto refuse
         ip daddr @never goto refuse
         ip daddr @own goto refuse
-        ip saddr . ip daddr @networks accept
+        ip saddr . ip daddr @networks goto counted
         ip daddr @closed ip daddr != @granted goto refuse
-        ip saddr @open accept
-        ip saddr . ip daddr @hosts accept
+        ip saddr @open goto counted
+        ip saddr . ip daddr @hosts goto counted
         goto refuse
+    }}
+    chain counted {{
+        ct status ! confirmed jump new_connection
+        accept
+    }}
+    chain new_connection {{
+        {count}
+        add @begun {{ ip saddr limit rate over {begun}/second burst {begun_burst} packets }} goto refuse
     }}
     chain inbound {{
         ip daddr @open accept
@@ -76,13 +114,17 @@ table inet seatrial {{
         icmp type {{ destination-unreachable, time-exceeded, parameter-problem }} accept
     }}
     chain refuse {{
+        add @refused {{ ip saddr limit rate over {refusals}/second burst {refusals} packets }} drop
         meta l4proto tcp reject with tcp reset
         reject with icmp type admin-prohibited
     }}
 }}
 """
 """A refusal is an answer, so that programs fail at once instead of waiting. ``inbound`` need not ask for the state of a
-connection: the machine's own table lets nothing else come this far. An ICMP error may come from any hop on the way."""
+connection: the machine's own table lets nothing else come this far. An ICMP error may come from any hop on the way. A
+connection is *confirmed* once its first packet has passed, so ``new_connection`` sees each one once."""
+_COUNT = "add @counted {{ ip saddr ct count over {connections} }} goto refuse"
+_MOST_SANDBOXES = 65535
 
 
 def rules(
@@ -90,11 +132,23 @@ def rules(
     never: Iterable[IPv4Network],
     closed: Iterable[IPv4Network],
     granted: Iterable[IPv4Network],
+    limits: NetworkLimits,
+    *,
+    counts: bool = True,
 ) -> str:
-    """The router's rules, for ``nft``. ``granted`` are exceptions from ``closed``; nothing is one from ``never``."""
+    """The router's rules, for ``nft``. ``granted`` are exceptions from ``closed``; nothing is one from ``never``.
+
+    Without ``counts`` open connections are not counted, for kernels that cannot."""
     return RULES.format(
         gateway=gateway,
         uplink=UPLINK,
+        most=_MOST_SANDBOXES,
+        count=_COUNT.format(connections=limits.connections) if counts else "",
+        begun=limits.new_connections_per_sec,
+        begun_burst=limits.new_connections_burst,
+        questions=limits.questions_per_sec,
+        questions_burst=limits.questions_burst,
+        refusals=limits.refusals_per_sec,
         never=", ".join(map(str, never)),
         closed=_elements(closed),
         granted=_elements(granted),
@@ -152,8 +206,23 @@ class Firewall:
         """Both at once: there is no moment between the old and the new state."""
         messages = [_request(_DELETE_ELEMENT, element) for element in remove]
         messages += [_request(_NEW_ELEMENT, element, CREATE) for element in add]
-        if not messages:
-            return
+        if messages:
+            self._transact(messages)
+
+    def forget(self, sandbox: IPv4Address) -> None:
+        """Drops what was counted for an address: who gets it next starts from nothing.
+
+        Only what is there can be deleted, and only the kernel knows what is, so each is added first."""
+        counters = [Element(name, sandbox.packed) for name in _COUNTERS]
+        self._transact(
+            [
+                message
+                for element in counters
+                for message in (_request(_NEW_ELEMENT, element, CREATE), _request(_DELETE_ELEMENT, element))
+            ]
+        )
+
+    def _transact(self, messages: list[Message]) -> None:
         begin, end = (Message(kind, struct.pack("!BBH", socket.AF_UNSPEC, 0, _SUBSYSTEM)) for kind in _BATCH)
         with self._turn:
             self._kernel.transact(begin, messages, end)

@@ -125,6 +125,7 @@ class RoutedNetwork:
                 return
             self._released = True
             self._set(Reach())
+            self._router.firewall.forget(self.address)
             self._networks.given_back(self)
             self._router.forget(self._line)
 

@@ -33,6 +33,7 @@ from typing import Self
 from harbor.models.task.config import NetworkPolicy
 
 from seatrial.errors import SandboxFault, SeatrialError, SetupProblem
+from seatrial.sandboxes.network.limits import NetworkLimits
 from seatrial.sandboxes.network.names import MachineNames
 from seatrial.sandboxes.network.namespace import Namespace
 from seatrial.sandboxes.network.network import HostNetwork, RoutedNetwork, SandboxNetwork
@@ -65,12 +66,14 @@ class SandboxNetworks:
         names: MachineNames | None = None,
         clock: Callable[[], float] = time.monotonic,
         follow_sec: float = 15.0,
+        limits: NetworkLimits | None = None,
     ) -> None:
         """``follow_sec`` is how often a running set looks for what changed on the machine (see ``sweep``)."""
         self._options = options
         self._install = install
         self._names = names or MachineNames()
         self._clock = clock
+        self._limits = limits or NetworkLimits()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="seatrial-network")
         self._opening: asyncio.Task[Router] | None = None
         self._router: Router | None = None
@@ -189,11 +192,13 @@ class SandboxNetworks:
         closed = () if self._options.allow_private_network else PRIVATE
         closures = Closures(NEVER, closed, parse_networks(self._options.private_destinations))
         with _explained():
-            router = await self.work(lambda: Router(ProcessStamp.of_this_process(self._install), closures))
+            router = await self.work(
+                lambda: Router(ProcessStamp.of_this_process(self._install), closures, self._limits)
+            )
             try:
                 await self.work(router.open)
                 datagrams, streams = await self.work(router.name_server_sockets)
-                self._name_server = NameServer(Resolver(self._names, self._held.get))
+                self._name_server = NameServer(Resolver(self._names, self._held.get, limits=self._limits))
                 await self._name_server.start(datagrams, streams)
             except BaseException:
                 await self.work(router.close)

@@ -8,6 +8,8 @@ Answers come as they would come to a program of this machine: its hosts file fir
 something else inside), then the resolvers of its resolv.conf, and if none of them says anything, whatever the C library
 finds. There is no IPv6 in a sandbox, so questions for such addresses get an empty answer at once. Hundreds of sandboxes
 often ask the same thing at the same time, so a question is passed on once and its answer kept for some seconds.
+
+What one sandbox may use of it is in ``limits``.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ import logging
 import secrets
 import socket
 import struct
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import IPv4Address
 from typing import Protocol, override
 
 from seatrial.sandboxes.network import dns
+from seatrial.sandboxes.network.limits import NetworkLimits
 from seatrial.sandboxes.network.names import MachineNames
 
 _LOG = logging.getLogger(__name__)
@@ -35,8 +39,8 @@ _LONGEST_KEPT_SEC = 15
 _MOST_KEPT = 4096
 _SENDINGS = 4
 """How often a datagram is sent before its server is given up; some get lost."""
-_MOST_AT_ONCE = 128
-"""Questions of one sandbox that are looked up at the same time; more are dropped, and asked again by who asked."""
+_STREAM_PACE_SEC = 0.02
+"""Between two questions on one connection: a stream is not limited by the packet filter."""
 
 
 class Client(Protocol):
@@ -62,13 +66,17 @@ class Resolver:
         library: Callable[[str], Awaitable[Sequence[IPv4Address]]] | None = None,
         port: int = 53,
         patience_sec: float = _PATIENCE_SEC,
+        limits: NetworkLimits | None = None,
     ) -> None:
         self._names = names
         self._client = client
         self._library = library or ask_library
         self._port = port
         self._patience_sec = patience_sec
-        self._busy: dict[IPv4Address, int] = {}
+        self.limits = limits or NetworkLimits()
+        self._busy: Counter[IPv4Address] = Counter()
+        self._kept: Counter[IPv4Address] = Counter()
+        """How many of the kept answers each sandbox was the first to ask for."""
         self._known: dict[tuple[bytes, bool], asyncio.Task[bytes]] = {}
         """Questions that are being looked up, or were a moment ago, without their numbers."""
 
@@ -80,7 +88,9 @@ class Resolver:
     async def resolve(self, message: bytes, source: IPv4Address, *, stream: bool = False) -> bytes | None:
         """The answer to a message of a sandbox; ``None`` to say nothing."""
         client = self._client(source)
-        if client is None or self._busy.get(source, 0) >= _MOST_AT_ONCE:
+        if client is None or self._busy[source] >= self.limits.questions_at_once:
+            return None
+        if len(message) > self.limits.question_bytes:
             return None
         try:
             question = dns.read_question(message)
@@ -90,9 +100,9 @@ class Resolver:
             return dns.answer(question, dns.REFUSED)
         if question.kind == dns.AAAA:
             return dns.answer(question)
-        self._busy[source] = self._busy.get(source, 0) + 1
+        self._busy[source] += 1
         try:
-            reply = dns.renumbered(await self._shared(message, question, stream), question.number)
+            reply = dns.renumbered(await self._shared(message, question, stream, source), question.number)
             if not client.admits(question.name):  # its policy changed meanwhile
                 return dns.answer(question, dns.REFUSED)
             client.learned(question.name, dns.read_answer(reply, question))
@@ -104,24 +114,34 @@ class Resolver:
                 del self._busy[source]
         return reply
 
-    async def _shared(self, message: bytes, question: dns.Question, stream: bool) -> bytes:
+    async def _shared(self, message: bytes, question: dns.Question, stream: bool, source: IPv4Address) -> bytes:
         key = (message[2:], stream)
         task = self._known.get(key)
         if task is None:
             task = self._known[key] = asyncio.create_task(self._look_up(message, question, stream))
-            task.add_done_callback(lambda done: self._keep(key, done, question))
+            task.add_done_callback(lambda done: self._keep(key, done, question, source))
         return await asyncio.shield(task)
 
-    def _keep(self, key: tuple[bytes, bool], task: asyncio.Task[bytes], question: dns.Question) -> None:
+    def _keep(
+        self, key: tuple[bytes, bool], task: asyncio.Task[bytes], question: dns.Question, source: IPv4Address
+    ) -> None:
         """For as long as every address in the answer is good, but not long; what is not an address, not at all."""
         found: list[dns.Address] = []
-        if not task.cancelled() and task.exception() is None and len(self._known) < _MOST_KEPT:
+        room = len(self._known) < _MOST_KEPT and self._kept[source] < self.limits.answers_kept
+        if not task.cancelled() and task.exception() is None and room:
             found = dns.read_answer(task.result(), question)
         seconds = min((address.ttl for address in found), default=0)
         if seconds == 0:
             self._forget(key, task)
         else:
-            task.get_loop().call_later(min(seconds, _LONGEST_KEPT_SEC), self._forget, key, task)
+            self._kept[source] += 1
+            task.get_loop().call_later(min(seconds, _LONGEST_KEPT_SEC), self._expire, key, task, source)
+
+    def _expire(self, key: tuple[bytes, bool], task: asyncio.Task[bytes], source: IPv4Address) -> None:
+        self._kept[source] -= 1
+        if self._kept[source] <= 0:
+            del self._kept[source]
+        self._forget(key, task)
 
     def _forget(self, key: tuple[bytes, bool], task: asyncio.Task[bytes]) -> None:
         if self._known.get(key) is task:
@@ -198,6 +218,7 @@ class NameServer:
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
         self._tasks: set[asyncio.Task[None]] = set()
+        self._streams: Counter[IPv4Address] = Counter()
         self._transport: asyncio.DatagramTransport | None = None
         self._server: asyncio.Server | None = None
 
@@ -229,21 +250,31 @@ class NameServer:
         assert task is not None
         self._track(task)
         source = IPv4Address(writer.get_extra_info("peername")[0])
+        self._streams[source] += 1
         try:
-            while True:
-                async with asyncio.timeout(_STREAM_IDLE_SEC):
-                    message = await _read_frame(reader)
-                reply = await self._resolver.resolve(message, source, stream=True)
-                if reply is None:
-                    return
-                writer.write(_framed(reply))
-                await writer.drain()
+            if self._streams[source] <= self._resolver.limits.question_streams:
+                await self._converse(reader, writer, source)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             return
         except asyncio.CancelledError:  # by ``close``; asyncio's streams would report it as an error of theirs
             return
         finally:
+            self._streams[source] -= 1
+            if not self._streams[source]:
+                del self._streams[source]
             writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: IPv4Address) -> None:
+        while True:
+            async with asyncio.timeout(_STREAM_IDLE_SEC):
+                message = await _read_frame(reader, self._resolver.limits.question_bytes)
+            reply = await self._resolver.resolve(message, source, stream=True)
+            if reply is None:
+                return
+            writer.write(_framed(reply))
+            async with asyncio.timeout(_STREAM_IDLE_SEC):
+                await writer.drain()
+            await asyncio.sleep(_STREAM_PACE_SEC)
 
     def _track(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
@@ -297,6 +328,8 @@ def _framed(message: bytes) -> bytes:
     return struct.pack("!H", len(message)) + message
 
 
-async def _read_frame(reader: asyncio.StreamReader) -> bytes:
+async def _read_frame(reader: asyncio.StreamReader, most: int = 65535) -> bytes:
     (length,) = struct.unpack("!H", await reader.readexactly(2))
+    if length > most:
+        raise asyncio.IncompleteReadError(b"", length)
     return await reader.readexactly(length)

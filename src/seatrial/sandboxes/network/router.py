@@ -19,19 +19,24 @@ in batches. All methods block and belong in the one thread that does kernel work
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 from collections import deque
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
-from seatrial.errors import SandboxFault
+from seatrial.errors import SandboxFault, SetupProblem
 from seatrial.sandboxes.network import links
+from seatrial.sandboxes.network.abandoned import AbandonedConnections
 from seatrial.sandboxes.network.firewall import Firewall, own, rules
+from seatrial.sandboxes.network.limits import NetworkLimits
 from seatrial.sandboxes.network.namespace import Namespace, entered, fresh_namespace, set_values
 from seatrial.sandboxes.network.netlink import ROUTE, NetlinkError, NetlinkSocket
 from seatrial.sandboxes.network.passage import run_nft
 from seatrial.sandboxes.network.stamp import ProcessStamp
-from seatrial.sandboxes.network.uplink import MACHINE_MAC, ROUTER_MAC, UPLINK_INDEX, Uplink
+from seatrial.sandboxes.network.uplink import MACHINE_MAC, ROUTER_MAC, UPLINK_INDEX, Block, Uplink
+
+_LOG = logging.getLogger(__name__)
 
 _EVERYWHERE = IPv4Network("0.0.0.0/0")
 _SANDBOX_MAC = bytes.fromhex("02736561 0003")
@@ -45,6 +50,10 @@ _ROUTER_VALUES = {
     "ipv4/icmp_ratelimit": "0",  # every refused packet is answered, so that nothing waits for a timeout
     "ipv4/conf/all/send_redirects": "0",
     "ipv4/conf/default/send_redirects": "0",
+    # Every neighbour is written down by us. An answer to who asks would also make an entry for whoever a sandbox says
+    # it is, in a table that has 1024 places for the whole machine.
+    "ipv4/conf/all/arp_ignore": "8",
+    "ipv4/conf/default/arp_ignore": "8",
 }
 _SANDBOX_VALUES = {
     "ipv6/conf/default/disable_ipv6": "1",  # for eth0; the loopback was there before and keeps ::1
@@ -102,9 +111,11 @@ class Line:
 class Router:
     """The router's namespace, from ``open`` to ``close``."""
 
-    def __init__(self, stamp: ProcessStamp, closures: Closures) -> None:
+    def __init__(self, stamp: ProcessStamp, closures: Closures, limits: NetworkLimits) -> None:
         self._closures = closures
+        self._limits = limits
         self._uplink = Uplink(stamp)
+        self._abandoned = AbandonedConnections(limits.crowded)
         self._own: set[IPv4Address] = set()
         self._free: deque[IPv4Address] = deque()
         self._next_line = _FIRST_LINE
@@ -131,14 +142,7 @@ class Router:
             self._firewall = Firewall()
         block = self._uplink.open(self.namespace)
         with entered(self.namespace):
-            run_nft(
-                rules(
-                    block.gateway,
-                    (*self._closures.never, block.network),
-                    self._closures.private,
-                    self._closures.granted,
-                )
-            )
+            self._install(block)
         self._free.extend(block.sandboxes())
         self._follow_addresses()
         self._kernel.request(
@@ -152,7 +156,18 @@ class Router:
         )
         self._uplink.settle()
 
+    def _install(self, block: Block) -> None:
+        closures = self._closures
+        never = (*closures.never, block.network)
+        try:
+            run_nft(rules(block.gateway, never, closures.private, closures.granted, self._limits))
+        except SetupProblem as problem:
+            without = rules(block.gateway, never, closures.private, closures.granted, self._limits, counts=False)
+            run_nft(without)
+            _LOG.warning("This kernel does not count the open connections of a sandbox: %s", problem.message)
+
     def close(self) -> None:
+        self._abandoned.close()
         self._uplink.close()
         for part in (self._firewall, self._kernel, self.namespace):
             if part is not None:
@@ -162,6 +177,7 @@ class Router:
     def refresh(self) -> int:
         """Follows what has changed on the machine and clears leftovers of killed processes; how many there were."""
         self._follow_addresses()
+        self._abandoned.clear()
         return self._uplink.refresh()
 
     def name_server_sockets(self) -> tuple[socket.socket, socket.socket]:
@@ -220,6 +236,7 @@ class Router:
     def forget(self, line: Line) -> None:
         """Lets a line go. The kernel removes it once no process is in the sandbox's namespace any more."""
         line.close()
+        self._abandoned.add(line.address)
         self._free.append(line.address)
 
     def _attach(self, namespace: Namespace) -> tuple[int, IPv4Address]:
@@ -245,6 +262,7 @@ class Router:
                 # Processes that should be dead are still in the namespace that had this address: take another one.
                 self._kernel.request([links.remove(index)], tolerate=frozenset({errno.ENODEV}))
             else:
+                self._abandoned.discard(address)
                 return index, address
         raise SandboxFault(
             "Every address for sandboxes of this process is in use.", fix="Run fewer at once, or start another worker."

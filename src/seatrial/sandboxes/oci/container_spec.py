@@ -232,9 +232,9 @@ def _mounts(layout: Layout, confinement: Confinement) -> list[dict[str, Any]]:
         {"destination": "/dev/mqueue", "type": "mqueue", "source": "mqueue", "options": ["nosuid", "noexec", "nodev"]},
         {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": system},
         *_limits_view(layout),
-        _bind(layout.busybox, _INIT, "ro"),
-        _bind(layout.hosts, "/etc/hosts"),
-        _bind(layout.resolv_conf, "/etc/resolv.conf"),
+        _bind(layout.busybox, _INIT, "ro", "nodev"),
+        _bind(layout.hosts, "/etc/hosts", "nodev"),
+        _bind(layout.resolv_conf, "/etc/resolv.conf", "nodev"),
         *(_bind(source, target, *flags) for target, (source, flags) in layout.memory_mounts.items()),
     ]
 

@@ -53,7 +53,7 @@ class NetworkProvider(Protocol):
 
 async def probe(options: SandboxOptions) -> list[Finding]:
     """What of this sandbox works here, for ``doctor`` and for ``--sandbox auto``."""
-    return await oci_check.probe(options, Machine.shared(options.cache))
+    return await oci_check.probe(options, Machine.shared(options.cache, options.oci_runtime))
 
 
 class OciEnvironment(Sandbox):
@@ -77,7 +77,7 @@ class OciEnvironment(Sandbox):
         self._removed_because = ""
         self._storage_exceeded_mb = 0
         super().__init__(*args, **kwargs)
-        self._machine = Machine.shared(self.options.cache)
+        self._machine = Machine.shared(self.options.cache, self.options.oci_runtime)
 
     @staticmethod
     @override
@@ -95,6 +95,7 @@ class OciEnvironment(Sandbox):
     @property
     @override
     def facts(self) -> SandboxFacts:
+        self._note_full_disk()
         return facts_of(
             self._machine,
             self._pod,
@@ -122,7 +123,7 @@ class OciEnvironment(Sandbox):
         self._starting = asyncio.ensure_future(self._machine.mounts.carry(pod.start))
         await asyncio.shield(self._starting)
         limit = pod.plan.limits.storage_mb << 20
-        self._machine.storage.add(sandbox, (pod.root.upper,), limit, self._on_storage_exceeded)
+        self._machine.storage.add(sandbox, pod.meter(), limit, self._on_storage_exceeded)
         if first_command := self._design.first_command(image):
             await self._commands.serve(self._call(first_command))
         await self._upload_environment_dir_after_start()
@@ -134,6 +135,7 @@ class OciEnvironment(Sandbox):
             await asyncio.gather(self._starting, return_exceptions=True)
         try:
             if self._pod is not None:
+                self._note_full_disk()
                 self._machine.storage.remove(self._pod.plan.sandbox)
                 await self._machine.mounts.carry(self._pod.stop)
         finally:
@@ -205,6 +207,8 @@ class OciEnvironment(Sandbox):
             self._suspicions = await self._machine.mounts.carry(
                 find_suspicions, self._machine.mounts, pod.root.upper, self._image.layers, search_path
             )
+        self._note_full_disk()
+        await self._machine.mounts.carry(pod.make_room)
         self._view = "grading"
 
     @override
@@ -283,8 +287,9 @@ class OciEnvironment(Sandbox):
         """A command that fails is a result; a sandbox in which none can run any more is a fault."""
         if self._removed_because:
             raise SandboxFault(self._removed_because)
-        doubtful = ended.fault or ended.code in (_CANNOT_RUN, _NOT_FOUND) or (ended.code == _KILLED and not pod.alive)
-        if doubtful and (broken := await self._machine.mounts.carry(pod.broken)):
+        killed = ended.code == _KILLED and not pod.alive(self._view)
+        doubtful = ended.fault or ended.code in (_CANNOT_RUN, _NOT_FOUND) or killed
+        if doubtful and (broken := await self._machine.mounts.carry(pod.broken, self._view)):
             raise SandboxFault(f"The sandbox is broken: {broken}")
         if not ended.fault:
             return ExecResult(stdout=ended.stdout, stderr=ended.stderr, return_code=ended.code)
@@ -299,10 +304,19 @@ class OciEnvironment(Sandbox):
         if self._pod is None or self._commands is None:
             return
         pod, used, limit = self._pod, size >> 20, self._pod.plan.limits.storage_mb
-        self._storage_exceeded_mb = used
+        was_told, self._storage_exceeded_mb = bool(self._storage_exceeded_mb), max(used, self._storage_exceeded_mb)
+        if pod.root.disk is not None and not in_danger:
+            if not was_told:
+                self.logger.warning("The sandbox has filled the %d MB of disk that it is allowed.", limit)
+            return
         if in_danger:
             self._removed_because = removal(used, limit)
             self._commands.do_behind(self._machine.mounts.carry(pod.stop))
         else:
             self._commands.do_behind(self._machine.mounts.carry(pod.kill_processes, self._view))
         self.logger.warning("%d MB of disk used, %d MB allowed: the sandbox's processes are killed.", used, limit)
+
+    def _note_full_disk(self) -> None:
+        """Between two looks of the watch, too."""
+        if self._pod is not None and (used := self._pod.meter().notice()):
+            self._on_storage_exceeded(used, in_danger=False)

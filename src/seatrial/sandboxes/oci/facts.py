@@ -10,6 +10,11 @@ from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.pod import Pod
 from seatrial.sandboxes.sandbox import SandboxFacts
 
+_STORAGE = {
+    "image": "image, a file system of its own that ends at the limit",
+    "watched": "watched, offenders are killed",
+}
+
 
 def facts_of(
     machine: Machine,
@@ -55,14 +60,15 @@ def _protections(machine: Machine, pod: Pod) -> tuple[str, ...]:
     else:
         lines += [
             f"{count} capabilities of Docker's default 14",
-            f"seccomp profile {PROFILE}, made as strict as Docker's",
+            f"seccomp profile {PROFILE}, stricter than Docker's",
             "no-new-privileges",
             "masked and read-only paths",
         ]
     if pod.findings.limited:
         lines.append(machine.cgroups.description)
-    lines.append("device nodes: " + ("filtered" if machine.cgroups.filters_devices else "unusable, no CAP_MKNOD"))
-    lines.append("storage: watched, offenders are killed")
+    filtered = "filtered" if machine.cgroups.filters_devices else "no CAP_MKNOD"
+    lines.append(f"device nodes: {filtered}, roots mounted nodev")
+    lines.append(f"storage: {_STORAGE[pod.findings.storage]}")
     lines.append("grading: own mount and process namespace, out of the agent's sight")
     return tuple(lines)
 

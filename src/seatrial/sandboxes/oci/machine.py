@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from seatrial.errors import SetupProblem
+from seatrial.sandboxes.host.disk_image import DiskImages
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.seccomp import CompiledFilters, seccomp_filter
 from seatrial.sandboxes.host.storage import StorageWatch
@@ -69,20 +70,23 @@ _CAPABILITIES_BY_NUMBER = [
 class Machine:
     """The tools of this machine, found when they are first needed."""
 
-    def __init__(self, cache: Path) -> None:
+    def __init__(self, cache: Path, runtime: str = "") -> None:
+        """``runtime`` is the operator's choice of one; empty for the first that works."""
+        self._wanted_runtime = runtime
         self.run_dir = cache / "run"
         self._cache = cache
         self.mounts = PrivateMounts()
-        self.storage = StorageWatch(self.run_dir, self.mounts)
+        self.disks = DiskImages(self.run_dir)
+        self.storage = StorageWatch(self.run_dir)
         self.networks = SharedNetworks()
         self.commands_lead_sessions: bool | None = None
         """Whether the runtime gives each command a session; found out by the first sandbox."""
         self._dying: set[int] = set()
 
     @classmethod
-    def shared(cls, cache: Path) -> Machine:
+    def shared(cls, cache: Path, runtime: str = "") -> Machine:
         """The one of this process; a process that was forked gets its own."""
-        return _shared(cache, os.getpid())
+        return _shared(cache, runtime, os.getpid())
 
     def reap(self, processes: set[int]) -> None:
         """Takes note of killed processes that nobody else may be waiting for: where this process is the machine's
@@ -100,7 +104,7 @@ class Machine:
         if os.geteuid() != 0:
             raise SetupProblem("The oci sandbox needs root.", fix="Run as root, or use --sandbox docker.")
         _allow_many_files()
-        return Runtime.found()
+        return Runtime.found(self._wanted_runtime)
 
     @cached_property
     def busybox(self) -> Path:
@@ -144,8 +148,8 @@ class Machine:
 
 
 @lru_cache(maxsize=8)
-def _shared(cache: Path, _process: int) -> Machine:
-    return Machine(cache)
+def _shared(cache: Path, runtime: str, _process: int) -> Machine:
+    return Machine(cache, runtime)
 
 
 def _allow_many_files() -> None:

@@ -20,12 +20,12 @@ from pathlib import Path
 from seatrial.errors import SandboxFault
 from seatrial.growing_files import FileView
 from seatrial.sandboxes.host.accounts import Account, find_account
-from seatrial.sandboxes.host.private_mounts import MS_BIND, MS_NODEV, MS_REMOUNT, mount
 from seatrial.sandboxes.host.processes import children, counts_alike, has_ended, neighbours
-from seatrial.sandboxes.host.root_mount import RootMount
+from seatrial.sandboxes.host.root_mount import RootMount, nodev
+from seatrial.sandboxes.host.storage import DiskMeter, Meter, TreeMeter
 from seatrial.sandboxes.host.transfer import Transfer
 from seatrial.sandboxes.oci import command
-from seatrial.sandboxes.oci.cgroups import Cage
+from seatrial.sandboxes.oci.cgroups import VIEWS, Cage
 from seatrial.sandboxes.oci.container_spec import (
     DEFAULT_PATH,
     FOUNDATIONS,
@@ -40,11 +40,13 @@ from seatrial.sandboxes.oci.handshake import Handshake
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.pod_directory import PodDirectory
 from seatrial.sandboxes.oci.pod_plan import PodPlan
+from seatrial.sandboxes.own_processes import OwnProcessesKilled
 from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 
 _COUNTS_APART = "process numbers: the verifier sees the agent's processes under other numbers"
 _STARTING_SEC = 20.0
 _ENDING_SEC = 20.0
+_KILLING_ROUNDS = 200
 _SHELLS = ("bash", "sh")
 
 
@@ -56,6 +58,16 @@ class Container:
     pid: int
     process: int
     """pidfd of its first process."""
+    namespace: int
+    """Its mount namespace, which stays even if an agent kills every process in it."""
+
+    @property
+    def has_ended(self) -> bool:
+        return has_ended(self.process, 0)
+
+    def close(self) -> None:
+        os.close(self.process)
+        os.close(self.namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +85,8 @@ class Findings:
     """What was really done; read for the trial's lock."""
 
     root: str = ""
+    storage: str = ""
+    """``image`` where the sandbox has a disk of its own, else ``watched``."""
     not_applied: list[str] = field(default_factory=list)
     memory_killed: bool = False
     limited: bool = False
@@ -113,6 +127,9 @@ class Pod:
         self.findings.root = kind
         if kind != "overlay":
             self.findings.not_applied.append(f"overlay root: {kind} was used instead")
+        self.findings.storage = "watched" if self.root.disk is None else "image"
+        if self.root.disk is None:
+            self.findings.not_applied.append(f"disk image: {self._pod_directory.without_disk}")
         try:
             layout = self._pod_directory.furnish(self.cage)
             first = self._run_first(grading_spec(layout, self.confinement, self._machine.filters))
@@ -129,7 +146,7 @@ class Pod:
         self.findings.started = True
 
     def transfer(self, view: str) -> Transfer:
-        return Transfer(self._machine.mounts, self._container(view).process)
+        return Transfer(self._machine.mounts, self._container(view).namespace)
 
     def look(
         self, view: str, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
@@ -138,19 +155,19 @@ class Pod:
         if not self._ending.acquire(blocking=False):
             return None
         try:
-            process = os.dup(self._container(view).process)
+            namespace = os.dup(self._container(view).namespace)
         finally:
             self._ending.release()
         try:
-            return Transfer(self._machine.mounts, process).look(folders, seen, wanted)
+            return Transfer(self._machine.mounts, namespace).look(folders, seen, wanted)
         finally:
-            os.close(process)
+            os.close(namespace)
 
     def spawn(self, view: str, call: Call) -> command.Command:
-        """Starts a command. Raises ``UnknownUser``, or ``SandboxFault`` where the sandbox is gone."""
+        """Starts a command. Raises ``UnknownUser``, ``SandboxFault`` where the sandbox is gone, or
+        ``OwnProcessesKilled`` where the agent ended its part of it."""
         container = self._container(view)
-        if not self.alive:
-            raise SandboxFault("The sandbox has ended.")
+        self.check(view)
         account = self._account(container, call.user)
         environment = {"PATH": DEFAULT_PATH, "HOSTNAME": self.plan.hostname, "HOME": account.home, **call.environment}
         session = () if self._machine.commands_lead_sessions else OWN_SESSION
@@ -165,24 +182,52 @@ class Pod:
         """bash, or sh in an image that never had it."""
         return self._shell
 
+    def meter(self) -> Meter:
+        """Says what the sandbox takes of the disk."""
+        limit, disk = self.plan.limits.storage_mb << 20, self.root.disk
+        if disk is not None:
+            return DiskMeter(disk, limit)
+        return TreeMeter(self._pod_directory.written, self._all_processes, limit, self._pod_directory.copied_bytes)
+
+    def make_room(self) -> None:
+        """An agent that filled its disk cannot keep the verifier from writing. What it left running is killed: it
+        would go on."""
+        if (disk := self.root.disk) is not None:
+            if disk.is_full:
+                self.kill_processes("agent")
+            disk.make_room()
+
     def kill_command(self, view: str, running: command.Command) -> None:
         command.kill_tree(running.pid, lambda: self._processes(view))
 
     def kill_processes(self, view: str) -> None:
-        """Kills everything but the container itself."""
+        """Kills everything but the container itself, again while there is any: one may have started another."""
         first = {container.pid for container in self._containers.values()} | self._first_nested()
-        for process in self._processes(view) - first:
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+        for _ in range(_KILLING_ROUNDS):
+            doomed = self._processes(view) - first
+            if not doomed:
+                return
+            for process in doomed:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            time.sleep(0.005)
 
-    @property
-    def alive(self) -> bool:
-        return bool(self._containers) and all(not has_ended(entry.process, 0) for entry in self._containers.values())
+    def alive(self, view: str) -> bool:
+        """The grading container is out of the agent's reach; the agent's first process is not."""
+        needed = [entry for name, entry in self._containers.items() if name in (view, "grading")]
+        return bool(needed) and not any(entry.has_ended for entry in needed)
 
-    def broken(self) -> str:
-        """Why commands cannot be expected to work any more; empty if they can."""
-        if not self.alive:
-            return "its processes are gone."
+    def check(self, view: str) -> None:
+        """Raises ``OwnProcessesKilled`` or ``SandboxFault`` where no command can be run."""
+        if self.alive(view):
+            return
+        if self.alive("grading"):
+            raise OwnProcessesKilled
+        raise SandboxFault("The sandbox is broken: its processes are gone.")
+
+    def broken(self, view: str) -> str:
+        """Why commands cannot be expected to work any more; empty if they can. Raises what ``check`` does."""
+        self.check(view)
         present = self.transfer("agent").present(self._foundations)
         missing = [path for path in self._foundations if path not in present]
         return f"{', '.join(missing)} cannot be run any more." if missing else ""
@@ -199,7 +244,7 @@ class Pod:
         self.root.end()
         containers, self._containers = self._containers, {}
         for container in containers.values():
-            os.close(container.process)
+            container.close()
         if not gone:
             raise SandboxFault(f"Processes of sandbox {self.plan.sandbox} could not be ended.")
         remove_recorded(self.directory)
@@ -245,12 +290,12 @@ class Pod:
         if problem:
             raise SandboxFault(f"The sandbox did not start: {problem}")
         pid = int((bundle / "pid").read_text())
-        container = Container(name, pid, os.pidfd_open(pid))
+        process = os.pidfd_open(pid)
+        namespace = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+        container = Container(name, pid, process, namespace)
         self._containers[view] = container
-        if not self._machine.cgroups.filters_devices:
-            # crun takes this flag off the root it was given.
-            with self._machine.mounts.inside(container.process):
-                mount(None, Path("/"), None, MS_REMOUNT | MS_BIND | MS_NODEV)
+        with self._machine.mounts.inside(container.namespace):
+            nodev(Path("/"))  # crun takes this flag off the root it was given
         return container
 
     def _first_nested(self) -> set[int]:
@@ -282,7 +327,7 @@ class Pod:
         return not command.run_to_end([*entrance, *runtime], json.dumps(question).encode())
 
     def _account(self, container: Container, user: str | int | None) -> Account:
-        with self._machine.mounts.inside(container.process):
+        with self._machine.mounts.inside(container.namespace):
             return find_account(user)
 
     def _container(self, view: str) -> Container:
@@ -295,6 +340,12 @@ class Pod:
         if self.cage.enforced:
             return self.cage.processes(view)
         return neighbours(self._container(view).pid)
+
+    def _all_processes(self) -> set[int]:
+        try:
+            return {process for view in VIEWS for process in self._processes(view)}
+        except SandboxFault:  # it is being stopped
+            return set()
 
     def _end_processes(self) -> bool:
         """The end of a process namespace's first process is the end of all in it, and of those nested inside."""

@@ -1,18 +1,21 @@
 """The directory of one pod, and what is mounted and written there before its containers start.
 
 ``pod`` makes it in a thread of ``PrivateMounts``. The containers take the mounts over; from then on nothing of them is
-left in this process's sight.
+left in this process's sight. Whatever the sandbox can write to is on a disk image of its own (``disk_image``), where
+the machine can make one.
 """
 
 from __future__ import annotations
 
 import shutil
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.host.private_mounts import MS_NODEV, MS_NOEXEC, MS_NOSUID, mount, unmount
 from seatrial.sandboxes.host.root_mount import RootKind, RootMount
+from seatrial.sandboxes.host.tree_size import Tree
 from seatrial.sandboxes.oci.cgroups import ROOM, Cage
 from seatrial.sandboxes.oci.container_spec import GUARDED, Layout
 from seatrial.sandboxes.oci.machine import Machine
@@ -25,6 +28,10 @@ class PodDirectory:
     def __init__(self, machine: Machine, plan: PodPlan) -> None:
         self.directory = machine.run_dir / plan.sandbox
         self.root = RootMount(self.directory)
+        self.without_disk = ""
+        """Why the sandbox has no disk of its own; empty if it has one."""
+        self.copied_bytes = 0
+        """What a copied root took from the beginning."""
         self._machine = machine
         self._plan = plan
         self._shared_memory = self.directory / "shm"
@@ -32,12 +39,41 @@ class PodDirectory:
             wanted: self.directory / f"memory{number}" for number, wanted in enumerate(plan.memory_dirs)
         }
 
+    @property
+    def written(self) -> tuple[Path, ...]:
+        """Everything that the sandbox can fill."""
+        names = ("changes", "copy", "tests", "verifier", "hosts", "resolv.conf")
+        return tuple(self.root.writable / name for name in names)
+
     def make_root(self) -> RootKind:
-        return self.root.make(self._plan.image.layers)
+        layers = self._plan.image.layers
+        self._make_disk(0)
+        try:
+            return self.root.make(layers, ("overlay", "fuse-overlayfs"))
+        except SandboxFault as refusal:
+            self.root.hide()
+            self.root.end()
+            # A copy of the image counts for nothing: it is no doing of the sandbox.
+            self.copied_bytes = sum(Tree(layer).measure().size for layer in layers)
+            self._make_disk(self.copied_bytes)
+            try:
+                return self.root.make(layers, ("copy",))
+            except SandboxFault as last:
+                raise SandboxFault(f"{refusal.message} {last.message}") from None
+
+    def _make_disk(self, copied: int) -> None:
+        place = self.directory / "disk"
+        place.mkdir(exist_ok=True)
+        limit = (self._plan.limits.storage_mb << 20) + copied + copied // 8
+        self.root.disk = None
+        try:
+            self.root.disk = self._machine.disks.make(place, limit)
+        except (OSError, subprocess.SubprocessError) as problem:
+            self.without_disk = str(problem)
 
     def furnish(self, cage: Cage) -> Layout:
         """Everything that the two containers are started on. ``hide`` belongs to it, whether it succeeds or not."""
-        tests, verifier = self.directory / "tests", self.directory / "verifier"
+        tests, verifier = self.root.writable / "tests", self.root.writable / "verifier"
         for path in (self._shared_memory, tests, verifier):
             path.mkdir()
         verifier.chmod(0o777)
@@ -77,7 +113,7 @@ class PodDirectory:
             wanted.make(place)
 
     def _write(self, name: str, text: str) -> Path:
-        path = self.directory / name
+        path = self.root.writable / name
         path.write_text(text)
         path.chmod(0o644)
         return path

@@ -16,13 +16,17 @@ from seatrial.sandboxes.network import probe as network_check
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.runtime import FIX, Runtime, busybox
 from seatrial.sandboxes.options import SandboxOptions
+from seatrial.settings import Settings
+
+_PROBED_BYTES = 64 << 20
+_DISK_FIX = "Loop devices and mkfs.ext4 (apt-get install e2fsprogs) are needed."
 
 
 def require() -> None:
     """Raises ``SetupProblem`` for the first thing without which nothing works."""
     if os.geteuid() != 0:
         raise SetupProblem("The oci sandbox needs root.", fix="Run as root, or use --sandbox docker.")
-    Runtime.found()
+    Runtime.found(Settings().oci_runtime)
     busybox()
     seccomp_filter(())
     if shutil.which("buildah") is None:
@@ -41,6 +45,7 @@ async def probe(options: SandboxOptions, machine: Machine) -> list[Finding]:
         _buildah(),
         _limits(machine),
         await _overlay(options, machine),
+        await _storage(machine),
         *await network_check.probe(options),
     ]
     return findings
@@ -80,6 +85,21 @@ async def _overlay(options: SandboxOptions, machine: Machine) -> Finding:
         return Finding(name="root file system", ok=False, detail=str(error))
     detail = kind if kind == "overlay" else f"overlay is refused here; {kind} is used, which is slower"
     return Finding(name="root file system", ok=kind == "overlay", detail=detail, needed=False)
+
+
+async def _storage(machine: Machine) -> Finding:
+    try:
+        await machine.mounts.carry(_try_disk, machine)
+    except OSError as error:
+        detail = f"watched, offenders are killed; a disk image cannot be made: {error}"
+        return Finding(name="storage limit", ok=False, detail=detail, fix=_DISK_FIX, needed=False)
+    return Finding(name="storage limit", ok=True, detail="image: the kernel holds each sandbox to its limit")
+
+
+def _try_disk(machine: Machine) -> None:
+    machine.run_dir.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=machine.run_dir, prefix=".probe-") as scratch:
+        machine.disks.make(Path(scratch), _PROBED_BYTES).end()
 
 
 def _try_root(run_dir: Path) -> str:

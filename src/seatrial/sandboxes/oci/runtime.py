@@ -18,6 +18,7 @@ LOG_FD = 4
 
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
+_KNOWN = ("crun", "runc")
 FIX = "Run: apt-get install crun busybox-static"
 
 
@@ -30,15 +31,22 @@ class Runtime:
     is_crun: bool
 
     @classmethod
-    def found(cls) -> Runtime:
-        for name in ("crun", "runc"):
+    def found(cls, wanted: str = "") -> Runtime:
+        """The operator's choice, a name or a path; else the first one that works."""
+        for name in (wanted,) if wanted else _KNOWN:
+            _refuse_others(Path(name).name)
             path = shutil.which(name)
             if path is not None:
                 shown = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=10)
                 if shown.returncode == 0:
-                    is_crun = name == "crun"
+                    is_crun = Path(name).name == "crun"
                     kept = sealed_copy(Path(path)) if is_crun else path
                     return cls(path=kept, version=shown.stdout.splitlines()[0], is_crun=is_crun)
+        if wanted:
+            raise SetupProblem(
+                f"The container runtime {wanted!r} does not work on this machine.",
+                fix="Install it, or leave SEATRIAL_OCI_RUNTIME empty.",
+            )
         raise SetupProblem("No container runtime (crun or runc) works on this machine.", fix=FIX)
 
     def run(self, state: Path, bundle: Path, container: str) -> list[str]:
@@ -54,6 +62,20 @@ class Runtime:
         cgroups = ["--cgroup-manager=disabled"] if self.is_crun else []
         log = ["--log", f"/proc/self/fd/{LOG_FD}", "--log-format", "text"]
         return [self.path, "--root", str(state), *cgroups, *log]
+
+
+def _refuse_others(name: str) -> None:
+    if name == "runsc":
+        raise SetupProblem(
+            "gVisor (runsc) cannot hold this sandbox yet: grading needs process namespaces and kills that it does not"
+            " have in that form. See docs/decisions/gvisor.md.",
+            fix="Set SEATRIAL_OCI_RUNTIME to crun or runc, or leave it empty.",
+        )
+    if name not in _KNOWN:
+        raise SetupProblem(
+            f"The container runtime {name!r} is not one that this sandbox knows.",
+            fix="Set SEATRIAL_OCI_RUNTIME to crun or runc, or to the path of one of them.",
+        )
 
 
 def sealed_copy(program: Path) -> str:

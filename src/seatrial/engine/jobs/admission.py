@@ -1,0 +1,87 @@
+"""What a job may ask for at one door: at the machine itself, or as a caller of the service.
+
+Whoever runs `seatrial` on the machine is its admin and may name paths, classes and environments of Harbor. A caller of
+the service is not, whatever the role of the token: what it sends came over a network. The operator's ceilings hold for
+both. Asked by ``Submission`` before a job is stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+
+from seatrial.domain.catalogue import runs_on_host
+from seatrial.domain.job import AgentSpec, JobSpec
+from seatrial.domain.sandbox_choice import SEVERAL_CONTAINERS, needs_several_containers
+from seatrial.domain.task import Task
+from seatrial.engine.jobs.ceilings import Ceilings
+from seatrial.engine.jobs.option_rules import check_agent
+from seatrial.errors import InvalidInput
+
+OUR_SANDBOXES = frozenset({"auto", "oci", "docker"})
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    at_the_machine: bool = False
+    agents: frozenset[str] = frozenset()
+    """Import paths of agents that callers may name; the operator listed them."""
+    sandboxes: frozenset[str] = OUR_SANDBOXES
+    ceilings: Ceilings = field(default_factory=Ceilings)
+    keys_inside: bool = False
+    """Whether the installation's own keys may be given to agents inside of sandboxes."""
+
+    @classmethod
+    def of(cls, at_the_machine: bool, agents: str, sandboxes: str, ceilings: Ceilings, keys_inside: bool) -> Self:
+        """``agents`` and ``sandboxes`` are settings: names separated by commas or spaces."""
+        return cls(
+            at_the_machine,
+            frozenset(_listed(agents)),
+            OUR_SANDBOXES | frozenset(_listed(sandboxes)),
+            ceilings,
+            keys_inside,
+        )
+
+    def check(self, spec: JobSpec) -> None:
+        """Raises the error that says what to change about the job."""
+        self.ceilings.check_job(spec)
+        if not self.at_the_machine:
+            self._check_sandbox(spec.sandbox)
+            for agent in spec.agents:
+                check_agent(agent, self.agents)
+
+    def check_task(self, spec: JobSpec, task: Task) -> None:
+        """The same about one of its tasks."""
+        self.ceilings.check_task(task, spec.timeout_multiplier)
+        if not self.at_the_machine and needs_several_containers(spec.sandbox, task):
+            self._check_sandbox(SEVERAL_CONTAINERS, f"Task {task.name} has several services and needs")
+
+    def signed(self, spec: JobSpec) -> JobSpec:
+        """With what only this door can say. A job of the machine's admin may use its keys wherever it runs."""
+        inside = self.at_the_machine and spec.own_keys
+        return spec if spec.own_keys_inside or not inside else spec.model_copy(update={"own_keys_inside": True})
+
+    def may_use_own_keys(self, spec: JobSpec, agent: AgentSpec) -> bool:
+        """Whether the installation's keys may be used for this agent: never inside of a sandbox, but by permission."""
+        return spec.own_keys and (not calls_from_inside(agent) or self.keys_inside or spec.own_keys_inside)
+
+    def _check_sandbox(self, name: str, needs: str = "The job asks for") -> None:
+        if name in self.sandboxes:
+            return
+        raise InvalidInput(
+            f"{needs} the sandbox {name}, which this service does not offer: it is outside of its own isolation.",
+            field="sandbox",
+            fix=f"Use {', '.join(sorted(self.sandboxes))}; its operator can add others to SEATRIAL_ALLOWED_SANDBOXES.",
+        )
+
+
+def calls_from_inside(agent: AgentSpec) -> bool:
+    """Whether the agent calls its provider from inside of the sandbox, so that the key has to be in there.
+
+    With an address of its own, the model is called through a relay, which adds the key outside."""
+    scripted = agent.model is None or agent.model.startswith("scripted/")
+    return not (scripted or runs_on_host(agent.name) or {"api_base", "base_url"} & set(agent.options))
+
+
+def _listed(setting: str) -> list[str]:
+    return setting.replace(",", " ").split()

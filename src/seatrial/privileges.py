@@ -1,0 +1,232 @@
+"""What a process of ours gives up once it runs: capabilities, system calls, and the way to get them back.
+
+The API's process keeps no capability at all, cannot gain any by starting a program, and cannot make the system calls
+that take over a machine. A worker keeps what sandboxes are made with. All of it is inherited by children and cannot be
+undone; the first thread of a process asks for it before there are others. Knows Linux and nothing of Seatrial.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
+_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_CAPABILITY_VERSION = 0x20080522
+
+_CAPABILITIES = (
+    "chown", "dac_override", "dac_read_search", "fowner", "fsetid", "kill", "setgid", "setuid", "setpcap",
+    "linux_immutable", "net_bind_service", "net_broadcast", "net_admin", "net_raw", "ipc_lock", "ipc_owner",
+    "sys_module", "sys_rawio", "sys_chroot", "sys_ptrace", "sys_pacct", "sys_admin", "sys_boot", "sys_nice",
+    "sys_resource", "sys_time", "sys_tty_config", "mknod", "lease", "audit_write", "audit_control", "setfcap",
+    "mac_override", "mac_admin", "syslog", "wake_alarm", "block_suspend", "audit_read", "perfmon", "bpf",
+    "checkpoint_restore",
+)  # fmt: skip
+NOT_FOR_WORKERS = frozenset({
+    "sys_module", "sys_rawio", "sys_boot", "sys_time", "sys_tty_config", "sys_pacct", "syslog", "mac_override",
+    "mac_admin", "wake_alarm", "block_suspend", "audit_control", "audit_read", "lease", "linux_immutable",
+    "ipc_owner", "net_broadcast", "checkpoint_restore",
+})  # fmt: skip
+"""Sandboxes are made with mounts, namespaces, networks, device rules and owners of files; never with these."""
+
+_NUMBERS: Mapping[str, tuple[int, int]] = {  # on x86_64, on aarch64
+    "acct": (163, 89),
+    "add_key": (248, 217),
+    "adjtimex": (159, 171),
+    "bpf": (321, 280),
+    "chroot": (161, 51),
+    "clock_adjtime": (305, 266),
+    "clock_settime": (227, 112),
+    "delete_module": (176, 106),
+    "finit_module": (313, 273),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fsopen": (430, 430),
+    "fspick": (433, 433),
+    "init_module": (175, 105),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "io_uring_setup": (425, 425),
+    "kcmp": (312, 272),
+    "kexec_file_load": (320, 294),
+    "kexec_load": (246, 104),
+    "keyctl": (250, 219),
+    "mount": (165, 40),
+    "mount_setattr": (442, 442),
+    "move_mount": (429, 429),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "open_tree": (428, 428),
+    "perf_event_open": (298, 241),
+    "pivot_root": (155, 41),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "ptrace": (101, 117),
+    "quotactl": (179, 60),
+    "reboot": (169, 142),
+    "request_key": (249, 218),
+    "sethostname": (170, 161),
+    "setns": (308, 268),
+    "settimeofday": (164, 170),
+    "swapoff": (168, 225),
+    "swapon": (167, 224),
+    "syslog": (103, 116),
+    "umount2": (166, 39),
+    "unshare": (272, 97),
+    "userfaultfd": (323, 282),
+}
+_CLONE = (56, 220)
+_CLONE3 = (435, 435)
+_NEW_NAMESPACES = 0x7E020080  # CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET} and NEWTIME
+_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+
+_LOAD, _JUMP_EQUAL, _JUMP_ANY, _JUMP_AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
+_OTHER_ABI = 0x40000000  # x32, whose calls have other numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What a process could give up, and what it could not, in words."""
+
+    given_up: tuple[str, ...]
+    kept: tuple[str, ...] = ()
+
+
+def confine_api(keep: Collection[str] = ()) -> Dropped:
+    """For the process that answers requests. A machine that does not know one of the means keeps the others."""
+    done: list[str] = []
+    kept = [f"the capability {name}, since its home belongs to somebody else" for name in sorted(keep)]
+    steps: tuple[tuple[str, Callable[[], None]], ...] = (
+        ("capabilities", lambda: _keep_capabilities(keep)),
+        ("new privileges", _no_new_privileges),
+        ("dangerous system calls", _filter_calls),
+    )
+    for name, step in steps:
+        try:
+            step()
+            done.append(name)
+        except OSError as fault:
+            kept.append(f"{name}: {fault.strerror or fault}")
+    return Dropped(tuple(done), tuple(kept))
+
+
+def confine_worker(allow_privileged: bool) -> Dropped:
+    """For a process that makes sandboxes. One that may hand all privileges to a sandbox has to keep them."""
+    if allow_privileged:
+        return Dropped((), ("capabilities: SEATRIAL_ALLOW_PRIVILEGED hands them to sandboxes",))
+    try:
+        _keep_capabilities(frozenset(_CAPABILITIES) - NOT_FOR_WORKERS)
+    except OSError as fault:
+        return Dropped((), (f"capabilities: {fault.strerror or fault}",))
+    return Dropped((f"{len(NOT_FOR_WORKERS)} capabilities",))
+
+
+def findings() -> list[str]:
+    """What is dropped by which process, and what could be dropped further; for `seatrial doctor`."""
+    root = os.geteuid() == 0
+    lines = ["API process: no capabilities, no new privileges, no mount, ptrace, bpf, module or key calls (seccomp)"]
+    lines.append(f"workers: {len(NOT_FOR_WORKERS)} capabilities that sandboxes do not need are dropped")
+    if root:
+        lines.append(
+            "could be dropped further: the API keeps the user id of root without its capabilities, and so reads and "
+            "writes what root owns; with PostgreSQL and an object store, run `seatrial up --workers 0` as another user"
+        )
+    if platform.machine() not in _MACHINES:
+        lines.append(f"could be dropped further: there is no system call filter for {platform.machine()}")
+    return lines
+
+
+def status_of(pid: int | str = "self") -> dict[str, str]:
+    """The kernel's own words about a process."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _prctl(*arguments: int) -> int:
+    given = [ctypes.c_ulong(argument) for argument in (*arguments, 0, 0, 0, 0)[:5]]
+    result: int = _libc().prctl(*given)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+
+
+def _keep_capabilities(kept: Collection[str]) -> None:
+    """Out of the bounding set first, which takes a capability itself; then out of the process."""
+    dropped = [number for number, name in enumerate(_CAPABILITIES) if name not in kept]
+    for number in dropped:
+        try:
+            if _prctl(_PR_CAPBSET_READ, number):
+                _prctl(_PR_CAPBSET_DROP, number)
+        except OSError as fault:
+            if fault.errno == errno.EPERM and os.geteuid() != 0:
+                break  # a user without capabilities has none to give up
+            if fault.errno != errno.EINVAL:  # a kernel that does not know it yet
+                raise
+    _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    _set_capabilities(sum(1 << number for number in dropped))
+
+
+def _set_capabilities(without: int) -> None:
+    header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITY_VERSION, 0))
+    data = ctypes.create_string_buffer(24)
+    libc = _libc()
+    if libc.capget(header, data) != 0:
+        raise OSError(ctypes.get_errno(), "capget")
+    words = struct.unpack("=6I", data.raw[:24])
+    low, high = ~without & 0xFFFFFFFF, ~(without >> 32) & 0xFFFFFFFF
+    kept = [word & (low if index < 3 else high) for index, word in enumerate(words)]
+    ctypes.memmove(data, struct.pack("=6I", *kept), 24)
+    if libc.capset(header, data) != 0:
+        raise OSError(ctypes.get_errno(), "capset")
+
+
+def _no_new_privileges() -> None:
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def _filter_calls() -> None:
+    if platform.machine() not in _MACHINES:
+        raise OSError(errno.ENOSYS, f"no filter for {platform.machine()}")
+    column, architecture = _MACHINES[platform.machine()]
+    program = call_filter(column, architecture)
+    code = ctypes.create_string_buffer(program, len(program))
+    pointer = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
+    given = ctypes.create_string_buffer(pointer, len(pointer))
+    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(given))
+
+
+def call_filter(column: int, architecture: int) -> bytes:
+    """A classic BPF program: other architectures, the calls above, and new namespaces are refused with EPERM."""
+    refuse, unknown = _REFUSE | errno.EPERM, _REFUSE | errno.ENOSYS
+    lines = [
+        (_LOAD, 0, 0, 4),
+        (_JUMP_EQUAL, 1, 0, architecture),
+        (_RETURN, 0, 0, refuse),
+        (_LOAD, 0, 0, 0),
+        (_JUMP_AT_LEAST, 0, 1, _OTHER_ABI),
+        (_RETURN, 0, 0, refuse),
+        (_JUMP_EQUAL, 0, 1, _CLONE3[column]),  # its flags cannot be seen; without it, libc uses clone
+        (_RETURN, 0, 0, unknown),
+        (_JUMP_EQUAL, 0, 4, _CLONE[column]),
+        (_LOAD, 0, 0, 16),
+        (_JUMP_ANY, 0, 1, _NEW_NAMESPACES),
+        (_RETURN, 0, 0, refuse),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+    for numbers in _NUMBERS.values():
+        lines += [(_JUMP_EQUAL, 0, 1, numbers[column]), (_RETURN, 0, 0, refuse)]
+    lines.append((_RETURN, 0, 0, _ALLOW))
+    return b"".join(struct.pack("=HBBI", *line) for line in lines)

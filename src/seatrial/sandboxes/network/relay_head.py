@@ -1,0 +1,127 @@
+"""The heads of HTTP messages that pass the relay, read so strictly that two programs cannot read them differently.
+
+Everything doubtful is refused instead of repaired: a bare line feed, a folded header, a space before a colon, two
+lengths, an address in another form than a plain path. What is passed on is written anew from what was understood.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from seatrial.plain_http import BadRequest
+
+LONGEST_HEAD = 32 * 1024
+_MOST_HEADERS = 100
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_REQUEST_LINE = re.compile(r"([A-Z]{3,10}) (/[\x21\x24-\x7e]*) HTTP/1\.[01]")
+_STATUS_LINE = re.compile(r"HTTP/1\.[01] ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*))?")
+_ONCE = frozenset({"authorization", "content-length", "host", "transfer-encoding"})
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "upgrade",
+    }
+)
+
+Fields = tuple[tuple[str, str], ...]
+"""Headers in their order, with names in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    method: str
+    target: str
+    fields: Fields
+    length: int
+    expects_continue: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerHead:
+    status: int
+    reason: str
+    fields: Fields
+
+
+async def read_request_head(reader: asyncio.StreamReader, longest_body: int) -> RequestHead | None:
+    """The head of a request; ``None`` when the client went away. ``BadRequest`` for whatever is not plain."""
+    line, fields = _split(await _read(reader, 431)) or ("", ())
+    if not line:
+        return None
+    found = _REQUEST_LINE.fullmatch(line)
+    if not found:
+        raise BadRequest(400, "Requests are a method, a path and HTTP/1.1.")
+    known = dict(fields)
+    if "transfer-encoding" in known:
+        raise BadRequest(411, "Requests need a Content-Length.")
+    length = known.get("content-length", "0")
+    if not re.fullmatch(r"[0-9]{1,12}", length):
+        raise BadRequest(400, "The Content-Length is not a number.")
+    if int(length) > longest_body:
+        raise BadRequest(413, "The body is too long.")
+    return RequestHead(found[1], found[2], fields, int(length), known.get("expect", "").lower() == "100-continue")
+
+
+async def read_answer_head(reader: asyncio.StreamReader) -> AnswerHead:
+    """The head of the final answer; interim ones are skipped."""
+    while True:
+        try:
+            line, fields = _split(await _read(reader, 502)) or ("", ())
+        except BadRequest as error:
+            raise BadRequest(502, "The model's address did not answer in plain HTTP.") from error
+        found = _STATUS_LINE.fullmatch(line)
+        if not found or found[1] == "101":
+            raise BadRequest(502, "The model's address did not answer in plain HTTP.")
+        if not found[1].startswith("1"):
+            return AnswerHead(int(found[1]), found[2] or "", fields)
+
+
+def end_to_end(fields: Fields, dropped: Iterable[str] = ()) -> Fields:
+    """The headers that concern more than one connection, without the dropped ones."""
+    named = {word.strip().lower() for name, value in fields if name == "connection" for word in value.split(",")}
+    gone = _HOP_BY_HOP | (named - {"content-length", "transfer-encoding"}) | set(dropped)
+    return tuple((name, value) for name, value in fields if name not in gone)
+
+
+def written(line: str, fields: Iterable[tuple[str, str]]) -> bytes:
+    lines = [line, *(f"{name}: {value}" for name, value in fields)]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+async def _read(reader: asyncio.StreamReader, status: int) -> bytes:
+    try:
+        return await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError as error:
+        if b"\n" in error.partial:
+            raise BadRequest(400, "The head is not complete.") from error
+        return b""
+    except asyncio.LimitOverrunError as error:
+        raise BadRequest(status, "The headers are too long.") from error
+
+
+def _split(head: bytes) -> tuple[str, Fields] | None:
+    if not head:
+        return None
+    line, *rest = head[:-4].decode("latin-1").split("\r\n")
+    if len(rest) > _MOST_HEADERS:
+        raise BadRequest(431, "There are too many headers.")
+    fields = []
+    for text in rest:
+        name, colon, value = text.partition(":")
+        if not colon or not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
+            raise BadRequest(400, "A header is broken.")
+        fields.append((name.lower(), value.strip(" \t")))
+    names = [name for name, _ in fields]
+    if any(names.count(name) > 1 for name in _ONCE):
+        raise BadRequest(400, "A header that says how to read the message came twice.")
+    return line, tuple(fields)

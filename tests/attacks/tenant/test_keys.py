@@ -1,0 +1,120 @@
+"""A tenant wants the installation's provider key: an agent inside the sandbox would only have to print it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seatrial.adapters.runner_harbor.equip import ModelAccess
+from seatrial.domain.job import AgentSpec, JobSpec
+from seatrial.domain.task import TaskRef
+from seatrial.domain.token import Role
+from seatrial.ports.runner import Order
+from seatrial.ports.store import TrialFilter
+from seatrial.testing.fake_runner import FakeRunner
+from seatrial.wiring import Installation, assemble_worker, open_installation
+from tests.attacks.tenant.doors import doors_open
+from tests.command_line import SAMPLES
+
+OURS = "sk-canary-of-the-installation"
+THEIRS = "sk-of-the-tenant"
+INSTALLED = ("mini-swe-agent", "claude-code", "codex", "openhands", "aider", "goose", "swe-agent")
+
+
+@pytest.fixture(autouse=True)
+def our_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENROUTER_API_KEY"):
+        monkeypatch.setenv(name, OURS)
+
+
+async def orders_of(installation: Installation, count: int) -> list[Order]:
+    """What the runner would be handed for every trial that is queued."""
+    runner = FakeRunner()
+    worker = assemble_worker(installation, runner, 4)
+    working = asyncio.create_task(worker.run())
+    while True:
+        rows = [row async for row in installation.store.trials(TrialFilter())]
+        if sum(row.trial.outcome is not None for row in rows) >= count:
+            break
+        await asyncio.sleep(0.05)
+    worker.leave()
+    await working
+    return list(runner.orders)
+
+
+async def sandbox_variables(order: Order) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What the agent's commands see, and what the lock says."""
+    from contextlib import AsyncExitStack
+
+    async with ModelAccess() as models, AsyncExitStack() as relays:
+        equipment = await models.equip(order, relays)
+        return dict(equipment.agent.env), equipment.notes
+
+
+@pytest.mark.parametrize("agent", INSTALLED)
+async def test_an_installed_agent_is_not_given_our_key(tmp_path: Path, agent: str) -> None:
+    async with doors_open(tmp_path, Role.USER) as doors:
+        body = [{"name": agent, "model": "openai/gpt-4"}]
+        answer = await doors.job(400, agents=body)
+        assert "inside of its sandbox" in answer["error"]["message"] and "X-Provider-Key" in answer["error"]["fix"]
+        await doors.job(keys={"OPENAI_API_KEY": THEIRS}, agents=body)
+
+
+async def test_keys_of_a_jobs_other_agents_stay_out_of_the_sandbox(tmp_path: Path) -> None:
+    """terminus-2 uses our key outside; codex beside it gets the tenant's and nothing else."""
+    agents = [{"name": "terminus-2", "model": "openrouter/x"}, {"name": "codex", "model": "openai/gpt-4"}]
+    async with doors_open(tmp_path, Role.USER) as doors:
+        await doors.job(agents=agents, keys={"OPENAI_API_KEY": THEIRS})
+        orders = await orders_of(doors.api.service.installation, 2)
+    secrets = {order.agent.name: dict(order.secrets) for order in orders}
+    assert secrets == {"terminus-2": {"OPENROUTER_API_KEY": OURS}, "codex": {"OPENAI_API_KEY": THEIRS}}
+    [inside] = [order for order in orders if order.agent.name == "codex"]
+    variables, notes = await sandbox_variables(inside)
+    assert OURS not in str(variables) and variables["OPENAI_API_KEY"] == THEIRS
+    assert notes == ("provider key in the sandbox: the job's own",)
+
+
+async def test_a_retry_without_the_key_does_not_fall_back_to_ours(tmp_path: Path) -> None:
+    """The job's key went when it ended."""
+    async with doors_open(tmp_path, Role.USER) as doors:
+        body = [{"name": "codex", "model": "openai/gpt-4"}]
+        job = await doors.job(agents=body, keys={"OPENAI_API_KEY": THEIRS})
+        await orders_of(doors.api.service.installation, 1)
+        path, every = f"/api/v1/jobs/{job['id']}/retry", {"outcomes": ["passed", "failed", "error"]}
+        refused = await doors.api.client.post(path, json=every, headers=doors.headers)
+        assert refused.status_code == 400 and "inside of its sandbox" in refused.text
+        again = {**doors.headers, "X-Provider-Key": f"OPENAI_API_KEY={THEIRS}"}
+        assert (await doors.api.client.post(path, json=every, headers=again)).json() == {"queued": 1}
+
+
+async def test_the_operator_may_allow_it_and_the_trial_says_so(tmp_path: Path) -> None:
+    async with doors_open(tmp_path, Role.USER, allow_keys_in_sandbox=True) as doors:
+        await doors.job(agents=[{"name": "codex", "model": "openai/gpt-4"}])
+        [order] = await orders_of(doors.api.service.installation, 1)
+    variables, notes = await sandbox_variables(order)
+    assert variables["OPENAI_API_KEY"] == OURS
+    assert notes == ("provider key in the sandbox: this installation's",)
+
+
+async def test_at_the_machine_ones_own_key_is_used(tmp_path: Path) -> None:
+    """`seatrial run` with a key in the environment."""
+    from seatrial.settings import Settings
+
+    settings = Settings(_env_file=None, home=tmp_path)  # type: ignore[call-arg]
+    async with open_installation(settings, at_the_machine=True) as installation:
+        [task] = await installation.library.add(SAMPLES / "answer-file")
+        agent = AgentSpec(name="codex", model="openai/gpt-4")
+        spec = JobSpec(tasks=(TaskRef(name=task.name, digest=task.digest),), agents=(agent,))
+        await installation.submission.submit(spec)
+        [order] = await orders_of(installation, 1)
+    assert dict(order.secrets) == {"OPENAI_API_KEY": OURS} and not order.keys_are_the_jobs
+
+
+async def test_no_request_can_say_that_it_came_from_the_machine(tmp_path: Path) -> None:
+    async with doors_open(tmp_path, Role.ADMIN) as doors:
+        wanted: dict[str, Any] = {"agents": [{"name": "codex", "model": "openai/gpt-4"}]}
+        await doors.job(422, own_keys_inside=True, **wanted)
+        await doors.job(422, own_keys=True, **wanted)
