@@ -151,6 +151,14 @@ class Settings(Described, BaseSettings):
     allow_keys_in_sandbox: bool = False
     """Lets agents that run inside a sandbox have this installation's provider keys for jobs of the service. Whatever
     runs in there can read them. Keys that come with a job, and `seatrial run`, need no such permission."""
+    max_kept_files: int = Field(default=10_000, gt=0)
+    """Files that are kept of one try at most; the result says what was left out."""
+    max_kept_mb: int = Field(default=1024, gt=0)
+    """Megabytes that are kept of one try at most; the result says what was left out."""
+    max_kept_depth: int = Field(default=64, gt=0)
+    """How deep the folders may be nested that are kept of a try."""
+    blobs_patience_sec: float = Field(default=120.0, ge=0)
+    """How long a place for files that does not answer is waited for before a result is recorded without its files."""
 
     openrouter_api_key: str = Field(
         default="", repr=False, validation_alias=_names("openrouter_api_key", "OPENROUTER_API_KEY")

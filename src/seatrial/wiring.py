@@ -41,6 +41,7 @@ from seatrial.engine.jobs.submit import Submission
 from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.engine.trials.execute import Executor
+from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import Recovery
 from seatrial.engine.trials.retention import remove_dead_work_dirs
@@ -178,6 +179,8 @@ def assemble_worker(
         limit_sec=settings.trial_limit_sec,
         secrets=installation.keys.for_agent,
         ceilings=ceilings_of(settings),
+        keep_limits=KeepLimits(settings.max_kept_files, settings.max_kept_mb << 20, settings.max_kept_depth),
+        blobs_patience_sec=settings.blobs_patience_sec,
     )
     return Worker(
         store,

@@ -49,6 +49,9 @@ class SandboxOptions(Frozen):
     image_low_water_gb: float = 5.0
     docker_host: str = ""
     oci_runtime: str = ""
+    max_kept_files: int = 10_000
+    max_kept_mb: int = 1024
+    max_kept_depth: int = 64
 
     @classmethod
     def of(cls, settings: Settings) -> SandboxOptions:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from seatrial.domain.result import Usage
 from seatrial.domain.trial import Phase, Trial
 from seatrial.engine.clock import Clock
 from seatrial.errors import StoreUnavailable
@@ -77,10 +78,14 @@ class TrialProgress(Progress):
         self._trial = trial
         self._show = show
         self.reached = Phase.PREPARING
+        self.usage = Usage()
 
     async def phase(self, phase: Phase, step: str | None = None) -> None:
         self.reached = phase
         self._log.note(self._trial, phase, step)
+
+    def spent(self, usage: Usage) -> None:
+        self.usage = usage
 
     def shows(self, window: Window) -> None:
         self._show(window)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
+from seatrial.fair_threads import breathe
 from seatrial.growing_files import FileView, look_into
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 
@@ -141,6 +142,7 @@ class _Tree:
     def copy(self, origin: int, goal: int, above: PurePosixPath = _TOP) -> None:
         for name in sorted(os.listdir(origin)):
             place = above / name
+            breathe()
             try:
                 with _looked_at(name, origin) as found:
                     self._copy_entry(found, name, goal, place)
@@ -190,6 +192,7 @@ def _write_file(content: int, status: os.stat_result, parent: int, name: str, mo
 
 def _copy_all(content: int, copy: int) -> None:
     while chunk := os.read(content, _CHUNK):
+        breathe()
         view = memoryview(chunk)
         while view:
             view = view[os.write(copy, view) :]
@@ -206,6 +209,7 @@ def _copy_data(content: int, copy: int, size: int) -> None:
         end = os.lseek(content, place, os.SEEK_HOLE)
         while place < end and (chunk := os.pread(content, min(_CHUNK, end - place), place)):
             place += os.pwrite(copy, chunk, place)
+            breathe()
     os.ftruncate(copy, size)
 
 
