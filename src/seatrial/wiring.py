@@ -51,7 +51,7 @@ from seatrial.ports.runner import Runner
 from seatrial.ports.seal import Seal
 from seatrial.ports.store import Heartbeat, Store, TrialFilter
 from seatrial.ports.tasks import TaskReader
-from seatrial.processes import ProcessName, is_dead
+from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
 from seatrial.worker import Worker, beat_forever
 
@@ -164,7 +164,7 @@ def assemble_worker(
 ) -> Worker:
     """The same around any runner; tests and benchmarks hand in a fake one."""
     settings, store, clock = installation.settings, installation.store, installation.clock
-    name = ProcessName.mine()
+    name = WorkerName.mine()
     phases = PhaseLog(store, clock)
     executor = Executor(
         store,
@@ -198,7 +198,7 @@ def assemble_worker(
 
 def _about(installation: Installation, capacity: int) -> Heartbeat:
     return Heartbeat(
-        worker=str(ProcessName.mine()),
+        worker=str(WorkerName.mine()),
         host=socket.gethostname(),
         pid=os.getpid(),
         capacity=capacity,
