@@ -141,7 +141,7 @@ def _short(boot: str) -> str:
 def _proc_is_ours() -> bool:
     """``unshare --pid`` without a new ``/proc`` shows the processes of the namespace outside."""
     try:
-        return os.readlink("/proc/self") == str(os.getpid())
+        return Path("/proc/self").readlink().name == str(os.getpid())
     except OSError:
         return False
 
