@@ -47,7 +47,7 @@ from seatrial.engine.trials.execute import Executor
 from seatrial.engine.trials.lease_trust import LeaseTrust
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import Recovery
-from seatrial.engine.trials.retention import remove_dead_work_dirs
+from seatrial.engine.trials.retention import remove_dead_work_dirs, remove_lost_tries
 from seatrial.errors import Conflict, InvalidInput, SetupProblem
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.queue import Queue
@@ -336,9 +336,12 @@ async def clean_leftovers(installation: Installation) -> int:
         rows = installation.store.trials(TrialFilter(states=(TrialState.RUNNING,)))
         return {(row.trial.id, row.trial.attempt) async for row in rows}
 
-    store, options = installation.store, SandboxOptions.of(installation.settings)
-    known = {row.worker for row in await store.workers(seen_since=installation.clock() - _UNHEARD)}
-    await remove_dead_work_dirs(installation.settings.work_dir, known, time.time())
+    store, settings, options = installation.store, installation.settings, SandboxOptions.of(installation.settings)
+    workers = {row.worker: installation.clock() - row.seen_at for row in await store.workers()}
+    known = {name for name, silence in workers.items() if silence < _UNHEARD}
+    silent = {name for name, silence in workers.items() if silence > timedelta(seconds=settings.lease_sec)}
+    await remove_dead_work_dirs(settings.work_dir, known, time.time())
+    await remove_lost_tries(settings.work_dir, silent, running)
     removed = await sweep(options, installation.id, running)
     return removed + await asyncio.to_thread(remove_strays, options.run_dir, time.time())
 

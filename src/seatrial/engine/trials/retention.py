@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +19,10 @@ from seatrial.ports.store import Store, TrialFilter
 from seatrial.processes import WorkerName
 
 _UNTOUCHED_SEC = 86400.0
+_TRY = re.compile(r"(\d+)-(\d+)")
+
+Running = Callable[[], Awaitable[set[tuple[int, int]]]]
+"""The tries that run, as (trial, try)."""
 
 
 class Freed(Frozen):
@@ -58,6 +63,21 @@ class Retention:
 async def remove_dead_work_dirs(work_dir: Path, known: Collection[str] = (), now: float = 0.0) -> None:
     for directory in dead_work_dirs(work_dir, known, now):
         await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+
+
+async def remove_lost_tries(work_dir: Path, silent: Collection[str], running: Running) -> None:
+    """Removes directories of tries that are over from those of workers that went silent, wherever these ran.
+
+    They are listed before the store is asked what runs: a directory is made only after its try was claimed."""
+    owned = [(place, WorkerName.of_folder(place.name)) for place in (work_dir.iterdir() if work_dir.is_dir() else ())]
+    lost = [place for place, owner in owned if owner is not None and str(owner) in silent]
+    tries = [(place, found) for folder in lost for place in folder.iterdir() if (found := _TRY.fullmatch(place.name))]
+    if not tries:
+        return
+    wanted = await running()
+    for place, found in tries:
+        if (int(found[1]), int(found[2])) not in wanted:
+            await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
 
 
 def dead_work_dirs(work_dir: Path, known: Collection[str] = (), now: float = 0.0) -> list[Path]:
