@@ -23,7 +23,7 @@ from seatrial.adapters.blobs_objects import ObjectBlobs
 from seatrial.adapters.queue_local import LocalQueue
 from seatrial.adapters.registry_harbor import open_dataset
 from seatrial.adapters.seal_fernet import FernetSeal
-from seatrial.adapters.store_sql.backup import backup, restore
+from seatrial.adapters.store_sql.backup import backup, restore, set_aside
 from seatrial.adapters.store_sql.migrate import upgrade
 from seatrial.adapters.store_sql.store import SqlStore
 from seatrial.adapters.tasks_harbor import HarborTasks
@@ -318,7 +318,7 @@ async def restore_database(settings: Settings, source: Path, force: bool) -> Pat
         if not force:
             raise Conflict(f"There is a database in {settings.home}.", fix="Add --force; it will be kept beside.")
         kept = present.with_name(f"{present.name}.before-{system_clock():%Y%m%d-%H%M%S-%f}")
-        await backup(settings.store_url, kept)
+        await set_aside(settings.store_url, kept)
     await restore(settings.store_url, source)
     return kept
 

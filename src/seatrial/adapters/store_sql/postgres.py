@@ -97,6 +97,7 @@ class PostgresDatabase:
             except (DBAPIError, PostgresError, OSError, PoolTimeout, TimeoutError) as fault:
                 state = _state(fault)
                 collisions += state in _COLLISIONS
+                run = self._change_among_readers if state in _FULL and run != self._look else run
                 waits = state in _FULL + _STARTING and time.monotonic() < deadline
                 if not waits and (state not in _COLLISIONS or collisions >= _TRIES):
                     raise _classified(fault) from fault
@@ -117,6 +118,16 @@ class PostgresDatabase:
         async with self._opened.begin() as connection:
             await connection.exec_driver_sql("SET LOCAL synchronous_commit TO off")
             return await connection.run_sync(operation)
+
+    async def _change_among_readers(self, operation: Callable[[Connection], Any]) -> Any:
+        """A write on a connection that usually reads: where the server has none left for a writer, whoever has one
+        connection still gets on."""
+        if self._reading is None:
+            raise StoreUnavailable("The store is closed.")
+        async with self._reading.connect() as connection:
+            await connection.execution_options(isolation_level="READ COMMITTED")
+            async with connection.begin():
+                return await connection.run_sync(operation)
 
     @property
     def _opened(self) -> AsyncEngine:
