@@ -17,7 +17,8 @@ async def _database(settings: Settings) -> str:
     from seatrial.errors import SeatrialError
     from seatrial.wiring import open_installation
 
-    wanted = f"The API opens up to {settings.database_connections}, each worker up to {settings.worker_database_connections}."
+    api, worker = settings.database_connections, settings.worker_database_connections
+    wanted = f"The API opens up to {api}, each worker process up to {worker}."
     try:
         async with open_installation(settings) as installation:
             return f"{(await installation.store.facts()).sentence} {wanted}"
