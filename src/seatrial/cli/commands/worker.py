@@ -78,6 +78,8 @@ async def _work(session: Installation, capacity: int) -> None:
 
 async def _tell_what_works(session: Installation, crew: Worker) -> None:
     """Beside the first trials, because each sandbox is tried for it."""
+    from seatrial.engine.duties import Duties
     from seatrial.wiring import working_sandboxes
 
-    crew.can_use(await working_sandboxes(session.settings))
+    found = await Duties(session.clock).attempt("sandbox checks", lambda: working_sandboxes(session.settings))
+    crew.can_use(found or ())
