@@ -13,7 +13,9 @@ from pathlib import Path
 from seatrial.domain.job import Job
 from seatrial.domain.trial import Trial, TrialState
 from seatrial.ports.store import TrialFilter
-from seatrial.wiring import Installation, clean_leftovers
+from seatrial.sandboxes.record import SandboxRecord
+from seatrial.settings import Settings
+from seatrial.wiring import Installation, clean_leftovers, open_installation
 from tests.command_line import traces
 
 _PATIENCE_SEC = 240.0
@@ -85,8 +87,17 @@ class Checker:
         settings = self._installation.settings
         running = settings.work_dir.glob("*/*-*") if settings.work_dir.is_dir() else ()
         found = [str(place) for place in running]
-        sandboxes = {place.name for place in _folders(settings.cache / "run") if place.name.startswith("st-")}
+        records = [SandboxRecord.read(place) for place in _folders(settings.cache / "run")]
+        ours = [record for record in records if record and record.owner.install == self._installation.id]
+        sandboxes = {record.sandbox for record in ours}
         return found + (traces(settings.cache, sandboxes) if sandboxes else [])
+
+
+async def check_home(settings: Settings, *job_ids: int) -> None:
+    """For tests that drive the command line: opens its installation and checks these jobs."""
+    async with open_installation(settings) as installation:
+        jobs = [await installation.store.job(job_id) for job_id in job_ids]
+        await Checker(installation).check(*jobs)
 
 
 def _folders(place: Path) -> list[Path]:

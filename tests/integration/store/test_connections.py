@@ -31,22 +31,27 @@ def small_server() -> Iterator[PostgresServer]:
 
 
 @asynccontextmanager
-async def guests(server: PostgresServer, count: int) -> AsyncIterator[list[asyncpg.Connection]]:
-    """Connections of somebody else."""
+async def crowd(server: PostgresServer) -> AsyncIterator[None]:
+    """Connections of somebody else, until there are none left: also none of those that are just being closed."""
     async with AsyncExitStack() as stack:
-        there = [
-            await asyncpg.connect(host=str(server.directory), user="postgres", database="postgres")
-            for _ in range(count)
-        ]
-        for connection in there:
-            stack.push_async_callback(connection.close)
-        yield there
+        refusals = 0
+        while refusals < 10:
+            try:
+                connection = await asyncpg.connect(host=str(server.directory), user="postgres", database="postgres")
+                stack.push_async_callback(connection.close)
+            except asyncpg.TooManyConnectionsError:
+                refusals += 1
+                await asyncio.sleep(0.05)
+        yield
 
 
 async def used(server: PostgresServer, name: str) -> int:
-    async with guests(server, 1) as [connection]:
+    connection = await asyncpg.connect(host=str(server.directory), user="postgres", database="postgres")
+    try:
         query = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1"
         return int(await connection.fetchval(query, name))
+    finally:
+        await connection.close()
 
 
 async def test_a_process_never_opens_more_than_it_may(small_server: PostgresServer) -> None:
@@ -81,18 +86,26 @@ async def test_an_api_and_six_workers_share_few_connections(small_server: Postgr
         assert all(counts.passed == 4 for counts in (await api.counts([job.id for job in jobs])).values())
 
 
-async def test_without_a_free_connection_it_waits_for_one(small_server: PostgresServer) -> None:
+async def test_whoever_has_one_connection_reads_and_writes_with_it(small_server: PostgresServer) -> None:
+    url = await small_server.create_database("one")
+    await upgrade(url)
+    async with SqlStore.at(url, connections=4) as store, crowd(small_server):
+        jobs = await asyncio.gather(*(submit(store, trials=2) for _ in range(5)))
+        claimed = await store.claim("w", MINUTE, 10, NOON)
+        await asyncio.gather(*(store.finish(trial.id, 1, passed(), NOON) for trial in claimed))
+        assert all(counts.passed == 2 for counts in (await store.counts([job.id for job in jobs])).values())
+
+
+async def test_whoever_has_none_waits_until_somebody_leaves(small_server: PostgresServer) -> None:
     url = await small_server.create_database("waiting")
     await upgrade(url)
-    async with SqlStore.at(url, connections=2) as store:
-        async with guests(small_server, ALLOWED - 1):
-            submitting = asyncio.create_task(submit(store))
-            asked = asyncio.create_task(store.jobs(Page()))
-            assert await asked == [], "the one connection that it has goes on working"
-            await asyncio.sleep(0.3)
-            assert not submitting.done()
-        job = await submitting
-        assert [found.id for found in await store.jobs(Page())] == [job.id]
+    store = SqlStore.at(url, connections=2)
+    async with crowd(small_server):
+        opening = asyncio.create_task(store.__aenter__())
+        await asyncio.sleep(0.3)
+        assert not opening.done()
+    async with await opening:
+        assert await store.jobs(Page()) == []
 
 
 async def test_after_a_while_it_says_what_is_missing(small_server: PostgresServer) -> None:
@@ -100,7 +113,7 @@ async def test_after_a_while_it_says_what_is_missing(small_server: PostgresServe
 
     url = await small_server.create_database("refused")
     database = PostgresDatabase(make_url(url), connections=2, in_line_sec=0.5)
-    async with guests(small_server, ALLOWED):
+    async with crowd(small_server):
         began = time.monotonic()
         with pytest.raises(StoreUnavailable, match="no connection left") as refusal:
             await database.open()

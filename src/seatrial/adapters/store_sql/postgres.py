@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import sqlalchemy as sa
@@ -62,6 +63,9 @@ class PostgresDatabase:
         self._in_line_sec = in_line_sec
         self._engine: AsyncEngine | None = None
         self._reading: AsyncEngine | None = None
+        # The pool's own line forgets whoever waits for a connection that then could not be opened.
+        self._reading_turns = asyncio.Semaphore(self._readers)
+        self._writing_turns = asyncio.Semaphore(self._writers)
 
     async def open(self) -> None:
         self._engine = _engine(self._url, self._writers)
@@ -108,14 +112,15 @@ class PostgresDatabase:
     async def _look(self, operation: Callable[[Connection], Any]) -> Any:
         if self._reading is None:
             raise StoreUnavailable("The store is closed.")
-        return await greenlet_spawn(_with_connection, self._reading.sync_engine, operation)
+        async with self._turn(self._reading_turns):
+            return await greenlet_spawn(_with_connection, self._reading.sync_engine, operation)
 
     async def _change(self, operation: Callable[[Connection], Any]) -> Any:
-        async with self._opened.begin() as connection:
+        async with self._turn(self._writing_turns), self._opened.begin() as connection:
             return await connection.run_sync(operation)
 
     async def _change_soon(self, operation: Callable[[Connection], Any]) -> Any:
-        async with self._opened.begin() as connection:
+        async with self._turn(self._writing_turns), self._opened.begin() as connection:
             await connection.exec_driver_sql("SET LOCAL synchronous_commit TO off")
             return await connection.run_sync(operation)
 
@@ -124,10 +129,20 @@ class PostgresDatabase:
         connection still gets on."""
         if self._reading is None:
             raise StoreUnavailable("The store is closed.")
-        async with self._reading.connect() as connection:
+        async with self._turn(self._reading_turns), self._reading.connect() as connection:
             await connection.execution_options(isolation_level="READ COMMITTED")
             async with connection.begin():
                 return await connection.run_sync(operation)
+
+    @asynccontextmanager
+    async def _turn(self, turns: asyncio.Semaphore) -> AsyncIterator[None]:
+        """One operation for each connection; the others stand in line for as long as the server may be full."""
+        async with asyncio.timeout(self._in_line_sec) if turns.locked() else nullcontext():
+            await turns.acquire()
+        try:
+            yield
+        finally:
+            turns.release()
 
     @property
     def _opened(self) -> AsyncEngine:
