@@ -26,7 +26,6 @@ async def _database(settings: Settings) -> str:
         return str(error)
 
 
-
 def doctor(as_json: AsJson = False) -> None:
     """Check this machine. Exit status 1 when no sandbox works here."""
     import asyncio
