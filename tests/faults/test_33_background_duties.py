@@ -18,6 +18,7 @@ from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Outcome
 from seatrial.engine.clock import system_clock
 from seatrial.engine.duties import Duties
+from seatrial.engine.jobs.keys import TrialKeys
 from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.trials.execute import Executor
 from seatrial.engine.trials.lease_trust import LeaseTrust
@@ -83,8 +84,8 @@ class Library:
         return Path("unused")
 
 
-async def no_keys(job: Job) -> dict[str, str]:
-    return {}
+async def no_keys(job: Job, agent: AgentSpec) -> TrialKeys:
+    return TrialKeys({})
 
 
 class Place:
