@@ -104,8 +104,9 @@ async def test_whoever_has_none_waits_until_somebody_leaves(small_server: Postgr
         opening = asyncio.create_task(store.__aenter__())
         await asyncio.sleep(0.3)
         assert not opening.done()
-    async with await opening:
-        assert await store.jobs(Page()) == []
+    await opening
+    assert await store.jobs(Page()) == []
+    await store.__aexit__(None, None, None)
 
 
 async def test_after_a_while_it_says_what_is_missing(small_server: PostgresServer) -> None:
