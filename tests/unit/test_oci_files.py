@@ -12,7 +12,7 @@ from seatrial.sandboxes.host.storage import StorageWatch, TreeMeter
 from seatrial.sandboxes.host.transfer import _leads_out
 from seatrial.sandboxes.host.tree_size import Tree
 from seatrial.sandboxes.options import Owner
-from seatrial.sandboxes.record import ProcessRef, SandboxRecord, remove_recorded
+from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 
 
 @pytest.mark.parametrize(
@@ -49,14 +49,6 @@ def test_record_goes_last(tmp_path: Path) -> None:
     (home / "changes" / "file").write_text("x")
     SandboxRecord.new("st-1", Owner()).write(home)
     assert remove_recorded(home) and not home.exists() and remove_recorded(home)
-
-
-def test_process_is_not_taken_for_another() -> None:
-    here = ProcessRef.current()
-    assert here.lives
-    assert not here.model_copy(update={"started": here.started + 1}).lives
-    assert not here.model_copy(update={"boot": "before"}).lives
-    assert not here.model_copy(update={"pid": 2**22 - 1}).lives
 
 
 def test_size_counts_blocks_and_follows_no_link(tmp_path: Path) -> None:

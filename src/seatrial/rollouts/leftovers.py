@@ -10,11 +10,12 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from seatrial.processes import ProcessIdentity
 from seatrial.sandboxes.docker.leftovers import Abandoned
 from seatrial.sandboxes.docker.leftovers import Leftovers as DockerLeftovers
 from seatrial.sandboxes.oci.leftovers import Leftovers as OciLeftovers
 from seatrial.sandboxes.options import Owner, SandboxOptions
-from seatrial.sandboxes.record import ProcessRef, SandboxRecord
+from seatrial.sandboxes.record import SandboxRecord
 from seatrial.sandboxes.selection import engine_listens
 from seatrial.sandboxes.sweep import sweep
 
@@ -30,7 +31,7 @@ async def remove_stray(options: SandboxOptions) -> int:
 
 def remove_own(options: SandboxOptions, owner: Owner, work_dir: Path) -> None:
     """What this process still has. Blocking, and needs no thread: the interpreter may be ending."""
-    me = ProcessRef.current()
+    me = ProcessIdentity.mine()
 
     def mine(record: SandboxRecord) -> bool:
         return record.owner == owner and record.process == me

@@ -5,33 +5,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
+from seatrial.processes import ProcessIdentity
 from seatrial.sandboxes.options import Owner
 
 FILE = "sandbox.json"
-
-
-class ProcessRef(Frozen):
-    """A process that cannot be taken for a later one with the same number."""
-
-    pid: int
-    started: int
-    """In ticks since the machine started."""
-    boot: str
-
-    @classmethod
-    def current(cls) -> ProcessRef:
-        return _named(os.getpid())
-
-    @property
-    def lives(self) -> bool:
-        return self.boot == _boot_id() and _start_time(self.pid) == self.started
 
 
 class SandboxRecord(Frozen):
@@ -39,12 +21,12 @@ class SandboxRecord(Frozen):
 
     sandbox: str
     owner: Owner
-    process: ProcessRef
+    process: ProcessIdentity
     created_at: datetime
 
     @classmethod
     def new(cls, sandbox: str, owner: Owner) -> SandboxRecord:
-        return cls(sandbox=sandbox, owner=owner, process=ProcessRef.current(), created_at=datetime.now(UTC))
+        return cls(sandbox=sandbox, owner=owner, process=ProcessIdentity.mine(), created_at=datetime.now(UTC))
 
     def write(self, directory: Path) -> None:
         scratch = directory / f".{FILE}"
@@ -73,20 +55,3 @@ def remove_recorded(directory: Path) -> bool:
             return False
     shutil.rmtree(directory, ignore_errors=True)
     return not directory.exists()
-
-
-@lru_cache(maxsize=1)
-def _named(pid: int) -> ProcessRef:
-    """The same for as long as a process lives; one that was forked asks for its own."""
-    return ProcessRef(pid=pid, started=_start_time(pid) or 0, boot=_boot_id())
-
-
-def _start_time(pid: int) -> int | None:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
-    except OSError:
-        return None
-
-
-def _boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

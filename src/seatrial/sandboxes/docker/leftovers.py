@@ -26,6 +26,13 @@ class FoundContainer(Frozen):
 
     name: str
     record: SandboxRecord
+    runs: bool = True
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether its process is gone. Machines may share an engine, so another boot id alone proves nothing: a
+        container that runs may belong to a worker elsewhere."""
+        return self.record.process.is_dead or not (self.runs or self.record.process.lives)
 
     @property
     def owner(self) -> Owner:
@@ -55,9 +62,9 @@ class Leftovers:
         doomed = [
             container
             for container in await self.containers()
-            if not container.record.process.lives or (abandoned is not None and abandoned(container.record))
+            if container.is_orphan or (abandoned is not None and abandoned(container.record))
         ]
-        # Wardens first: they share the namespaces of the others.
+        # Sidecars first: they share the namespaces of the others.
         for container in sorted(doomed, key=lambda each: "sidecar" not in each.name):
             await remove_container(self._engine, container.name)
         return doomed
@@ -69,4 +76,4 @@ def _read(entry: dict[str, Any]) -> FoundContainer | None:
         record = SandboxRecord.model_validate_json(entry["Labels"][LABEL_RECORD])
     except (KeyError, ValueError):
         return None
-    return FoundContainer(name=entry["Names"][0].lstrip("/"), record=record)
+    return FoundContainer(name=entry["Names"][0].lstrip("/"), record=record, runs=entry.get("State") == "running")
