@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import timedelta
 from enum import Enum
@@ -30,6 +29,7 @@ from seatrial.errors import SeatrialError, StaleAttempt, StoreUnavailable, Trial
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.runner import Order, Runner
 from seatrial.ports.store import Store
+from seatrial.removal import remove_tree
 
 _STORE_PATIENCE_SEC = 1.0
 _TASKS_REMEMBERED = 1000
@@ -189,7 +189,7 @@ class Executor:
 
 async def _remove(directory: Path) -> None:
     if directory.exists():
-        await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+        await asyncio.to_thread(remove_tree, directory)
 
 
 def _remember[Key, Value](known: dict[Key, Value], key: Key, value: Value, most: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from seatrial.engine.trials.trial_files import trial_prefix
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.store import Store, TrialFilter
 from seatrial.processes import ProcessName
+from seatrial.removal import remove_tree
 
 
 class Freed(Frozen):
@@ -52,7 +52,7 @@ class Retention:
 
 async def remove_dead_work_dirs(work_dir: Path) -> None:
     for directory in dead_work_dirs(work_dir):
-        await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+        await asyncio.to_thread(remove_tree, directory)
 
 
 def dead_work_dirs(work_dir: Path) -> list[Path]:
