@@ -22,7 +22,7 @@ from seatrial.errors import SandboxFault
 from seatrial.growing_files import FileView
 from seatrial.sandboxes.host.accounts import Account, find_account
 from seatrial.sandboxes.host.in_root import SandboxRoot, closing
-from seatrial.sandboxes.host.processes import children, counts_alike, has_ended, neighbours
+from seatrial.sandboxes.host.processes import children, counts_alike, has_ended, is_dead, neighbours, shares_numbers
 from seatrial.sandboxes.host.root_mount import RootMount, nodev
 from seatrial.sandboxes.host.storage import DiskMeter, Meter, TreeMeter
 from seatrial.sandboxes.host.transfer import Transfer
@@ -206,7 +206,8 @@ class Pod:
 
     def begin_grading(self) -> None:
         """The verifier's directory is empty whenever it begins, whatever was there."""
-        self.findings.left_running = bool(self._processes("agent") - self._first_processes())
+        left = self._processes("agent") - self._first_processes()
+        self.findings.left_running = any(not is_dead(process) for process in left)
         self.transfer("grading").empty([VERIFIER])
 
     def end_grading(self) -> None:
@@ -318,10 +319,15 @@ class Pod:
         return container
 
     def _first_processes(self) -> set[int]:
-        """Those of the containers; the first of the agent's process namespace, and the one that keeps it waiting."""
-        first = self._containers.get("grading")
-        nested = children(first.pid) if first is not None else []
-        below = (child for process in nested for child in children(process))
+        """Those of the containers; the first of the agent's process namespace, and the one that keeps it waiting.
+
+        Orphans become children of the same parents: they are told by their namespace and by their cgroup."""
+        if (first := self._containers.get("grading")) is None:
+            return set()
+        nested = [child for child in children(first.pid) if not shares_numbers(child, first.pid)]
+        below = {child for process in nested for child in children(process)}
+        if self.cage.enforced:
+            below &= self.cage.processes("grading")
         return {*(container.pid for container in self._containers.values()), *nested, *below}
 
     def _keep_filters(self) -> None:
