@@ -12,7 +12,10 @@ from seatrial.sandboxes.host.accounts import UnknownUser, find_account
 from seatrial.sandboxes.host.in_root import SandboxRoot
 
 SOURCE = Path(__file__).parents[2] / "src" / "seatrial"
-ENTERING = {"inside": {"private_mounts.py", "pod.py"}, "rooted": {"private_mounts.py", "pod_directory.py"}}
+ENTERING = {
+    "inside": {"private_mounts.py", "pod.py", "local_view.py"},
+    "rooted": {"private_mounts.py", "pod_directory.py"},
+}
 """Who may have a thread see what a sandbox sees: to open its root, to mount, and to lay out a root nobody runs in."""
 BY_DESCRIPTOR = ("host/transfer.py", "host/tree_copy.py", "host/in_root.py", "host/accounts.py")
 FOLLOWS_NAMES = {"chdir", "chroot", "rmtree", "copytree", "copyfile", "walk", "glob", "rglob", "realpath", "resolve"}
