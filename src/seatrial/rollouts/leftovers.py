@@ -6,11 +6,11 @@ They carry a label like every sandbox of ours, but no trial: a worker's clean-up
 from __future__ import annotations
 
 import asyncio
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
 from seatrial.processes import ProcessIdentity
+from seatrial.removal import remove_tree
 from seatrial.sandboxes.docker.leftovers import Abandoned
 from seatrial.sandboxes.docker.leftovers import Leftovers as DockerLeftovers
 from seatrial.sandboxes.oci.leftovers import Leftovers as OciLeftovers
@@ -46,7 +46,7 @@ def remove_own(options: SandboxOptions, owner: Owner, work_dir: Path) -> None:
 
 def remove_files(work_dir: Path) -> None:
     """The folder of a room, and that of its process if it was the last in it."""
-    shutil.rmtree(work_dir, ignore_errors=True)
+    remove_tree(work_dir)
     with suppress(OSError):
         work_dir.parent.rmdir()
 

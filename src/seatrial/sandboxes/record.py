@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
 from seatrial.processes import ProcessIdentity
+from seatrial.removal import remove_tree
 from seatrial.sandboxes.options import Owner
 
 FILE = "sandbox.json"
@@ -42,16 +42,10 @@ class SandboxRecord(Frozen):
             return None
 
 
-def remove_recorded(directory: Path) -> bool:
-    """Removes a sandbox's directory, its record last: what could not be removed is still found the next time."""
-    for path in list(directory.iterdir()) if directory.is_dir() else []:
-        if path.name == FILE:
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-        if path.exists():
-            return False
-    shutil.rmtree(directory, ignore_errors=True)
-    return not directory.exists()
+def remove_recorded(directory: Path) -> str:
+    """Removes a sandbox's directory, its record last: what could not be removed is still found the next time.
+
+    Returns why something is left, or nothing."""
+    paths = list(directory.iterdir()) if directory.is_dir() else []
+    problems = [remove_tree(path) for path in paths if path.name != FILE]
+    return "; ".join(filter(None, problems)) or remove_tree(directory)

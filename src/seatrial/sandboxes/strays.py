@@ -39,4 +39,4 @@ def _is_old(place: Path, now: float) -> bool:
 
 def _remove(directory: Path) -> bool:
     RootMount(directory).end()
-    return remove_recorded(directory)
+    return not remove_recorded(directory)

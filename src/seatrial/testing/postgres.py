@@ -21,6 +21,7 @@ from typing import Self
 import asyncpg
 
 from seatrial.errors import SetupProblem
+from seatrial.removal import remove_tree
 
 _START_SEC = 30.0
 
@@ -50,7 +51,7 @@ class PostgresServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        remove_tree(self.directory)
 
     def start(self) -> None:
         options = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from datetime import timedelta
@@ -17,6 +16,7 @@ from seatrial.engine.trials.trial_files import trial_prefix
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.store import Store, TrialFilter
 from seatrial.processes import WorkerName
+from seatrial.removal import remove_tree
 
 _UNTOUCHED_SEC = 86400.0
 _TRY = re.compile(r"(\d+)-(\d+)")
@@ -62,7 +62,7 @@ class Retention:
 
 async def remove_dead_work_dirs(work_dir: Path, known: Collection[str] = (), now: float = 0.0) -> None:
     for directory in dead_work_dirs(work_dir, known, now):
-        await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+        await asyncio.to_thread(remove_tree, directory)
 
 
 async def remove_lost_tries(work_dir: Path, silent: Collection[str], running: Running) -> None:
@@ -77,7 +77,7 @@ async def remove_lost_tries(work_dir: Path, silent: Collection[str], running: Ru
     wanted = await running()
     for place, found in tries:
         if (int(found[1]), int(found[2])) not in wanted:
-            await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+            await asyncio.to_thread(remove_tree, place)
 
 
 def dead_work_dirs(work_dir: Path, known: Collection[str] = (), now: float = 0.0) -> list[Path]:

@@ -10,7 +10,6 @@ import asyncio
 import json
 import logging
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from seatrial.engine.trials.redact_files import FileRedaction
 from seatrial.errors import StoreUnavailable
 from seatrial.fair_threads import FairThreads, breathe
 from seatrial.ports.blobs import Blobs
+from seatrial.removal import remove_tree
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class FileKeeper:
         """Never raises: what stays is found once the worker is gone."""
         try:
             if os.path.lexists(directory):
-                await self._threads.run(shutil.rmtree, directory, ignore_errors=True)
+                await self._threads.run(remove_tree, directory)
         except Exception:
             log.exception("The directory of an attempt could not be removed")
 

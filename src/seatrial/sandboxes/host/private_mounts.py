@@ -61,6 +61,14 @@ class PrivateMounts:
         with clock_stopped():
             return await self._carriers.run(work, *args, **kwargs)
 
+    def root_of(self, process: int) -> int:
+        """Opens the root that a process sees; ``process`` is a descriptor of it or of its mount namespace.
+
+        What is done with the descriptor is done by ``in_root``, from outside: nothing but this one name, which no
+        sandbox can change, is ever looked up inside."""
+        with self.inside(process):
+            return os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
     @contextmanager
     def inside(self, process: int) -> Iterator[None]:
         """Has the calling thread see what a process sees; ``process`` is its pidfd. Paths are then the sandbox's."""

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from seatrial.errors import ImageFault
+from seatrial.removal import remove_tree
 from seatrial.sandboxes.images import commands, references
 from seatrial.sandboxes.images.build_network import PROXY_NAMES, BuildLine, BuildNetwork
 from seatrial.sandboxes.images.commands import Finished, Patience
@@ -254,7 +255,7 @@ class BuildahStore:
     async def remove(self, digest: str) -> None:
         image_id = digest.removeprefix("sha256:")
         await self._quiet(["rmi", "--force", image_id])
-        await asyncio.to_thread(shutil.rmtree, self._flat_dir(image_id), True)
+        await asyncio.to_thread(remove_tree, self._flat_dir(image_id))
 
     async def list(self) -> list[StoredImage]:
         storage = await self._storage()
@@ -276,11 +277,11 @@ class BuildahStore:
             if not try_lock(handle, shared=False):
                 return
             scratch = self._root / "scratch"
-            await asyncio.to_thread(shutil.rmtree, scratch, True)
+            await asyncio.to_thread(remove_tree, scratch)
             if (self._root / "storage" / f"{await self._storage_driver()}-containers" / "containers.json").exists():
                 scratch.mkdir(exist_ok=True)
                 await self._run(["rm", "--all"], scratch, _nowhere)
-                await asyncio.to_thread(shutil.rmtree, scratch, True)
+                await asyncio.to_thread(remove_tree, scratch)
         finally:
             os.close(handle)
 
@@ -333,7 +334,7 @@ class BuildahStore:
             try:
                 yield scratch
             finally:
-                await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, True))
+                await asyncio.shield(asyncio.to_thread(remove_tree, scratch))
 
     def _builders_lock(self) -> Path:
         self._root.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import ImageFault, SeatrialError
+from seatrial.removal import remove_tree
 from seatrial.sandboxes.images.bases import Fetcher
 from seatrial.sandboxes.images.buildlog import kept_log
 from seatrial.sandboxes.images.context import BuildContext, ContextEntry
@@ -181,7 +181,7 @@ class EnvironmentBuilder:
             await asyncio.to_thread(_stage, environment, rewritten, place)
             yield place
         finally:
-            await asyncio.shield(asyncio.to_thread(shutil.rmtree, place, True))
+            await asyncio.shield(asyncio.to_thread(remove_tree, place))
 
     def _log_path(self, environment: Environment) -> Path:
         return self._folder / "logs" / f"{self._store.name}-{environment.key[:32]}.log"
