@@ -16,6 +16,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from seatrial.landlock import confine_writes
+
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 _PR_SET_NO_NEW_PRIVS = 38
@@ -101,13 +103,16 @@ class Dropped:
     kept: tuple[str, ...] = ()
 
 
-def confine_api(keep: Collection[str] = ()) -> Dropped:
-    """For the process that answers requests. A machine that does not know one of the means keeps the others."""
+def confine_api(keep: Collection[str] = (), writable: Collection[Path] = ()) -> Dropped:
+    """For the process that answers requests. It writes to the ``writable`` folders only.
+
+    A machine that does not know one of the means keeps the others."""
     done: list[str] = []
     kept = [f"the capability {name}, since its home belongs to somebody else" for name in sorted(keep)]
     steps: tuple[tuple[str, Callable[[], None]], ...] = (
         ("capabilities", lambda: _keep_capabilities(keep)),
         ("new privileges", _no_new_privileges),
+        ("writing outside of its folders", lambda: confine_writes(writable)),
         ("dangerous system calls", _filter_calls),
     )
     for name, step in steps:
@@ -133,12 +138,16 @@ def confine_worker(allow_privileged: bool) -> Dropped:
 def findings() -> list[str]:
     """What is dropped by which process, and what could be dropped further; for `seatrial doctor`."""
     root = os.geteuid() == 0
-    lines = ["API process: no capabilities, no new privileges, no mount, ptrace, bpf, module or key calls (seccomp)"]
+    lines = [
+        "API process: no capabilities, no new privileges, no mount, ptrace, bpf, module or key calls (seccomp), "
+        "no writing outside of its home and temporary folders, no signals to others (Landlock)"
+    ]
     lines.append(f"workers: {len(NOT_FOR_WORKERS)} capabilities that sandboxes do not need are dropped")
     if root:
         lines.append(
-            "could be dropped further: the API keeps the user id of root without its capabilities, and so reads and "
-            "writes what root owns; with PostgreSQL and an object store, run `seatrial up --workers 0` as another user"
+            "could be dropped further: the API keeps the user id of root without its capabilities, and so reads what "
+            "root owns and changes its modes; with PostgreSQL and an object store, run `seatrial up --workers 0` "
+            "as another user"
         )
     if platform.machine() not in _MACHINES:
         lines.append(f"could be dropped further: there is no system call filter for {platform.machine()}")

@@ -15,9 +15,11 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from pathlib import Path
 
 from seatrial.api.app import create_app
 from seatrial.api.serve import ApiServer
@@ -93,11 +95,23 @@ def _become_api(settings: Settings, supervisor: int) -> None:
         signal.signal(number, signal.SIG_IGN)
     settings.home.mkdir(parents=True, exist_ok=True)
     foreign = settings.home.stat().st_uid != os.geteuid()  # root writes there only by a capability
-    dropped = confine_api({"chown", "dac_override", "fowner"} if foreign else ())
+    dropped = confine_api({"chown", "dac_override", "fowner"} if foreign else (), _writable(settings))
     for what in dropped.kept:
         log.warning("The API's process keeps %s.", what)
     if not die_with(supervisor):
         raise SystemExit(1)
+
+
+def _writable(settings: Settings) -> list[Path]:
+    """The database and the files, wherever they are on this machine, the cache, and folders for temporary files."""
+    places = [settings.home, settings.cache, Path(tempfile.gettempdir()), Path("/var/tmp")]  # noqa: S108
+    for url in (settings.store_url, settings.files_url):
+        scheme, _, path = url.partition("://")
+        if scheme.startswith("sqlite"):
+            places.append(Path(path.removeprefix("/")).parent)  # four slashes begin an absolute path
+        elif scheme == "file":
+            places.append(Path(path))
+    return [place for place in places if place.is_dir()]
 
 
 async def _serve(
