@@ -19,6 +19,9 @@ from seatrial.task_content.tree import Entry, walk
 
 _TEXT_LIMIT = 2 * 1024 * 1024
 _YAML_NODES = 100_000
+LONGEST_SEC = 1e9
+"""Thirty years: no limit of a task is meant to be longer, and arithmetic with it stays exact."""
+_UNKEEPABLE = re.compile("[\0\ud800-\udfff]")
 _FIXES = {
     "int": "Give a whole number without quotes.",
     "float": "Give a number without quotes.",
@@ -120,13 +123,28 @@ def read_yaml(text: str, file: str, problems: Problems) -> Any:
         if root is not None and _expanded(root, _YAML_NODES) >= _YAML_NODES:
             problems.error(file, "is far too large once its aliases are filled in.", fix="Write it without aliases.")
             return None
-        return yaml.safe_load(text)
+        return encodable(yaml.safe_load(text), file, problems)
     except yaml.MarkedYAMLError as bad:
         line = bad.problem_mark.line + 1 if bad.problem_mark else None
         problems.error(file, f"is not valid YAML: {bad.problem or bad}.", line=line, fix="Correct the syntax.")
     except (yaml.YAMLError, RecursionError, ValueError) as bad:
         problems.error(file, f"is not valid YAML: {type(bad).__name__}.", fix="Correct the syntax.")
     return None
+
+
+def encodable(document: Any, file: str, problems: Problems) -> Any:
+    """The document, or ``None`` and a problem: escapes can spell half characters and NUL, which no database keeps."""
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list | tuple | set):
+            waiting += value
+        elif isinstance(value, str) and _UNKEEPABLE.search(value):
+            problems.error(file, "has half a character or a NUL in a text.", fix="Remove the escape.")
+            return None
+    return document
 
 
 def _expanded(node: yaml.Node, limit: int) -> int:

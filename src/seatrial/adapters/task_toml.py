@@ -19,11 +19,14 @@ from harbor.models.task.config import EnvironmentConfig, TaskConfig
 from pydantic import BaseModel, ValidationError
 
 from seatrial.adapters.positions import KeyPath, Positions, line_of, toml_positions
-from seatrial.adapters.task_problems import Problems, read_text, report_invalid
+from seatrial.adapters.task_problems import LONGEST_SEC, Problems, encodable, read_text, report_invalid
 
 CONFIG = "task.toml"
 _WARNINGS = 50
 """Of one kind; more of them would tell nobody more."""
+_DEPTH = 100
+_LEAST = {"timeout_sec": 0, "build_timeout_sec": 0, "cpus": 0.001, "memory_mb": 1, "storage_mb": 1, "gpus": 0}
+"""Amounts, wherever they stand, and the least that each can be."""
 _LEGACY = {"version", "allow_internet", "memory", "storage"}
 
 
@@ -43,7 +46,7 @@ class TaskToml:
             return None
         try:
             raw = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as bad:
+        except (ValueError, RecursionError) as bad:
             line = re.search(r"line (\d+)", str(bad))
             message = re.sub(r" \(at .*\)$", "", str(bad))
             self._problems.error(
@@ -53,13 +56,40 @@ class TaskToml:
                 fix="Correct the syntax.",
             )
             return None
+        if _is_deeper(raw, _DEPTH):
+            self._problems.error(CONFIG, f"is nested more than {_DEPTH} deep.", fix="Keep data out of this file.")
+            return None
+        if encodable(raw, CONFIG, self._problems) is None:
+            return None
         positions = toml_positions(text)
         self._warn_unknown(raw, positions)
+        self._check_numbers(raw, (), positions)
         try:
-            return TaskConfig.model_validate(self._modernised(raw, positions))
+            found = TaskConfig.model_validate(self._modernised(raw, positions))
         except ValidationError as bad:
             report_invalid(bad, CONFIG, positions, self._problems)
             return None
+        return None if self._problems.fatal else found
+
+    def _check_numbers(self, table: Any, path: KeyPath, positions: Positions) -> None:
+        """Below nothing, nan and inf would mean "without limit" further on, or offset another limit."""
+        items = table.items() if isinstance(table, dict) else enumerate(table) if isinstance(table, list) else ()
+        for key, value in items:
+            here = (*path, key)
+            if isinstance(value, dict | list):
+                if here != ("metadata",):
+                    self._check_numbers(value, here, positions)
+                continue
+            least = _LEAST.get(str(key))
+            if least is None or isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            if not least <= value <= LONGEST_SEC:
+                self._problems.error(
+                    CONFIG,
+                    f"{'.'.join(map(str, here))}: is not between {least:g} and {LONGEST_SEC:g}.",
+                    line=line_of(positions, here),
+                    fix="Give an amount that a machine has.",
+                )
 
     def _warn_unknown(self, raw: dict[str, Any], positions: Positions) -> None:
         for path, choices in islice(_unknown_keys(raw, TaskConfig, ()), _WARNINGS):
@@ -91,7 +121,9 @@ class TaskToml:
             return  # Harbor drops it as well
         try:
             megabytes = EnvironmentConfig._parse_size_to_mb(value)
-        except ValueError:
+            if not 1 <= megabytes <= LONGEST_SEC:
+                raise ValueError
+        except (ValueError, OverflowError):
             self._problems.error(
                 CONFIG,
                 f"{'.'.join(map(str, path))}: {value!r} is not a size.",
@@ -114,6 +146,17 @@ class TaskToml:
             line=line_of(positions, path),
             fix=f"Use {instead} instead.",
         )
+
+
+def _is_deeper(table: Any, depth: int) -> bool:
+    """Without recursion: dotted keys nest as deep as the file is long."""
+    level = [table]
+    for _ in range(depth):
+        parts = [list(each.values()) if isinstance(each, dict) else each for each in level]
+        level = [value for values in parts for value in values if isinstance(value, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _environments(data: dict[str, Any]) -> Iterator[tuple[KeyPath, dict[str, Any]]]:

@@ -26,6 +26,18 @@ _KNOWN_VARIABLES = {"T_BENCH_TEST_DIR": TESTS_DIR, "T_BENCH_CONTAINER_LOGS_PATH"
 _LOG_VARIABLES = ("T_BENCH_TASK_LOGS_PATH", "T_BENCH_TASK_AGENT_LOGS_PATH")
 _WITHOUT_EFFECT = {"container_name", "image", "platform", "ports", "expose", "stdin_open", "tty", "restart", "init"}
 _MAPPED = {"build", "environment", "working_dir", "mem_limit", "cpus", "command", "volumes", "deploy", "depends_on"}
+_KINDS: dict[str, tuple[type, ...]] = {
+    "build": (str, dict),
+    "image": (str,),
+    "environment": (dict, list),
+    "working_dir": (str,),
+    "networks": (dict, list),
+    "volumes": (list,),
+    "depends_on": (dict, list),
+    "deploy": (dict,),
+}
+_MOST = 10**9
+"""Of processors, megabytes and GPUs; more is no amount that a machine has."""
 _IDLE_COMMAND = re.compile(r"^(sh|bash|/bin/sh|/bin/bash)? ?(-c)? ?['\"]?(sleep infinity|tail -f /dev/null)['\"]?$")
 
 
@@ -74,13 +86,20 @@ class _Reading:
         self._main = self._services.get(self._name, {})
 
     def container(self) -> Container:
+        """``Container()`` and a problem where the file cannot be understood or leads out of the task."""
+        for name, service in self._services.items():
+            self._check_shape(name, service)
+            self._check_inside(name, service)
+        return Container() if self._problems.fatal else self._understood()
+
+    def _understood(self) -> Container:
         context, dockerfile = _build(self._main)
         image = None
         if "build" not in self._main and not (self._root / "Dockerfile").is_file():
             image = self._resolve(str(self._main.get("image") or ""), "image") or None
         limits = _dig(self._main, "deploy", "resources", "limits")
         return Container(
-            context=self._inside(context),
+            context=context,
             dockerfile=dockerfile,
             image=image,
             env=self._environment(),
@@ -95,16 +114,36 @@ class _Reading:
             build_files=tuple(str(PurePosixPath(*_build(service))) for service in self._services.values()),
         )
 
-    def _inside(self, context: str) -> str:
-        if ".." in PurePosixPath(context).parts or PurePosixPath(context).is_absolute():
-            self._problems.error(
-                COMPOSE,
-                f"build context {context!r} lies outside the task.",
-                line=line_of(self._positions, ["services", self._name, "build"]),
-                fix="Move it into the task.",
-            )
-            return "."
-        return context
+    def _check_inside(self, name: str, service: dict[str, Any]) -> None:
+        """The context and the Dockerfile are copied, so both have to be the task's own."""
+        context, dockerfile = _build(service)
+        paths = {"build context": (context,), "Dockerfile": (context, dockerfile)}
+        for what, parts in paths.items():
+            if any(_leads_out(part) for part in parts) or not _stays_inside(self._root, *parts):
+                self._refuse(name, "build", f"{what} {parts[-1]!r} lies outside the task.", "Move it into the task.")
+                return
+
+    def _check_shape(self, name: str, service: dict[str, Any]) -> None:
+        """Values of another kind than a compose file has there."""
+        for key, kinds in _KINDS.items():
+            value = service.get(key)
+            if value is not None and not isinstance(value, kinds):
+                self._refuse(name, key, f"{key}: has a value of the wrong kind.", "See the compose file format.")
+        networks = service.get("networks")
+        if isinstance(networks, list) and not all(isinstance(network, str) for network in networks):
+            self._refuse(name, "networks", "networks: names are words.", "Write one name per line.")
+        if isinstance(networks, dict) and not all(isinstance(how, dict | None) for how in networks.values()):
+            self._refuse(name, "networks", "networks: each is a mapping or empty.", "Write 'name: {}'.")
+        limits = _dig(service, "deploy", "resources", "limits")
+        sizes = {"cpus": _cpus, "mem_limit": _megabytes}
+        for key, read in sizes.items():
+            given = limits.get("cpus" if key == "cpus" else "memory", service.get(key))
+            if given is not None and "$" not in str(given) and read(given) is None:
+                self._refuse(name, key, f"{key}: is not an amount that a machine has.", "Write a number, such as 2.")
+
+    def _refuse(self, name: str, key: str, message: str, fix: str) -> None:
+        line = line_of(self._positions, ["services", name, key])
+        self._problems.error(COMPOSE, f"services.{name}: {message}", line=line, fix=fix)
 
     def _environment(self) -> dict[str, str]:
         given = self._main.get("environment") or {}
@@ -216,19 +255,29 @@ def _dig(service: dict[str, Any], *keys: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _leads_out(path: str) -> bool:
+    return ".." in PurePosixPath(path).parts or PurePosixPath(path).is_absolute() or "\0" in path
+
+
+def _stays_inside(root: Path, *parts: str) -> bool:
+    return root.joinpath(*parts).resolve().is_relative_to(root.resolve())
+
+
 def _cpus(value: Any) -> int | None:
     try:
-        return max(1, math.ceil(float(value))) if value is not None else None
-    except (TypeError, ValueError):
+        amount = float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
+    return max(1, math.ceil(amount)) if 0 < amount < _MOST else None
 
 
 def _megabytes(value: Any) -> int | None:
-    match = re.fullmatch(r"([0-9.]+)\s*([kmgt]?)i?b?", str(value).strip().lower()) if value is not None else None
+    match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{0,18})?)\s*([kmgt]?)i?b?", str(value).strip().lower())
     if match is None:
         return None
     factor = {"": 1 / 1024 / 1024, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}[match[2]]
-    return max(1, math.ceil(float(match[1]) * factor))
+    amount = float(match[1]) * factor
+    return max(1, math.ceil(amount)) if amount < _MOST else None
 
 
 def _gpus(service: dict[str, Any]) -> int:
@@ -236,6 +285,7 @@ def _gpus(service: dict[str, Any]) -> int:
     wanted = 0
     for device in devices if isinstance(devices, list) else []:
         if isinstance(device, dict) and "gpu" in str(device.get("capabilities")):
-            count = device.get("count", len(device.get("device_ids") or [1]))
-            wanted += count if isinstance(count, int) else 1
+            named = device.get("device_ids")
+            count = device.get("count", len(named) if isinstance(named, list) and named else 1)
+            wanted += count if isinstance(count, int) and 0 < count < _MOST else 1
     return wanted

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from seatrial.adapters.positions import Positions, line_of, yaml_positions
-from seatrial.adapters.task_problems import Problems, read_text, read_yaml, report_invalid
+from seatrial.adapters.task_problems import LONGEST_SEC, Problems, read_text, read_yaml, report_invalid
 
 CONFIG = "task.yaml"
 _DIFFICULTIES = ("easy", "medium", "hard", "unknown")
@@ -41,8 +41,8 @@ class TerminalBench1Config(BaseModel):
     category: Text = "software_engineering"
     tags: tuple[Text, ...] = ()
     parser_name: ParserName = "pytest"
-    max_agent_timeout_sec: float = Field(default=360.0, gt=0)
-    max_test_timeout_sec: float = Field(default=60.0, gt=0)
+    max_agent_timeout_sec: float = Field(default=360.0, gt=0, le=LONGEST_SEC)
+    max_test_timeout_sec: float = Field(default=60.0, gt=0, le=LONGEST_SEC)
     run_tests_in_same_shell: bool = False
     disable_asciinema: bool = False
     test_scripts: Any = None

@@ -42,7 +42,7 @@ class Ceilings:
         _refuse_more(asks, wants.cpus, self.cpus, "processors", "tasks", "SEATRIAL_MAX_CPUS")
         _refuse_more(asks, wants.storage_mb, self.storage_mb, "MB of storage", "tasks", "SEATRIAL_MAX_STORAGE_MB")
         limits = (task.agent_timeout_sec, task.verifier_timeout_sec)
-        seconds = stretch * sum(limit or 0.0 for limit in limits) + (task.build_timeout_sec or 0.0)
+        seconds = stretch * sum(max(limit or 0.0, 0.0) for limit in limits) + max(task.build_timeout_sec or 0.0, 0.0)
         _refuse_more(asks, seconds, self.trial_sec, "seconds altogether", "tasks", "SEATRIAL_MAX_TRIAL_SEC")
 
 
