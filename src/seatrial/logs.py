@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import MappingProxyType
 
+from seatrial.domain.terminal_text import harmless
 from seatrial.redact import RedactingFilter, Redactor, teach_settings
 from seatrial.settings import Settings
 
@@ -62,7 +63,7 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {name}={value}" for name, value in getattr(record, "about", {}).items())
         line = f"{_time(record)} {record.levelname} {record.name} {record.getMessage()}{fields}"
-        return f"{line}\n{record.exc_text}" if record.exc_text else line
+        return harmless(f"{line}\n{record.exc_text}" if record.exc_text else line)
 
 
 class JsonLines(logging.Formatter):

@@ -27,6 +27,7 @@ from seatrial.cli.commands import (
     up,
     worker,
 )
+from seatrial.cli.view.say import say
 from seatrial.errors import InvalidInput, NotFound, SeatrialError
 
 app = typer.Typer(
@@ -44,7 +45,7 @@ _ON_THIS_MACHINE = ("images", "doctor", "up", "worker", "gc", "db", "token")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"seatrial {__version__}")
+        say(f"seatrial {__version__}")
         raise typer.Exit
 
 
@@ -85,8 +86,8 @@ def main() -> None:
     try:
         app()
     except (InvalidInput, NotFound) as error:
-        typer.echo(f"seatrial: {error}", err=True)
+        say(f"seatrial: {error}", err=True)
         sys.exit(2)
     except SeatrialError as error:
-        typer.echo(f"seatrial: {error}", err=True)
+        say(f"seatrial: {error}", err=True)
         sys.exit(1)

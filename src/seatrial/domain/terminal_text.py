@@ -1,13 +1,16 @@
-"""What a terminal showed, as text to read: without what moves its cursor and colours its letters.
+"""What a terminal showed, as text to read: without what moves its cursor and colours its letters. And the other way:
+foreign text that a terminal may be given.
 
-``engine.run_log`` asks for it, for callers that show a log as it is. Knows how terminals and their recordings are
-written, and nothing of trials. Sandboxes write what is read here, so every pattern takes its time once.
+``engine.run_log`` asks for the first, for callers that show a log as it is; commands and logs ask for the second. Knows
+how terminals and their recordings are written, and nothing of trials. Sandboxes write what is read here, so every
+pattern takes its time once.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import unicodedata
 
 _UNSEEN = re.compile(
     "\x1b(?:"
@@ -23,6 +26,25 @@ def readable(text: str) -> str:
     as it stood on the screen."""
     seen = _UNSEEN.sub("", text)
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in seen.split("\n"))
+
+
+_PERHAPS = re.compile("[^\n\t -~]")
+"""All that is not plain ASCII is looked at."""
+
+
+def harmless(text: str) -> str:
+    """The text with ``\\x1b`` and the like in place of what is not meant to be seen. Lines and tabs stay."""
+    return _PERHAPS.sub(lambda found: found[0] if is_seen(found[0]) else _numbered(found[0]), text)
+
+
+def is_seen(letter: str) -> bool:
+    """Letters, signs and spaces; not controls, marks of direction, halves of a character or private ones."""
+    return letter.isprintable() or unicodedata.category(letter) == "Zs"
+
+
+def _numbered(letter: str) -> str:
+    number = ord(letter)
+    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
 
 
 def shown(recording: str) -> str:

@@ -11,11 +11,14 @@ export function csvOf<Row>(columns: CsvColumn<Row>[], rows: Row[]): string {
   return lines.map((line) => line.join(",")).join("\r\n") + "\r\n";
 }
 
+/** The same as in `engine/reports/grid.py`. */
+const FORMULA = /^(?:[\t\r\n]|[\s\0\ufeff\u200b]*[=+\-@|%＝＋－＠])/;
+
 /** Spreadsheets run cells that begin like a formula; a quote in front keeps them text. */
 function cell(value: string | number | null | undefined): string {
   if (typeof value === "number") return String(value);
   const text = value ?? "";
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  const safe = FORMULA.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

@@ -11,9 +11,8 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-import typer
-
 from seatrial.cli.view.progress import show_progress
+from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
 from seatrial.domain.job import Job
 from seatrial.ports.store import TrialFilter
@@ -36,7 +35,7 @@ async def see_job_through(session: Installation, hire: Hire, job: Job, as_json: 
     wall = time.monotonic() - started
     print_outcome(job, rows, wall, as_json)
     if interrupted:
-        typer.echo(f"Interrupted. Go on with: seatrial job resume {job.id}", err=True)
+        say(f"Interrupted. Go on with: seatrial job resume {job.id}", err=True)
         return INTERRUPTED
     return exit_status(rows)
 

@@ -13,13 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
-
 from seatrial.cli.backend.backend import Plan
 from seatrial.cli.backend.local_tasks import refuse_nothing
 from seatrial.cli.backend.remote_values import counts_of, job_of
 from seatrial.cli.backend.request import RunRequest
 from seatrial.cli.view.progress import Show, show_progress
+from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
 from seatrial.client import AsyncClient, JobRequest
 from seatrial.domain.catalogue import keys_for, takes_model
@@ -77,7 +76,7 @@ class RemoteRuns:
         ended = await self._follow(job, as_json)
         if not ended:
             again = f"seatrial --server {self.client.url} job"
-            typer.echo(
+            say(
                 f"Job {job.id} goes on at the service. Follow it with: {again} resume {job.id}\n"
                 f"Stop it with: {again} cancel {job.id}",
                 err=True,

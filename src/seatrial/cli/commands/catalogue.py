@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from seatrial.cli.options import AsJson
+from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.client import AsyncClient
@@ -24,7 +23,7 @@ def agents(as_json: AsJson = False) -> None:
         print_json([agent.model_dump(mode="json") for agent in known])
         return
     for agent in known:
-        typer.echo(f"{agent.name:<20} {agent.description}")
+        say(f"{agent.name:<20} {agent.description}")
 
 
 def models(as_json: AsJson = False) -> None:
@@ -43,7 +42,7 @@ def models(as_json: AsJson = False) -> None:
     for row in rows:
         keys = " or ".join(row["keys"]) or "no key"
         ready = "" if "ready" not in row else "ready  " if row["ready"] else "no key "
-        typer.echo(f"{ready}{row['id']:<48} {row['name']:<28} {keys}")
+        say(f"{ready}{row['id']:<48} {row['name']:<28} {keys}")
 
 
 def _told_by_service[Answer](ask: Callable[[AsyncClient], Coroutine[Any, Any, Answer]]) -> Answer | None:

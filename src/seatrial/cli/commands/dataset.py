@@ -9,6 +9,7 @@ import typer
 
 from seatrial.cli.backend.session import print_json, with_backend
 from seatrial.cli.options import AsJson
+from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
@@ -32,7 +33,7 @@ def create(
         refuse_doubles(tasks)
         head, version = split_name(name)
         dataset = await backend.datasets.save(head, version or "1", tasks, description)
-        typer.echo(f"{dataset.id}: {len(dataset.tasks)} task(s)")
+        say(f"{dataset.id}: {len(dataset.tasks)} task(s)")
 
     with_backend(work)
 
@@ -48,7 +49,7 @@ def import_(
         from seatrial.cli.backend.local_tasks import split_name
 
         dataset = await backend.datasets.take_in(*split_name(name), registry)
-        typer.echo(f"{dataset.id}: {len(dataset.tasks)} task(s)")
+        say(f"{dataset.id}: {len(dataset.tasks)} task(s)")
 
     with_backend(work)
 
@@ -63,9 +64,9 @@ def list_datasets(as_json: AsJson = False) -> None:
             print_json([{"id": found.id, "tasks": found.tasks, "description": found.description} for found in datasets])
             return
         if not datasets:
-            typer.echo("No dataset yet. Make one with: seatrial dataset create NAME PATH…")
+            say("No dataset yet. Make one with: seatrial dataset create NAME PATH…")
         for found in datasets:
-            typer.echo(f"{found.id:<40} {found.tasks:>5} tasks  {found.description}")
+            say(f"{found.id:<40} {found.tasks:>5} tasks  {found.description}")
 
     with_backend(work)
 
@@ -81,8 +82,8 @@ def show(name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")], as_
         if as_json:
             print_json(dataset)
             return
-        typer.echo(f"{dataset.id}: {len(dataset.tasks)} task(s)  {dataset.description}")
+        say(f"{dataset.id}: {len(dataset.tasks)} task(s)  {dataset.description}")
         for ref in dataset.tasks:
-            typer.echo(f"  {ref.name:<40} {ref.digest[:19]}")
+            say(f"  {ref.name:<40} {ref.digest[:19]}")
 
     with_backend(work)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from seatrial.cli.options import AsJson
+from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.settings import Settings
@@ -40,16 +41,16 @@ def doctor(as_json: AsJson = False) -> None:
         print_json(health)
     else:
         for room in health.rooms:
-            typer.echo(f"{room.name}: {'works' if room.works else 'does not work here'}")
+            say(f"{room.name}: {'works' if room.works else 'does not work here'}")
             for finding in room.findings:
                 sign = "ok  " if finding.ok else "no  "
-                typer.echo(f"  {sign} {finding.name}  {finding.detail}")
+                say(f"  {sign} {finding.name}  {finding.detail}")
                 if finding.fix and not finding.ok:
-                    typer.echo(f"        fix: {finding.fix}")
-        typer.echo("privileges:")
+                    say(f"        fix: {finding.fix}")
+        say("privileges:")
         for line in findings():
-            typer.echo(f"  {line}")
+            say(f"  {line}")
         if settings.database_url:
-            typer.echo(f"database: {asyncio.run(_database(settings))}")
-        typer.echo(f"--sandbox auto means: {health.automatic or 'none of them works; see the fixes above'}")
+            say(f"database: {asyncio.run(_database(settings))}")
+        say(f"--sandbox auto means: {health.automatic or 'none of them works; see the fixes above'}")
     raise typer.Exit(0 if health.automatic else 1)

@@ -14,6 +14,8 @@ import typer
 
 from seatrial.cli.backend.session import with_backend
 from seatrial.cli.options import JobId
+from seatrial.cli.view.say import say
+from seatrial.domain.terminal_text import is_seen
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _LARGEST = 64 << 20
 _TRAJECTORY = "agent/trajectory.json"
+_NOT_PLAIN = re.compile("[^ -~]")
 
 
 class Format(StrEnum):
@@ -59,7 +62,7 @@ def export(
                     sink.write(name, content)
                     found += 1
                 left_out["no trajectory"] += not found
-        typer.echo(_account(sink.written, left_out), err=True)
+        say(_account(sink.written, left_out), err=True)
 
     with_backend(work)
 
@@ -77,7 +80,7 @@ def _is_wanted(row: TrialRow, errors: bool, left_out: Counter[str]) -> bool:
     return False
 
 
-async def _shaped(backend: Backend, row: TrialRow, form: Format) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+async def _shaped(backend: Backend, row: TrialRow, form: Format) -> AsyncIterator[tuple[str, str]]:
     """Each trajectory of the trial's last try; a task with several steps has several."""
     from seatrial.engine.reports.export import scored_trajectory, training_row
     from seatrial.errors import NotFound
@@ -93,11 +96,26 @@ async def _shaped(backend: Backend, row: TrialRow, form: Format) -> AsyncIterato
             continue
         content = b"".join([piece async for piece in backend.trials.read(kept, file)])
         try:
-            shaped = shape(row, json.loads(content))
+            shaped = shape(row, json.loads(content, parse_constant=lambda _: None))  # nan and inf are no JSON
+            line = _line(shaped) if shaped is not None else None
         except (ValueError, RecursionError):
-            continue  # torn by whatever ended the attempt
-        if shaped is not None:
-            yield _name(row, file.path), shaped
+            continue  # torn by whatever ended the attempt, or made so that nobody can read it
+        if line is not None:
+            yield _name(row, file.path), line
+
+
+def _line(content: dict[str, Any]) -> str:
+    """One line of JSON that every reader takes. What is not meant to be seen is escaped, half characters replaced."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False)
+    return _NOT_PLAIN.sub(lambda found: _spelled(found[0]), text)
+
+
+def _spelled(letter: str) -> str:
+    if "\ud800" <= letter <= "\udfff":
+        return "\ufffd"
+    if is_seen(letter):
+        return letter
+    return f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else json.dumps(letter)[1:-1]
 
 
 def _name(row: TrialRow, path: str) -> str:
@@ -126,9 +144,8 @@ class _Sink:
         if self._lines is not None:
             self._lines.close()
 
-    def write(self, name: str, content: dict[str, Any]) -> None:
+    def write(self, name: str, text: str) -> None:
         self.written += 1
-        text = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace").decode()
         if self._folder is not None:
             (self._folder / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
         elif self._lines is not None:

@@ -12,6 +12,7 @@ import typer
 
 from seatrial.cli.backend.session import print_json, read_settings, with_session
 from seatrial.cli.options import AsJson, DatasetName, DryRun, TaskPaths
+from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.domain.task import Task
@@ -37,13 +38,11 @@ def list_images(sandbox: SandboxName = "oci", as_json: AsJson = False) -> None:
         print_json(lines)
         return
     if not lines:
-        typer.echo("No image yet. Build some with: seatrial images build PATH…")
+        say("No image yet. Build some with: seatrial images build PATH…")
     for line in lines:
         used = line.used_at.astimezone().strftime("%Y-%m-%d %H:%M") if line.used_at else "never"
         name = line.name or "(no name)"
-        typer.echo(
-            f"{name:<52} {line.digest[7:19]}  {_size(line.size_bytes):>9}  {line.source:<12} {used}  {line.task}"
-        )
+        say(f"{name:<52} {line.digest[7:19]}  {_size(line.size_bytes):>9}  {line.source:<12} {used}  {line.task}")
 
 
 @app.command()
@@ -104,7 +103,7 @@ def bootstrap(
         images = _images(sandbox)
         for name in names or ["debian:bookworm-slim"]:
             image = await images.bootstrap.make(str(parse(name)), images.store, _echo)
-            typer.echo(f"{name}  {image.digest}")
+            say(f"{name}  {image.digest}")
 
     asyncio.run(make())
 
@@ -121,7 +120,7 @@ def pull(
         images = _images(sandbox)
         for name in names:
             image = await images.store.pull(str(parse(name)), _echo)
-            typer.echo(f"{name}  {image.digest}")
+            say(f"{name}  {image.digest}")
 
     asyncio.run(bring())
 
@@ -135,10 +134,10 @@ def prune(
     """Remove nameless images, and the least recently used ones while the disk is below its low-water mark."""
     report = asyncio.run(_images(sandbox).pruner.prune(everything=everything, dry_run=dry_run))
     for image in report.removed:
-        typer.echo(f"{image.references[0] if image.references else image.digest}  {_size(image.size_bytes)}")
+        say(f"{image.references[0] if image.references else image.digest}  {_size(image.size_bytes)}")
     verb = "would go" if dry_run else "removed"
     kept = f"; {len(report.kept_in_use)} in use and kept" if report.kept_in_use else ""
-    typer.echo(f"{len(report.removed)} image(s) {verb}{kept}; {_size(report.free_bytes)} free")
+    say(f"{len(report.removed)} image(s) {verb}{kept}; {_size(report.free_bytes)} free")
 
 
 def _images(sandbox: str) -> Images:
@@ -173,9 +172,9 @@ async def _bring(bring: Bring, requests: Sequence[ImageRequest], jobs: int, verb
         print_json([_as_json(outcome) for outcome in outcomes])
     failed = [outcome for outcome in outcomes if outcome.problem]
     for outcome in failed:
-        typer.echo(f"{outcome.task}: {outcome.problem}", err=True)
+        say(f"{outcome.task}: {outcome.problem}", err=True)
     if failed:
-        typer.echo(f"{len(failed)} of {len(outcomes)} failed", err=True)
+        say(f"{len(failed)} of {len(outcomes)} failed", err=True)
         raise typer.Exit(1)
 
 
@@ -207,7 +206,7 @@ def _progress(total: int, quiet: bool) -> Iterator[Callable[[Outcome], None]]:
 def _tell(outcome: Outcome) -> None:
     if outcome.image is not None:
         about = f"{outcome.image.reference}  {outcome.image.provenance}  {outcome.seconds:.1f} s"
-        typer.echo(f"{outcome.task:<32} {about}")
+        say(f"{outcome.task:<32} {about}")
 
 
 def _as_json(outcome: Outcome) -> dict[str, object]:
@@ -234,7 +233,7 @@ def _log_for(verbose: bool) -> LogFor:
 
 
 def _echo(text: str) -> None:
-    typer.echo(text, nl=False, err=True)
+    say(text, nl=False, err=True)
 
 
 def _size(size: int) -> str:

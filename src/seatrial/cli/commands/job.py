@@ -8,6 +8,7 @@ import typer
 
 from seatrial.cli.backend.session import print_json, with_backend
 from seatrial.cli.options import AsJson, JobId, QueueOnly
+from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend, JobRow
@@ -29,10 +30,10 @@ def list_jobs(
             print_json([_row(job) for job in jobs])
             return
         if not jobs:
-            typer.echo("No job yet. Start one with: seatrial run PATH")
+            say("No job yet. Start one with: seatrial run PATH")
         for job in jobs:
             row = _row(job)
-            typer.echo(
+            say(
                 f"{job.id:>5}  {row['status']:<10} {row['ended']:>5}/{row['trials']:<5} passed {row['passed']:<5}"
                 f" failed {row['failed']:<5} errors {row['errors']:<4} {job.created_at:%Y-%m-%d %H:%M}  {job.name}"
             )
@@ -55,13 +56,13 @@ def show(job_id: JobId, as_json: AsJson = False) -> None:
             content = {**row, "spec": job.spec.model_dump(mode="json")}
             print_json({**content, "results": [trial_summary(found) for found in rows]})
             return
-        typer.echo(f"job {job.id} ({job.title}): {row['status']}, {row['ended']} of {row['trials']} trials ended")
+        say(f"job {job.id} ({job.title}): {row['status']}, {row['ended']} of {row['trials']} trials ended")
         for found in rows:
             trial = found.trial
             state = trial.outcome or trial.phase or trial.state
             note = (found.result.message if found.result else "") or ""
             label = f"{trial.agent} / {trial.model}" if trial.model else trial.agent
-            typer.echo(f"{trial.id:>7}  {state:<10} {trial.task.name:<32} #{trial.repeat:<3} {label:<36} {note[:80]}")
+            say(f"{trial.id:>7}  {state:<10} {trial.task.name:<32} #{trial.repeat:<3} {label:<36} {note[:80]}")
 
     with_backend(work)
 
@@ -72,7 +73,7 @@ def cancel(job_id: JobId) -> None:
 
     async def work(backend: Backend) -> None:
         stopped = await backend.jobs.cancel(job_id)
-        typer.echo(f"job {job_id}: {stopped} trial(s) cancelled or told to stop")
+        say(f"job {job_id}: {stopped} trial(s) cancelled or told to stop")
 
     with_backend(work)
 
@@ -113,7 +114,7 @@ def retry(
             print_json({"job": job_id, "queued": queued})
             return 0
         if queue_only or not (queued or as_json):
-            typer.echo(f"job {job_id}: {queued} trial(s) queued again")
+            say(f"job {job_id}: {queued} trial(s) queued again")
             return 0
         return await backend.runs.see_through(job, as_json)
 

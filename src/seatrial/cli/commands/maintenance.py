@@ -10,6 +10,7 @@ import typer
 
 from seatrial.cli.backend.session import read_settings, with_session
 from seatrial.cli.options import DryRun
+from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.wiring import Installation
@@ -35,7 +36,7 @@ def gc(
         freed = await retention.apply(timedelta(days=keep_days), dry_run)
         leftovers = 0 if dry_run else await clean_leftovers(session) + await clean_network()
         verb = "would go" if dry_run else "removed"
-        typer.echo(
+        say(
             f"{freed.files} file(s) of {freed.trials} trial(s), {freed.bytes / 1e6:.1f} MB, "
             f"{freed.work_dirs} dead work folder(s) {verb}; {leftovers} sandbox leftover(s) removed"
         )
@@ -54,7 +55,7 @@ def upgrade() -> None:
     """Bring the database to this version's schema. Opening an installation does it too."""
 
     async def work(session: Installation) -> None:
-        typer.echo(f"The database is up to date (installation {session.id}).")
+        say(f"The database is up to date (installation {session.id}).")
 
     with_session(work)
 
@@ -67,7 +68,7 @@ def backup(target: Annotated[Path, typer.Argument(help="The file to write.")]) -
         from seatrial.wiring import backup_database
 
         await backup_database(session.settings, target)
-        typer.echo(f"{target}: {target.stat().st_size} bytes")
+        say(f"{target}: {target.stat().st_size} bytes")
 
     with_session(work)
 
@@ -83,4 +84,4 @@ def restore(
     from seatrial.wiring import restore_database
 
     kept = asyncio.run(restore_database(read_settings(), source, force))
-    typer.echo("Restored." + (f" The former database is {kept}." if kept else ""))
+    say("Restored." + (f" The former database is {kept}." if kept else ""))

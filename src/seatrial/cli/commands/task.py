@@ -9,6 +9,7 @@ import typer
 
 from seatrial.cli.backend.session import print_json, with_backend, with_session
 from seatrial.cli.options import AsJson
+from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
@@ -33,9 +34,9 @@ def add(
             print_json([inspection.model_dump(mode="json") for inspection in inspections])
         else:
             for inspection in inspections:
-                typer.echo(f"{inspection.name}: {'valid' if inspection.task else 'INVALID'}")
+                say(f"{inspection.name}: {'valid' if inspection.task else 'INVALID'}")
                 for problem in inspection.problems:
-                    typer.echo(f"  {problem.severity}: {problem}")
+                    say(f"  {problem.severity}: {problem}")
         if any(inspection.task is None for inspection in inspections):
             return 2
         if not check:
@@ -56,9 +57,9 @@ def list_tasks(as_json: AsJson = False) -> None:
             print_json([_row(task) for task in tasks])
             return
         if not tasks:
-            typer.echo("No task yet. Take some in with: seatrial task add PATH")
+            say("No task yet. Take some in with: seatrial task add PATH")
         for task in sorted(tasks, key=lambda task: task.name):
-            typer.echo(f"{task.name:<32} {task.format:<17} {task.difficulty:<8} {task.category:<20} {task.digest[:19]}")
+            say(f"{task.name:<32} {task.format:<17} {task.difficulty:<8} {task.category:<20} {task.digest[:19]}")
 
     with_backend(work)
 
@@ -73,8 +74,8 @@ def show(name: Annotated[str, typer.Argument(help="A task's name or digest.")], 
             print_json(task)
             return
         for field, value in _row(task).items():
-            typer.echo(f"{field:<12} {value}")
-        typer.echo(f"\n{task.instruction.strip() or '(instructions are in the steps: ' + ', '.join(task.steps) + ')'}")
+            say(f"{field:<12} {value}")
+        say(f"\n{task.instruction.strip() or '(instructions are in the steps: ' + ', '.join(task.steps) + ')'}")
 
     with_backend(work)
 
@@ -94,7 +95,7 @@ def pack(
         refuse_invalid(await session.library.inspect(path))
         as_file = output.suffix == ".zip" and not output.is_dir()
         for archive in session.library.pack(path, output, as_file=as_file):
-            typer.echo(str(archive))
+            say(str(archive))
 
     with_session(work)
 

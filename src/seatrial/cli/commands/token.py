@@ -8,6 +8,7 @@ import typer
 
 from seatrial.cli.backend.session import print_json, with_session
 from seatrial.cli.options import AsJson
+from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.domain.token import Role, Token
@@ -39,9 +40,9 @@ def create(
     if as_json:
         print_json({**token.model_dump(mode="json", exclude={"fingerprint"}), "secret": secret})
         return
-    typer.echo(secret)
+    say(secret)
     until = f"valid until {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "valid until revoked"
-    typer.echo(f"Token {token.id} ({token.name}, {token.role}), {until}. This is shown once: keep it safe.", err=True)
+    say(f"Token {token.id} ({token.name}, {token.role}), {until}. This is shown once: keep it safe.", err=True)
 
 
 @app.command("list")
@@ -57,9 +58,9 @@ def list_tokens(as_json: AsJson = False) -> None:
         for token in tokens:
             used = f"used {token.used_at:%Y-%m-%d %H:%M}" if token.used_at else "never used"
             state = _state(token, token.is_valid(now))
-            typer.echo(f"{token.id:>4}  {token.role:<6}  {state:<22}  {used:<21}  {token.name}")
+            say(f"{token.id:>4}  {token.role:<6}  {state:<22}  {used:<21}  {token.name}")
         if not tokens:
-            typer.echo("There is no token. Make one with `seatrial token create NAME`.", err=True)
+            say("There is no token. Make one with `seatrial token create NAME`.", err=True)
 
     with_session(work)
 
@@ -70,7 +71,7 @@ def revoke(token_id: Annotated[int, typer.Argument(metavar="ID", help="As `token
 
     async def work(session: Installation) -> None:
         token = await session.store.revoke_token(token_id, session.clock())
-        typer.echo(f"Token {token.id} ({token.name}) is revoked.")
+        say(f"Token {token.id} ({token.name}) is revoked.")
 
     with_session(work)
 

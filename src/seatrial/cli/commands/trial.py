@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import codecs
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seatrial.cli.backend.session import print_json, with_backend
 from seatrial.cli.options import AsJson, TrialId
+from seatrial.cli.view.say import say
+from seatrial.errors import InvalidInput
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
+    from seatrial.domain.result import StoredFile
+    from seatrial.engine.trials.trial_files import KeptFiles
 
 app = typer.Typer(help="Show what happened in a trial.", no_args_is_help=True, rich_markup_mode=None)
 TryNumber = Annotated[int | None, typer.Option("--try", min=1, help="Number of the try. Default: the last one.")]
@@ -40,12 +45,13 @@ def logs(trial_id: TrialId, number: TryNumber = None) -> None:
     async def work(backend: Backend) -> None:
         kept = await backend.trials.files(trial_id, number)
         for file in kept.logs:
-            typer.echo(f"==> {file.path} <==")
+            say(f"==> {file.path} <==")
+            text = codecs.getincrementaldecoder("utf-8")("replace")
             async for piece in backend.trials.read(kept, file):
-                typer.echo(printable(piece), nl=False)
-            typer.echo()
+                say(text.decode(piece), nl=False)
+            say()
         if not kept.logs:
-            typer.echo("This try left no logs.", err=True)
+            say("This try left no logs.", err=True)
 
     with_backend(work)
 
@@ -67,28 +73,40 @@ def files(
 
         kept = await backend.trials.files(trial_id, number)
         if path is not None:
-            async for piece in backend.trials.read(kept, kept.find(path)):
-                typer.get_binary_stream("stdout").write(piece)
+            await _print_file(backend, kept, kept.find(path))
         elif output is not None:
             for file in kept.files:
-                target = output / (file.path if has_room(file.path) else kept_name(file))
+                target = _inside(output, file.path if has_room(file.path) else kept_name(file))
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("wb") as sink:
                     async for piece in backend.trials.read(kept, file):
                         sink.write(piece)
-            typer.echo(f"{len(kept.files)} file(s) in {output}")
+            say(f"{len(kept.files)} file(s) in {output}")
         elif as_json:
             print_json(list(kept.files))
         else:
             for file in kept.files:
-                typer.echo(f"{file.size:>12}  {file.path}")
+                say(f"{file.size:>12}  {file.path}")
             for line in left_out_lines(kept.left_out):
-                typer.echo(line.strip(), err=True)
+                say(line.strip(), err=True)
 
     with_backend(work)
 
 
-def printable(piece: bytes) -> str:
-    """A sandbox's output for a terminal: control sequences could rewrite the screen, so they are shown, not obeyed."""
-    text = piece.decode(errors="replace")
-    return "".join(char if char in "\n\t" or char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+async def _print_file(backend: Backend, kept: KeptFiles, file: StoredFile) -> None:
+    """As it is into a file or a pipe; on a terminal only what is harmless there."""
+    out = typer.get_binary_stream("stdout")
+    text = codecs.getincrementaldecoder("utf-8")("replace")
+    async for piece in backend.trials.read(kept, file):
+        if out.isatty():
+            say(text.decode(piece), nl=False)
+        else:
+            out.write(piece)
+
+
+def _inside(folder: Path, path: str) -> Path:
+    """A service names the files, and it may be anybody's."""
+    parts = PurePosixPath(path)
+    if parts.is_absolute() or ".." in parts.parts or not parts.parts or "\0" in path:
+        raise InvalidInput(f"The file {path!r} would lie outside of {folder}.", field="output")
+    return folder / parts

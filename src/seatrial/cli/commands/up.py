@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seatrial.cli.view.say import say
+
 if TYPE_CHECKING:
     from seatrial.settings import Settings
 
@@ -54,10 +56,10 @@ def _greet(settings: Settings, address: str, workers: int, each: int) -> None:
 
     job = '{"tasks": ["answer-file"], "agents": [{"name": "oracle"}]}'
     crew = f"{workers}, each with up to {each} trials at once" if workers else "none: start some with `seatrial worker`"
-    typer.echo(f"Seatrial {__version__} is up: {address}")
-    typer.echo(f"  data           {settings.home}" + (" and a database elsewhere" if settings.database_url else ""))
-    typer.echo(f"  workers        {crew}")
-    typer.echo(f"  the API        {address}/docs")
-    typer.echo(f"  first result   curl -X POST {address}/api/v1/samples")
-    typer.echo(f"                 curl {address}/api/v1/jobs --json '{job}'")
-    typer.echo("Interrupt to drain and stop.")
+    say(f"Seatrial {__version__} is up: {address}")
+    say(f"  data           {settings.home}" + (" and a database elsewhere" if settings.database_url else ""))
+    say(f"  workers        {crew}")
+    say(f"  the API        {address}/docs")
+    say(f"  first result   curl -X POST {address}/api/v1/samples")
+    say(f"                 curl {address}/api/v1/jobs --json '{job}'")
+    say("Interrupt to drain and stop.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seatrial.cli.options import Concurrency
+from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.wiring import Installation
@@ -67,7 +68,7 @@ async def _work(session: Installation, capacity: int) -> None:
         # Nothing is held yet, and a thread that imports cannot be stopped: it would keep us for seconds.
         os._exit(0)
     with contextlib.suppress(asyncio.CancelledError):
-        typer.echo(f"Worker ready: up to {capacity} trials at once. Interrupt to drain and stop.", err=True)
+        say(f"Worker ready: up to {capacity} trials at once. Interrupt to drain and stop.", err=True)
         examining = asyncio.create_task(_tell_what_works(session, crew))
         duty = asyncio.create_task(crew.run())
         try:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import typer
-
 from seatrial.cli.backend.backend import Plan
 from seatrial.cli.backend.session import print_json
 from seatrial.cli.view.progress import duration
+from seatrial.cli.view.say import say
 from seatrial.domain.job import Job
 from seatrial.engine.jobs.estimate import Estimate
 from seatrial.engine.jobs.request import planned_trials
@@ -17,7 +16,7 @@ def print_queued(job: Job, advice: str, as_json: bool) -> None:
     if as_json:
         print_json({"job": job.id, "queued": trials})
         return
-    typer.echo(f"job {job.id}: {trials} trial(s) queued. {advice}")
+    say(f"job {job.id}: {trials} trial(s) queued. {advice}")
 
 
 def print_plan(plan: Plan, as_json: bool) -> None:
@@ -33,16 +32,16 @@ def print_plan(plan: Plan, as_json: bool) -> None:
         }
         print_json(content if plan.estimate is None else {**content, "estimate": plan.estimate.model_dump(mode="json")})
         return
-    typer.echo(f"{trials} trial(s): {len(tasks)} task(s) × {len(spec.agents)} agent(s) × {spec.attempts} attempt(s)")
+    say(f"{trials} trial(s): {len(tasks)} task(s) × {len(spec.agents)} agent(s) × {spec.attempts} attempt(s)")
     for agent in spec.agents:
-        typer.echo(f"  agent  {agent.label}")
+        say(f"  agent  {agent.label}")
     for task in tasks:
-        typer.echo(f"  task   {task.name}  ({task.format}, {task.digest[:19]}…)")
+        say(f"  task   {task.name}  ({task.format}, {task.digest[:19]}…)")
     if plan.estimate is not None:
-        typer.echo(f"  takes  {_expectation(plan.estimate)}")
+        say(f"  takes  {_expectation(plan.estimate)}")
         for warning in plan.estimate.warnings:
-            typer.echo(f"  note   {warning}")
-    typer.echo(f"  sandbox {spec.sandbox}. Nothing was run.")
+            say(f"  note   {warning}")
+    say(f"  sandbox {spec.sandbox}. Nothing was run.")
 
 
 def _expectation(found: Estimate) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import typer
-
 from seatrial.cli.view.progress import duration
+from seatrial.cli.view.say import say
 from seatrial.domain.result import Attempt, FilesLeftOut, Result
 from seatrial.domain.trial import Trial
 from seatrial.ports.store import TrialRow
@@ -14,7 +13,7 @@ from seatrial.ports.store import TrialRow
 
 def print_trial(row: TrialRow, attempts: Sequence[Attempt]) -> None:
     for line in tell(row, attempts):
-        typer.echo(line)
+        say(line)
 
 
 def tell(row: TrialRow, attempts: Sequence[Attempt]) -> Iterator[str]:

@@ -188,7 +188,7 @@ def _short_events(line: str) -> Iterator[str]:
     if len(line) <= PIECE:
         yield line
         return
-    with suppress(ValueError, TypeError):
+    with suppress(ValueError, TypeError, RecursionError):
         at, kind, data = json.loads(line)
         for start in range(0, len(data), PIECE // 8):
             yield json.dumps([at, kind, data[start : start + PIECE // 8]]) + "\n"

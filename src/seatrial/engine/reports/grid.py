@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import AsyncIterator
 
 from seatrial.domain.frozen import Frozen
@@ -14,6 +15,7 @@ from seatrial.engine.reports.summaries import summaries_of
 from seatrial.ports.store import TrialStore, TrialSummary
 
 _ROWS_A_PIECE = 1000
+_FORMULA = re.compile(r"[\t\r\n]|[\s\x00\ufeff\u200b]*[=+\-@|%＝＋－＠]")
 COLUMNS = (
     "trial",
     "task",
@@ -128,5 +130,5 @@ def _row(summary: TrialSummary, labels: tuple[str, ...]) -> tuple[object, ...]:
 
 
 def _harmless(value: object) -> object:
-    """Spreadsheets compute what begins like a formula, and names come from strangers."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    """Spreadsheets compute what begins like a formula, also behind spaces, and names come from strangers."""
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
