@@ -7,7 +7,6 @@ its own that suddenly means 127.0.0.1 (DNS rebinding). The guard asks here; this
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
@@ -16,6 +15,8 @@ from seatrial.settings import Settings
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?", re.IGNORECASE)
+_ORIGIN = re.compile(rf"(https?)://({_HOST.pattern})", re.IGNORECASE)
+"""As browsers write it: nothing before the name, nothing behind the port."""
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 _ASKABLE = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Range, X-Provider-Key, X-Request-Id"
@@ -47,12 +48,11 @@ class Origins:
 
     def is_own(self, headers: Headers) -> bool:
         """The page that asks is ours: the origin is what the browser called us by."""
-        parts = urlsplit(headers.get("origin", ""))
-        default = _DEFAULT_PORTS.get(parts.scheme)
-        if default is None or not parts.netloc:
+        found = _ORIGIN.fullmatch(headers.get("origin", ""))
+        if found is None:
             return False
-        host = headers.get("host", "").lower()
-        return parts.netloc.lower().removesuffix(default) == host.removesuffix(default)
+        default, host = _DEFAULT_PORTS[found[1].lower()], headers.get("host", "").lower()
+        return found[2].lower().removesuffix(default) == host.removesuffix(default)
 
     def is_allowed(self, headers: Headers) -> bool:
         """May read our answers, if it shows a token."""
