@@ -46,6 +46,10 @@ faults: setup-test  ## A random mix of faults, 150 s on SQLite and 150 s on Post
 	  .venv/bin/python -m tests.faults.mix --store $$store $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) || exit 1; \
 	done
 
+attacks: setup-test  ## Every attack of tests/attacks/README.md, with its benign twins (part of `test`, too)
+	@$(PYTEST) -q -n 3 --dist loadfile --no-loadscope-reorder tests/unit/test_attack_catalogue.py \
+	  $$(sed -nE 's/^\| `(tests\/[^`]+)`.*/\1/p' tests/attacks/README.md)
+
 bench: setup-test  ## The numbers of the README, as ratios from one run
 	@.venv/bin/python -m benchmarks
 

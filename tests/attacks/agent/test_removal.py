@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.processes import ProcessIdentity
 from seatrial.removal import empty_directory, remove_tree
 from seatrial.sandboxes.oci.leftovers import Leftovers
 from seatrial.sandboxes.options import Owner
-from seatrial.sandboxes.record import ProcessRef, SandboxRecord
+from seatrial.sandboxes.record import SandboxRecord
 from tests.attacks.agent.conftest import Make
 from tests.trials import Workplace
 
@@ -201,7 +202,7 @@ def _leftover(run_dir: Path, name: str) -> Path:
     """Of a process that is gone."""
     home = run_dir / name
     (home / "changes").mkdir(parents=True)
-    gone = ProcessRef.current().model_copy(update={"started": 1})
+    gone = ProcessIdentity.mine().model_copy(update={"started": 1})
     SandboxRecord.new(name, Owner(install="attacks")).model_copy(update={"process": gone}).write(home)
     return home
 

@@ -41,13 +41,13 @@ def gc(
             f"{freed.work_dirs} dead work folder(s) {verb}; {leftovers} sandbox leftover(s) removed"
         )
         if recovered:
-            typer.echo(f"{recovered} trial(s) of lost workers recovered")
+            say(f"{recovered} trial(s) of lost workers recovered")
 
     with_session(work)
 
 
 def _say_waiting(trials: int, seconds: float) -> None:
-    typer.echo(f"{trials} trial(s) have silent workers; giving those {seconds:g} s to come back.", err=True)
+    say(f"{trials} trial(s) have silent workers; giving those {seconds:g} s to come back.", err=True)
 
 
 @db.command()
