@@ -6,6 +6,7 @@ from seatrial.shapes.page import Shape
 
 
 class Gap(Shape):
-    """Live output of a trial was written faster than it was read, and its oldest pieces are gone; files have it all."""
+    """Some live output of a trial was dropped because it was written faster than it was read. The files contain all
+    of it."""
 
     trial_id: int

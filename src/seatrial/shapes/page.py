@@ -1,4 +1,4 @@
-"""What all shapes have in common, and one page of a list."""
+"""The base class of all models, and one page of a list."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pydantic import BaseModel, StringConstraints
 from seatrial.domain.described import Described
 
 Plain = Annotated[str, StringConstraints(max_length=400, pattern=r"^[^\x00]*$")]
-"""A text that every database can look for."""
+"""Text that every database can search for."""
 
 
 class Listing[Item](BaseModel):
-    """One page of a list, newest first unless it says otherwise."""
+    """One page of a list, newest first unless documented otherwise."""
 
     items: list[Item]
     next: str | None = None

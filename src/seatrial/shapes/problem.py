@@ -1,4 +1,4 @@
-"""How an error is told: a code, a sentence, what to do and, for input, the field."""
+"""Error answers: a code, a message, a hint and, for input, the field."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from seatrial.domain.task import TaskProblem
 
 
 class Problem(BaseModel):
-    """What went wrong, for programs and for people."""
+    """An error, for programs and people."""
 
     code: str
     message: str

@@ -1,4 +1,4 @@
-"""Comparisons with their meaning in words."""
+"""Comparisons with their verdict."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from seatrial.shapes.page import Shape
 
 
 class JudgedComparison(Comparison):
-    """A comparison with its meaning in one sentence."""
+    """A comparison with its verdict in one sentence."""
 
     verdict: str
 

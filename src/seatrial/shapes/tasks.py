@@ -1,4 +1,4 @@
-"""Tasks in lists, and what became of uploaded archives."""
+"""Tasks, and the results of uploads."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TaskPage(Listing[TaskItem]):
 
 
 class TakenArchive(Shape):
-    """What became of one uploaded archive: all of its tasks, or the reason why none."""
+    """The result for one uploaded archive: its tasks, or the reason why it was refused."""
 
     filename: str
     tasks: list[Task]
@@ -68,7 +68,7 @@ class TakenArchives(Shape):
 
 
 class TaskCheck(Shape):
-    """One task of an archive, with all of its problems."""
+    """One task of an archive, with all its problems."""
 
     name: str
     valid: bool

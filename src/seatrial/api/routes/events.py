@@ -1,7 +1,8 @@
-"""Live: what happens to a job, a trial or everything, as server-sent events that can be taken up where they broke.
+"""Events of a job, a trial or the whole service as server-sent events that a client can resume.
 
-Every message has the id ``<event>-<output>``: the last event and the last piece of live output that were sent. A client
-that comes back with it (``Last-Event-ID``, or ``?after=``) gets exactly what it missed.
+The id of a message is ``<event>-<output>``: the last event and the last piece of live output sent so far. A client
+that
+reconnects with it (``Last-Event-ID``, or ``?after=``) receives exactly what it missed.
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ _STREAM: dict[int | str, dict[str, object]] = {
     }
 }
 
-After = Annotated[str, Query(description="Go on after the message with this id, as `Last-Event-ID` does.")]
+After = Annotated[str, Query(description="Continue after the message with this id, like `Last-Event-ID`.")]
 Kinds = Annotated[
-    str, Query(description="Kinds of messages to send, with commas between; live output is `trial.output`.")
+    str, Query(description="Kinds of messages to send, separated by commas. Live output is `trial.output`.")
 ]
-LastEventId = Annotated[str, Header(description="Sent by browsers that come back.")]
+LastEventId = Annotated[str, Header(description="Sent by browsers when they reconnect.")]
 
 
 @router.get("/events", response_class=EventStream, status_code=200, responses=_STREAM)
 async def all_events(
     service: ServiceDep, after: After = "", kinds: Kinds = "", last_event_id: LastEventId = ""
 ) -> EventStream:
-    """Everything that happens from now on, or after the given id; without live output. It never ends."""
+    """Streams all events from now on, or after the given id, without live output. It never ends."""
     store = service.installation.store
     given = last_event_id or after
     position = Position.parse(given) if given else Position(await store.last_event())
     wanted = _kinds(kinds) - {OUTPUT}
     if kinds and not wanted:
-        raise InvalidInput("Live output is sent for a job or a trial.", field="kinds")
+        raise InvalidInput("Live output is available for a job or a trial only.", field="kinds")
     return EventStream(Story(store, service.broadcast, Choice(kinds=wanted), position))
 
 
@@ -54,7 +55,7 @@ async def all_events(
 async def job_events(
     job_id: JobId, service: ServiceDep, after: After = "", kinds: Kinds = "", last_event_id: LastEventId = ""
 ) -> EventStream:
-    """The whole story of a job so far, then what happens. Live output of its trials is sent if it is asked for."""
+    """Streams all events of a job, past and new. Includes live output of its trials if `trial.output` is requested."""
     store = service.installation.store
     await store.job(job_id)
     wanted = _kinds(kinds)
@@ -66,7 +67,7 @@ async def job_events(
 async def trial_events(
     trial_id: TrialId, service: ServiceDep, after: After = "", kinds: Kinds = "", last_event_id: LastEventId = ""
 ) -> EventStream:
-    """The whole story of a trial so far, then what happens, with what it writes while it runs."""
+    """Streams all events of a trial, past and new, with its live output."""
     store = service.installation.store
     await store.trial(trial_id)
     wanted = _kinds(kinds)
@@ -78,7 +79,7 @@ def _kinds(given: str) -> frozenset[str]:
     kinds = frozenset(kind.strip() for kind in given.split(",") if kind.strip())
     if unknown := sorted(kinds - _KINDS):
         raise InvalidInput(
-            f"There are no messages of the kind {', '.join(unknown)}.",
+            f"Unknown kind of message: {', '.join(unknown)}.",
             field="kinds",
             fix=f"Use {', '.join(sorted(_KINDS))}.",
         )
