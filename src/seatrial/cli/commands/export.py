@@ -1,4 +1,4 @@
-"""``seatrial export``: finished trials of a job in the shapes that trainers read."""
+"""``seatrial export``: finished trials of a job as training data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def export(
     job_id: JobId,
     form: Annotated[
         Format,
-        typer.Option("--format", help="jsonl: chat messages with a reward. atif: trajectories with one."),
+        typer.Option("--format", help="jsonl: chat messages with a reward. atif: trajectories with a reward."),
     ] = Format.JSONL,
     output: Annotated[
         Path | None,
@@ -43,13 +43,13 @@ def export(
         ),
     ] = None,
     errors: Annotated[
-        bool, typer.Option("--errors", help="Also export trials that ended in an error; they have no reward.")
+        bool, typer.Option("--errors", help="Also export trials that ended in an error. They have no reward.")
     ] = False,
 ) -> None:
-    """Export finished trials with their reward, for training. Says how many were left out, and why."""
+    """Export finished trials with their reward, for training. Prints how many were left out, and why."""
 
     async def work(backend: Backend) -> None:
-        await backend.jobs.get(job_id)  # says so where there is none
+        await backend.jobs.get(job_id)  # raises for an unknown job
         left_out: Counter[str] = Counter()
         rows = [row for row in await backend.jobs.rows(job_id) if _is_wanted(row, errors, left_out)]
         with _Sink(output, form) as sink:
@@ -78,7 +78,7 @@ def _is_wanted(row: TrialRow, errors: bool, left_out: Counter[str]) -> bool:
 
 
 async def _shaped(backend: Backend, row: TrialRow, form: Format) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """Each trajectory of the trial's last try; a task with several steps has several."""
+    """Each trajectory of the trial's last try. A task with several steps has several."""
     from seatrial.engine.reports.export import scored_trajectory, training_row
     from seatrial.errors import NotFound
 
@@ -95,7 +95,7 @@ async def _shaped(backend: Backend, row: TrialRow, form: Format) -> AsyncIterato
         try:
             shaped = shape(row, json.loads(content))
         except ValueError:
-            continue  # torn by whatever ended the attempt
+            continue  # cut off when the try was stopped
         if shaped is not None:
             yield _name(row, file.path), shaped
 
@@ -107,7 +107,7 @@ def _name(row: TrialRow, path: str) -> str:
 
 
 class _Sink:
-    """Standard output, a file of lines, or a folder of files."""
+    """Standard output, a file of lines, or a directory of files."""
 
     def __init__(self, output: Path | None, form: Format) -> None:
         self._folder = output if output is not None and form is Format.ATIF and not output.suffix else None

@@ -1,4 +1,4 @@
-"""``seatrial trial``: what happened in one attempt."""
+"""``seatrial trial``: show the result, logs and files of a trial."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seatrial.cli.options import AsJson, TrialId
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
 
-app = typer.Typer(help="Show what happened in a trial.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Show the result, logs and files of a trial.", no_args_is_help=True, rich_markup_mode=None)
 TryNumber = Annotated[int | None, typer.Option("--try", min=1, help="Number of the try. Default: the last one.")]
 
 
@@ -53,12 +53,12 @@ def logs(trial_id: TrialId, number: TryNumber = None) -> None:
 @app.command()
 def files(
     trial_id: TrialId,
-    path: Annotated[str | None, typer.Argument(help="File to print. Without it, the files are listed.")] = None,
+    path: Annotated[str | None, typer.Argument(help="File to print. Default: list the files.")] = None,
     number: TryNumber = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Directory to copy all files into.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the kept files of a trial, print one, or copy them all out."""
+    """List the files of a trial, print one, or copy all of them."""
 
     async def work(backend: Backend) -> None:
         kept = await backend.trials.files(trial_id, number)
@@ -83,6 +83,6 @@ def files(
 
 
 def printable(piece: bytes) -> str:
-    """A sandbox's output for a terminal: control sequences could rewrite the screen, so they are shown, not obeyed."""
+    """Text from a sandbox, made safe for a terminal: control sequences are shown, not obeyed."""
     text = piece.decode(errors="replace")
     return "".join(char if char in "\n\t" or char.isprintable() else f"\\x{ord(char):02x}" for char in text)

@@ -1,4 +1,4 @@
-"""``seatrial worker``: works on whatever is queued in this installation until it is told to stop."""
+"""``seatrial worker``: runs queued trials of this installation until it is stopped."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def worker(
     concurrency: Concurrency = None,
     supervised_by: Annotated[
-        int | None, typer.Option(hidden=True, help="The process that started this one, and that it may not outlive.")
+        int | None, typer.Option(hidden=True, help="Parent process; the worker exits when it ends.")
     ] = None,
 ) -> None:
-    """Run queued trials until interrupted. The first signal drains, a second one gives trials in flight back."""
+    """Run queued trials until interrupted. The first signal drains; a second one requeues running trials."""
     from seatrial.cli.backend.session import with_session
     from seatrial.processes import die_with
 
@@ -60,7 +60,7 @@ async def _work(session: Installation, capacity: int) -> None:
     try:
         crew = await duty
     except asyncio.CancelledError:
-        # Nothing is held yet, and a thread that imports cannot be stopped: it would keep us for seconds.
+        # The worker holds nothing yet. A thread that imports cannot be stopped and would delay the exit by seconds.
         os._exit(0)
     with contextlib.suppress(asyncio.CancelledError):
         typer.echo(f"Worker ready: up to {capacity} trials at once. Interrupt to drain and stop.", err=True)
@@ -73,7 +73,7 @@ async def _work(session: Installation, capacity: int) -> None:
 
 
 async def _tell_what_works(session: Installation, crew: Worker) -> None:
-    """Beside the first trials, because each sandbox is tried for it."""
+    """Runs beside the first trials, because it tries every sandbox."""
     from seatrial.wiring import working_sandboxes
 
     crew.can_use(await working_sandboxes(session.settings))
