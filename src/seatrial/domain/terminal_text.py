@@ -1,7 +1,6 @@
-"""What a terminal showed, as text to read: without what moves its cursor and colours its letters.
+"""Converts terminal output to plain text: removes escape sequences.
 
-``engine.run_log`` asks for it, for callers that show a log as it is. Knows how terminals and their recordings are
-written, and nothing of trials. Sandboxes write what is read here, so every pattern takes its time once.
+Used by the engine's run logs. Input comes from sandboxes, so every pattern runs in linear time.
 """
 
 from __future__ import annotations
@@ -19,14 +18,13 @@ _UNSEEN = re.compile(
 
 
 def readable(text: str) -> str:
-    """Escape sequences and control characters are left out. Of a line that was written over, the last writing stays,
-    as it stood on the screen."""
+    """Removes escape sequences and control characters. Of an overwritten line the last version stays."""
     seen = _UNSEEN.sub("", text)
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in seen.split("\n"))
 
 
 def shown(recording: str) -> str:
-    """The output in the lines of a recording (asciicast); its header, what was typed, and broken lines are left out."""
+    """The output in a recording (asciicast), without its header, input and broken lines."""
     return "".join(map(_output, recording.split("\n")))
 
 
