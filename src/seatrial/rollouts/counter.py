@@ -1,7 +1,8 @@
-"""Hands commands of other processes of this machine to open rollouts, over a socket that only this user may open.
+"""Passes commands from other processes of this machine to open rollouts, over a socket that only this user may open.
 
-Some frameworks run their tools in a process of their own, while the sandbox belongs to the process that grades. The
-other side is ``ask``. Each rollout is reached by a ticket that nobody can guess.
+Some frameworks run their tools in a separate process, while the sandbox belongs to the process that grades. ``ask``
+is
+the client side. Each rollout has a ticket with an unguessable secret.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ class Reply(Frozen):
     answer: str = ""
     out_of_time: bool = False
     fault: str = ""
-    """What is wrong with the sandbox, if something is. The rollout remembers it: it cannot be graded any more."""
+    """The sandbox's error, if any. The rollout remembers it and can no longer be graded."""
 
 
 class Counter:
-    """Opened by the first ticket; lives on the event loop of whoever gives that out."""
+    """Opened with the first ticket, on the event loop of the caller."""
 
     def __init__(self) -> None:
         self._rollouts: dict[str, Rollout] = {}
@@ -79,7 +80,7 @@ class Counter:
         try:
             commands = [str(command) for command in json.loads(request.body)["commands"]]
         except (ValueError, KeyError, TypeError) as error:
-            raise BadRequest(400, f"The body has no commands: {error!r}.") from error
+            raise BadRequest(400, f"The body contains no commands: {error!r}.") from error
         rollout = self._rollouts.get(request.path.lstrip("/"))
         if rollout is None:
             raise BadRequest(404, "There is no such rollout.")
@@ -91,7 +92,7 @@ class Counter:
 
 
 async def ask(ticket: Ticket, commands: Sequence[str]) -> Reply:
-    """Runs commands in a rollout of another process. ``SandboxFault`` where nobody is there any more."""
+    """Runs commands in a rollout of another process. Raises ``SandboxFault`` if that process is gone."""
     body = json.dumps({"commands": list(commands)}).encode()
     head = f"POST /{ticket.rollout} HTTP/1.1\r\nHost: seatrial\r\nContent-Length: {len(body)}\r\n\r\n"
     try:

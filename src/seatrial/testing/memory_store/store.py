@@ -27,7 +27,7 @@ class MemoryStore(
     MemoryAccess,
     MemoryWorkers,
 ):
-    """All ports of the store; gone with the process."""
+    """All ports of the store, in memory."""
 
     def __init__(self) -> None:
         super().__init__()
