@@ -1,10 +1,8 @@
 """Privileges that a process drops: capabilities and system calls.
 
 The API process keeps no capability, cannot gain any by executing a program, and cannot make system calls that could
-take
-over a machine. A worker keeps what sandboxes need. Children inherit this, and it cannot be undone; the first thread
-must
-call it before there are others. Knows Linux and nothing about Seatrial.
+take over a machine. A worker keeps what sandboxes need. Children inherit this, and it cannot be undone; the first
+thread must call it before there are others. Knows Linux and nothing about Seatrial.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Removes secrets from logs: known values, and everything that looks like a token or a key.
 
-To set up logging (``seatrial.logs``): create one ``Redactor``, add the installation's secrets (``teach_settings``),
-and
-put ``RedactingFilter(redactor)`` on every *handler*; a filter on a logger does not apply to its children. A
-formatter must
-write ``record.exc_text``, which is already cleaned, and not format ``record.exc_info`` again. ``create_app`` gets
-the
-redactor too, so that it learns keys of requests before anything can log them. It knows neither HTTP nor the store.
+To set up logging (``seatrial.logs``): create one ``Redactor``, add the installation's secrets (``teach_settings``), and
+put ``RedactingFilter(redactor)`` on every *handler*; a filter on a logger does not apply to its children. A formatter
+must write ``record.exc_text``, which is already cleaned, and not format ``record.exc_info`` again. ``create_app`` gets
+the redactor too, so that it learns keys of requests before anything can log them. It knows neither HTTP nor the store.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """What ``seatrial up`` runs: the API and the workers in separate processes, until a signal.
 
-This process only starts the others and forwards signals: it keeps its privileges and parses no input. The API
-process
+This process only starts the others and forwards signals: it keeps its privileges and parses no input. The API process
 answers everybody and drops its privileges, see ``privileges``. The first signal drains: nothing new is accepted,
-running
-requests and trials end normally. The second requeues the trials, the third ends everything at once.
+running requests and trials end normally. The second requeues the trials, the third ends everything at once.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from tests.task_files import write_task
 SAMPLE = str(SAMPLES / "answer-file")
 
 REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
-    ((), "Nothing to run. Name a task"),
+    ((), "Nothing to run. Give a task"),
     (("nowhere",), "There is no file or folder nowhere"),
     (("/proc/self",), "There is no task in /proc/self. A task has a task.toml"),
     (("/proc/self/exe",), "neither a ZIP nor a tar"),

@@ -1,8 +1,7 @@
 """For agents inside the sandbox whose model the sandbox cannot reach, or whose key it must not see.
 
-The runner calls ``call_through_relay`` for an installed agent whose model has a custom address: the scripted server,
-or a
-model that the user serves. While the agent runs, a relay listens in the sandbox's network.
+The runner calls ``call_through_relay`` for an installed agent whose model has a custom address: the scripted server, or
+a model that the user serves. While the agent runs, a relay listens in the sandbox's network.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """mini-swe-agent without network access in the sandbox: uploaded complete, with its Python interpreter.
 
-Harbor's own class installs it from the internet inside the sandbox, which is slow and fails in offline tasks. Here
-the
+Harbor's own class installs it from the internet inside the sandbox, which is slow and fails in offline tasks. Here the
 agent is built once on this machine (which needs a package index the first time) and uploaded to each sandbox. The
-command, the options and the trajectory are Harbor's. It also works with the stock ``harbor`` CLI by import path:
-``-a seatrial.agents.mini_swe_agent:OfflineMiniSweAgent``.
+command, the options and the trajectory are Harbor's. It also works with the stock ``harbor`` CLI by import path: ``-a
+seatrial.agents.mini_swe_agent:OfflineMiniSweAgent``.
 """
 
 from __future__ import annotations

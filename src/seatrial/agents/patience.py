@@ -1,11 +1,9 @@
 """Retries of model calls, for agents that call the model from this process (terminus-2).
 
 Harbor tries a call three times within seconds. Quota windows last a minute, so a busy provider would end trials.
-``make_patient`` wraps the agent's model: it waits as long as the service asks (``Retry-After``), or backs off, up to
-a
+``make_patient`` wraps the agent's model: it waits as long as the service asks (``Retry-After``), or backs off, up to a
 limit, and then raises ``ModelFault``. The trial then ends as an LLM error, never as a failure. The wrapper also adds
-the
-key to each call, so that no configuration contains it.
+the key to each call, so that no configuration contains it.
 
 The runner calls ``make_patient`` once per trial and reads the returned ``ModelHealth``.
 """

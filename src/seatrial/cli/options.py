@@ -1,7 +1,6 @@
 """Options that several commands share, and groups of options.
 
-A group is a frozen dataclass whose fields are Typer options. ``with_groups`` shows the fields to Typer as parameters
-of
+A group is a frozen dataclass whose fields are Typer options. ``with_groups`` shows the fields to Typer as parameters of
 the command, and calls the command with the groups.
 """
 

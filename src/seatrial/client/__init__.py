@@ -1,7 +1,6 @@
 """Python client of a Seatrial service, typed, synchronous and asynchronous.
 
-Each method is written once, as a function that describes a request (``ask``). A synchronous and an asynchronous
-driver
+Each method is written once, as a function that describes a request (``ask``). A synchronous and an asynchronous driver
 execute them. Answers are the API's models; errors are those of ``seatrial.errors``.
 """
 

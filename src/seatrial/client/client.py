@@ -38,8 +38,7 @@ class Client(_Verbs[SyncDriver]):
     """A synchronous client. Threads may share it.
 
     ``url`` and ``token`` default to ``SEATRIAL_SERVER`` and ``SEATRIAL_SERVER_TOKEN``. ``timeout`` applies to one
-    answer;
-    ``patience`` is how long a stream tries to reconnect while the service is down.
+    answer; ``patience`` is how long a stream tries to reconnect while the service is down.
     """
 
     def __init__(

@@ -27,9 +27,8 @@ from seatrial.shapes.trials import TrialItem, TrialPage
 def upload_tasks(*paths: Path | str, progress: Progress | None = None) -> Plan[list[TakenArchive]]:
     """Uploads task directories, folders of tasks and archives; returns the result of each.
 
-    A directory that the service already has is not sent. A refused one does not affect the others; if all are
-    refused, the
-    error is raised.
+    A directory that the service already has is not sent. A refused one does not affect the others; if all are refused,
+    the error is raised.
     """
     taken: list[TakenArchive] = []
     refused: list[InvalidInput] = []

@@ -1,7 +1,6 @@
 """Agent options and environment variables that callers of the service may set.
 
-Only these reach an agent's constructor, unless the job was submitted on the machine itself. Harbor's agents run in
-the
+Only these reach an agent's constructor, unless the job was submitted on the machine itself. Harbor's agents run in the
 worker's process: an option with a path reads a file of the worker, one with a class name imports it. A test compares
 this table with Harbor's own lists, so every new option must be either allowed or refused here.
 """

@@ -1,8 +1,7 @@
 """Known agents and models, without importing Harbor or LiteLLM.
 
 Used by the CLI, the API and submission. Agents are those that Harbor registers; a test fails if the lists differ.
-Models
-are a selection for menus: any other LiteLLM name works too.
+Models are a selection for menus: any other LiteLLM name works too.
 """
 
 from __future__ import annotations

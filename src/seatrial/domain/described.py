@@ -1,7 +1,6 @@
 """Models whose schema contains the docstrings of their fields, for OpenAPI and the reference pages.
 
-Pydantic's ``use_attribute_docstrings`` parses the source of every model at import, which took a tenth of the time of
-a
+Pydantic's ``use_attribute_docstrings`` parses the source of every model at import, which took a tenth of the time of a
 short command. Here the source is parsed when a schema is generated.
 """
 

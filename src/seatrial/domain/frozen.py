@@ -16,8 +16,7 @@ def trusted[Value: BaseModel](kind: type[Value], values: dict[str, Any]) -> Valu
     """Creates a value without validation; every field must be present in its exact type.
 
     It takes a quarter of the time of validation (``model_construct`` takes longer than that, because it resolves
-    defaults
-    and aliases). For hundreds of rows from the store to the response. Keeps the dictionary.
+    defaults and aliases). For hundreds of rows from the store to the response. Keeps the dictionary.
     """
     made = kind.__new__(kind)
     put = object.__setattr__  # the only way to set fields of a frozen value

@@ -2,10 +2,8 @@
 
 A worker runs many trials in one process, and a trial that kills the process takes the others down. The culprit is not
 visible, so a shared loss counts against nobody. After the first one all trials try again together, since it may have
-been
-a reboot. After the second one each of them runs alone in a worker. A loss there identifies the trial, and counts. So
-no
-trial ends because of a neighbour, and a trial has at most ``LOSSES_IN_COMPANY`` more tries than its job allows.
+been a reboot. After the second one each of them runs alone in a worker. A loss there identifies the trial, and counts.
+So no trial ends because of a neighbour, and a trial has at most ``LOSSES_IN_COMPANY`` more tries than its job allows.
 
 Called by the stores: ``turn`` before a claim, ``transition`` when a worker was lost.
 """

@@ -1,7 +1,6 @@
 """The report of a job, derived from its trials and never stored. Used by the CLI, the API and the page.
 
-Per configuration (agent and model): counts, three scores, both intervals, pass@k, costs and durations. Pure: the
-order
+Per configuration (agent and model): counts, three scores, both intervals, pass@k, costs and durations. Pure: the order
 of the facts does not matter.
 """
 

@@ -56,9 +56,8 @@ class Variances(Frozen):
 def sign_flip(differences: Sequence[Fraction], seed: int = SEED) -> Significance:
     """Sign-flip permutation test: if A and B were equal, each task's difference could have either sign.
 
-    p is the share of sign patterns whose sum is at least as far from 0 as the observed one. All patterns are counted
-    if their
-    sums take few enough values (as for shares of a few trials); otherwise patterns are sampled.
+    p is the share of sign patterns whose sum is at least as far from 0 as the observed one. All patterns are counted if
+    their sums take few enough values (as for shares of a few trials); otherwise patterns are sampled.
     """
     sizes = _whole_numbers(differences)
     smallest_p = min(1.0, 2 / 2 ** len(sizes))
@@ -92,8 +91,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def estimate_variances(pairs: Sequence[tuple[Passes, Passes]]) -> Variances:
     """Estimates from trials of both sides on the same tasks; the defaults if the trials show no spread.
 
-    With single trials, the variance within tasks cannot be separated from that between tasks. All of it then counts
-    as
+    With single trials, the variance within tasks cannot be separated from that between tasks. All of it then counts as
     ``between_tasks``, which gives the same detectable difference for the same number of trials.
     """
     spread = sample_variance([float(a.minus(b)) for a, b in pairs])

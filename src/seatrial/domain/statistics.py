@@ -1,8 +1,7 @@
 """Estimates with their uncertainty. Used by ``score``, ``report`` and ``comparison``.
 
 Pure numbers: no task names, outcomes or configurations. Too little data does not raise: a value that cannot be
-estimated
-is ``None``, and the caller says why.
+estimated is ``None``, and the caller says why.
 """
 
 from __future__ import annotations
@@ -196,9 +195,8 @@ def _resampled_rates(tasks: Sequence[Passes]) -> dict[float, float]:
 def _resampled_means(chances: dict[float, float], tasks: int, rng: random.Random) -> list[float]:
     """Means over as many tasks as given.
 
-    The number of occurrences of the most likely rate is drawn at once, only the others one by one. With many tasks
-    this is
-    used near 0 or 1, where nearly all are alike.
+    The number of occurrences of the most likely rate is drawn at once, only the others one by one. With many tasks this
+    is used near 0 or 1, where nearly all are alike.
     """
     usual = max(chances, key=chances.__getitem__)
     others = [rate for rate in chances if rate != usual]

@@ -2,6 +2,5 @@
 
 Start in ``room.py``: ``async with RolloutHost(settings) as room`` and ``await room.open(task)``. A ``Rollout`` runs
 commands, grades and is closed. ``tasks.py`` finds tasks in folders, archives and registered datasets. Nothing here
-knows
-a training framework; ``environments/`` has a thin package for each.
+knows a training framework; ``environments/`` has a thin package for each.
 """

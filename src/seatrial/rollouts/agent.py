@@ -1,7 +1,6 @@
 """The agent of a rollout: it runs commands that come from outside.
 
-Harbor's ``Trial`` creates it, starts the sandbox before it and the verifier after it, and applies the task's limits,
-as
+Harbor's ``Trial`` creates it, starts the sandbox before it and the verifier after it, and applies the task's limits, as
 with any agent. ``Rollout`` sends the commands.
 """
 

@@ -2,8 +2,7 @@
 here.
 
 Task limits, users, network phases, healthchecks and verdicts are therefore the same as in every other trial. Callers
-use
-``Rollout``; everything here runs on the event loop of ``RolloutHost``.
+use ``Rollout``; everything here runs on the event loop of ``RolloutHost``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """An event loop in its own thread, so that sandboxes do not depend on the caller's loop.
 
-A trainer may use several loops in turn, or none, and may block its loop for seconds. ``RolloutHost`` does all its
-work
+A trainer may use several loops in turn, or none, and may block its loop for seconds. ``RolloutHost`` does all its work
 here; callers await it from any loop.
 """
 

@@ -1,7 +1,6 @@
 """Passes commands from other processes of this machine to open rollouts, over a socket that only this user may open.
 
-Some frameworks run their tools in a separate process, while the sandbox belongs to the process that grades. ``ask``
-is
+Some frameworks run their tools in a separate process, while the sandbox belongs to the process that grades. ``ask`` is
 the client side. Each rollout has a ticket with an unguessable secret.
 """
 

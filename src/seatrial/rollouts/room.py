@@ -1,7 +1,6 @@
 """Opens rollouts and makes sure that they end. One host per environment that a trainer loads.
 
-Any loop may call it, and any number of rollouts may be open; the work runs on the host's own loop. Sandboxes left by
-a
+Any loop may call it, and any number of rollouts may be open; the work runs on the host's own loop. Sandboxes left by a
 killed process are removed before the first rollout of the next one.
 """
 

@@ -1,7 +1,6 @@
 """Finds tasks for rollouts: in a folder, in archives, or in a dataset registered in Seatrial.
 
-Environments call this before any rollout. Both task formats are read; other formats than Harbor's are converted into
-a
+Environments call this before any rollout. Both task formats are read; other formats than Harbor's are converted into a
 cache, once per content. Nothing is executed, and nothing is written beside the tasks.
 """
 

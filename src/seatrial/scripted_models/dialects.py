@@ -1,9 +1,7 @@
 """Formats a script's act for the agent that asked, as an OpenAI completion.
 
-terminus-2 expects commands as JSON (or XML) text and asks for confirmation of "complete". mini-swe-agent expects
-tool
-calls and a final command. Other agents with tools stop at an answer without a tool call. The conversation shows
-which
+terminus-2 expects commands as JSON (or XML) text and asks for confirmation of "complete". mini-swe-agent expects tool
+calls and a final command. Other agents with tools stop at an answer without a tool call. The conversation shows which
 agent asked.
 """
 

@@ -1,7 +1,6 @@
 """Errors of scripted models, and plans that assign errors to calls.
 
-A plan is called once per request, with the number of the call and the seconds since the server started; it returns
-an
+A plan is called once per request, with the number of the call and the seconds since the server started; it returns an
 error or ``None``. Plans are seeded, so failures are reproducible.
 """
 

@@ -1,9 +1,7 @@
 """Scripts that act as a model: each reads the conversation and decides the next step.
 
-A script is a function from a ``View`` of the conversation to an ``Act``. It is stateless: it reads everything from
-the
-messages, as a model does, so one script serves any number of conversations. Its next input depends on the screen
-that
+A script is a function from a ``View`` of the conversation to an ``Act``. It is stateless: it reads everything from the
+messages, as a model does, so one script serves any number of conversations. Its next input depends on the screen that
 came back, so it needs a real terminal to make progress.
 
 ``SCRIPTS`` lists those that users can name: ``seatrial run … -m scripted/<name>``.

@@ -1,10 +1,8 @@
 """A server for scripted models: OpenAI's chat API over HTTP, for tests and for trying Seatrial without a key.
 
-In a program: ``async with ScriptedModels() as models``, and give ``models.base_url`` to an agent as its
-``api_base``; the
-model's name is the script's. As a process: ``python -m seatrial.testing.model_server``, which prints its address. It
-does
-not know Harbor, and imports only the standard library and its own scripts.
+In a program: ``async with ScriptedModels() as models``, and give ``models.base_url`` to an agent as its ``api_base``;
+the model's name is the script's. As a process: ``python -m seatrial.testing.model_server``, which prints its address.
+It does not know Harbor, and imports only the standard library and its own scripts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The content digest that identifies a task on every machine.
 
-It covers what can change how a task runs: each file's path, executable bit and bytes; each link's path and target.
-It
+It covers what can change how a task runs: each file's path, executable bit and bytes; each link's path and target. It
 does not cover dates, owners, other mode bits, empty folders, and files that ``tree`` excludes (``.git``,
 ``__pycache__``, ``.DS_Store``). Packing and unpacking a task does not change its digest.
 """

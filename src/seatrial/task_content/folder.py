@@ -23,11 +23,9 @@ def is_task(path: Path) -> bool:
 def find_tasks(path: Path, unpack: Callable[[Path, str], Path]) -> list[Path]:
     """The task directories at ``path``, sorted by name.
 
-    A file is an archive: ``unpack(file, name)`` must return a folder called ``name`` with its content, since a task
-    at the
-    top of an archive is named after the file. Raises ``NotFound`` if the path does not exist, ``InvalidInput`` if it
-    contains
-    no task.
+    A file is an archive: ``unpack(file, name)`` must return a folder called ``name`` with its content, since a task at
+    the top of an archive is named after the file. Raises ``NotFound`` if the path does not exist, ``InvalidInput`` if
+    it contains no task.
     """
     if not path.exists():
         raise NotFound(f"There is no file or folder {path}.")

@@ -1,7 +1,6 @@
 """TBench Runner's API, so that its page and its load scripts work unchanged.
 
-The ids are Seatrial's: a task is a job, a run is a trial. ``POST /api/tasks`` is shared with AgentCompass; the
-content
+The ids are Seatrial's: a task is a job, a run is a trial. ``POST /api/tasks`` is shared with AgentCompass; the content
 type tells them apart. Errors are ``{"detail": …}``, with 400 for everything that the caller can fix.
 """
 

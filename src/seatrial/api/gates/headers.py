@@ -1,7 +1,6 @@
 """Security headers of every answer: no type sniffing, no framing, no referrer.
 
-Added outside of the other gates, so that refusals carry them too. A header that an answer sets itself (the sandbox of
-a
+Added outside of the other gates, so that refusals carry them too. A header that an answer sets itself (the sandbox of a
 file, the scripts of the API documentation) is kept.
 """
 

@@ -1,7 +1,6 @@
 """Removes provider keys from a request before anything can log or store it. Handlers get them as ``GivenKeys``.
 
-TBench Runner's clients send ``?openrouter_api_key=``; that works, and the answer carries ``Deprecation``. The safe
-way
+TBench Runner's clients send ``?openrouter_api_key=``; that works, and the answer carries ``Deprecation``. The safe way
 is the header ``X-Provider-Key: NAME=value``, repeated or joined by commas. The scope itself is changed, because the
 access log, the request log and error reports read it.
 """

@@ -1,8 +1,7 @@
 """uvicorn's HTTP protocol with limits on request heads: time, size, and number of open ones.
 
 uvicorn waits for a head without a limit and buffers all of it. Here a slow head is cut, and a large one is answered
-with
-431; so are trailers and other bytes that are not body. ``limits`` handles bodies. Used by ``serve``.
+with 431; so are trailers and other bytes that are not body. ``limits`` handles bodies. Used by ``serve``.
 """
 
 from __future__ import annotations

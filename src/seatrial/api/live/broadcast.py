@@ -1,9 +1,7 @@
 """Sends events to many listeners with a single reader of the store.
 
-``live.event_stream`` opens a ``Listener`` per client. While there are listeners, the reader polls the event log and
-the
-live output of the watched trials several times a second. Each message is serialised once and put into the queues of
-all
+``live.event_stream`` opens a ``Listener`` per client. While there are listeners, the reader polls the event log and the
+live output of the watched trials several times a second. Each message is serialised once and put into the queues of all
 its listeners. A full queue is emptied, and its listener reads from the store instead, so slow clients delay nobody.
 This module knows nothing about HTTP.
 """

@@ -1,7 +1,6 @@
 """Events of a job, a trial or the whole service as server-sent events that a client can resume.
 
-The id of a message is ``<event>-<output>``: the last event and the last piece of live output sent so far. A client
-that
+The id of a message is ``<event>-<output>``: the last event and the last piece of live output sent so far. A client that
 reconnects with it (``Last-Event-ID``, or ``?after=``) receives exactly what it missed.
 """
 

@@ -1,8 +1,7 @@
 """``/metrics`` for Prometheus. ``docs/how-to/operate.md`` explains each number.
 
 Trials are counted by following the event log from the start of this process, so trials of all workers count. Labels
-have
-few values: outcomes, causes, phases, route templates; never a task, an agent, a model or a path.
+have few values: outcomes, causes, phases, route templates; never a task, an agent, a model or a path.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Routers with full paths, and one flat list of their routes.
 
-FastAPI's ``include_router`` nests routers and matches a path on every level, twice. With sixty routes that took a
-sixth
+FastAPI's ``include_router`` nests routers and matches a path on every level, twice. With sixty routes that took a sixth
 of the time of a small answer.
 """
 

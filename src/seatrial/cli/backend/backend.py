@@ -1,7 +1,6 @@
 """Protocols for what commands do, the same for this machine and for a remote service.
 
-``session`` returns an implementation: ``local`` uses this machine's installation, ``remote`` a client. Commands
-parse,
+``session`` returns an implementation: ``local`` uses this machine's installation, ``remote`` a client. Commands parse,
 call the backend and print; they do not know which one it is.
 """
 

@@ -1,7 +1,6 @@
 """Opens the backend of a command: this machine's installation or, with ``--server``, a service.
 
-``open_backend`` is for commands that work with both. ``open_session`` is for commands that need the installation;
-they
+``open_backend`` is for commands that work with both. ``open_session`` is for commands that need the installation; they
 call ``refuse_server``.
 """
 

@@ -1,7 +1,6 @@
 """Tables and headlines of a job. ``print_run`` ends ``seatrial run``; ``details`` uses the rest.
 
-Depends on domain values and Rich only. On a narrow terminal the least important columns are dropped first; numbers
-are
+Depends on domain values and Rich only. On a narrow terminal the least important columns are dropped first; numbers are
 never cut.
 """
 
