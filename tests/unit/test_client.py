@@ -30,7 +30,7 @@ from seatrial.errors import (
     Unauthenticated,
     Unsupported,
 )
-from seatrial.shapes.live import Gap
+from seatrial.shapes.trials import Gap
 
 _NOW = datetime(2026, 1, 2, tzinfo=UTC)
 _PROBLEM = {"file": "task.toml", "message": "is not TOML", "fix": "mend it"}

@@ -29,7 +29,7 @@ from seatrial.errors import (
     StoreUnavailable,
     Unsupported,
 )
-from seatrial.shapes.problem import ErrorAnswer, Problem
+from seatrial.shapes.answers import ErrorAnswer, Problem
 
 log = logging.getLogger(__name__)
 NATIVE = "/api/v1"

@@ -16,7 +16,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from seatrial.errors import SeatrialError
-from seatrial.shapes.page import Listing
+from seatrial.shapes.answers import Listing
 
 PREFIX = "/api/v1"
 type Parameter = str | int | bool | None

@@ -18,15 +18,16 @@ from seatrial.engine.reports.grid import Grid
 from seatrial.errors import StoreUnavailable
 from seatrial.shapes.jobs import (
     Cancelled,
+    Comparisons,
     JobDetail,
     JobEstimate,
     JobItem,
     JobPage,
     JobRequest,
+    JudgedComparison,
     Queued,
     RetryRequest,
 )
-from seatrial.shapes.reports import Comparisons, JudgedComparison
 
 _FIRST_PAUSE_SEC, _LONGEST_PAUSE_SEC = 0.1, 2.0
 _PATIENCE_SEC = 60.0

@@ -10,7 +10,7 @@ from seatrial.domain.event import Event
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.output import Output
 from seatrial.errors import SeatrialError
-from seatrial.shapes.live import Gap
+from seatrial.shapes.trials import Gap
 
 END, OUTPUT, GAP = "end", "trial.output", "gap"
 

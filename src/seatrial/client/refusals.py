@@ -19,7 +19,7 @@ from seatrial.errors import (
     Unauthenticated,
     Unsupported,
 )
-from seatrial.shapes.problem import ErrorAnswer, Problem
+from seatrial.shapes.answers import ErrorAnswer, Problem
 
 _INPUT: dict[str, type[InvalidInput]] = {"missing_key": MissingKey, "unsupported": Unsupported}
 _STATUS: dict[int, type[SeatrialError]] = {

@@ -10,8 +10,8 @@ from seatrial.client.verbs import Group, ListVerb, Verb
 from seatrial.domain.task import Task, TaskFormat
 from seatrial.engine.tasks.task_files import TaskFile
 from seatrial.errors import InvalidInput, InvalidTask, NotFound
+from seatrial.shapes.answers import Problem
 from seatrial.shapes.datasets import SampleTasks
-from seatrial.shapes.problem import Problem
 from seatrial.shapes.tasks import (
     CheckedArchive,
     CheckedArchives,

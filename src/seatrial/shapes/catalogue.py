@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seatrial.domain.catalogue import Agent
-from seatrial.shapes.page import Shape
+from seatrial.shapes.answers import Shape
 
 
 class AgentItem(Agent):

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.task import Dataset, TaskSelection
-from seatrial.shapes.page import Plain, Shape
+from seatrial.shapes.answers import Plain, Shape
 from seatrial.shapes.tasks import TaskItem
 
 _NAME = r"^[^\x00@]+$"

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints
 
+from seatrial.domain.comparison import Comparison
 from seatrial.domain.frozen import Frozen, trusted
 from seatrial.domain.job import JobSpec, JobStatus
 from seatrial.domain.numbers import LARGEST_ID
@@ -16,7 +17,7 @@ from seatrial.engine.jobs.request import AgentWish, JobWish
 from seatrial.engine.reports.listing import JobLine, ScoreLine
 from seatrial.engine.reports.reporting import configuration_labels
 from seatrial.ports.store import JobTotals
-from seatrial.shapes.page import Listing, Plain, Shape
+from seatrial.shapes.answers import Listing, Plain, Shape
 from seatrial.shapes.trials import TrialCounts
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00]*$")]
@@ -148,3 +149,13 @@ class RetryRequest(Frozen):
     outcomes: tuple[Outcome, ...] = (Outcome.ERROR, Outcome.CANCELLED)
     trials: tuple[Annotated[int, Field(ge=1, le=LARGEST_ID)], ...] | None = Field(default=None, max_length=100_000)
     """Only these trials. Default: all trials of the job."""
+
+
+class JudgedComparison(Comparison):
+    """A comparison with its verdict in one sentence."""
+
+    verdict: str
+
+
+class Comparisons(Shape):
+    items: list[JudgedComparison]

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from seatrial.domain.job import JobStatus
 from seatrial.domain.trial import Cause
-from seatrial.shapes.page import Listing, Shape
+from seatrial.shapes.answers import Listing, Shape
 from seatrial.shapes.trials import TrialCounts, TrialItem
 
 

@@ -6,8 +6,7 @@ from seatrial.domain.frozen import trusted
 from seatrial.domain.task import Resources, Task, TaskFormat, TaskProblem
 from seatrial.engine.tasks.task_files import TaskFile
 from seatrial.ports.tasks import Inspection
-from seatrial.shapes.page import Listing, Shape
-from seatrial.shapes.problem import Problem
+from seatrial.shapes.answers import Listing, Problem, Shape
 
 
 class TaskItem(Shape):

@@ -11,7 +11,7 @@ from seatrial.domain.result import Attempt, Result, StoredFile, TestResult
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store import TrialHistory, TrialRow, TrialSummary
-from seatrial.shapes.page import Listing, Shape
+from seatrial.shapes.answers import Listing, Shape
 
 
 class TrialCounts(Shape):
@@ -205,3 +205,10 @@ class LogItem(Shape):
 class LogList(Shape):
     attempt: int
     items: list[LogItem]
+
+
+class Gap(Shape):
+    """Some live output of a trial was dropped because it was written faster than it was read. The files contain all
+    of it."""
+
+    trial_id: int

@@ -27,7 +27,7 @@ from seatrial.api.gates.origins import Origins
 from seatrial.domain.token import Role
 from seatrial.errors import SeatrialError
 from seatrial.settings import Settings
-from seatrial.shapes.problem import Problem
+from seatrial.shapes.answers import Problem
 
 COOKIE = "seatrial_session"
 _ANYBODY = Caller("anonymous", Role.ADMIN)

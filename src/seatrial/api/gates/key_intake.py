@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from seatrial.api.answers import error_response
 from seatrial.engine.jobs.keys import check_key
 from seatrial.errors import InvalidInput
-from seatrial.shapes.problem import Problem
+from seatrial.shapes.answers import Problem
 
 _URL_NAME = b"openrouter_api_key"
 _URL_KEY = "OPENROUTER_API_KEY"

@@ -1,6 +1,6 @@
 """The event stream of one client: first from the store, then from the broadcast, without gaps or duplicates.
 
-``routes.events`` creates one per request. ``Story`` produces the text; ``EventStream`` sends it, and notices when the
+``routes.events`` creates one per request. ``Feed`` produces the text; ``EventStream`` sends it, and notices when the
 client disconnects or stops reading.
 """
 
@@ -29,7 +29,7 @@ _STALLED_SEC = 120.0
 _STILL_HERE = b": still here\n\n"
 
 
-class Story:
+class Feed:
     """The messages of one listener, in portions."""
 
     def __init__(self, store: Store, broadcast: Broadcast, choice: Choice, position: Position) -> None:
@@ -122,14 +122,14 @@ class Story:
 
 
 class EventStream(Response):
-    """Sends a story. Frees its resources when the client disconnects, and cuts a client that does not read."""
+    """Sends a feed. Frees its resources when the client disconnects, and cuts a client that does not read."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, feed: Feed) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self._story = story
+        self._feed = feed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         telling = asyncio.create_task(self._tell(send), name="event-stream")
@@ -146,7 +146,7 @@ class EventStream(Response):
 
     async def _tell(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        portions = self._story.portions()
+        portions = self._feed.portions()
         try:
             async for portion in portions:
                 if portion:

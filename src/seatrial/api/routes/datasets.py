@@ -8,15 +8,15 @@ from fastapi import Path, Query
 
 from seatrial import wiring
 from seatrial.api.context import ServiceDep
-from seatrial.api.gates.once import OnceDep
+from seatrial.api.gates.idempotency import OnceDep
 from seatrial.api.routes.router import native_router
 from seatrial.api.routes.shapes import errors
 from seatrial.domain.task import Dataset
 from seatrial.engine.jobs.choice import choose, dataset_of
 from seatrial.errors import Conflict
 from seatrial.sample_tasks import samples_folder
+from seatrial.shapes.answers import Plain
 from seatrial.shapes.datasets import DatasetImport, DatasetItem, DatasetList, DatasetRequest, SampleTasks
-from seatrial.shapes.page import Plain
 from seatrial.shapes.tasks import TaskItem
 
 router = native_router("", "datasets")

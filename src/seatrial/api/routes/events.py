@@ -12,7 +12,7 @@ from fastapi import Header, Query
 
 from seatrial.api.context import ServiceDep
 from seatrial.api.live.broadcast import Choice
-from seatrial.api.live.event_stream import EventStream, Story
+from seatrial.api.live.event_stream import EventStream, Feed
 from seatrial.api.live.messages import OUTPUT, Position
 from seatrial.api.routes.pages import JobId, TrialId
 from seatrial.api.routes.router import native_router
@@ -47,7 +47,7 @@ async def all_events(
     wanted = _kinds(kinds) - {OUTPUT}
     if kinds and not wanted:
         raise InvalidInput("Live output is available for a job or a trial only.", field="kinds")
-    return EventStream(Story(store, service.broadcast, Choice(kinds=wanted), position))
+    return EventStream(Feed(store, service.broadcast, Choice(kinds=wanted), position))
 
 
 @router.get("/jobs/{job_id}/events", response_class=EventStream, status_code=200, responses=_STREAM)
@@ -59,7 +59,7 @@ async def job_events(
     await store.job(job_id)
     wanted = _kinds(kinds)
     choice = Choice(job_id=job_id, kinds=wanted, output=OUTPUT in wanted)
-    return EventStream(Story(store, service.broadcast, choice, Position.parse(last_event_id or after)))
+    return EventStream(Feed(store, service.broadcast, choice, Position.parse(last_event_id or after)))
 
 
 @router.get("/trials/{trial_id}/events", response_class=EventStream, status_code=200, responses=_STREAM)
@@ -71,7 +71,7 @@ async def trial_events(
     await store.trial(trial_id)
     wanted = _kinds(kinds)
     choice = Choice(trial_id=trial_id, kinds=wanted, output=not wanted or OUTPUT in wanted)
-    return EventStream(Story(store, service.broadcast, choice, Position.parse(last_event_id or after)))
+    return EventStream(Feed(store, service.broadcast, choice, Position.parse(last_event_id or after)))
 
 
 def _kinds(given: str) -> frozenset[str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import Depends, Query, Request
 
 from seatrial.api.context import GivenKeys, Service, ServiceDep
-from seatrial.api.gates.once import OnceDep
+from seatrial.api.gates.idempotency import OnceDep
 from seatrial.api.routes.pages import Asked, JobId, asked, cut
 from seatrial.api.routes.router import native_router
 from seatrial.api.routes.shapes import errors
@@ -20,6 +20,7 @@ from seatrial.engine.jobs.estimate import Estimator
 from seatrial.engine.jobs.submit import Door
 from seatrial.errors import MissingKey
 from seatrial.ports.store import JobFilter
+from seatrial.shapes.answers import Plain
 from seatrial.shapes.jobs import (
     Cancelled,
     JobDetail,
@@ -30,7 +31,6 @@ from seatrial.shapes.jobs import (
     Queued,
     RetryRequest,
 )
-from seatrial.shapes.page import Plain
 
 router = native_router("/jobs", "jobs")
 

@@ -13,7 +13,7 @@ from seatrial.domain.numbers import LARGEST_COUNT, LARGEST_ID
 from seatrial.domain.task import Task, TaskRef
 from seatrial.errors import InvalidInput
 from seatrial.ports.store import Page
-from seatrial.shapes.page import Plain
+from seatrial.shapes.answers import Plain
 
 DEFAULT_LIMIT = 50
 MOST = 500

@@ -22,8 +22,8 @@ from seatrial.engine.reports.grid import Grid, grid_of, table_of
 from seatrial.engine.reports.reporting import report_job
 from seatrial.errors import InvalidInput, NotFound
 from seatrial.ports.store import TrialRow
-from seatrial.shapes.page import Plain
-from seatrial.shapes.reports import Comparisons, JudgedComparison
+from seatrial.shapes.answers import Plain
+from seatrial.shapes.jobs import Comparisons, JudgedComparison
 
 router = native_router("", "reports")
 _LARGEST_TRAJECTORY = 64 << 20

@@ -14,7 +14,7 @@ from seatrial.api.gates.guard import COOKIE, address_of, session_cookie
 from seatrial.api.gates.identity import SESSION_LIFE, TooManyFailures
 from seatrial.api.routes.router import native_router
 from seatrial.shapes.access import Login, SessionState
-from seatrial.shapes.problem import ErrorAnswer
+from seatrial.shapes.answers import ErrorAnswer
 
 router = native_router("/session", "access", 400, 404)
 

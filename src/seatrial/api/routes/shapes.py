@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from seatrial.ports.store import TrialSummary
-from seatrial.shapes.problem import ErrorAnswer
+from seatrial.shapes.answers import ErrorAnswer
 from seatrial.shapes.trials import TrialItem, TrialPage
 
 _ERRORS = {

@@ -21,8 +21,7 @@ from seatrial.engine.jobs.choice import TaskSearch, search_tasks
 from seatrial.engine.tasks.task_files import find_file, list_files, read_file
 from seatrial.errors import InvalidInput, SeatrialError
 from seatrial.ports.store import TrialFilter
-from seatrial.shapes.page import Plain
-from seatrial.shapes.problem import Problem
+from seatrial.shapes.answers import Plain, Problem
 from seatrial.shapes.tasks import (
     CheckedArchive,
     CheckedArchives,

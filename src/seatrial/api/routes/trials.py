@@ -15,8 +15,8 @@ from seatrial.domain.numbers import LARGEST_COUNT
 from seatrial.domain.trial import Cause, Outcome, TrialState
 from seatrial.engine.trials.trial_files import ended_attempt
 from seatrial.ports.store import TrialFilter, TrialRow
+from seatrial.shapes.answers import Plain
 from seatrial.shapes.jobs import Cancelled, Queued
-from seatrial.shapes.page import Plain
 from seatrial.shapes.trials import ResultPage, TestList, TrialDetail, TrialPage, TrialResult
 
 router = native_router("", "trials")

@@ -35,7 +35,7 @@ class Reply(Frozen):
     """The sandbox's error, if any. The rollout remembers it and can no longer be graded."""
 
 
-class Counter:
+class CommandSocket:
     """Opened with the first ticket, on the event loop of the caller."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Counter:
     async def ticket(self, rollout: Rollout) -> Ticket:
         async with self._opening:
             if self._server is None:
-                self._folder = Path(tempfile.mkdtemp(prefix="seatrial-counter-"))
+                self._folder = Path(tempfile.mkdtemp(prefix="seatrial-commands-"))
                 self._server = await asyncio.start_unix_server(self._serve, self._folder / "socket")
         ticket = Ticket(socket=str(self._folder and self._folder / "socket"), rollout=secrets.token_urlsafe(24))
         self._rollouts[ticket.rollout] = rollout

@@ -1,4 +1,4 @@
-"""The base class of all models, and one page of a list."""
+"""What all answers share: the base class, one page of a list, and errors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, StringConstraints
 
 from seatrial.domain.described import Described
+from seatrial.domain.task import TaskProblem
 
 Plain = Annotated[str, StringConstraints(max_length=400, pattern=r"^[^\x00]*$")]
 """Text that every database can search for."""
@@ -22,3 +23,19 @@ class Listing[Item](BaseModel):
 
 class Shape(Described):
     """An answer of the native API."""
+
+
+class Problem(BaseModel):
+    """An error, for programs and people."""
+
+    code: str
+    message: str
+    fix: str = ""
+    field: str = ""
+    problems: list[TaskProblem] = []
+
+
+class ErrorAnswer(BaseModel):
+    """The body of every error of the native API."""
+
+    error: Problem
