@@ -50,7 +50,7 @@ class QueueState(Shape):
 
 
 class RunningTrial(TrialItem):
-    """A trial that somebody works on."""
+    """A running trial."""
 
     sandbox: str | None = None
     """`null` until its worker has reported which sandboxes work."""

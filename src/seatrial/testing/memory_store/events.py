@@ -15,7 +15,7 @@ from seatrial.testing.memory_store.records import MemoryRecords
 class MemoryEvents(MemoryRecords):
     async def append(self, events: Sequence[NewEvent], now: datetime) -> None:
         if any(event.job_id not in self._jobs for event in events):
-            raise NotFound("An event tells of a job that does not exist.")
+            raise NotFound("The event names a job that does not exist.")
         for event in events:
             self._tell(event, now)
 
