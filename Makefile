@@ -1,12 +1,12 @@
 # Everything a developer can run. `make run` and `make test` are all a newcomer needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test run check types style units test bench lock screenshots reference format
+.PHONY: help setup setup-test run check types style units test faults bench lock screenshots reference format
 
 SEATRIAL := .venv/bin/seatrial
 PYTEST := .venv/bin/python -m pytest
 # These measure how fast something is, and so want the machine for themselves.
 ALONE := tests/browser/test_numbers.py tests/integration/live tests/faults/test_14_slow_uploads.py \
-  tests/faults/test_neighbours.py
+  tests/faults/test_neighbours.py tests/faults/test_neighbours_files.py
 # Tests start Python hundreds of times: what it compiled is kept, whatever the shell wants elsewhere.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -40,6 +40,11 @@ units:
 test: setup-test check  ## Every test, with real sandboxes, container engines, PostgreSQL and a browser (about 18 min)
 	@$(PYTEST) -q -n 3 --dist loadfile --no-loadscope-reorder tests --ignore=tests/unit $(ALONE:%=--ignore=%)
 	@$(PYTEST) -q $(ALONE)
+
+faults: setup-test  ## A random mix of faults, 150 s on SQLite and 150 s on PostgreSQL; SEED=n repeats one
+	@for store in sqlite postgres; do \
+	  .venv/bin/python -m tests.faults.mix --store $$store $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) || exit 1; \
+	done
 
 bench: setup-test  ## The numbers of the README, as ratios from one run
 	@.venv/bin/python -m benchmarks

@@ -1,7 +1,7 @@
 """Reads files that are still being written, with at most two system calls for a file that did not grow.
 
-Used by the engine for the try's directory, and by sandboxes from inside. The files may be hostile: links and special
-files are never opened, and the number of names is limited.
+Used by ``engine.live.tail`` for the try's directory, and by sandboxes for theirs. The files may be hostile: links and
+special files are never opened, and the number of names is limited.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import islice
 
 LONGEST_READ = 128 << 10
 _MOST_NAMES = 64
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,17 @@ def _look_at(directory: int, entry: os.DirEntry[str], name: str, known: int) -> 
     if size == start:
         yield FileView(name, start, size)
         return
-    file = os.open(entry.name, _OPEN, dir_fd=directory)
+    handle = os.open(entry.name, _LOOK, dir_fd=directory)
     try:
-        if stat.S_ISREG(os.fstat(file).st_mode):
-            yield FileView(name, start, size, os.pread(file, LONGEST_READ, start))
+        if stat.S_ISREG(os.fstat(handle).st_mode):  # it may be something else by now, which is not to be opened
+            yield FileView(name, start, size, _read(handle, start))
+    finally:
+        os.close(handle)
+
+
+def _read(handle: int, start: int) -> bytes:
+    file = os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(file, LONGEST_READ, start)
     finally:
         os.close(file)

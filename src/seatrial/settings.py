@@ -53,6 +53,10 @@ class Settings(Described, BaseSettings):
     """Directory of images. Several homes may share it, so that they do not build twice."""
     database_url: str = Field(default="", validation_alias=_names("database_url", "DATABASE_URL"))
     """``postgresql://user:password@host/name``, or empty for SQLite in ``home``."""
+    database_connections: int = Field(default=5, ge=2)
+    """Most connections to PostgreSQL that the API's process opens, and each command."""
+    worker_database_connections: int = Field(default=3, ge=2)
+    """Most connections to PostgreSQL that each worker process opens."""
     blobs_url: str = ""
     """``s3://bucket/prefix`` or another object store; empty for files in ``home``."""
     storage_backend: Literal["local", "s3"] = Field(
@@ -103,8 +107,23 @@ class Settings(Described, BaseSettings):
     debian_mirror: str = ""
     """Package mirror for these base images. Default: the mirror that this machine uses."""
     extra_ca_file: Path | None = None
-    """A CA bundle that image builds and sandboxes trust in addition to their own (for networks with an inspecting
-    proxy)."""
+    """A CA bundle that image builds and sandboxes also trust (for networks with an inspecting proxy)."""
+    image_registries: str = ""
+    """Your own registries, in addition to ``docker_registry`` and ``default_registry``: ``registry.example.org,
+    10.1.2.3:5000``. Only these get this machine's credentials, and only these may have a private address."""
+    allow_host_network_builds: bool = False
+    """Allows image builds to use the machine's network if they cannot have their own, or if a proxy is set. Builds then
+    reach every service of this machine. Otherwise such a build has no network."""
+    max_build_sec: float = Field(default=3600.0, gt=0)
+    """Maximum time of an image build, whatever its task requests."""
+    max_build_memory_mb: int = Field(default=8192, gt=0)
+    """Maximum memory of an image build."""
+    max_build_cpus: float = Field(default=0.0, ge=0)
+    """Maximum CPUs of an image build; 0 means all."""
+    max_build_pids: int = Field(default=4096, gt=0)
+    """Maximum processes and threads of an image build (``oci``)."""
+    max_build_disk_mb: int = Field(default=20480, ge=256)
+    """Maximum disk space of an image build (``oci``)."""
     image_low_water_gb: float = Field(default=5.0, ge=0)
     """Free disk space below which the least recently used images are pruned."""
     disk_low_water_mb: int = Field(default=512, ge=0)
@@ -133,8 +152,16 @@ class Settings(Described, BaseSettings):
     allowed_agents: str = ""
     """Your own agents that callers of the service may use: ``pkg.mod:Class, …``. Workers import them."""
     allow_keys_in_sandbox: bool = False
-    """Gives this installation's provider keys to agents that run inside a sandbox, for jobs of the service. All code
-    in the sandbox can read them. Keys sent with a job, and `seatrial run`, do not need this."""
+    """Gives this installation's provider keys to agents that run inside a sandbox, for jobs of the service. All code in
+    the sandbox can read them. Keys sent with a job, and `seatrial run`, do not need this."""
+    max_kept_files: int = Field(default=10_000, gt=0)
+    """Maximum files stored per try; the result says what was left out."""
+    max_kept_mb: int = Field(default=1024, gt=0)
+    """Maximum megabytes stored per try; the result says what was left out."""
+    max_kept_depth: int = Field(default=64, gt=0)
+    """Maximum depth of the folders stored of a try."""
+    blobs_patience_sec: float = Field(default=120.0, ge=0)
+    """Seconds to wait for an unavailable blob store before a result is recorded without its files."""
 
     openrouter_api_key: str = Field(
         default="", repr=False, validation_alias=_names("openrouter_api_key", "OPENROUTER_API_KEY")

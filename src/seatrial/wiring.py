@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +23,7 @@ from seatrial.adapters.blobs_objects import ObjectBlobs
 from seatrial.adapters.queue_local import LocalQueue
 from seatrial.adapters.registry_harbor import open_dataset
 from seatrial.adapters.seal_fernet import FernetSeal
-from seatrial.adapters.store_sql.backup import backup, restore
+from seatrial.adapters.store_sql.backup import backup, restore, set_aside
 from seatrial.adapters.store_sql.migrate import upgrade
 from seatrial.adapters.store_sql.store import SqlStore
 from seatrial.adapters.tasks_harbor import HarborTasks
@@ -30,20 +32,23 @@ from seatrial.disk import Disk
 from seatrial.domain.catalogue import agent_names, keys_for, needs_model, takes_model
 from seatrial.domain.task import Dataset
 from seatrial.domain.trial import TrialState
-from seatrial.engine.clock import Clock, system_clock
+from seatrial.engine.clock import Clock, StoreClock, system_clock
+from seatrial.engine.duties import Duties
 from seatrial.engine.jobs.admission import Admission
 from seatrial.engine.jobs.capabilities import Capabilities
 from seatrial.engine.jobs.ceilings import Ceilings
 from seatrial.engine.jobs.choice import dataset_of
 from seatrial.engine.jobs.control import JobControl
-from seatrial.engine.jobs.keys import KeyRing
+from seatrial.engine.jobs.keys import KeyRing, WorkerSeals
 from seatrial.engine.jobs.submit import Submission
 from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.engine.trials.execute import Executor
+from seatrial.engine.trials.found_files import KeepLimits
+from seatrial.engine.trials.lease_trust import LeaseTrust
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import Recovery
-from seatrial.engine.trials.retention import remove_dead_work_dirs
+from seatrial.engine.trials.retention import remove_dead_work_dirs, remove_lost_tries
 from seatrial.errors import Conflict, InvalidInput, SetupProblem
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.queue import Queue
@@ -51,9 +56,16 @@ from seatrial.ports.runner import Runner
 from seatrial.ports.seal import Seal
 from seatrial.ports.store import Heartbeat, Store, TrialFilter
 from seatrial.ports.tasks import TaskReader
-from seatrial.processes import ProcessName, is_dead
+from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
-from seatrial.worker import Worker, beat_forever
+from seatrial.worker import Pace, Worker, beat_forever
+
+_LOOKS = 8
+_UNHEARD = timedelta(days=1)
+"""A worker that was not heard of for so long is not there."""
+
+Duty = tuple[str, Callable[[], Awaitable[object]], float]
+"""Its name, one step of it, and the seconds between two steps."""
 
 if TYPE_CHECKING:
     from seatrial.sandboxes.images.assembly import Images
@@ -79,17 +91,21 @@ class Installation:
 
 @asynccontextmanager
 async def open_installation(
-    settings: Settings, clock: Clock = system_clock, *, at_the_machine: bool = False
+    settings: Settings, clock: Clock | None = None, *, at_the_machine: bool = False, for_worker: bool = False
 ) -> AsyncIterator[Installation]:
     """The installation in ``settings.home``, made on first use. ``at_the_machine``: jobs are given by its admin, at the
-    command line, and not by callers of a service."""
+    command line, and not by callers of a service. A worker's process opens fewer connections.
+
+    Without a ``clock``, that of the store counts where it has one of its own, else the machine's."""
     try:
         settings.home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         problem = f"The home {settings.home} cannot be made: {error.strerror}."
         raise SetupProblem(problem, fix="Set SEATRIAL_HOME to a folder that can be written.") from error
     await upgrade(settings.store_url)
-    async with SqlStore.at(settings.store_url) as store:
+    connections = settings.worker_database_connections if for_worker else settings.database_connections
+    async with SqlStore.at(settings.store_url, connections) as store:
+        clock = clock or await _clock_of(store)
         blobs = (
             ObjectBlobs.at(settings.files_url) if settings.files_url else ObjectBlobs.in_directory(settings.blobs_dir)
         )
@@ -98,17 +114,29 @@ async def open_installation(
         library = TaskLibrary(store, blobs, task_readers(), files, settings.tasks_dir, clock)
         seal = FernetSeal(settings.home, settings.secret_key)
         admission = admission_of(settings, at_the_machine)
-        keys = KeyRing(store, store, seal, lambda: provider_keys(settings), keys_for, admission)
+        workers = WorkerSeals(store, seal, clock, timedelta(seconds=settings.lease_sec), is_dead)
+        keys = KeyRing(store, store, seal, lambda: provider_keys(settings), keys_for, admission, workers)
         submission = Submission(store, queue, clock, keys, _capabilities(settings), admission)
         jobs = JobControl(store, blobs, queue, clock, keys, admission.ceilings)
         name = await store.install_id()
         yield Installation(settings, store, blobs, queue, library, submission, jobs, keys, clock, name, seal)
 
 
+async def _clock_of(store: Store) -> Clock:
+    """Stores on a server have a clock of their own, which all machines judge leases by."""
+    clock = StoreClock()
+    await clock.look(lambda: _store_time(store))
+    return clock
+
+
+async def _store_time(store: Store) -> datetime | None:
+    return (await store.facts()).now
+
+
 def make_worker(installation: Installation, capacity: int, job_id: int | None = None) -> Worker:
     """A worker of this process. Imports Harbor, and scrubs this process's environment of what tasks may not read."""
     runner = _harbor_runner(installation)
-    return assemble_worker(installation, runner, capacity, job_id, lambda: clean_leftovers(installation))
+    return assemble_worker(installation, runner, capacity, job_id, clean=lambda: clean_leftovers(installation))
 
 
 async def hire_worker(installation: Installation, capacity: int) -> Worker:
@@ -164,46 +192,99 @@ def assemble_worker(
 ) -> Worker:
     """The same around any runner; tests and benchmarks hand in a fake one."""
     settings, store, clock = installation.settings, installation.store, installation.clock
-    name = ProcessName.mine()
-    phases = PhaseLog(store, clock)
+    recovery = _recovery(installation)
+    duties = Duties(clock, noticed=recovery.noticed)
+    phases = PhaseLog(store, clock, duties=duties)
     executor = Executor(
         store,
         installation.blobs,
         runner,
         installation.library,
         phases,
-        LiveLog(store, clock),
+        LiveLog(store, clock, duties=duties),
         clock,
-        work_dir=settings.work_dir / name.folder,
+        work_dir=settings.work_dir / WorkerName.mine().folder,
         limit_sec=settings.trial_limit_sec,
         secrets=installation.keys.for_agent,
         ceilings=ceilings_of(settings),
+        keep_limits=KeepLimits(settings.max_kept_files, settings.max_kept_mb << 20, settings.max_kept_depth),
+        blobs_patience_sec=settings.blobs_patience_sec,
     )
     return Worker(
         store,
         installation.queue,
         executor,
         phases,
-        Recovery(store, installation.queue, clock, worker_is_dead=is_dead),
+        recovery,
         clock,
         _about(installation, capacity),
-        lease=timedelta(seconds=settings.lease_sec),
-        heartbeat_sec=settings.heartbeat_sec,
-        reap_sec=settings.reap_sec,
-        clean_leftovers=clean,
+        Pace(timedelta(seconds=settings.lease_sec), settings.heartbeat_sec, settings.reap_sec),
+        duties,
+        extra=[
+            *_clock_duty(installation),
+            *([("leftovers", clean, settings.reap_sec)] if clean is not None else []),
+        ],
         obstacle=Disk(settings.home, settings.disk_low_water_mb).shortage,
         job_id=job_id,
     )
 
 
+@asynccontextmanager
+async def keep_house(installation: Installation) -> AsyncIterator[Duties]:
+    """What a service does beside its requests: trials of lost workers are recovered, also while no worker is there."""
+    recovery = _recovery(installation)
+    duties = Duties(installation.clock, noticed=recovery.noticed)
+    settings = installation.settings
+    steps = [("recovery", recovery.sweep, settings.reap_sec), *_clock_duty(installation)]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(duties.repeat(*step), name=step[0]) for step in steps]
+        try:
+            yield duties
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+async def recover_lost(installation: Installation, waiting: Callable[[int, float], None]) -> int:
+    """Queues or ends the trials of workers that are gone; says how many.
+
+    Trials whose lease ran out may still have a worker that could not reach the store. Where there are any, ``waiting``
+    is told how many and how long it takes, and they are looked at again after that."""
+    recovery = _recovery(installation)
+    found = await recovery.sweep()
+    late = await recovery.late()
+    if late:
+        waiting(len(late), recovery.trust.grace_sec)
+        for _ in range(_LOOKS):  # often enough to notice when the store goes away meanwhile
+            await asyncio.sleep(recovery.trust.grace_sec / _LOOKS)
+            found += await recovery.sweep()
+        await asyncio.sleep(0.1)
+        found += await recovery.sweep()
+    return found
+
+
+def _recovery(installation: Installation) -> Recovery:
+    settings = installation.settings
+    trust = LeaseTrust(settings.lease_sec, settings.heartbeat_sec, settings.reap_sec)
+    return Recovery(installation.store, installation.queue, installation.clock, worker_is_dead=is_dead, trust=trust)
+
+
+def _clock_duty(installation: Installation) -> list[Duty]:
+    clock, store = installation.clock, installation.store
+    if not isinstance(clock, StoreClock):
+        return []
+    return [("clock", lambda: clock.look(lambda: _store_time(store)), installation.settings.heartbeat_sec)]
+
+
 def _about(installation: Installation, capacity: int) -> Heartbeat:
     return Heartbeat(
-        worker=str(ProcessName.mine()),
+        worker=str(WorkerName.mine()),
         host=socket.gethostname(),
         pid=os.getpid(),
         capacity=capacity,
         started_at=installation.clock(),
         agents=agent_names(),
+        seal=installation.seal.fingerprint(),
         versions={"seatrial": version("seatrial"), "harbor": version("harbor")},
     )
 
@@ -240,27 +321,41 @@ async def restore_database(settings: Settings, source: Path, force: bool) -> Pat
         if not force:
             raise Conflict(f"There is a database in {settings.home}.", fix="Add --force; it will be kept beside.")
         kept = present.with_name(f"{present.name}.before-{system_clock():%Y%m%d-%H%M%S-%f}")
-        await backup(settings.store_url, kept)
+        await set_aside(settings.store_url, kept)
     await restore(settings.store_url, source)
     return kept
 
 
 async def clean_leftovers(installation: Installation) -> int:
-    """Removes sandboxes that nobody holds a lease on any more, and the folders of workers that died."""
+    """Removes sandboxes whose try is over or whose process died, and the folders of workers that died. Says how many
+    sandboxes that were.
+
+    A lease that ran out does not end a try; ``Recovery`` does, once that means something."""
     from seatrial.sandboxes.options import SandboxOptions
+    from seatrial.sandboxes.strays import remove_strays
     from seatrial.sandboxes.sweep import sweep
 
-    async def leased() -> set[tuple[int, int]]:
-        now = installation.clock()
+    async def running() -> set[tuple[int, int]]:
         rows = installation.store.trials(TrialFilter(states=(TrialState.RUNNING,)))
-        return {
-            (row.trial.id, row.trial.attempt)
-            async for row in rows
-            if row.trial.lease_until is not None and row.trial.lease_until > now
-        }
+        return {(row.trial.id, row.trial.attempt) async for row in rows}
 
-    await remove_dead_work_dirs(installation.settings.work_dir)
-    return await sweep(SandboxOptions.of(installation.settings), installation.id, leased)
+    store, settings, options = installation.store, installation.settings, SandboxOptions.of(installation.settings)
+    workers = {row.worker: installation.clock() - row.seen_at for row in await store.workers()}
+    known = {name for name, silence in workers.items() if silence < _UNHEARD}
+    silent = {name for name, silence in workers.items() if silence > timedelta(seconds=settings.lease_sec)}
+    await remove_dead_work_dirs(settings.work_dir, known, time.time())
+    await remove_lost_tries(settings.work_dir, silent, running)
+    removed = await sweep(options, installation.id, running)
+    return removed + await asyncio.to_thread(remove_strays, options.run_dir, time.time())
+
+
+async def clean_network() -> int:
+    """Removes firewall tables and interfaces of processes that died. Workers do so whenever they set up a network."""
+    if os.geteuid() != 0 or not shutil.which("nft"):
+        return 0
+    from seatrial.sandboxes.network.uplink import clear_leftovers
+
+    return await asyncio.to_thread(clear_leftovers)
 
 
 def admission_of(settings: Settings, at_the_machine: bool) -> Admission:

@@ -1,4 +1,6 @@
-"""One asyncio loop that holds hundreds of trials: claim → execute → finish; heartbeat; recovery; drain on request.
+"""One asyncio loop that holds hundreds of trials: claim → execute → finish; background duties; drain on request.
+
+No fault of a background duty reaches a trial: ``engine/duties`` runs them.
 
 Started by ``seatrial run`` for its own job alone, and by ``seatrial worker`` for whatever is queued.
 """
@@ -8,19 +10,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from seatrial.domain.trial import Trial
 from seatrial.engine.clock import Clock
+from seatrial.engine.duties import Duties
 from seatrial.engine.trials.execute import Executor, Stop
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import Recovery
 from seatrial.errors import StoreUnavailable
 from seatrial.logs import noting
 from seatrial.ports.queue import Queue
-from seatrial.ports.store import Heartbeat, Store
+from seatrial.ports.store import Heartbeat, RenewalReport, Store
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +34,22 @@ _LISTEN_SEC = 0.5
 """How often a worker asks whether one of its trials was cancelled."""
 _SAVING_PATIENCE_SEC = 10.0
 """How long a worker that is stopped waits for results that are being recorded."""
+_RENEWAL_SEC = 5.0
+"""A renewal that has not come through by then is given up and tried again, unless the lease is long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a worker does what, and how long it may stay silent."""
+
+    lease: timedelta
+    heartbeat_sec: float
+    reap_sec: float
+
+    @property
+    def renewal_sec(self) -> float:
+        """How long one renewal may take. A store that hangs must not use up the whole lease with one question."""
+        return max(_RENEWAL_SEC, self.lease.total_seconds() / 3)
 
 
 class Worker:
@@ -48,13 +68,13 @@ class Worker:
         recovery: Recovery,
         clock: Clock,
         about: Heartbeat,
-        lease: timedelta,
-        heartbeat_sec: float,
-        reap_sec: float,
-        clean_leftovers: Callable[[], Awaitable[int]] | None = None,
+        pace: Pace,
+        duties: Duties,
+        extra: Sequence[tuple[str, Callable[[], Awaitable[object]], float]] = (),
         obstacle: Callable[[], str] = lambda: "",
         job_id: int | None = None,
     ) -> None:
+        """``extra`` are further duties: name, step, and seconds between two steps."""
         self._store = store
         self._queue = queue
         self._executor = executor
@@ -62,10 +82,9 @@ class Worker:
         self._recovery = recovery
         self._clock = clock
         self._about = about
-        self._lease = lease
-        self._heartbeat_sec = heartbeat_sec
-        self._reap_sec = reap_sec
-        self._clean_leftovers = clean_leftovers
+        self._pace = pace
+        self._duties = duties
+        self._extra = extra
         self._obstacle = obstacle
         """Says why nothing may be claimed at the moment, or nothing."""
         self._paused = ""
@@ -98,10 +117,8 @@ class Worker:
 
     async def run(self) -> None:
         """Until ``leave``. When it is cancelled, trials in flight are stopped and given back to the queue."""
-        async with self._phases, self._executor.live, asyncio.TaskGroup() as duties:
-            beating = duties.create_task(self._beat_forever(), name="heartbeat")
-            listening = duties.create_task(self._listen_forever(), name="cancellations")
-            reaping = duties.create_task(self._reap_forever(), name="reaper")
+        async with self._phases, self._executor.live, asyncio.TaskGroup() as group:
+            tasks = [group.create_task(duty, name=name) for name, duty in self._background()]
             try:
                 await self._claim_until_leaving()
                 await self._drain()
@@ -109,29 +126,44 @@ class Worker:
                 await asyncio.shield(self._abandon())
                 raise
             finally:
-                beating.cancel()
-                listening.cancel()
-                reaping.cancel()
-        with contextlib.suppress(StoreUnavailable):
-            await self._store.forget_worker(self._about.worker)
+                for task in tasks:
+                    task.cancel()
+        await self._duties.attempt("heartbeat", lambda: self._store.forget_worker(self._about.worker))
+
+    def _background(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+        """The duties beside the trials, each forever. Leases come first: after an outage they are what is urgent."""
+        repeat, pace = self._duties.repeat, self._pace
+        duties = [
+            ("leases", repeat("leases", self._renew, pace.heartbeat_sec)),
+            ("heartbeat", repeat("heartbeat", self._beat, pace.heartbeat_sec)),
+            ("cancellations", repeat("cancellations", self._listen, _LISTEN_SEC, patient=True, later=True)),
+            ("recovery", repeat("recovery", self._recovery.sweep, pace.reap_sec)),
+        ]
+        return duties + [(name, repeat(name, step, every, patient=True)) for name, step, every in self._extra]
 
     async def _claim_until_leaving(self) -> None:
         while not self._leaving.is_set():
-            claimed = await self._claim()
-            for trial in claimed:
+            claimed = await self._duties.attempt("claims", self._claim)
+            for trial in claimed or ():
                 self._start(trial)
-            if not claimed:
+            if claimed is None:
+                await self._moment()
+            elif not claimed:
                 await self._wait_for_work()
 
     async def _claim(self) -> list[Trial]:
         if self._free <= 0 or self._is_paused():
             return []
-        try:
-            return await self._store.claim(self._about.worker, self._lease, self._free, self._clock(), self._job_id)
-        except StoreUnavailable as fault:
-            log.warning("The store did not answer; trying again: %s", fault)
-            await asyncio.sleep(_IDLE_SEC)
-            return []
+        pace, about = self._pace, self._about
+        return await self._store.claim(
+            about.worker, pace.lease, self._free, self._clock(), self._job_id, seal=about.seal or None
+        )
+
+    async def _moment(self) -> None:
+        """A pause after a fault, cut short when the worker is told to leave."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_IDLE_SEC):
+                await self._leaving.wait()
 
     def _is_paused(self) -> bool:
         before, self._paused = self._paused, self._obstacle()
@@ -148,10 +180,12 @@ class Worker:
         if self._free > 0:
             waits.add(asyncio.create_task(self._queue.wait(_IDLE_SEC)))
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 wait.cancel()
+        if await self._duties.attempt("wake-ups", lambda: _ended_well(done)) is None:
+            await self._moment()
 
     def _start(self, trial: Trial) -> None:
         self._held[trial.id] = trial.attempt
@@ -202,52 +236,41 @@ class Worker:
             self._reasons[trial_id] = why
             task.cancel()
 
-    async def _beat_forever(self) -> None:
-        while True:
-            try:
-                await self._beat()
-            except StoreUnavailable as fault:
-                log.warning("Heartbeat did not reach the store: %s", fault)
-            await asyncio.sleep(self._heartbeat_sec)
-
-    async def _beat(self) -> None:
-        now = self._clock()
-        about = self._about.model_copy(update={"draining": self._leaving.is_set(), "paused": self._paused})
-        await self._store.beat(about, now)
+    async def _renew(self) -> None:
+        """Extends the leases of what is held. Also one that ran out meanwhile, if nobody took the trial."""
         if not self._held:
             return
-        report = await self._store.renew(self._about.worker, dict(self._held), self._lease, now)
+        held, pace = dict(self._held), self._pace
+        report: RenewalReport
+        try:
+            async with asyncio.timeout(pace.renewal_sec):
+                report = await self._store.renew(self._about.worker, held, pace.lease, self._clock())
+        except TimeoutError as late:
+            raise StoreUnavailable(f"The store did not answer within {pace.renewal_sec:g} s.") from late
         for trial_id in report.lost:
-            self._stop(trial_id, Stop.LOST)
+            if self._held.get(trial_id) == held[trial_id]:  # else it ended meanwhile, and may have been claimed anew
+                self._stop(trial_id, Stop.LOST)
         for trial_id in report.cancel:
             self._stop(trial_id, Stop.CANCELLED)
 
-    async def _listen_forever(self) -> None:
-        """Somebody who cancels waits for the sandbox to be gone; the next heartbeat may be long in coming."""
-        while True:
-            await asyncio.sleep(_LISTEN_SEC)
-            if not self._sandboxed:
-                continue
-            with contextlib.suppress(StoreUnavailable):  # the heartbeat says so
-                for trial_id in await self._store.asked_to_stop(self._about.worker):
-                    self._stop(trial_id, Stop.CANCELLED)
+    async def _beat(self) -> None:
+        told = {"draining": self._leaving.is_set(), "paused": self._paused, "troubles": self._duties.troubles}
+        await self._store.beat(self._about.model_copy(update=told), self._clock())
 
-    async def _reap_forever(self) -> None:
-        while True:
-            try:
-                await self._recovery.sweep()
-                if self._clean_leftovers is not None:
-                    await self._clean_leftovers()
-            except StoreUnavailable as fault:
-                log.warning("Recovery could not reach the store: %s", fault)
-            await asyncio.sleep(self._reap_sec)
+    async def _listen(self) -> None:
+        """Somebody who cancels waits for the sandbox to be gone; the next renewal may be long in coming."""
+        if self._sandboxed:
+            for trial_id in await self._store.asked_to_stop(self._about.worker):
+                self._stop(trial_id, Stop.CANCELLED)
+
+
+async def _ended_well(waits: Iterable[asyncio.Task[Any]]) -> bool:
+    """Raises what ended one of them."""
+    for wait in waits:
+        wait.result()
+    return True
 
 
 async def beat_forever(store: Store, about: Heartbeat, clock: Clock, every_sec: float) -> None:
     """For a process that holds no trial yet: tells the store that it is there."""
-    while True:
-        try:
-            await store.beat(about, clock())
-        except StoreUnavailable as fault:
-            log.warning("Heartbeat did not reach the store: %s", fault)
-        await asyncio.sleep(every_sec)
+    await Duties(clock).repeat("heartbeat", lambda: store.beat(about, clock()), every_sec)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 import time
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.settings import Settings
 from tests.command_line import ROOT, CommandLine, Running, traces, until
+from tests.faults.checker import check_home
 from tests.task_files import write_task
 
 pytestmark = pytest.mark.sandbox
@@ -77,6 +80,10 @@ class WorkerSupervisor:
     def ended(self, job: int, seconds: float) -> None:
         until(lambda: self.cli.count(job_id=str(job), state="ended") == self.cli.count(job_id=str(job)), seconds, "end")
 
+    def check(self, *jobs: int) -> None:
+        """What holds after every fault."""
+        asyncio.run(check_home(Settings(home=self.cli.home, cache=self.cli.cache), *jobs))
+
     @property
     def claims(self) -> int:
         return int(self.cli.rows("SELECT count(*) FROM attempts")[0][0])
@@ -119,6 +126,7 @@ def test_twenty_kills_lose_nothing(crew: WorkerSupervisor) -> None:
     assert crew.tries(job) == [[LOST] * 5 + [PASSED]] * 4
     assert len(seen) == 20
     until(lambda: not traces(crew.cli.cache, seen | crew.cli.sandboxes()), PROMISED_SEC, "sandboxes gone")
+    crew.check(job)
 
 
 def test_a_frozen_worker_is_replaced_and_its_result_refused(crew: WorkerSupervisor) -> None:
@@ -142,6 +150,7 @@ def test_a_frozen_worker_is_replaced_and_its_result_refused(crew: WorkerSupervis
     next_job = crew.submit(2)
     crew.ended(next_job, 30)
     assert crew.tries(next_job) == [[PASSED], [PASSED]]
+    crew.check(job, next_job)
     for worker in (frozen, other):
         worker.signal(signal.SIGTERM)
         assert worker.wait(30).status == 0
@@ -160,6 +169,7 @@ def test_a_trial_that_kills_its_worker_ends_after_two_attempts(crew: WorkerSuper
     crew.ended(others, 60)
     assert crew.tries(others) == [[PASSED]] * 3
     assert [worker.process.poll() for worker in workers].count(-signal.SIGKILL) == 2
+    crew.check(killer, others)
     assert crew.cli.sandboxes() == set()
 
 
@@ -196,3 +206,4 @@ def test_trials_are_cancelled_while_their_workers_are_away(crew: WorkerSuperviso
     assert len(crew.begun) == 2, "no agent began after the cancel"
     until(lambda: not traces(crew.cli.cache, held), PROMISED_SEC, "sandboxes gone")
     assert crew.tries(job) == [[CANCELLED]] * 2
+    crew.check(job)

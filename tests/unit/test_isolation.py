@@ -15,6 +15,7 @@ from seatrial.domain.job import AgentSpec, JobSpec, RetryPolicy, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Outcome, Trial, TrialState
+from seatrial.engine.trials.lease_trust import LeaseTrust
 from seatrial.engine.trials.recover import Recovery
 from seatrial.ports.store import TrialFilter
 from seatrial.testing.memory_store import MemoryStore
@@ -34,7 +35,8 @@ class Shop:
         self._killers = killers
         self._dead: set[str] = set()
         self._hired = 0
-        self._recovery = Recovery(self.store, LocalQueue(folder), self.clock, self._dead.__contains__)
+        trust = LeaseTrust(lease_sec=30, heartbeat_sec=5, reap_sec=10)
+        self._recovery = Recovery(self.store, LocalQueue(folder), self.clock, self._dead.__contains__, trust)
 
     def clock(self) -> datetime:
         self.now += timedelta(seconds=1)

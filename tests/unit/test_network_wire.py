@@ -53,13 +53,17 @@ def test_a_stamp_tells_the_living_from_the_dead() -> None:
     assert ProcessStamp.parse(str(mine)) == mine
     assert mine.install == "myhome"
     assert not mine.dead
-    assert mine.model_copy(update={"started": mine.started - 1}).dead  # the number was given to another process since
+    assert dead(mine, started=mine.process.started - 1)  # the number was given to another process since
     child = subprocess.Popen(["sleep", "60"])
-    stamp = mine.model_copy(update={"pid": child.pid})
     child.kill()
     child.wait()
-    assert stamp.dead
-    assert not stamp.model_copy(update={"namespace": mine.namespace + 1}).dead
+    assert dead(mine, pid=child.pid)
+    assert not dead(mine, pid=child.pid, namespace=mine.process.namespace + 1)
+
+
+def dead(stamp: ProcessStamp, **changes: int) -> bool:
+    """Whether the same stamp with another process would be called dead."""
+    return stamp.model_copy(update={"process": stamp.process.model_copy(update=changes)}).dead
 
 
 @pytest.mark.parametrize("words", ["", "decoy", "a_p1_s2", "a_p1_s2_n3_x", "a_px_s2_n3", "_p1_s2_n3"])

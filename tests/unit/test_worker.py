@@ -17,9 +17,11 @@ from seatrial.domain.result import Result
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial
 from seatrial.engine.clock import system_clock
+from seatrial.engine.duties import Duties
 from seatrial.engine.jobs.keys import TrialKeys
 from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.trials.execute import Executor
+from seatrial.engine.trials.lease_trust import LeaseTrust
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import Recovery
 from seatrial.errors import SandboxFault
@@ -27,7 +29,7 @@ from seatrial.ports.runner import Order, Progress
 from seatrial.ports.store import Heartbeat, TrialFilter
 from seatrial.testing.memory_blobs import MemoryBlobs
 from seatrial.testing.memory_store import MemoryStore
-from seatrial.worker import Worker
+from seatrial.worker import Pace, Worker
 
 TASK = Task(digest="sha256:" + "0" * 64, name="answer-file", format=TaskFormat.HARBOR, instruction="Do it.")
 PASSED = Result(outcome=Outcome.PASSED, rewards={"reward": 1.0})
@@ -75,6 +77,11 @@ class SlowBlobs(MemoryBlobs):
         return await super().take_folder(prefix, root, names)
 
 
+def trust() -> LeaseTrust:
+    """Leases are believed nearly at once."""
+    return LeaseTrust(lease_sec=0.03, heartbeat_sec=0.01, reap_sec=60)
+
+
 @dataclass
 class Bench:
     """A store with one job, and workers to run it."""
@@ -85,22 +92,31 @@ class Bench:
     job: Job
     folder: Path
 
-    def worker(self, runner: ScriptedRunner, name: str = "w1", lease_sec: float = 30.0, capacity: int = 4) -> Worker:
-        phases = PhaseLog(self.store, system_clock, every_sec=0.01)
+    def worker(
+        self,
+        runner: ScriptedRunner,
+        name: str = "w1",
+        lease_sec: float = 30.0,
+        capacity: int = 4,
+        beat_sec: float = 0.02,
+        extra: Sequence[tuple[str, Callable[[], Awaitable[object]], float]] = (),
+    ) -> Worker:
+        duties = Duties(system_clock)
+        phases = PhaseLog(self.store, system_clock, every_sec=0.01, duties=duties)
         executor = Executor(
             self.store,
             self.blobs,
             runner,
             Library(),  # type: ignore[arg-type]
             phases,
-            LiveLog(self.store, system_clock, every_sec=0.01),
+            LiveLog(self.store, system_clock, every_sec=0.01, duties=duties),
             system_clock,
             work_dir=self.folder / name,
             limit_sec=self.job.spec.trial_limit_sec or 60,
             secrets=_canary,
         )
         about = Heartbeat(worker=name, host="here", pid=1, capacity=capacity, started_at=system_clock())
-        recovery = Recovery(self.store, self.queue, system_clock, worker_is_dead=lambda worker: worker == "dead")
+        recovery = Recovery(self.store, self.queue, system_clock, lambda worker: worker == "dead", trust())
         return Worker(
             self.store,
             self.queue,
@@ -109,9 +125,9 @@ class Bench:
             recovery,
             system_clock,
             about,
-            lease=timedelta(seconds=lease_sec),
-            heartbeat_sec=0.02,
-            reap_sec=0.02,
+            Pace(timedelta(seconds=lease_sec), beat_sec, beat_sec),
+            duties,
+            extra=extra,
         )
 
     async def outcomes(self) -> list[Outcome | None]:
@@ -143,6 +159,7 @@ async def bench(folder: Path, attempts: int = 1, **spec: object) -> AsyncIterato
 
 
 async def succeed(order: Order) -> Result:
+    (order.work_dir / "trial.log").write_text("done")
     return PASSED
 
 
@@ -343,7 +360,7 @@ async def test_a_trial_that_kills_its_workers_ends_as_an_error(tmp_path: Path) -
         worker = ground.worker(ScriptedRunner(succeed))
         for _ in range(2):
             await ground.store.claim("dead", timedelta(hours=1), 1, system_clock())
-            await Recovery(ground.store, ground.queue, system_clock, lambda name: name == "dead").sweep()
+            await Recovery(ground.store, ground.queue, system_clock, lambda name: name == "dead", trust()).sweep()
         row = await ground.store.trial(1)
         assert (row.trial.outcome, row.trial.cause) == (Outcome.ERROR, Cause.WORKER_LOST)
         await ground.until_ended(worker)
@@ -361,9 +378,8 @@ async def test_a_stale_finish_is_refused(tmp_path: Path) -> None:
 
     async with bench(tmp_path) as ground:
         # With room for one, it cannot claim the trial again when that is queued anew.
-        slow = ground.worker(ScriptedRunner(freeze), lease_sec=0.001, capacity=1)
-        slow._heartbeat_sec = 60  # this worker is frozen: it neither beats nor notices
-        slow._reap_sec = 60
+        # It is frozen: it neither beats nor notices.
+        slow = ground.worker(ScriptedRunner(freeze), lease_sec=0.001, capacity=1, beat_sec=60)
         freezing = asyncio.create_task(slow.run())
         await started.wait()
         await asyncio.sleep(0.05)

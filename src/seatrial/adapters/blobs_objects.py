@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,13 +23,16 @@ from obstore.exceptions import BaseError
 from obstore.store import LocalStore, from_url
 
 from seatrial.errors import InvalidInput, NotFound, StorageFull, StoreUnavailable
-from seatrial.ports.blobs import BlobInfo, checked_key
+from seatrial.fair_threads import FairThreads
+from seatrial.ports.blobs import PLAIN_KEY, BlobInfo, checked_key
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-_PLAIN = re.compile(r"[A-Za-z0-9._/-]+")
-"""Keys that are file names as they stand."""
+_THREADS = 16
+_FILES_AT_ONCE = 8
+_RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=10)}
+"""Whoever has more patience than that waits without holding a thread."""
 _SMALL = 64 << 10
 _PART = 5 << 20
 """Files above this size travel in parts of it; object stores take no smaller ones."""
@@ -40,10 +43,13 @@ _CHUNK = 1 << 20
 class ObjectBlobs:
     """Safe to use from many trials at once. Holds no connection that needs closing."""
 
-    def __init__(self, store: ObjectStore, folder: Path | None = None) -> None:
+    def __init__(self, store: ObjectStore, folder: Path | None = None, place: str = "") -> None:
+        """``place`` is what people know it by."""
         self._store = store
         self._folder = folder
         """Where the files are, if they are on this machine."""
+        self._place = place or str(folder)
+        self._threads = FairThreads("blobs", _THREADS)
 
     @classmethod
     def in_directory(cls, directory: Path) -> Self:
@@ -56,7 +62,7 @@ class ObjectBlobs:
         if url.startswith("file://"):
             return cls.in_directory(Path(url.removeprefix("file://")))
         try:
-            return cls(from_url(url, **options))
+            return cls(from_url(url, **{"retry_config": _RETRIES, **options}), place=url)
         except (BaseError, ValueError) as fault:
             raise InvalidInput(f"Files cannot be kept at {url}: {_first_line(fault)}", field="blobs_url") from fault
 
@@ -66,14 +72,14 @@ class ObjectBlobs:
             data = source.read_bytes()
             await self.put_bytes(key, data)
             return len(data)
-        with _boundary(key):
-            await asyncio.to_thread(
+        with self._writing(key):
+            await self._threads.run(
                 obstore.put, self._store, _path(key), source, chunk_size=_PART, max_concurrency=_PARTS_AT_ONCE
             )
         return (await self.info(key)).size
 
     async def take_file(self, key: str, source: Path) -> int:
-        if self._folder is None or not _PLAIN.fullmatch(checked_key(key)):
+        if self._folder is None or not PLAIN_KEY.fullmatch(checked_key(key)):
             return await self.put_file(key, source)
         size = source.stat().st_size
         if _moved(source, self._folder / key):
@@ -81,16 +87,20 @@ class ObjectBlobs:
         return await self.put_file(key, source)
 
     async def take_folder(self, prefix: str, root: Path, names: Sequence[str]) -> list[int]:
-        plain = all(_PLAIN.fullmatch(checked_key(f"{prefix}/{name}")) for name in names)
+        plain = all(PLAIN_KEY.fullmatch(checked_key(f"{prefix}/{name}")) for name in names)
         if self._folder is not None and plain and names:
-            sizes = await asyncio.to_thread(_moved_folder, root, self._folder / prefix, names)
+            sizes = await self._threads.run(_moved_folder, root, self._folder / prefix, names)
             if sizes is not None:
                 return sizes
-        return [await self.take_file(f"{prefix}/{name}", root / name) for name in names]
+        taken: list[int] = []
+        for start in range(0, len(names), _FILES_AT_ONCE):
+            some = names[start : start + _FILES_AT_ONCE]
+            taken += await asyncio.gather(*(self.take_file(f"{prefix}/{name}", root / name) for name in some))
+        return taken
 
     async def put_bytes(self, key: str, data: bytes) -> None:
-        with _boundary(key):
-            await asyncio.to_thread(obstore.put, self._store, _path(key), data)
+        with self._writing(key):
+            await self._threads.run(obstore.put, self._store, _path(key), data)
 
     async def read(self, key: str, start: int = 0, length: int | None = None) -> bytes:
         size = (await self.info(key)).size
@@ -98,22 +108,22 @@ class ObjectBlobs:
         if start >= end:
             return b""
         with _boundary(key):
-            return bytes(await asyncio.to_thread(obstore.get_range, self._store, _path(key), start=start, end=end))
+            return bytes(await self._threads.run(obstore.get_range, self._store, _path(key), start=start, end=end))
 
     async def stream(self, key: str) -> AsyncIterator[bytes]:
         with _boundary(key):
-            found = await asyncio.to_thread(obstore.get, self._store, _path(key))
-            async for piece in _in_threads(found.stream(min_chunk_size=_CHUNK)):
+            found = await self._threads.run(obstore.get, self._store, _path(key))
+            async for piece in self._in_threads(found.stream(min_chunk_size=_CHUNK)):
                 yield bytes(piece)
 
     async def info(self, key: str) -> BlobInfo:
         with _boundary(key):
-            found = await asyncio.to_thread(obstore.head, self._store, _path(key))
+            found = await self._threads.run(obstore.head, self._store, _path(key))
         return BlobInfo(key=key, size=found["size"])
 
     async def list(self, prefix: str) -> AsyncIterator[BlobInfo]:
         with _boundary(prefix):
-            async for batch in _in_threads(obstore.list(self._store, _path(prefix) if prefix else None)):
+            async for batch in self._in_threads(obstore.list(self._store, _path(prefix) if prefix else None)):
                 for found in batch:
                     yield BlobInfo(key=_key(found["path"]), size=found["size"])
 
@@ -127,15 +137,24 @@ class ObjectBlobs:
         except NotFound:
             pass
         with _boundary(prefix):
-            await asyncio.to_thread(obstore.delete, self._store, doomed)
+            await self._threads.run(obstore.delete, self._store, doomed)
         return len(doomed)
 
+    async def _in_threads[T](self, pieces: Iterable[T]) -> AsyncIterator[T]:
+        """What a blocking iterator gives, without blocking the loop."""
+        source = iter(pieces)
+        while (piece := await self._threads.run(next, source, None)) is not None:
+            yield piece
 
-async def _in_threads[T](pieces: Iterable[T]) -> AsyncIterator[T]:
-    """What a blocking iterator gives, without blocking the loop."""
-    source = iter(pieces)
-    while (piece := await asyncio.to_thread(next, source, None)) is not None:
-        yield piece
+    @contextmanager
+    def _writing(self, key: str) -> Iterator[None]:
+        """Who writes asks for nothing, so what is not found is the place itself."""
+        try:
+            with _boundary(key):
+                yield
+        except NotFound as fault:
+            problem = f"There is no place for files at {self._place}."
+            raise StoreUnavailable(problem, fix="Make the bucket, or set SEATRIAL_BLOBS_URL to one.") from fault
 
 
 def _moved(source: Path, target: Path) -> bool:

@@ -10,6 +10,7 @@ import secrets
 from pathlib import Path
 
 from seatrial.errors import SetupProblem
+from seatrial.ports.seal import SEPARATOR
 
 _FILE = "secret.key"
 
@@ -24,13 +25,16 @@ class FernetSeal:
     def close(self, text: str) -> str:
         from cryptography.fernet import Fernet
 
-        return Fernet(self._key()).encrypt(text.encode()).decode()
+        return f"{self.fingerprint()}{SEPARATOR}{Fernet(self._key()).encrypt(text.encode()).decode()}"
+
+    def fingerprint(self) -> str:
+        return hashlib.sha256(b"seatrial fingerprint " + self._key()).hexdigest()[:12]
 
     def open(self, sealed: str) -> str:
         from cryptography.fernet import Fernet, InvalidToken
 
         try:
-            return Fernet(self._key()).decrypt(sealed.encode()).decode()
+            return Fernet(self._key()).decrypt(sealed.rpartition(SEPARATOR)[2].encode()).decode()
         except InvalidToken as fault:
             raise SetupProblem(
                 "A stored key was sealed with another secret key.",

@@ -23,6 +23,7 @@ from harbor.agents.installed.mini_swe_agent import MiniSweAgent
 from harbor.environments.base import BaseEnvironment
 
 from seatrial.errors import SetupProblem
+from seatrial.removal import remove_tree
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.sandbox import Sandbox
 from seatrial.sandboxes.terminal.bundle import copy_libraries, interpreter, make_once, strip_symbols, wrapper
@@ -79,7 +80,7 @@ def _build(bundle: Path, version: str) -> None:
     packages = library / "site-packages"
     _install(packages, version)
     for name in _NOT_NEEDED:
-        shutil.rmtree(packages / name, ignore_errors=True)
+        remove_tree(packages / name)
     shutil.copy2(interpreter(), bundle / "bin" / "python3")
     (bundle / "lib").mkdir(exist_ok=True)
     copy_libraries([interpreter(), *library.rglob("*.so")], bundle / "lib")

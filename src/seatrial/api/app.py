@@ -48,7 +48,7 @@ from seatrial.api.routes.router import take_routes
 from seatrial.disk import Disk
 from seatrial.redact import Redactor
 from seatrial.settings import Settings
-from seatrial.wiring import open_installation
+from seatrial.wiring import keep_house, open_installation
 
 _PARTS = (
     jobs,
@@ -82,7 +82,7 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
             identities = Identities(installation.store, installation.seal, installation.clock)
             app.state.service = Service(installation, identities, access)
             _ = app.state.service.model_urls  # report an invalid setting now
-            async with counting(numbers, installation.store) as app.state.event_tail:
+            async with keep_house(installation), counting(numbers, installation.store) as app.state.event_tail:
                 yield
             await identities.close()
 

@@ -22,7 +22,7 @@ from seatrial.engine.recent import EndedJobs
 from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.tasks.served_tasks import ServedTasks
 from seatrial.engine.trials.trial_files import AttemptFiles
-from seatrial.processes import ProcessName, is_dead
+from seatrial.processes import WorkerName, is_dead
 from seatrial.wiring import Installation
 
 
@@ -52,7 +52,7 @@ class Service:
             there.queue,
             there.blobs,
             there.clock,
-            probe_key=f"ready/{ProcessName.mine().folder}",
+            probe_key=f"ready/{WorkerName.mine().folder}",
             lease=timedelta(seconds=there.settings.lease_sec),
             worker_is_dead=is_dead,
             shortage=self.disk.shortage,

@@ -63,8 +63,40 @@ class StoredFile(Frozen):
     """One stored file of a try; its content is in the blob store."""
 
     path: str
+    """Its name as the attempt gave it; what cannot be shown is escaped."""
     size: int
     media_type: str = "application/octet-stream"
+    key: str = ""
+    """Its name in the blobs, where that is another one: not every name can be kept as it is."""
+
+
+class FileListing(Frozen):
+    """Where all kept files are listed, if there are too many for a result."""
+
+    key: str
+    """In the blobs."""
+    count: int
+    bytes: int
+
+
+class FileLeftOut(Frozen):
+    """A file of an attempt that was not kept."""
+
+    path: str
+    reason: str
+
+
+class FilesLeftOut(Frozen):
+    """What an attempt left and was not kept."""
+
+    count: int
+    examples: tuple[FileLeftOut, ...] = ()
+    """The first of them."""
+
+    def and_also(self, other: FilesLeftOut | None) -> FilesLeftOut:
+        if other is None:
+            return self
+        return FilesLeftOut(count=self.count + other.count, examples=(*self.examples, *other.examples))
 
 
 class Lock(Frozen):
@@ -109,12 +141,23 @@ class Result(Frozen):
     usage: Usage = Usage()
     lock: Lock | None = None
     files: tuple[StoredFile, ...] = ()
+    """Those that were kept; the nearest to the top, where there are many."""
+    file_listing: FileListing | None = None
+    """All of them, where ``files`` has not room for all."""
+    files_left_out: FilesLeftOut | None = None
     seconds: float = Field(default=0.0, ge=0)
 
     @property
     def reward(self) -> float | None:
         """The deciding value: ``reward`` if present, otherwise the smallest; ``None`` without rewards."""
         return deciding_reward(self.rewards)
+
+    @property
+    def file_totals(self) -> tuple[int, int]:
+        """How many files were kept, and how many bytes they have."""
+        if self.file_listing is not None:
+            return self.file_listing.count, self.file_listing.bytes
+        return len(self.files), sum(file.size for file in self.files)
 
 
 def deciding_reward(rewards: dict[str, float]) -> float | None:

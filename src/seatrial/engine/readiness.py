@@ -79,7 +79,7 @@ class Readiness:
 
     async def _try_store(self) -> str:
         await self._store.backlog(self._clock())
-        return ""
+        return (await self._store.facts()).sentence
 
     async def _try_queue(self) -> str:
         await self._queue.announce()

@@ -8,6 +8,7 @@ Every implementation passes ``tests/contracts/blobs``. Unknown keys raise ``NotF
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -15,8 +16,12 @@ from typing import Protocol
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import InvalidInput
 
+PLAIN_KEY = re.compile(r"[A-Za-z0-9._/ +@,=~-]+")
+"""Keys that stand in every place as they are."""
+_GROWING = re.compile(r"[%#]")
+"""What takes three bytes once it is escaped."""
 _LONGEST_NAME = 200
-"""In bytes; file systems allow 255, and a name may grow when it is escaped or written beside its final place."""
+"""In bytes, when it is escaped; file systems allow 255, and a name may be written beside its final place."""
 _LONGEST_KEY = 900
 """In bytes; object stores allow 1024."""
 
@@ -33,9 +38,17 @@ def checked_key(key: str) -> str:
         raise InvalidInput(f"{key!r} is not a key: it must be relative, without empty, '.' or '..' parts.", field="key")
     if not key.isprintable() or "\\" in key:
         raise InvalidInput(f"{key!r} is not a key: it has control characters or backslashes.", field="key")
-    if len(key.encode()) > _LONGEST_KEY or any(len(name.encode()) > _LONGEST_NAME for name in names):
+    if not has_room(key):
         raise InvalidInput(f"{key[:80]!r}… is not a key: it is too long.", field="key")
     return key
+
+
+def has_room(key: str) -> bool:
+    """Whether neither the key nor a part of it is too long."""
+    lengths = [
+        len(name.encode("utf-8", "surrogateescape")) + 2 * len(_GROWING.findall(name)) for name in key.split("/")
+    ]
+    return sum(lengths) + len(lengths) - 1 <= _LONGEST_KEY and max(lengths) <= _LONGEST_NAME
 
 
 class Blobs(Protocol):

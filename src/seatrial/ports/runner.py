@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.result import Result
+from seatrial.domain.result import Result, Usage
 from seatrial.domain.task import Task
 from seatrial.domain.trial import Phase, Trial
 from seatrial.growing_files import FileView
@@ -46,6 +46,10 @@ class Progress(Protocol):
     """How a runner tells what happens. Calls are quick and never raise."""
 
     async def phase(self, phase: Phase, step: str | None = None) -> None: ...
+
+    def spent(self, usage: Usage) -> None:
+        """What the attempt has cost so far; told before anything but a result leaves ``run``."""
+        ...
 
     def shows(self, window: Window) -> None:
         """From now on what happens in the sandbox can be watched."""

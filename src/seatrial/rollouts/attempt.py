@@ -8,7 +8,6 @@ use ``Rollout``; everything here runs on the event loop of ``RolloutHost``.
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from seatrial.adapters.runner_harbor.outcome import result_of, without_host_path
 from seatrial.adapters.runner_harbor.runner import facts_of, with_facts
 from seatrial.domain.trial import Phase
 from seatrial.errors import SeatrialError
+from seatrial.removal import remove_tree
 from seatrial.rollouts.agent import DirectedAgent, OutOfTime
 from seatrial.rollouts.graded import Graded, as_faults, graded
 from seatrial.rollouts.transcript import LONGEST_ANSWER, Shell, entry, read_answer, share, tail
@@ -81,7 +81,7 @@ class Attempt:
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
-        await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
+        await asyncio.to_thread(remove_tree, self._directory)
 
     async def _execute(self, command: str, timeout_sec: float | None, limit: int) -> str:
         script, end = self._shell.wrap(command)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from pathlib import Path
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import NotFound, SandboxFault, SeatrialError
 from seatrial.plain_http import BadRequest, Request, Response, read_request
+from seatrial.removal import remove_tree
 from seatrial.rollouts.rollout import Rollout
 
 
@@ -61,7 +61,7 @@ class CommandSocket:
             self._server.close()
             self._server = None
         if self._folder is not None:
-            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+            await asyncio.to_thread(remove_tree, self._folder)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         response = Response(writer)

@@ -16,7 +16,7 @@ from typing import Any, Self
 from seatrial.domain.trial import Phase
 from seatrial.engine.trials.retention import remove_dead_work_dirs
 from seatrial.errors import Conflict
-from seatrial.processes import ProcessName
+from seatrial.processes import WorkerName
 from seatrial.rollouts.background import BackgroundLoop
 from seatrial.rollouts.graded import as_faults
 from seatrial.rollouts.leftovers import remove_files, remove_own, remove_stray
@@ -36,7 +36,7 @@ class RolloutHost:
         self._settings = settings
         self._options = SandboxOptions.of(settings)
         self._owner = Owner(install=f"rollouts-{uuid.uuid4().hex[:8]}")
-        self._work_dir = settings.work_dir / ProcessName.mine().folder / self._owner.install
+        self._work_dir = settings.work_dir / WorkerName.mine().folder / self._owner.install
         self._loop = BackgroundLoop("seatrial-rollouts")
         self._trials = TrialMaker(self._options, self.rules, self._owner)
         self._opening: set[asyncio.Task[Any]] = set()

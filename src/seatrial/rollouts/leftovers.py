@@ -6,15 +6,16 @@ They carry our label but no trial, so a worker's clean-up ignores them while thi
 from __future__ import annotations
 
 import asyncio
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from seatrial.processes import ProcessIdentity
+from seatrial.removal import remove_tree
 from seatrial.sandboxes.docker.leftovers import Abandoned
 from seatrial.sandboxes.docker.leftovers import Leftovers as DockerLeftovers
 from seatrial.sandboxes.oci.leftovers import Leftovers as OciLeftovers
 from seatrial.sandboxes.options import Owner, SandboxOptions
-from seatrial.sandboxes.record import ProcessRef, SandboxRecord
+from seatrial.sandboxes.record import SandboxRecord
 from seatrial.sandboxes.selection import engine_listens
 from seatrial.sandboxes.sweep import sweep
 
@@ -30,7 +31,7 @@ async def remove_stray(options: SandboxOptions) -> int:
 
 def remove_own(options: SandboxOptions, owner: Owner, work_dir: Path) -> None:
     """Removes sandboxes of this process. Blocking, and without threads: the interpreter may be exiting."""
-    me = ProcessRef.current()
+    me = ProcessIdentity.mine()
 
     def mine(record: SandboxRecord) -> bool:
         return record.owner == owner and record.process == me
@@ -45,7 +46,7 @@ def remove_own(options: SandboxOptions, owner: Owner, work_dir: Path) -> None:
 
 def remove_files(work_dir: Path) -> None:
     """Removes the folder of a host, and the folder of its process if it is empty."""
-    shutil.rmtree(work_dir, ignore_errors=True)
+    remove_tree(work_dir)
     with suppress(OSError):
         work_dir.parent.rmdir()
 

@@ -39,9 +39,19 @@ class SandboxOptions(Frozen):
     bootstrap_bases: bool = True
     debian_mirror: str = ""
     extra_ca_file: Path | None = None
+    image_registries: str = ""
+    allow_host_network_builds: bool = False
+    max_build_sec: float = 3600.0
+    max_build_memory_mb: int = 8192
+    max_build_cpus: float = 0.0
+    max_build_pids: int = 4096
+    max_build_disk_mb: int = 20480
     image_low_water_gb: float = 5.0
     docker_host: str = ""
     oci_runtime: str = ""
+    max_kept_files: int = 10_000
+    max_kept_mb: int = 1024
+    max_kept_depth: int = 64
 
     @classmethod
     def of(cls, settings: Settings) -> SandboxOptions:

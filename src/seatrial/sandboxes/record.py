@@ -5,33 +5,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
+from seatrial.processes import ProcessIdentity
+from seatrial.removal import remove_tree
 from seatrial.sandboxes.options import Owner
 
 FILE = "sandbox.json"
-
-
-class ProcessRef(Frozen):
-    """A process that cannot be taken for a later one with the same number."""
-
-    pid: int
-    started: int
-    """In ticks since the machine started."""
-    boot: str
-
-    @classmethod
-    def current(cls) -> ProcessRef:
-        return _named(os.getpid())
-
-    @property
-    def lives(self) -> bool:
-        return self.boot == _boot_id() and _start_time(self.pid) == self.started
 
 
 class SandboxRecord(Frozen):
@@ -39,12 +21,12 @@ class SandboxRecord(Frozen):
 
     sandbox: str
     owner: Owner
-    process: ProcessRef
+    process: ProcessIdentity
     created_at: datetime
 
     @classmethod
     def new(cls, sandbox: str, owner: Owner) -> SandboxRecord:
-        return cls(sandbox=sandbox, owner=owner, process=ProcessRef.current(), created_at=datetime.now(UTC))
+        return cls(sandbox=sandbox, owner=owner, process=ProcessIdentity.mine(), created_at=datetime.now(UTC))
 
     def write(self, directory: Path) -> None:
         scratch = directory / f".{FILE}"
@@ -60,33 +42,10 @@ class SandboxRecord(Frozen):
             return None
 
 
-def remove_recorded(directory: Path) -> bool:
-    """Removes a sandbox's directory, its record last: what could not be removed is still found the next time."""
-    for path in list(directory.iterdir()) if directory.is_dir() else []:
-        if path.name == FILE:
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-        if path.exists():
-            return False
-    shutil.rmtree(directory, ignore_errors=True)
-    return not directory.exists()
+def remove_recorded(directory: Path) -> str:
+    """Removes a sandbox's directory, its record last: what could not be removed is still found the next time.
 
-
-@lru_cache(maxsize=1)
-def _named(pid: int) -> ProcessRef:
-    """The same for as long as a process lives; one that was forked asks for its own."""
-    return ProcessRef(pid=pid, started=_start_time(pid) or 0, boot=_boot_id())
-
-
-def _start_time(pid: int) -> int | None:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
-    except OSError:
-        return None
-
-
-def _boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    Returns why something is left, or nothing."""
+    paths = list(directory.iterdir()) if directory.is_dir() else []
+    problems = [remove_tree(path) for path in paths if path.name != FILE]
+    return "; ".join(filter(None, problems)) or remove_tree(directory)

@@ -12,6 +12,9 @@ multi-step task) ends it again. So the isolation holds under the stock CLI too, 
 
 from __future__ import annotations
 
+import errno
+import os
+import posixpath
 import re
 import shlex
 from abc import abstractmethod
@@ -28,6 +31,7 @@ from seatrial.domain.frozen import Frozen
 from seatrial.errors import SandboxFault, Unsupported
 from seatrial.growing_files import FileView
 from seatrial.sandboxes.definition import Definition
+from seatrial.sandboxes.host.transfer import LeftOut, TransferLimits
 from seatrial.sandboxes.images.image import Image, ImageProvider, LogSink
 from seatrial.sandboxes.network.reach import DefaultNetwork, default_network
 from seatrial.sandboxes.options import Owner, SandboxOptions
@@ -38,6 +42,7 @@ from seatrial.settings import Settings
 TESTS_DIR = PurePosixPath("/tests")
 VERIFIER_DIR = PurePosixPath("/logs/verifier")
 AGENT_DIR = PurePosixPath("/logs/agent")
+_REWARDS = ("reward.json", "reward.txt")
 
 _EXPANDED = re.compile(r"[$`*?\[\]{}~;&|<>()!\\]")
 """What a shell would not take as it stands."""
@@ -60,7 +65,7 @@ class SandboxFacts(Frozen):
     memory_killed: bool = False
     """A process of the sandbox was killed because the memory limit was reached."""
     suspicions: tuple[str, ...] = ()
-    """Integrity findings (``suspect_path``, ``suspect_python``, ``suspect_shell``) seen when grading began."""
+    """Integrity findings (``suspect_path``, ``suspect_python``, ``suspect_shell``) of before and after grading."""
 
 
 class Sandbox(BaseEnvironment):
@@ -83,6 +88,12 @@ class Sandbox(BaseEnvironment):
         self.on_build_output: LogSink | None = None
         """Set by the runner to hear what a build of the image prints, if there is one."""
         self.grading = False
+        self.transfer_limits = TransferLimits(
+            files=self.options.max_kept_files,
+            bytes=self.options.max_kept_mb << 20,
+            depth=self.options.max_kept_depth,
+        )
+        """What one download may bring."""
         self._terminal = Terminal(self.options.cache)
         self._typing = TerminalWatch()
         self._image: Image | None = None
@@ -185,15 +196,79 @@ class Sandbox(BaseEnvironment):
         """Back to the agent's view; what grading had mounted is gone from it."""
 
     @abstractmethod
+    async def look_again(self) -> None:
+        """Looks once more, now that the tests have run, for what the agent changed that they could trip over. Only
+        where processes of the agent lived on: else whatever changed meanwhile was changed by the tests themselves."""
+
+    @abstractmethod
     async def put_dir(self, source_dir: Path, target_dir: str) -> None:
         """Copies a directory's content into the sandbox, in the view that is current."""
 
+    @abstractmethod
+    async def put_file(self, source_path: Path, target_path: str) -> None: ...
+
+    @abstractmethod
+    async def get_dir(self, source_dir: str, target_dir: Path, first: Sequence[str]) -> LeftOut:
+        """Copies a directory's content out of the view that is current, within ``transfer_limits``, beginning with
+        these names at its top."""
+
+    @abstractmethod
+    async def get_file(self, source_path: str, target_path: Path) -> None: ...
+
+    @abstractmethod
+    def _absolute(self, path: str) -> str:
+        """Relative paths start where commands do."""
+
+    @override
+    async def upload_file(self, source_path: Path | str, target_path: str) -> None:
+        if not self._is_in_verifiers(target_path):
+            await self.put_file(Path(source_path), self._absolute(target_path))
+
     @override
     async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None:
+        if self._is_in_verifiers(target_dir):
+            return
         if not self.grading and PurePosixPath(target_dir) == TESTS_DIR:
             await self.begin_grading()
             self.grading = True
-        await self.put_dir(Path(source_dir), target_dir)
+        await self.put_dir(Path(source_dir), self._absolute(target_dir))
+        if VERIFIER_DIR.is_relative_to(self._normal(target_dir)):
+            await super().empty_dirs([VERIFIER_DIR])
+
+    @override
+    async def download_file(self, source_path: str, target_path: Path | str) -> None:
+        await self.get_file(self._absolute(source_path), self._host_target(target_path))
+
+    @override
+    async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
+        is_verifiers = self._normal(source_dir) == VERIFIER_DIR
+        if self.grading and is_verifiers:
+            await self.look_again()
+        first = _REWARDS if is_verifiers else ()
+        left_out = await self.get_dir(self._absolute(source_dir), self._host_target(target_dir), first)
+        for line in left_out.lines():
+            self.logger.warning("Not downloaded from %s: %s", source_dir, line)
+
+    def _is_in_verifiers(self, target: str) -> bool:
+        """Only the verifier writes there. An artifact of the agent's that has such a path is left out."""
+        inside = self._normal(target).is_relative_to(VERIFIER_DIR)
+        if inside:
+            self.logger.warning("Not uploaded to %s: only the verifier writes there", target)
+        return inside
+
+    def _normal(self, path: str) -> PurePosixPath:
+        return PurePosixPath(posixpath.normpath(self._absolute(path)))
+
+    def _host_target(self, target: Path | str) -> Path:
+        """A link in the trial's directory came out of a sandbox with an earlier download, and leads nowhere."""
+        path, trial_dir = Path(target), self.trial_paths.trial_dir
+        places = [path, *path.parents] if path.is_relative_to(trial_dir) else [path]
+        for place in places:
+            if place == trial_dir:
+                break
+            if place.is_symlink():
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place))
+        return path
 
     @override
     async def empty_dirs(self, dirs: Sequence[EnvironmentPath], *, chmod: bool = True) -> ExecResult | None:

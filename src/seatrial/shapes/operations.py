@@ -10,6 +10,17 @@ from seatrial.shapes.answers import Listing, Shape
 from seatrial.shapes.trials import TrialCounts, TrialItem
 
 
+class WorkerTrouble(Shape):
+    """A background duty that fails at the moment; no trial is touched by it."""
+
+    duty: str
+    error: str
+    """The last error, as a sentence."""
+    since: datetime
+    count: int
+    """How often it failed since then."""
+
+
 class WorkerItem(Shape):
     worker: str
     host: str
@@ -24,6 +35,8 @@ class WorkerItem(Shape):
     draining: bool
     paused: str = ""
     """Why it claims nothing now, such as a full disk."""
+    troubles: list[WorkerTrouble] = []
+    """Its background duties that currently fail."""
     started_at: datetime
     seen_at: datetime
     sandboxes: list[str] = []

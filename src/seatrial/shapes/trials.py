@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from seatrial.domain.frozen import trusted
 from seatrial.domain.job import AgentSpec, JobCounts
-from seatrial.domain.result import Attempt, Result, StoredFile, TestResult
+from seatrial.domain.result import Attempt, FilesLeftOut, Result, StoredFile, TestResult
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store import TrialHistory, TrialRow, TrialSummary
@@ -193,8 +193,12 @@ class TestList(Shape):
 
 
 class FileList(Shape):
+    """What one try left."""
+
     attempt: int
     items: list[StoredFile]
+    left_out: FilesLeftOut | None = None
+    """What was not kept, and why."""
 
 
 class LogItem(Shape):

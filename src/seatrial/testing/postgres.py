@@ -12,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,6 +20,7 @@ from typing import Self
 import asyncpg
 
 from seatrial.errors import SetupProblem
+from seatrial.removal import remove_tree
 
 _START_SEC = 30.0
 
@@ -26,7 +28,8 @@ _START_SEC = 30.0
 class PostgresServer:
     """``with PostgresServer() as server``; then ``await server.create_database("one")`` gives a URL."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_connections: int = 200) -> None:
+        self._max_connections = max_connections
         self._programs = _find_programs()
         self._user = _unprivileged_user()
         self.directory = Path(tempfile.mkdtemp(prefix="seatrial-pg-"))
@@ -47,14 +50,14 @@ class PostgresServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        remove_tree(self.directory)
 
     def start(self) -> None:
         options = {
             "listen_addresses": "",
             "unix_socket_directories": str(self.directory),
             "fsync": "off",
-            "max_connections": "200",
+            "max_connections": str(self._max_connections),
             "shared_buffers": "16MB",
             "max_wal_size": "256MB",
             "autovacuum": "off",
@@ -77,6 +80,13 @@ class PostgresServer:
     def stop_hard(self) -> None:
         """Simulates a crash: no checkpoint; the next start recovers from the log."""
         self._end(signal.SIGQUIT)
+
+    def pause(self) -> None:
+        """It keeps its connections and answers nothing, as behind a network that swallows everything."""
+        self._send_all(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._send_all(signal.SIGCONT)
 
     def url(self, database: str) -> str:
         return f"postgresql+asyncpg://postgres@/{database}?host={self.directory}"
@@ -117,8 +127,16 @@ class PostgresServer:
                 raise SetupProblem(f"PostgreSQL did not start:\n{(self.directory / 'log').read_text()[-2000:]}")
             time.sleep(0.05)
 
+    def _send_all(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        pid = self._process.pid
+        for process in (pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())):
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+
     def _end(self, how: signal.Signals) -> None:
         if self._process is not None:
+            self._send_all(signal.SIGCONT)
             self._process.send_signal(how)
             self._process.wait(_START_SEC)
         self._process = None

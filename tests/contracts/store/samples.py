@@ -24,9 +24,11 @@ def a_spec(trials: int = 1, concurrency: int | None = None, name: str = "", task
     return JobSpec(name=name, tasks=refs, agents=agents, concurrency=concurrency)
 
 
-async def submit(store: Store, trials: int = 1, concurrency: int | None = None, task: str = "hello") -> Job:
+async def submit(
+    store: Store, trials: int = 1, concurrency: int | None = None, task: str = "hello", keys: str | None = None
+) -> Job:
     spec = a_spec(trials, concurrency, task=task)
-    return await store.create_job(spec, tuple(plan(spec)), NOON)
+    return await store.create_job(spec, tuple(plan(spec)), NOON, keys=keys)
 
 
 def passed(reward: float = 1.0) -> Result:

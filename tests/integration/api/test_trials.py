@@ -97,6 +97,35 @@ async def test_files_come_in_ranges_and_never_run(local_api: Api) -> None:
         assert "sandbox" in answer.headers["content-security-policy"]
 
 
+async def test_files_that_were_removed_are_not_found(local_api: Api) -> None:
+    """Not answered with 200 and a body that is cut."""
+    await a_job(local_api)
+    blobs = local_api.installation.blobs
+    paths = ("files/trial.log", "logs/trial.log", "trajectory", "recording")
+    for path in paths:
+        await local_api.ask("GET", f"/trials/1/{path}", 200)
+    await blobs.delete("trials/1")
+    for path in paths:
+        await local_api.ask("GET", f"/trials/1/{path}", 404)
+        await local_api.ask("GET", f"/trials/1/{path}", 404, headers={"Range": "bytes=0-1"})
+    await local_api.ask("GET", "/trials/2/files/trial.log", 200)
+
+
+async def test_what_was_left_out_is_listed(local_api: Api) -> None:
+    many = {f"agent/{number:04}": b"x" for number in range(300)}
+    await a_job(local_api)
+    assert (await local_api.get("/trials/1/files"))["left_out"] is None
+    job = await local_api.post("/jobs", {"tasks": ["one"]}, status=201)
+    [queued] = (await local_api.get(f"/jobs/{job['id']}/trials"))["items"]
+    await local_api.work_off(FakeRunner(files=many | {f"agent/{'x/' * 70}deep": b"x"}))
+    listed = await local_api.get(f"/trials/{queued['id']}/files")
+    assert {item["path"] for item in listed["items"]} == set(many)
+    assert listed["left_out"]["count"] == 1 and "64 deep" in listed["left_out"]["examples"][0]["reason"]
+    detail = await local_api.get(f"/trials/{queued['id']}")
+    assert len(detail["result"]["files"]) == 200 and detail["result"]["file_listing"]["count"] == 300
+    await local_api.ask("GET", f"/trials/{queued['id']}/files/agent/0299", 200)
+
+
 async def test_no_spelling_of_a_path_leads_out_of_a_trial(local_api: Api) -> None:
     await a_job(local_api)
     spellings = ("../2/trial.log", "%2e%2e/2/trial.log", "..%2f..%2f2%2f1%2ftrial.log", "/etc/passwd", "%2e/trial.log")

@@ -21,6 +21,11 @@ class Counter:
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
 
     @property
+    def address(self) -> tuple[str, int]:
+        host, port = self._server.server_address[:2]
+        return str(host), int(port)
+
+    @property
     def tick(self) -> str:
         """A command that counts."""
         return f"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{self._server.server_address[1]}'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
 import threading
@@ -17,6 +18,9 @@ class Registry:
         self.manifests: dict[tuple[str, str], tuple[str, bytes]] = {}
         self.uploads: dict[str, bytes] = {}
         self.asked: list[str] = []
+        self.logins: list[str] = []
+        """``user:password`` of the requests that brought one."""
+        self.wants_login = False
         handler = type("Handler", (_Handler,), {"registry": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
@@ -48,6 +52,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.registry.asked.append(f"{self.command} {self.path}")
+        given = base64.b64decode(self.headers.get("Authorization", "").removeprefix("Basic ")).decode()
+        if given.strip(":"):  # without a login, clients bring an empty one
+            self.registry.logins.append(given)
+        elif self.registry.wants_login:
+            return self._answer(401, headers={"WWW-Authenticate": 'Basic realm="registry"'})
         if self.path == "/v2/":
             return self._answer(200)
         if match := re.fullmatch(r"/v2/(.+)/manifests/([^/]+)", self.path):

@@ -69,7 +69,7 @@ async def test_pull_switched_off_asks_nobody(
     with pytest.raises(ImageFault, match=rf"{repository}:a-task .*pull {repository}:a-task"):
         await closed.resolver.resolve(pinned)
     assert registry.asked == []
-    opened, _ = cold_cache(warm, tmp_path / "open")
+    opened, _ = cold_cache(warm, tmp_path / "open", image_registries=registry.address)
     assert (await opened.resolver.resolve(pinned)).source == "pulled"
 
 

@@ -42,6 +42,11 @@ def holder(surroundings: World, folder: Path) -> Iterator[tuple[subprocess.Popen
             os.kill(left, 9)
 
 
+def another(stamp: ProcessStamp, **changes: int) -> ProcessStamp:
+    """The stamp of another process of the same installation."""
+    return stamp.model_copy(update={"process": stamp.process.model_copy(update=changes)})
+
+
 def interfaces() -> list[str]:
     return [line.split()[0].partition("@")[0] for line in run("ip -brief link").splitlines()]
 
@@ -95,7 +100,7 @@ async def test_an_interface_that_outlived_its_process_is_removed(
 ) -> None:
     """When something else keeps the router's namespace open, the interface does not go by itself."""
     dead = subprocess.Popen(["true"])
-    stamp = ProcessStamp.of_this_process("test").model_copy(update={"pid": dead.pid, "started": 1})
+    stamp = another(ProcessStamp.of_this_process("test"), pid=dead.pid, started=1)
     dead.wait()
     batch("link add seat005 type veth peer name seat005-far", f"link set seat005 alias 'seatrial {stamp}'")
     assert await networks.sweep() == 1
@@ -104,8 +109,8 @@ async def test_an_interface_that_outlived_its_process_is_removed(
 
 async def test_what_is_not_ours_survives(surroundings: World, networks: SandboxNetworks) -> None:
     ours = ProcessStamp.of_this_process("test")
-    elsewhere = ours.model_copy(update={"pid": 4_000_000, "namespace": ours.namespace + 1})
-    dead = ours.model_copy(update={"pid": 4_000_000, "started": 1})
+    elsewhere = another(ours, pid=4_000_000, namespace=ours.process.namespace + 1)
+    dead = another(ours, pid=4_000_000, started=1)
     batch(
         "link add seat777 type veth peer name decoy1",  # our kind of name, no label
         "link add seat778 type veth peer name decoy2",

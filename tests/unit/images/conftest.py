@@ -49,7 +49,7 @@ class FakeStore:
         known = self.images.get(reference)
         return known or next((image for image in self.images.values() if image.digest == reference), None)
 
-    async def pull(self, reference: str, log: LogSink) -> Image:
+    async def pull(self, reference: str, log: LogSink, *, trusted: bool = True) -> Image:
         self.calls.append(f"pull {reference}")
         if not self.answers:
             raise RegistrySilent("Nobody answered.")

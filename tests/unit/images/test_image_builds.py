@@ -217,7 +217,7 @@ async def test_the_builder_gets_a_clean_copy(store: Any, images: Images, environ
     assert not list((environment.parents[1] / "cache" / "images" / "staging").iterdir())
 
 
-@pytest.mark.parametrize("what", ["dockerfile", "ignore", "fifo", "environment"])
+@pytest.mark.parametrize("what", ["dockerfile", "ignore", "fifo", "environment", "depth", "carriage return"])
 async def test_links_out_of_the_task_and_odd_files_are_refused(
     store: Any, images: Images, environment: Path, tmp_path: Path, what: str
 ) -> None:
@@ -232,6 +232,10 @@ async def test_links_out_of_the_task_and_odd_files_are_refused(
             (environment / ".dockerignore").symlink_to(canary)
         case "fifo":
             os.mkfifo(environment / "pipe")
+        case "depth":
+            (environment / "/".join("d" * 150)).mkdir(parents=True)
+        case "carriage return":
+            (environment / "Dockerfile").write_bytes(b"FROM debian:bookworm-slim\nRUN true\rRUN false\n")
         case "environment":
             (tmp_path / "hostile").mkdir()
             where = tmp_path / "hostile" / "environment"
@@ -242,8 +246,18 @@ async def test_links_out_of_the_task_and_odd_files_are_refused(
     assert "build" not in store.calls
 
 
+async def test_a_task_s_name_is_no_part_of_the_dockerfile(store: Any, images: Images, environment: Path) -> None:
+    """The builder writes labels into its own Dockerfile."""
+    await images.resolver.resolve(ImageRequest(task_name='x" \nRUN --mount=y $z `w`', environment_dir=environment))
+    assert store.plans[-1].labels["seatrial.task"] == "x_ _RUN --mount_y _z _w_"
+    (environment / "data.txt").write_text("other\n")
+    await images.resolver.resolve(ImageRequest(task_name="org/hello-world_2.0", environment_dir=environment))
+    assert store.plans[-1].labels["seatrial.task"] == "org/hello-world_2.0"
+
+
 async def test_links_inside_the_task_are_fine(store: Any, images: Images, environment: Path) -> None:
     (environment / "Dockerfile").rename(environment / "Dockerfile.real")
     (environment / "Dockerfile").symlink_to("Dockerfile.real")
+    (environment / "/".join("d" * 50)).mkdir(parents=True)
     (environment / "anywhere").symlink_to("/etc/hostname")  # stays a link; nobody follows it
     assert (await images.resolver.resolve(request(environment))).source == "built"

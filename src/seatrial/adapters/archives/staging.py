@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from seatrial.adapters.archives.rules import Rule, printable
 from seatrial.errors import Conflict, InvalidArchive
+from seatrial.removal import remove_tree
 
 
 class Staging:
@@ -80,4 +81,4 @@ def staged(into: Path) -> Iterator[Staging]:
         root.chmod(0o755)
         root.replace(into)
     finally:
-        shutil.rmtree(root, ignore_errors=True)
+        remove_tree(root)

@@ -1,7 +1,9 @@
 """Harbor's trials of tasks from our library, made without reading a task's directory for each of them.
 
-The runner makes its trials here. Three methods of Harbor's ``Trial`` are replaced by ones that come to the same with
-what is known already; a test compares each with Harbor's own.
+The runner makes its trials here. Some methods of Harbor's ``Trial`` are replaced by ones that come to the same with
+what is known already; a test compares each with Harbor's own. Others hold time limits of agents and verifiers against
+their own time (``own_time``) instead of the time that they waited for us, and keep what an agent wrote from ending the
+trial before it is graded.
 """
 
 from __future__ import annotations
@@ -19,11 +21,21 @@ from harbor.models.job.lock import TrialLock
 from harbor.models.task.task import Task
 from harbor.models.trial.config import TrialConfig
 from harbor.models.trial.paths import TrialPaths
+from harbor.models.trial.result import StepResult, TrialResult
+from harbor.models.verifier.result import VerifierResult
+from harbor.trial.errors import (
+    AgentSetupTimeoutError,
+    AgentTimeoutError,
+    EnvironmentStartTimeoutError,
+    VerifierTimeoutError,
+)
 from harbor.trial.multi_step import MultiStepTrial
 from harbor.trial.single_step import SingleStepTrial
 from harbor.trial.trial import Trial
+from harbor.verifier.base import BaseVerifier
 
 from seatrial.adapters.runner_harbor.library_task import LibraryTask
+from seatrial.sandboxes.own_time import OwnTime
 
 _MOST_TASKS = 64
 """A worker may live for months, and works on few tasks at a time."""
@@ -63,6 +75,7 @@ class _LibraryTrial(Trial):
     """The same trial, of a task that was read before."""
 
     task: LibraryTask
+    _agent_setup_timeout_sec: Any
 
     @override
     def _write_trial_lock(self) -> TrialLock:
@@ -88,6 +101,43 @@ class _LibraryTrial(Trial):
         )
         self.agent.session_id = f"{self.config.trial_name}__agent"
         self.agent.context_id = self._id
+
+    @override
+    async def _setup_agent(self) -> None:
+        limit, self._agent_setup_timeout_sec = self._agent_setup_timeout_sec, None
+        try:
+            async with OwnTime(limit):
+                await super()._setup_agent()
+        except TimeoutError as late:
+            raise AgentSetupTimeoutError(f"Agent setup timed out after {limit} seconds") from late
+        finally:
+            self._agent_setup_timeout_sec = limit
+
+    @override
+    async def _run_agent_phase(self, *, timeout_sec: float | None, **kwargs: Any) -> None:
+        try:
+            async with OwnTime(timeout_sec):
+                await super()._run_agent_phase(timeout_sec=None, **kwargs)
+        except TimeoutError as late:
+            raise AgentTimeoutError(f"Agent execution timed out after {timeout_sec} seconds") from late
+
+    @override
+    async def _verify_with_timeout(self, verifier: BaseVerifier, timeout_sec: float | None) -> VerifierResult:
+        try:
+            async with OwnTime(timeout_sec):
+                return await verifier.verify()
+        except EnvironmentStartTimeoutError:
+            raise
+        except TimeoutError as late:
+            raise VerifierTimeoutError(f"Verifier execution timed out after {timeout_sec} seconds") from late
+
+    @override
+    async def _sync_agent_output(self, target: TrialResult | StepResult) -> None:
+        """An agent may leave a trajectory that nobody can read. It is graded all the same."""
+        try:
+            await super()._sync_agent_output(target)
+        except Exception as fault:
+            self.logger.warning("What the agent wrote could not be read: %r", fault)
 
 
 class _SingleStepTrial(_LibraryTrial, SingleStepTrial):

@@ -16,6 +16,10 @@ from seatrial.domain.result import Failure, PhaseTiming, Result, TestResult, Usa
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 
 _LONGEST_TRACEBACK = 20_000
+_LONGEST_MESSAGE = 2_000
+_LONGEST_NAME = 200
+_MOST_REWARDS = 1_000
+_MOST_TESTS = 5_000
 
 
 def result_of(trial: TrialResult, directory: Path, excuse: str | None = None) -> Result:
@@ -33,7 +37,7 @@ def result_of(trial: TrialResult, directory: Path, excuse: str | None = None) ->
         tests=_tests(trial, directory),
         steps={step.step_name: _finite(step.verifier_result) for step in trial.step_results or []},
         timings=tuple(_timings(trial)),
-        usage=_usage(trial),
+        usage=usage_of(trial),
         seconds=_seconds(trial),
     )
 
@@ -114,22 +118,40 @@ def _finite(verified: object) -> dict[str, float]:
     if not isinstance(rewards, dict) or not rewards:
         return {}
     values = {str(name): value for name, value in rewards.items()}
-    numbers = all(isinstance(value, (int, float)) and math.isfinite(value) for value in values.values())
-    return {name: float(value) for name, value in values.items()} if numbers else {}
+    if len(values) > _MOST_REWARDS or not all(_is_number(value) for value in values.values()):
+        return {}
+    return {_text(name, _LONGEST_NAME): float(value) for name, value in values.items()}
+
+
+def _is_number(value: object) -> bool:
+    """A verifier may write any number of digits; what no computer counts with is no reward."""
+    try:
+        return isinstance(value, (int, float)) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _text(text: str | None, longest: int) -> str:
+    """What came out of a sandbox, such as a store can keep it."""
+    return (text or "")[:longest].encode("utf-8", "replace").decode()
 
 
 def _message(info: ExceptionInfo | None) -> str:
     if info is None:
         return ""
-    first_line = (info.exception_message or "").strip().splitlines()[:1]
-    return f"{info.exception_type}: {first_line[0]}" if first_line else info.exception_type
+    first_line = _text(info.exception_message, _LONGEST_MESSAGE).strip().splitlines()[:1]
+    kind = _text(info.exception_type, _LONGEST_NAME)
+    return f"{kind}: {first_line[0]}" if first_line else kind
 
 
 def _failure(info: ExceptionInfo | None) -> Failure | None:
     if info is None:
         return None
-    trace = info.exception_traceback[-_LONGEST_TRACEBACK:]
-    return Failure(type=info.exception_type, message=info.exception_message, traceback=trace)
+    return Failure(
+        type=_text(info.exception_type, _LONGEST_NAME),
+        message=_text(info.exception_message, _LONGEST_TRACEBACK),
+        traceback=_text(info.exception_traceback[-_LONGEST_TRACEBACK:], _LONGEST_TRACEBACK),
+    )
 
 
 def _tests(trial: TrialResult, directory: Path) -> tuple[TestResult, ...]:
@@ -139,7 +161,7 @@ def _tests(trial: TrialResult, directory: Path) -> tuple[TestResult, ...]:
     for step in trial.step_results:
         for test in tests_in(directory / "steps" / step.step_name / "verifier"):
             found.append(test.model_copy(update={"name": f"{step.step_name}: {test.name}"}))  # noqa: PERF401
-    return tuple(found)
+    return tuple(found[:_MOST_TESTS])
 
 
 def _timings(trial: TrialResult) -> Iterable[PhaseTiming]:
@@ -164,17 +186,33 @@ def _seconds(trial: TrialResult) -> float:
     return float((trial.finished_at - trial.started_at).total_seconds())
 
 
-def _usage(trial: TrialResult) -> Usage:
-    given, cached, produced, cost = trial.compute_token_cost_totals()
+def usage_of(trial: TrialResult | None) -> Usage:
+    """What the agent told about its model; nothing where what it told makes no sense."""
+    if trial is None:
+        return Usage()
+    try:
+        given, cached, produced, cost = trial.compute_token_cost_totals()
+    except (ArithmeticError, TypeError, ValueError):
+        given = cached = produced = cost = None
     contexts = [trial.agent_result, *(step.agent_result for step in trial.step_results or [])]
     metadata = [context.metadata or {} for context in contexts if context is not None]
-    turns = [int(entry["n_episodes"]) for entry in metadata if isinstance(entry.get("n_episodes"), int)]
-    calls = [len(entry["api_request_times_msec"]) for entry in metadata if "api_request_times_msec" in entry]
+    turns = [entry["n_episodes"] for entry in metadata if isinstance(entry.get("n_episodes"), int)]
+    times = [entry.get("api_request_times_msec") for entry in metadata]
+    calls = [len(entry) for entry in times if isinstance(entry, list)]
     return Usage(
-        input_tokens=given,
-        cached_tokens=cached,
-        output_tokens=produced,
-        cost_usd=cost,
-        turns=sum(turns) if turns else None,
+        input_tokens=_count(given),
+        cached_tokens=_count(cached),
+        output_tokens=_count(produced),
+        cost_usd=float(cost) if cost is not None and _is_number(cost) else None,
+        turns=_count(sum(turns)) if turns else None,
         model_calls=sum(calls) if calls else None,
     )
+
+
+def _count(number: object) -> int | None:
+    """Databases count to 2**63."""
+    return number if isinstance(number, int) and 0 <= number < 2**63 else None
+
+
+def has_grade(trial: TrialResult) -> bool:
+    return bool(_finite(trial.verifier_result))

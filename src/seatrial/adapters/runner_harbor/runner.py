@@ -9,20 +9,22 @@ import asyncio
 import platform
 import traceback
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
 from harbor.models.trial.config import TrialConfig
+from harbor.models.trial.result import TrialResult
 from harbor.trial.trial import Trial
 
 from seatrial import __version__
 from seatrial.adapters.causes import cause_of
 from seatrial.adapters.runner_harbor.config import trial_config
 from seatrial.adapters.runner_harbor.equip import Equipment, ModelAccess
-from seatrial.adapters.runner_harbor.outcome import result_of, without_host_paths
+from seatrial.adapters.runner_harbor.outcome import has_grade, result_of, usage_of, without_host_paths
 from seatrial.adapters.runner_harbor.watch import Watch
+from seatrial.agents.patience import ModelHealth
 from seatrial.domain.result import Failure, Lock, Result
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 from seatrial.errors import SetupProblem, TrialFault, Unsupported
@@ -63,6 +65,7 @@ class HarborRunner:
         watch = Watch(progress)
         trial: Trial | None = None
         equipment: Equipment | None = None
+        health: ModelHealth | None = None
         sandbox = order.job.sandbox
         try:
             async with AsyncExitStack() as relays:
@@ -72,22 +75,30 @@ class HarborRunner:
                     await asyncio.to_thread(import_module, _MODEL_CLIENT)
                 trial = await self._create(order, sandbox, equipment)
                 watch.attach(trial)
+                relays.enter_context(watch.listening(trial))
                 health = equipment.hand_to(trial.agent)
                 await trial.run()
         except asyncio.CancelledError:
+            progress.spent(usage_of(_told(trial)))
             raise
         except Exception as error:
-            # Harbor catches what happens inside ``run``; what arrives here kept the trial from starting.
-            result = without_host_paths(_never_started(error, _cause(error, equipment)), order.work_dir)
-            return result.model_copy(update={"lock": self._lock(order, sandbox, trial, facts_of(trial), equipment)})
-        result = result_of(trial.result, order.work_dir, health.spoils_timeout(_agent_seconds(trial)))
-        result = without_host_paths(result, order.work_dir)
+            # Harbor catches what happens inside ``run``. This kept the trial from starting, or happened while Harbor
+            # wrote things down at its end: then a grade that there is already stands.
+            told = _told(trial)
+            if told is None or not has_grade(told):
+                result = without_host_paths(_ended_by(error, _cause(error, equipment)), order.work_dir)
+                lock = self._lock(order, sandbox, trial, facts_of(trial), equipment)
+                return result.model_copy(update={"lock": lock, "usage": usage_of(told)})
+        assert trial is not None
+        excuse = health.spoils_timeout(_agent_seconds(trial)) if health is not None else None
+        result = without_host_paths(result_of(trial.result, order.work_dir, excuse), order.work_dir)
         facts = facts_of(trial)
         _mend_recordings(order.work_dir)
         return result.model_copy(
             update={
                 "marks": with_facts(result.marks, facts),
                 "timings": watch.refine(result.timings),
+                "files_left_out": watch.left_out,
                 "lock": self._lock(order, sandbox, trial, facts, equipment),
             }
         )
@@ -135,7 +146,7 @@ def _cause(error: Exception, equipment: Equipment | None) -> Cause:
     return Cause.AGENT if unfit else cause_of(type(error).__name__, str(error), Phase.START)
 
 
-def _never_started(error: Exception, cause: Cause) -> Result:
+def _ended_by(error: Exception, cause: Cause) -> Result:
     kind, message = type(error).__name__, str(error)
     failure = Failure(type=kind, message=message)
     return Result(
@@ -144,6 +155,11 @@ def _never_started(error: Exception, cause: Cause) -> Result:
         message=" ".join(message.split())[:_LONGEST_MESSAGE] or kind,
         failure=failure,
     )
+
+
+def _told(trial: Trial | None) -> TrialResult | None:
+    """What Harbor has written down of it so far; ``None`` if it never began."""
+    return trial._result if trial is not None else None
 
 
 def facts_of(trial: Trial | None) -> SandboxFacts:
@@ -155,8 +171,9 @@ def _mend_recordings(directory: Path) -> None:
     """A kill tears the last line of a terminal recording."""
     for pattern in ("agent/*.cast", "steps/*/agent/*.cast"):
         for recording in directory.glob(pattern):
-            if recording.is_file() and not recording.is_symlink():
-                mend(recording)
+            with suppress(OSError):  # what cannot be mended is kept as it is
+                if recording.is_file() and not recording.is_symlink():
+                    mend(recording)
 
 
 def _agent_version(trial: Trial | None) -> str:

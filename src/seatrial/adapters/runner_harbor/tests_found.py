@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import stat
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +15,12 @@ from seatrial.domain.result import TestResult, TestStatus
 
 _LARGEST_REPORT = 8 << 20
 _LONGEST_MESSAGE = 4000
+_LONGEST_NAME = 1000
+_LONGEST_LINE = 8000
 _MOST_TESTS = 5000
+_LONGEST_TEST_MSEC = 1e12
+_MOST_TEXT = 2 << 20
+"""Characters of all messages together."""
 
 _CTRF_STATUS = {
     "passed": TestStatus.PASSED,
@@ -27,55 +36,92 @@ _PYTEST_STATUS = {
     "SKIPPED": TestStatus.SKIPPED,
     "XFAIL": TestStatus.SKIPPED,
 }
+# Each of these takes its time once, whatever the line.
 _SUMMARY_LINE = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS) (\S+::\S.*?)(?: - (.*))?$")
-_VERBOSE_LINE = re.compile(r"^(\S+::\S.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b")
+_TEST_NAME = re.compile(r"[^\s:]++(?::[^\s:]++)*+::\S")
+_STATUS = re.compile(r" (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b")
 
 
 def tests_in(verifier_dir: Path) -> tuple[TestResult, ...]:
-    """What the verifier told about single tests; empty where it told nothing."""
-    report = verifier_dir / "ctrf.json"
-    if _is_readable(report):
-        return _from_ctrf(report.read_text(errors="replace"))
+    """What the verifier told about single tests; empty where it told nothing that can be understood."""
+    if (report := _content(verifier_dir / "ctrf.json")) is not None:
+        return _bounded(_from_ctrf(report))
     for name in ("test-stdout.txt", "test_stdout.txt"):
-        if _is_readable(verifier_dir / name):
-            return from_pytest_output((verifier_dir / name).read_text(errors="replace"))
+        if (output := _content(verifier_dir / name)) is not None:
+            return _bounded(from_pytest_output(output))
     return ()
 
 
-def _is_readable(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGEST_REPORT
-
-
-def _from_ctrf(raw: str) -> tuple[TestResult, ...]:
+def _content(path: Path) -> str | None:
+    """A regular file that is not too large. A link's target, a pipe or a device is never opened."""
     try:
-        entries = json.loads(raw)["results"]["tests"][:_MOST_TESTS]
-        return tuple(_ctrf_test(entry) for entry in entries)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return ()
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(file, "rb") as content:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_REPORT:
+            return None
+        return content.read(_LARGEST_REPORT).decode("utf-8", "replace")
+
+
+def _from_ctrf(raw: str) -> Iterator[TestResult]:
+    try:
+        entries = json.loads(raw)["results"]["tests"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return
+    for entry in entries[:_MOST_TESTS] if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and "name" in entry:
+            yield _ctrf_test(entry)
 
 
 def _ctrf_test(entry: dict[str, Any]) -> TestResult:
-    duration = entry.get("duration")
+    status = entry.get("status")
     return TestResult(
-        name=str(entry["name"]),
-        status=_CTRF_STATUS.get(str(entry.get("status")), TestStatus.ERROR),
-        seconds=float(duration) / 1000 if isinstance(duration, (int, float)) else None,
-        message=str(entry.get("message") or entry.get("trace") or "")[:_LONGEST_MESSAGE],
+        name=_text(entry["name"], _LONGEST_NAME),
+        status=_CTRF_STATUS.get(status, TestStatus.ERROR) if isinstance(status, str) else TestStatus.ERROR,
+        seconds=_seconds(entry.get("duration")),
+        message=_text(entry.get("message") or entry.get("trace") or "", _LONGEST_MESSAGE),
     )
 
 
-def from_pytest_output(text: str) -> tuple[TestResult, ...]:
+def _seconds(duration: object) -> float | None:
+    """CTRF counts milliseconds. A number that no test can have taken is none."""
+    if isinstance(duration, bool) or not isinstance(duration, (int, float)):
+        return None
+    return float(duration) / 1000 if 0 <= duration < _LONGEST_TEST_MSEC else None
+
+
+def _text(value: object, longest: int) -> str:
+    """JSON may hold half of a character, which nothing else can."""
+    text = value if isinstance(value, str) else "" if isinstance(value, (dict, list)) else str(value)
+    return text[:longest].encode("utf-8", "replace").decode().replace("\0", "\N{SYMBOL FOR NULL}")
+
+
+def _bounded(found: Iterable[TestResult]) -> tuple[TestResult, ...]:
+    """All tests, and as many of their messages as there is room for."""
+    tests, room = [], _MOST_TEXT
+    for test in islice(found, _MOST_TESTS):
+        room -= len(test.message)
+        tests.append(test if room >= 0 else test.model_copy(update={"message": ""}))
+    return tuple(tests)
+
+
+def from_pytest_output(text: str) -> Iterable[TestResult]:
     """The short summary (``-rA``) tells every test; else the lines of ``-v`` do."""
     found: dict[str, TestResult] = {}
-    for line in text.splitlines():
+    for whole in text.splitlines():
+        line = whole[:_LONGEST_LINE]
         if summary := _SUMMARY_LINE.match(line):
             status, name, message = summary.groups()
             found[name] = TestResult(
-                name=name, status=_PYTEST_STATUS[status], message=(message or "")[:_LONGEST_MESSAGE]
+                name=_text(name, _LONGEST_NAME),
+                status=_PYTEST_STATUS[status],
+                message=_text(message or "", _LONGEST_MESSAGE),
             )
-        elif verbose := _VERBOSE_LINE.match(line):
-            name, status = verbose.groups()
-            found.setdefault(name, TestResult(name=name, status=_PYTEST_STATUS[status]))
+        elif _TEST_NAME.match(line) and (told := _STATUS.search(line)):
+            name, status = line[: told.start()], told[1]
+            found.setdefault(name, TestResult(name=_text(name, _LONGEST_NAME), status=_PYTEST_STATUS[status]))
         if len(found) >= _MOST_TESTS:
             break
     return tuple(found.values())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from harbor.trial.hooks import TrialEvent, TrialHookEvent
 from harbor.trial.trial import Trial
 
-from seatrial.domain.result import PhaseTiming
+from seatrial.adapters.runner_harbor.not_downloaded import NotDownloaded
+from seatrial.domain.result import FilesLeftOut, PhaseTiming
 from seatrial.domain.trial import Phase
 from seatrial.ports.runner import Progress
 from seatrial.sandboxes.sandbox import Sandbox, SandboxPhase
@@ -37,6 +39,12 @@ class Watch:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._began: dict[SandboxPhase, datetime] = {}
+        self._not_downloaded = NotDownloaded()
+
+    @property
+    def left_out(self) -> FilesLeftOut | None:
+        """What stayed in the sandbox."""
+        return self._not_downloaded.told()
 
     def attach(self, trial: Trial) -> None:
         sandbox = trial.agent_environment
@@ -46,6 +54,10 @@ class Watch:
             sandbox.on_phase = self._hear_sandbox
             sandbox.on_build_output = _Diary(trial.paths.trial_dir / "build.log")
             self._progress.shows(sandbox)
+
+    def listening(self, trial: Trial) -> AbstractContextManager[None]:
+        """To what the sandbox says in the trial's log; loggers outlive their trials."""
+        return self._not_downloaded.listening(trial.logger)
 
     def refine(self, timings: tuple[PhaseTiming, ...]) -> tuple[PhaseTiming, ...]:
         """Harbor times the environment as one; here it is split into the build and the start."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from sqlalchemy.engine import make_url
@@ -22,6 +22,17 @@ _BUSY_SEC = 60.0
 async def backup(url: str, target: Path) -> None:
     """A checked copy of the store at one moment; workers go on meanwhile. Never overwrites, never leaves a half."""
     await asyncio.to_thread(_backup, _sqlite_file(url, f"pg_dump --format=custom --file={target} DATABASE_URL"), target)
+
+
+async def set_aside(url: str, target: Path) -> None:
+    """A backup of the present store before another one takes its place. One that is damaged is moved as it is."""
+    path = _sqlite_file(url, "pg_dump")
+    try:
+        await asyncio.to_thread(_backup, path, target)
+    except (sqlite3.DatabaseError, InvalidInput):
+        for ending in ("", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                path.with_name(path.name + ending).rename(target.with_name(target.name + ending))
 
 
 async def restore(url: str, source: Path) -> None:

@@ -19,6 +19,7 @@ from seatrial.adapters.store_sql.rows import trial_of, values_of
 from seatrial.adapters.store_sql.tables import IS_QUEUED, IS_RUNNING, attempts, jobs, trials
 from seatrial.domain.isolation import LOSSES_IN_COMPANY, Turn
 from seatrial.domain.trial import Phase, Trial, TrialState
+from seatrial.ports.seal import SEPARATOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class Wish:
     job_id: int | None = None
     after_job: int = 0
     """The job that was served last; the one after it comes first."""
+    seal: str | None = None
+    """Fingerprint of the secret key it has; ``None`` takes jobs whatever their keys are sealed with."""
     suspected: bool = False
     """Whether for suspected trials, or for the others."""
 
@@ -52,6 +55,14 @@ _running = sa.select(sa.func.count()).where(trials.c.job_id == jobs.c.id, IS_RUN
 _is_suspected = trials.c.shared_losses >= LOSSES_IN_COMPANY
 _is_open = jobs.c.ended_at.is_(None)
 
+_seal = sa.bindparam("seal", type_=sa.Text)
+_can_open = sa.or_(
+    _seal.is_(None),
+    jobs.c.sealed_keys.is_(None),
+    jobs.c.sealed_keys.not_like(f"%{SEPARATOR}%"),  # older versions did not say which key sealed them
+    jobs.c.sealed_keys.like(_seal + f"{SEPARATOR}%"),
+)
+
 # Two claims must not count the same free place: they take turns on jobs that have a limit.
 _lock_limited = (
     sa.select(jobs.c.id)
@@ -64,6 +75,7 @@ _servable = (
     .where(
         _is_open,
         _is_wanted,
+        _can_open,
         sa.or_(jobs.c.concurrency.is_(None), jobs.c.concurrency > _running),
         sa.exists().where(
             trials.c.job_id == jobs.c.id, IS_QUEUED, _is_ready, _is_suspected == sa.bindparam("suspected")
@@ -142,6 +154,7 @@ def _servable_jobs(connection: Connection, wish: Wish) -> list[_Share]:
         "after_job": wish.after_job,
         "limit": wish.limit,
         "suspected": wish.suspected,
+        "seal": wish.seal,
     }
     rows = connection.execute(_servable, query)
     return [_Share(row.id, wish.limit if row.room is None else min(row.room, wish.limit)) for row in rows]

@@ -13,12 +13,18 @@ from sqlalchemy.exc import ArgumentError
 
 from seatrial.adapters.store_sql.sqlite import SqliteDatabase
 from seatrial.errors import InvalidInput
+from seatrial.ports.store import StoreFacts
+
+CONNECTIONS = 5
+"""To a server, of one process, where nothing else is said."""
 
 
 class Database(Protocol):
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
+
+    async def facts(self) -> StoreFacts: ...
 
     async def read[T](self, operation: Callable[[Connection], T]) -> T:
         """Runs it outside a transaction: each statement sees what was committed when it began."""
@@ -32,7 +38,7 @@ class Database(Protocol):
         ...
 
 
-def database_at(url: str) -> Database:
+def database_at(url: str, connections: int = CONNECTIONS) -> Database:
     """The database of a SQLAlchemy URL; not opened yet."""
     try:
         address = make_url(url)
@@ -48,7 +54,7 @@ def database_at(url: str) -> Database:
         case "postgresql":
             from seatrial.adapters.store_sql.postgres import PostgresDatabase  # its driver is slow to import
 
-            return PostgresDatabase(address.set(drivername="postgresql+asyncpg"))
+            return PostgresDatabase(address.set(drivername="postgresql+asyncpg"), connections)
     raise InvalidInput(
         f"The store cannot be kept in {address.render_as_string(hide_password=True)}.",
         field="database_url",

@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import sqlalchemy as sa
+from asyncpg import PostgresError
 from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -22,28 +24,48 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.util import greenlet_spawn
 
 from seatrial.errors import StoreUnavailable
+from seatrial.ports.store import StoreFacts
 
 _TRIES = 5
 _BELIEVED_SEC = 1.0
+_IN_LINE_SEC = 30.0
+"""How long an operation waits while the server has no connection left, or is starting."""
+_FULL = ("53300",)
+"""The server has no connection left."""
+_STARTING = ("57P03",)
+"""The server starts, stops or recovers."""
 _COLLISIONS = ("40001", "40P01")
 """Serialization failure, deadlock: nothing happened, and doing it again is right."""
 _OUTAGES = ("08", "53", "57", "58")
 """Connection trouble, no resources left, shut down by an operator, system error."""
 
 
+_AWAY = (OperationalError, InterfaceError, OSError, PoolTimeout, TimeoutError)
+_FIRST_PAUSE_SEC = 0.05
+_LONGEST_PAUSE_SEC = 1.0
+_FACTS = """SELECT clock_timestamp(), (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int"""
+
 _Way = Callable[[Callable[[Connection], Any]], Awaitable[Any]]
 
 
 class PostgresDatabase:
     """Reads and writes have connections of their own: one that changes between outside and inside a transaction is told
-    so each time it is taken and given back, which is a quarter of what a small read costs."""
+    so each time it is taken and given back, which is a quarter of what a small read costs.
 
-    def __init__(self, url: URL, readers: int = 5, writers: int = 5) -> None:
+    Never more than ``connections`` in all, and at least one of each kind. Operations that find none free stand in line,
+    and so do they when the server itself has none left."""
+
+    def __init__(self, url: URL, connections: int, in_line_sec: float = _IN_LINE_SEC) -> None:
         self._url = url
-        self._readers = readers
-        self._writers = writers
+        self._readers = max(1, connections // 2)
+        self._writers = max(1, connections - self._readers)
+        self._in_line_sec = in_line_sec
         self._engine: AsyncEngine | None = None
         self._reading: AsyncEngine | None = None
+        # The pool's own line forgets whoever waits for a connection that then could not be opened.
+        self._reading_turns = asyncio.Semaphore(self._readers)
+        self._writing_turns = asyncio.Semaphore(self._writers)
 
     async def open(self) -> None:
         self._engine = _engine(self._url, self._writers)
@@ -56,6 +78,13 @@ class PostgresDatabase:
                 await engine.dispose()
         self._engine = self._reading = None
 
+    async def facts(self) -> StoreFacts:
+        now, used, allowed = await self.read(lambda connection: tuple(connection.exec_driver_sql(_FACTS).one()))
+        here = self._readers + self._writers
+        return StoreFacts(
+            kind="postgresql", now=now, connections=used, connections_allowed=allowed, connections_here=here
+        )
+
     async def read[T](self, operation: Callable[[Connection], T]) -> T:
         return await self._run(operation, self._look)
 
@@ -63,31 +92,57 @@ class PostgresDatabase:
         return await self._run(operation, self._change if durable else self._change_soon)
 
     async def _run[T](self, operation: Callable[[Connection], T], run: _Way) -> T:
-        for left in reversed(range(_TRIES)):
+        deadline = time.monotonic() + self._in_line_sec
+        collisions, pause = 0, _FIRST_PAUSE_SEC
+        while True:
             try:
                 result: T = await run(operation)
                 return result
-            except DBAPIError as fault:
-                if _state(fault) not in _COLLISIONS or not left:
+            except (DBAPIError, PostgresError, OSError, PoolTimeout, TimeoutError) as fault:
+                state = _state(fault)
+                collisions += state in _COLLISIONS
+                run = self._change_among_readers if state in _FULL and run != self._look else run
+                waits = state in _FULL + _STARTING and time.monotonic() < deadline
+                if not waits and (state not in _COLLISIONS or collisions >= _TRIES):
                     raise _classified(fault) from fault
-                await asyncio.sleep(random.uniform(0, 0.02))  # noqa: S311
-            except (OSError, PoolTimeout, TimeoutError) as fault:
-                raise StoreUnavailable(f"The store did not answer: {fault}.") from fault
-        raise AssertionError("unreachable")
+            if waits:
+                pause = min(2 * pause, _LONGEST_PAUSE_SEC)
+            await asyncio.sleep(random.uniform(0, pause if waits else 0.02))  # noqa: S311
 
     async def _look(self, operation: Callable[[Connection], Any]) -> Any:
         if self._reading is None:
             raise StoreUnavailable("The store is closed.")
-        return await greenlet_spawn(_with_connection, self._reading.sync_engine, operation)
+        async with self._turn(self._reading_turns):
+            return await greenlet_spawn(_with_connection, self._reading.sync_engine, operation)
 
     async def _change(self, operation: Callable[[Connection], Any]) -> Any:
-        async with self._opened.begin() as connection:
+        async with self._turn(self._writing_turns), self._opened.begin() as connection:
             return await connection.run_sync(operation)
 
     async def _change_soon(self, operation: Callable[[Connection], Any]) -> Any:
-        async with self._opened.begin() as connection:
+        async with self._turn(self._writing_turns), self._opened.begin() as connection:
             await connection.exec_driver_sql("SET LOCAL synchronous_commit TO off")
             return await connection.run_sync(operation)
+
+    async def _change_among_readers(self, operation: Callable[[Connection], Any]) -> Any:
+        """A write on a connection that usually reads: where the server has none left for a writer, whoever has one
+        connection still gets on."""
+        if self._reading is None:
+            raise StoreUnavailable("The store is closed.")
+        async with self._turn(self._reading_turns), self._reading.connect() as connection:
+            await connection.execution_options(isolation_level="READ COMMITTED")
+            async with connection.begin():
+                return await connection.run_sync(operation)
+
+    @asynccontextmanager
+    async def _turn(self, turns: asyncio.Semaphore) -> AsyncIterator[None]:
+        """One operation for each connection; the others stand in line for as long as the server may be full."""
+        async with asyncio.timeout(self._in_line_sec) if turns.locked() else nullcontext():
+            await turns.acquire()
+        try:
+            yield
+        finally:
+            turns.release()
 
     @property
     def _opened(self) -> AsyncEngine:
@@ -133,12 +188,20 @@ def _notice_restarts(engine: AsyncEngine) -> None:
             raise DisconnectionError from fault  # the pool tries another one, and makes a new one in the end
 
 
-def _state(fault: DBAPIError) -> str:
-    return getattr(fault.orig, "sqlstate", None) or ""
+def _state(fault: Exception) -> str:
+    """The SQLSTATE. A connection that is refused raises the driver's own error, everything later SQLAlchemy's."""
+    return getattr(getattr(fault, "orig", None) or fault, "sqlstate", None) or ""
 
 
-def _classified(fault: DBAPIError) -> Exception:
-    outage = isinstance(fault, OperationalError | InterfaceError) or _state(fault).startswith(_OUTAGES)
-    if outage or fault.connection_invalidated:
-        return StoreUnavailable(f"The store did not answer: {fault.orig}.")
+def _classified(fault: Exception) -> Exception:
+    state, reason = _state(fault), getattr(fault, "orig", None) or fault
+    if state in _FULL:
+        return StoreUnavailable(
+            f"PostgreSQL has no connection left: {reason}.",
+            fix="Raise its max_connections, or lower SEATRIAL_DATABASE_CONNECTIONS and "
+            "SEATRIAL_WORKER_DATABASE_CONNECTIONS.",
+        )
+    outage = isinstance(fault, _AWAY) or state.startswith(_OUTAGES)
+    if outage or (isinstance(fault, DBAPIError) and fault.connection_invalidated):
+        return StoreUnavailable(f"The store did not answer: {reason}.")
     return fault

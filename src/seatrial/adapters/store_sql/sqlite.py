@@ -26,7 +26,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from seatrial.errors import SeatrialError, StorageFull, StoreUnavailable
+from seatrial.errors import SeatrialError, SetupProblem, StorageFull, StoreUnavailable
+from seatrial.ports.store import StoreFacts
 
 _READERS = 2
 _LARGEST_GROUP = 64
@@ -78,6 +79,9 @@ class SqliteDatabase:
             self._engine.dispose()
         self._writer = self._readers = self._engine = None
 
+    async def facts(self) -> StoreFacts:
+        return StoreFacts(kind="sqlite")
+
     async def read[T](self, operation: Callable[[Connection], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, operation)
 
@@ -110,7 +114,9 @@ class SqliteDatabase:
         try:
             with self._engine.connect() as connection:
                 return operation(connection)
-        except sa.exc.OperationalError as fault:
+        except sa.exc.DatabaseError as fault:
+            if not isinstance(fault, sa.exc.OperationalError) and not _is_damage(fault):
+                raise
             raise _unavailable(self._path, fault) from fault
 
     def _serve(self, connection: Connection) -> None:
@@ -160,6 +166,8 @@ def _run(connection: Connection, write: _Write) -> None:
     except sa.exc.OperationalError:  # the disk is full or broken, and SQLite may have undone the whole group already
         raise
     except Exception as refusal:
+        if _is_damage(refusal):
+            raise
         write.error = refusal
         connection.exec_driver_sql("ROLLBACK TO operation")
     connection.exec_driver_sql("RELEASE operation")
@@ -211,8 +219,20 @@ def _locked(lock: BinaryIO) -> Iterator[None]:
         fcntl.flock(lock, fcntl.LOCK_UN)
 
 
+def _is_damage(fault: Exception) -> bool:
+    """Whether SQLite says that its file is not what it wrote."""
+    reason = getattr(fault, "orig", None) or fault
+    code = getattr(reason, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def _unavailable(path: Path, fault: Exception) -> SeatrialError:
     reason = getattr(fault, "orig", None) or fault
+    if _is_damage(fault):
+        return SetupProblem(
+            f"The database {path} is damaged: {reason}.",
+            fix="Put a backup in its place: seatrial db restore FILE --force. The damaged file is kept beside it.",
+        )
     if "disk is full" in str(reason):
         return StorageFull(f"There is no room left for the store {path}.")
     return StoreUnavailable(f"The store {path} did not answer: {reason}.")

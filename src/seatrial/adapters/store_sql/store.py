@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from seatrial.adapters.store_sql.database import Database, database_at
+from seatrial.adapters.store_sql.database import CONNECTIONS, Database, database_at
 from seatrial.adapters.store_sql.events import SqlEvents
 from seatrial.adapters.store_sql.jobs import SqlJobs
 from seatrial.adapters.store_sql.migrate import read_install_id, require_current
@@ -15,18 +15,24 @@ from seatrial.adapters.store_sql.tasks import SqlTasks
 from seatrial.adapters.store_sql.tokens import SqlKeys, SqlTokens
 from seatrial.adapters.store_sql.trials import SqlTrials
 from seatrial.adapters.store_sql.workers import SqlWorkers
+from seatrial.ports.store import StoreFacts
 
 
 class SqlStore(SqlTasks, SqlJobs, SqlTrials, SqlEvents, SqlOutput, SqlOverview, SqlTokens, SqlKeys, SqlWorkers):
-    """``async with SqlStore.at(url) as store``. One per process: SQLite's writers meet in it."""
+    """``async with SqlStore.at(url) as store``. One per process: SQLite's writers meet in it, and PostgreSQL's
+    connections are counted by process."""
 
     def __init__(self, database: Database) -> None:
         SqlTrials.__init__(self, database, JobSpecs())
         SqlOutput.__init__(self, database)
 
     @classmethod
-    def at(cls, url: str) -> Self:
-        return cls(database_at(url))
+    def at(cls, url: str, connections: int = CONNECTIONS) -> Self:
+        """``connections`` is how many to PostgreSQL it opens at most; SQLite needs none."""
+        return cls(database_at(url, connections))
+
+    async def facts(self) -> StoreFacts:
+        return await self._database.facts()
 
     async def install_id(self) -> str:
         return await read_install_id(self._database)

@@ -62,9 +62,15 @@ class SqlTrials:
         self._served_last = 0
 
     async def claim(
-        self, worker: str, lease: timedelta, limit: int, now: datetime, job_id: int | None = None
+        self,
+        worker: str,
+        lease: timedelta,
+        limit: int,
+        now: datetime,
+        job_id: int | None = None,
+        seal: str | None = None,
     ) -> list[Trial]:
-        wish = Wish(worker, lease, limit, now, job_id, self._served_last)
+        wish = Wish(worker, lease, limit, now, job_id, self._served_last, seal)
 
         def operation(connection: Connection) -> list[Trial]:
             claimed = claim_trials(connection, wish)

@@ -7,7 +7,6 @@ have few values: outcomes, causes, phases, route templates; never a task, an age
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,6 +21,8 @@ from seatrial.api.context import ServiceDep
 from seatrial.api.routes.router import plain_router
 from seatrial.domain.event import Event, EventKind
 from seatrial.domain.trial import Cause, Outcome, Phase
+from seatrial.engine.clock import system_clock
+from seatrial.engine.duties import Duties
 from seatrial.errors import StoreUnavailable
 from seatrial.ports.store import Backlog, EventStore, WorkerRow
 
@@ -151,15 +152,12 @@ class EventTail:
         async with self._lock:
             while fresh := await self._events.events(after=self._seen, limit=_BATCH):
                 for event in fresh:
+                    self._seen = event.seq  # first: an event that cannot be counted is not met again
                     self._tell(event)
-                self._seen = fresh[-1].seq
 
     async def follow(self) -> None:
         """Runs for ever, so that a scrape after a quiet weekend has little left to read."""
-        while True:
-            with contextlib.suppress(StoreUnavailable):
-                await self.catch_up()
-            await asyncio.sleep(_TAIL_SEC)
+        await Duties(system_clock).repeat("metrics", self.catch_up, _TAIL_SEC)
 
 
 @asynccontextmanager

@@ -32,7 +32,7 @@ _PART: dict[int | str, dict[str, Any]] = {
 async def list_files(service: ServiceDep, trial_id: TrialId, attempt: AttemptNumber = None) -> FileList:
     """Every file of a try."""
     kept = await service.files.kept(trial_id, attempt)
-    return FileList(attempt=kept.attempt, items=list(kept.files))
+    return FileList(attempt=kept.attempt, items=list(kept.files), left_out=kept.left_out)
 
 
 @router.get("/files/{path:path}", response_class=Response, responses=errors(404, 416) | _ANY_FILE | _PART)
@@ -41,7 +41,7 @@ async def get_file(
 ) -> Response:
     """One file. Ranges are supported. Types that a browser might run are sent as attachments."""
     kept = await service.files.kept(trial_id, attempt)
-    return _download(service, kept, kept.find(path), wanted)
+    return await _download(service, kept, kept.find(path), wanted)
 
 
 @router.get("/logs", responses=errors(404))
@@ -78,9 +78,10 @@ async def get_log(
     file = kept.find(name)
     if file not in kept.logs:
         raise NotFound(f"{name} is not a log.", fix=f"It is a file: /api/v1/trials/{trial_id}/files/{name}")
-    start = max(0, file.size + offset) if offset < 0 else min(offset, file.size)
+    size = await files.size(kept, file)
+    start = max(0, size + offset) if offset < 0 else min(offset, size)
     headers = safe_headers(file.path.rsplit("/", 1)[-1], attach=False)
-    headers |= {"X-Total-Size": str(file.size), "X-Offset": str(start)}
+    headers |= {"X-Total-Size": str(size), "X-Offset": str(start)}
     content = files.stream(kept, file, start, limit)
     return StreamingResponse(content, headers=headers, media_type="text/plain; charset=utf-8")
 
@@ -93,7 +94,7 @@ async def get_trajectory(
 ) -> Response:
     """The agent's steps in Harbor's format (ATIF). 404 if the agent wrote none."""
     kept = await service.files.kept(trial_id, attempt)
-    return _download(service, kept, kept.first("agent/trajectory.json"), wanted)
+    return await _download(service, kept, kept.first("agent/trajectory.json"), wanted)
 
 
 @router.get(
@@ -106,14 +107,15 @@ async def get_recording(
 ) -> Response:
     """The agent's terminal as an asciinema recording. 404 if the agent used none."""
     kept = await service.files.kept(trial_id, attempt)
-    return _download(service, kept, kept.first(".cast"), wanted)
+    return await _download(service, kept, kept.first(".cast"), wanted)
 
 
-def _download(service: Service, kept: KeptFiles, file: StoredFile, wanted: str | None) -> Response:
+async def _download(service: Service, kept: KeptFiles, file: StoredFile, wanted: str | None) -> Response:
+    """Files go after a while, results stay: what is listed is looked for before anything is promised."""
     files = service.files
     return download(
         file.path,
-        file.size,
+        await files.size(kept, file),
         file.media_type,
         lambda start, length: files.stream(kept, file, start, length),
         wanted,

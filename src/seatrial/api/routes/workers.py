@@ -22,6 +22,7 @@ from seatrial.shapes.operations import (
     Stats,
     WorkerItem,
     WorkerList,
+    WorkerTrouble,
 )
 from seatrial.shapes.trials import TrialCounts
 
@@ -99,6 +100,7 @@ def _item(row: WorkerRow, running: int, alive: bool) -> WorkerItem:
         starting=row.starting,
         draining=row.draining,
         paused=row.paused,
+        troubles=[WorkerTrouble(**dict(trouble)) for trouble in row.troubles],
         started_at=row.started_at,
         seen_at=row.seen_at,
         sandboxes=list(row.sandboxes),

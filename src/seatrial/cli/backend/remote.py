@@ -72,12 +72,13 @@ class RemoteTrials:
 
     async def files(self, trial_id: int, number: int | None) -> KeptFiles:
         _, attempts = await self.get(trial_id)
-        ended = [attempt.number for attempt in attempts if attempt.result is not None]
+        ended = {attempt.number: attempt.result for attempt in attempts if attempt.result is not None}
         chosen = [each for each in ended if number in (None, each)]
         if not chosen:
             raise NotFound(f"Trial {trial_id} has no {'such' if number else 'ended'} try yet.")
         files = await self.client.trials.files(trial_id, chosen[-1])
-        return KeptFiles(trial_id=trial_id, attempt=chosen[-1], files=tuple(files))
+        left_out = ended[chosen[-1]].files_left_out
+        return KeptFiles(trial_id=trial_id, attempt=chosen[-1], files=tuple(files), left_out=left_out)
 
     async def read(self, kept: KeptFiles, file: StoredFile) -> AsyncIterator[bytes]:
         """Through a file on disk: it may be larger than memory."""

@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from seatrial.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from seatrial.settings import Settings
+
+
+async def _database(settings: Settings) -> str:
+    """How many connections there are and how many are wanted, or why it cannot be told."""
+    from seatrial.errors import SeatrialError
+    from seatrial.wiring import open_installation
+
+    api, worker = settings.database_connections, settings.worker_database_connections
+    wanted = f"The API opens up to {api}, each worker process up to {worker}."
+    try:
+        async with open_installation(settings) as installation:
+            return f"{(await installation.store.facts()).sentence} {wanted}"
+    except SeatrialError as error:
+        return str(error)
 
 
 def doctor(as_json: AsJson = False) -> None:
@@ -15,7 +34,8 @@ def doctor(as_json: AsJson = False) -> None:
     from seatrial.privileges import findings
     from seatrial.wiring import examine_sandboxes
 
-    health = asyncio.run(examine_sandboxes(read_settings()))
+    settings = read_settings()
+    health = asyncio.run(examine_sandboxes(settings))
     if as_json:
         print_json(health)
     else:
@@ -29,5 +49,7 @@ def doctor(as_json: AsJson = False) -> None:
         typer.echo("privileges:")
         for line in findings():
             typer.echo(f"  {line}")
+        if settings.database_url:
+            typer.echo(f"database: {asyncio.run(_database(settings))}")
         typer.echo(f"--sandbox auto means: {health.automatic or 'none of them works; see the fixes above'}")
     raise typer.Exit(0 if health.automatic else 1)

@@ -94,7 +94,7 @@ async def _shaped(backend: Backend, row: TrialRow, form: Format) -> AsyncIterato
         content = b"".join([piece async for piece in backend.trials.read(kept, file)])
         try:
             shaped = shape(row, json.loads(content))
-        except ValueError:
+        except (ValueError, RecursionError):
             continue  # cut off when the try was stopped
         if shaped is not None:
             yield _name(row, file.path), shaped
@@ -128,7 +128,7 @@ class _Sink:
 
     def write(self, name: str, content: dict[str, Any]) -> None:
         self.written += 1
-        text = json.dumps(content, ensure_ascii=False)
+        text = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace").decode()
         if self._folder is not None:
             (self._folder / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
         elif self._lines is not None:

@@ -21,25 +21,32 @@ def gc(
     keep_days: Annotated[int, typer.Option(min=0, help="Keep files of trials that ended in the last N days.")] = 30,
     dry_run: DryRun = False,
 ) -> None:
-    """Remove files of old trials, unused work directories and leftovers of sandboxes.
+    """Remove files of old trials, and leftovers of killed workers.
 
-    Results, scores and locks are always kept.
-    """
+    Trials of dead workers are queued again, or end if they were cancelled. Then their sandboxes, work directories and
+    firewall tables are removed. Results, scores and locks are always kept."""
 
     async def work(session: Installation) -> None:
         from seatrial.engine.trials.retention import Retention
-        from seatrial.wiring import clean_leftovers
+        from seatrial.wiring import clean_leftovers, clean_network, recover_lost
 
+        recovered = 0 if dry_run else await recover_lost(session, _say_waiting)
         retention = Retention(session.store, session.blobs, session.clock, session.settings.work_dir)
         freed = await retention.apply(timedelta(days=keep_days), dry_run)
-        leftovers = 0 if dry_run else await clean_leftovers(session)
+        leftovers = 0 if dry_run else await clean_leftovers(session) + await clean_network()
         verb = "would go" if dry_run else "removed"
         typer.echo(
             f"{freed.files} file(s) of {freed.trials} trial(s), {freed.bytes / 1e6:.1f} MB, "
             f"{freed.work_dirs} dead work folder(s) {verb}; {leftovers} sandbox leftover(s) removed"
         )
+        if recovered:
+            typer.echo(f"{recovered} trial(s) of lost workers recovered")
 
     with_session(work)
+
+
+def _say_waiting(trials: int, seconds: float) -> None:
+    typer.echo(f"{trials} trial(s) have silent workers; giving those {seconds:g} s to come back.", err=True)
 
 
 @db.command()

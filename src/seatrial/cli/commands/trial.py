@@ -61,13 +61,17 @@ def files(
     """List the files of a trial, print one, or copy all of them."""
 
     async def work(backend: Backend) -> None:
+        from seatrial.cli.view.trial_text import left_out_lines
+        from seatrial.engine.trials.save_files import kept_name
+        from seatrial.ports.blobs import has_room
+
         kept = await backend.trials.files(trial_id, number)
         if path is not None:
             async for piece in backend.trials.read(kept, kept.find(path)):
                 typer.get_binary_stream("stdout").write(piece)
         elif output is not None:
             for file in kept.files:
-                target = output / file.path
+                target = output / (file.path if has_room(file.path) else kept_name(file))
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("wb") as sink:
                     async for piece in backend.trials.read(kept, file):
@@ -78,6 +82,8 @@ def files(
         else:
             for file in kept.files:
                 typer.echo(f"{file.size:>12}  {file.path}")
+            for line in left_out_lines(kept.left_out):
+                typer.echo(line.strip(), err=True)
 
     with_backend(work)
 

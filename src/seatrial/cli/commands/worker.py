@@ -20,21 +20,25 @@ def worker(
     ] = None,
 ) -> None:
     """Run queued trials until interrupted. The first signal drains; a second one requeues running trials."""
-    from seatrial.cli.backend.session import with_session
+    import asyncio
+
+    from seatrial.cli.backend.session import read_settings
     from seatrial.processes import die_with
 
     if supervised_by is not None and not die_with(supervised_by):
         raise typer.Exit
 
-    async def work(session: Installation) -> None:
+    async def work() -> None:
         from seatrial.logs import write_logs
         from seatrial.privileges import confine_worker
+        from seatrial.wiring import open_installation
 
-        write_logs(session.settings)
-        confine_worker(session.settings.allow_privileged)
-        await _work(session, concurrency or session.settings.worker_concurrency)
+        async with open_installation(read_settings(), for_worker=True) as session:
+            write_logs(session.settings)
+            confine_worker(session.settings.allow_privileged)
+            await _work(session, concurrency or session.settings.worker_concurrency)
 
-    with_session(work)
+    asyncio.run(work())
 
 
 async def _work(session: Installation, capacity: int) -> None:
@@ -74,6 +78,8 @@ async def _work(session: Installation, capacity: int) -> None:
 
 async def _tell_what_works(session: Installation, crew: Worker) -> None:
     """Runs beside the first trials, because it tries every sandbox."""
+    from seatrial.engine.duties import Duties
     from seatrial.wiring import working_sandboxes
 
-    crew.can_use(await working_sandboxes(session.settings))
+    found = await Duties(session.clock).attempt("sandbox checks", lambda: working_sandboxes(session.settings))
+    crew.can_use(found or ())

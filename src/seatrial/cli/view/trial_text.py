@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import typer
 
 from seatrial.cli.view.progress import duration
-from seatrial.domain.result import Attempt, Result
+from seatrial.domain.result import Attempt, FilesLeftOut, Result
 from seatrial.domain.trial import Trial
 from seatrial.ports.store import TrialRow
 
@@ -61,4 +61,16 @@ def _result(result: Result) -> Iterator[str]:
         yield f"sandbox  {lock.sandbox}, image {lock.image or '?'} ({lock.image_source or '?'}), network {lock.network}"
         for entry in lock.not_applied:
             yield f"  not applied: {entry}"
-    yield f"files    {len(result.files)}, {sum(file.size for file in result.files)} bytes"
+    count, size = result.file_totals
+    yield f"files    {count}, {size} bytes"
+    yield from left_out_lines(result.files_left_out)
+
+
+def left_out_lines(left_out: FilesLeftOut | None) -> Iterator[str]:
+    """What was not kept, and why."""
+    if left_out is None:
+        return
+    for file in left_out.examples:
+        yield f"  not kept: {file.path}  {file.reason}"
+    if left_out.count > len(left_out.examples):
+        yield f"  not kept: {left_out.count} in all"

@@ -10,13 +10,14 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from seatrial.domain.job import AgentSpec, Job, JobSpec
+from seatrial.engine.clock import Clock
 from seatrial.engine.jobs.admission import Admission, calls_from_inside
-from seatrial.errors import InvalidInput, MissingKey
+from seatrial.errors import InvalidInput, MissingKey, SetupProblem
 from seatrial.ports.seal import Seal
-from seatrial.ports.store import JobStore, KeyStore
+from seatrial.ports.store import JobStore, KeyStore, WorkerStore
 
 _NAME = re.compile(r"(?!SEATRIAL_)(?=.*_(?:API_KEY|TOKEN)(?:_|$))[A-Z][A-Z0-9_]{1,63}")
 _VALUE = re.compile(r"[\x21-\x7e]+")
@@ -46,6 +47,35 @@ class TrialKeys:
     """Whether all of them came with the job, and none is the installation's."""
 
 
+class WorkerSeals:
+    """Whether workers can open what this process seals: each tells a fingerprint of its secret key."""
+
+    def __init__(
+        self,
+        workers: WorkerStore,
+        seal: Seal,
+        clock: Clock,
+        heard_within: timedelta,
+        worker_is_dead: Callable[[str], bool],
+    ) -> None:
+        self._workers = workers
+        self._seal = seal
+        self._clock = clock
+        self._heard_within = heard_within
+        self._worker_is_dead = worker_is_dead
+
+    async def check(self) -> None:
+        """Refuses keys that no worker could open. Without any worker nothing is known, so nothing is refused."""
+        rows = await self._workers.workers(seen_since=self._clock() - self._heard_within)
+        there = [row for row in rows if row.seal and not self._worker_is_dead(row.worker)]
+        if there and all(row.seal != self._seal.fingerprint() for row in there):
+            hosts = ", ".join(sorted({row.host for row in there}))
+            raise SetupProblem(
+                f"No worker can open the keys of this job: the workers on {hosts} have another secret key.",
+                fix="Set the same SEATRIAL_SECRET_KEY for the service and all of its workers, and restart them.",
+            )
+
+
 class KeyRing:
     def __init__(
         self,
@@ -55,6 +85,7 @@ class KeyRing:
         from_environment: Callable[[], Mapping[str, str]],
         keys_for: Callable[[str], tuple[str, ...]],
         admission: Admission | None = None,
+        workers: WorkerSeals | None = None,
     ) -> None:
         """``admission`` says for which agents the installation's keys may be used."""
         self._admission = admission or Admission()
@@ -63,6 +94,7 @@ class KeyRing:
         self._seal = seal
         self._from_environment = from_environment
         self._keys_for = keys_for
+        self._workers = workers
 
     def sealed(self, keys: Mapping[str, str]) -> str | None:
         """What the store may hold of a job's keys; ``None`` when there is none."""
@@ -84,7 +116,10 @@ class KeyRing:
         return frozenset(json.loads(self._seal.open(sealed))) if sealed else frozenset()
 
     async def require(self, spec: JobSpec, given: Collection[str]) -> None:
-        """A missing key is one sentence now, instead of an error of every trial later."""
+        """A missing key is one sentence now, instead of an error of every trial later. So is one that no worker can
+        open."""
+        if given and self._workers is not None:
+            await self._workers.check()
         ours = await self.names()
         for agent in spec.agents:
             there = set(given) | (ours if self._admission.may_use_own_keys(spec, agent) else set())
@@ -106,13 +141,16 @@ class KeyRing:
             return TrialKeys({})
         sealed = await self._jobs.job_keys(job.id)
         given = json.loads(self._seal.open(sealed)) if sealed else {}
-        own = await self._own() if self._admission.may_use_own_keys(job.spec, agent) else {}
+        own = await self._own(set(wanted) - set(given)) if self._admission.may_use_own_keys(job.spec, agent) else {}
         found = {name: value for name, value in {**own, **given}.items() if name in wanted}
         return TrialKeys(found, are_the_jobs=set(found) <= set(given))
 
-    async def _own(self) -> dict[str, str]:
-        stored = {key.name: self._seal.open(key.sealed) for key in await self._store.provider_keys()}
-        return {**stored, **self._from_environment()}
+    async def _own(self, wanted: Collection[str]) -> dict[str, str]:
+        """Only what is needed is opened: a key that another secret key sealed stops nobody else."""
+        there = {name: value for name, value in self._from_environment().items() if name in wanted}
+        missing = set(wanted) - set(there)
+        stored = [key for key in await self._store.provider_keys() if key.name in missing]
+        return {**{key.name: self._seal.open(key.sealed) for key in stored}, **there}
 
 
 def _ours_stays_outside(agent: AgentSpec, name: str) -> MissingKey:

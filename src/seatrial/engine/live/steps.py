@@ -26,6 +26,7 @@ _SHARE = 50
 """A trajectory that takes long to read is read more rarely: for at most a fiftieth of the time."""
 _LONGEST_MESSAGE = 300
 _LONGEST_INPUT = 200
+_LONGEST_NAME = 100
 _MOST_TOOLS = 10
 _MOST_AT_ONCE = 200
 _NEVER = (0, 0)
@@ -92,14 +93,20 @@ def told(step: dict[str, Any]) -> dict[str, Any]:
     found = step.get("metrics")
     metrics = found if isinstance(found, dict) else {}
     return {
-        "step": step.get("step_id"),
-        "source": step.get("source"),
+        "step": _number(step.get("step_id")),
+        "source": _plain(step.get("source"))[:_LONGEST_NAME],
         "message": _plain(step.get("message"))[:_LONGEST_MESSAGE],
         "tools": list(_tools(step.get("tool_calls"))),
-        "input_tokens": metrics.get("prompt_tokens"),
-        "output_tokens": metrics.get("completion_tokens"),
-        "cost_usd": metrics.get("cost_usd"),
+        "input_tokens": _number(metrics.get("prompt_tokens")),
+        "output_tokens": _number(metrics.get("completion_tokens")),
+        "cost_usd": _number(metrics.get("cost_usd")),
     }
+
+
+def _number(value: Any) -> int | float | None:
+    """What a database and a page can count with."""
+    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and -(2**63) < value < 2**63
+    return value if usable else None
 
 
 def _tools(calls: Any) -> Iterator[dict[str, str]]:
@@ -107,13 +114,19 @@ def _tools(calls: Any) -> Iterator[dict[str, str]]:
         if isinstance(call, dict):
             arguments = call.get("arguments")
             given = next(iter(arguments.values()), "") if isinstance(arguments, dict) else arguments
-            yield {"name": str(call.get("function_name")), "input": _plain(given)[:_LONGEST_INPUT]}
+            yield {"name": _plain(call.get("function_name"))[:_LONGEST_NAME], "input": _plain(given)[:_LONGEST_INPUT]}
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, list):
         value = "".join(str(part.get("text") or "") for part in value if isinstance(part, dict))
-    return ("" if value is None else str(value)).replace("\0", "")
+    text = "" if value is None else _digits(value) if isinstance(value, int) else str(value)
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def _digits(number: int) -> str:
+    """Python refuses to write very long numbers out."""
+    return str(number) if abs(number) < 2**63 else "a very long number"
 
 
 def _changed(path: str, seen: _Seen) -> bytes | None:

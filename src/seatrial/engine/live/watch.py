@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from seatrial.domain.event import NewEvent
 from seatrial.domain.output import NewOutput
 from seatrial.domain.trial import Trial
 from seatrial.engine.clock import Clock
+from seatrial.engine.duties import Duties
 from seatrial.engine.live.steps import StepLog
 from seatrial.engine.live.tail import Tail, is_told
 from seatrial.engine.trials.redaction import Redaction
@@ -26,8 +26,6 @@ from seatrial.errors import NotFound, StoreUnavailable
 from seatrial.growing_files import FileView
 from seatrial.ports.runner import Window
 from seatrial.ports.store import Store
-
-log = logging.getLogger(__name__)
 
 _QUIET_AFTER_SEC = 3.0
 _CROWD = 128
@@ -71,6 +69,7 @@ class LiveLog:
         every_sec: float = 0.3,
         first_after_sec: float = 0.3,
         linger_sec: float = 5.0,
+        duties: Duties | None = None,
     ) -> None:
         """``linger_sec``: output of a trial that ended stays that long for those who are about to read it."""
         self._store = store
@@ -78,6 +77,8 @@ class LiveLog:
         self._every_sec = every_sec
         self._first_after_sec = first_after_sec
         self._linger_sec = linger_sec
+        self._duties = duties or Duties(clock)
+        self._took = 0.0
         self._followed: dict[int, Followed] = {}
         self._rings: set[int] = set()
         self._ended: dict[int, float] = {}
@@ -103,9 +104,12 @@ class LiveLog:
         """Tells the rest, before the attempt's result is recorded; then lets go."""
         self.let_go(followed)
         if followed.was_looked_at:
-            async with self._looking:
-                pieces, events = await asyncio.to_thread(_news, followed, None, True)
-            await self._write(pieces, events)
+            await self._duties.attempt("live output", lambda: self._tell_rest(followed))
+
+    async def _tell_rest(self, followed: Followed) -> None:
+        async with self._looking:
+            pieces, events = await asyncio.to_thread(_news, followed, None, True)
+        await self._write(pieces, events)
 
     def ended(self, trial: Trial) -> None:
         """Its result is final and recorded."""
@@ -162,26 +166,23 @@ class LiveLog:
         with contextlib.suppress(StoreUnavailable):
             await self._store.drop_output([trial_id for trial_id in gone if trial_id not in again])
 
-    def _pause(self, took: float) -> float:
+    def _pause(self) -> float:
         if len(self._followed) <= _CROWD:
             return self._every_sec
-        return max(self._every_sec, min(took * _CROWD_REST, _LONGEST_PAUSE_SEC))
+        return max(self._every_sec, min(self._took * _CROWD_REST, _LONGEST_PAUSE_SEC))
 
-    async def _look_forever(self) -> None:
-        took = 0.0
-        while True:
-            await asyncio.sleep(self._pause(took))
-            began = time.monotonic()
-            try:
-                await self.look()
-                if self._ended:
-                    await self._drop(time.monotonic())
-            except Exception:  # a fault in what is only watched must not end a worker
-                log.exception("Live output could not be told")
-            took = time.monotonic() - began
+    async def _round(self) -> None:
+        began = time.monotonic()
+        try:
+            await self.look()
+            if self._ended:
+                await self._drop(time.monotonic())
+        finally:
+            self._took = time.monotonic() - began
 
     async def __aenter__(self) -> Self:
-        self._looks = asyncio.create_task(self._look_forever(), name="live-log")
+        looking = self._duties.repeat("live output", self._round, self._pause, later=True)
+        self._looks = asyncio.create_task(looking, name="live-log")
         return self
 
     async def __aexit__(
@@ -192,10 +193,10 @@ class LiveLog:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._looks
         if self._ended:
-            # Whoever watches the last trial reads its last words about now.
+            # Give clients time to read the final output.
             latest = max(self._ended.values()) - self._linger_sec
             await asyncio.sleep(max(0.0, min(1.0, latest + 1.0 - time.monotonic())))
-            await self._drop(float("inf"))
+            await self._duties.attempt("live output", lambda: self._drop(float("inf")))
 
 
 def _news(

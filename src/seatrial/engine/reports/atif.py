@@ -16,7 +16,12 @@ ROLES = {"agent": "assistant", "user": "user", "system": "system"}
 def spoken_steps(trajectory: Any) -> list[Mapping[str, Any]]:
     """The steps in which somebody speaks."""
     steps = trajectory.get("steps") if isinstance(trajectory, Mapping) else None
-    return [step for step in items(steps) if isinstance(step, Mapping) and step.get("source") in ROLES]
+    return [step for step in items(steps) if isinstance(step, Mapping) and _speaker(step) in ROLES]
+
+
+def _speaker(step: Mapping[str, Any]) -> str:
+    source = step.get("source")
+    return source if isinstance(source, str) else ""
 
 
 def results(step: Mapping[str, Any]) -> list[Any]:

@@ -30,8 +30,8 @@ async def conversation(files: AttemptFiles, kept: KeptFiles) -> tuple[Message, .
     for file in found:
         try:
             messages.extend(_messages(await files.read_json(kept, file, _LARGEST)))
-        except Conflict:
-            continue  # too large, or torn by whatever ended the attempt
+        except (Conflict, RecursionError):
+            continue  # too large, too deep, or torn by whatever ended the attempt
     return tuple(messages)
 
 

@@ -7,7 +7,6 @@ its feet when somebody edits the folder it came from. Unpacked copies are a cach
 from __future__ import annotations
 
 import asyncio
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -19,6 +18,7 @@ from seatrial.errors import InvalidInput, InvalidTask
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.store import TaskStore
 from seatrial.ports.tasks import Inspection, TaskFiles, TaskReader
+from seatrial.removal import remove_tree
 
 
 class TaskLibrary:
@@ -96,7 +96,7 @@ class TaskLibrary:
         await self._store.delete_task(digest)
         self._known.discard(digest)
         await self._blobs.delete(_archive_key(digest))
-        await asyncio.to_thread(shutil.rmtree, self._home(digest), ignore_errors=True)
+        await asyncio.to_thread(remove_tree, self._home(digest))
 
     def _home(self, digest: str) -> Path:
         return self._tasks_dir / digest.removeprefix("sha256:")
@@ -137,7 +137,7 @@ class TaskLibrary:
                 if not (home / "ready").exists():
                     raise
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            remove_tree(scratch)
 
     def _prepare(self, task: Task, archive: Path, scratch: Path) -> None:
         source = scratch / "source" / _directory_name(task.name)

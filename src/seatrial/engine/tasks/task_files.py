@@ -10,7 +10,8 @@ from pathlib import Path
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.task import Task
 from seatrial.engine.tasks.library import TaskLibrary
-from seatrial.engine.trials.save_files import media_type, regular_files
+from seatrial.engine.trials.found_files import regular_files
+from seatrial.engine.trials.save_files import media_type
 from seatrial.errors import NotFound
 
 _PIECE = 1 << 20

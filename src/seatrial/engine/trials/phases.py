@@ -11,9 +11,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from seatrial.domain.result import Usage
 from seatrial.domain.trial import Phase, Trial
 from seatrial.engine.clock import Clock
-from seatrial.errors import StoreUnavailable
+from seatrial.engine.duties import Duties
 from seatrial.ports.runner import Progress, Window
 from seatrial.ports.store import PhaseEntry, TrialStore
 
@@ -21,10 +22,11 @@ from seatrial.ports.store import PhaseEntry, TrialStore
 class PhaseLog:
     """``async with`` it around a worker; ``of(trial)`` is what a runner reports to."""
 
-    def __init__(self, store: TrialStore, clock: Clock, every_sec: float = 0.25) -> None:
+    def __init__(self, store: TrialStore, clock: Clock, every_sec: float = 0.25, duties: Duties | None = None) -> None:
         self._store = store
         self._clock = clock
         self._every_sec = every_sec
+        self._duties = duties or Duties(clock)
         self._entries: list[PhaseEntry] = []
         self._writing = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
@@ -47,16 +49,12 @@ class PhaseLog:
 
     async def catch_up(self) -> None:
         """``flush`` for whoever goes on either way: phases are for watching, a result never depends on them."""
-        with contextlib.suppress(StoreUnavailable):
-            await self.flush()
-
-    async def _write(self) -> None:
-        while True:
-            await asyncio.sleep(self._every_sec)
-            await self.catch_up()
+        await self._duties.attempt("phases", self.flush)
 
     async def __aenter__(self) -> Self:
-        self._writer = asyncio.create_task(self._write(), name="phase-log")
+        self._writer = asyncio.create_task(
+            self._duties.repeat("phases", self.flush, self._every_sec, later=True), name="phase-log"
+        )
         return self
 
     async def __aexit__(
@@ -77,10 +75,14 @@ class TrialProgress(Progress):
         self._trial = trial
         self._show = show
         self.reached = Phase.PREPARING
+        self.usage = Usage()
 
     async def phase(self, phase: Phase, step: str | None = None) -> None:
         self.reached = phase
         self._log.note(self._trial, phase, step)
+
+    def spent(self, usage: Usage) -> None:
+        self.usage = usage
 
     def shows(self, window: Window) -> None:
         self._show(window)

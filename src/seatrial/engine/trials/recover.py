@@ -8,23 +8,44 @@ from collections.abc import Callable
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Cause, Outcome, Trial, TrialState
 from seatrial.engine.clock import Clock
-from seatrial.errors import StaleAttempt
+from seatrial.engine.trials.lease_trust import LeaseTrust
+from seatrial.errors import StaleAttempt, StoreUnavailable
 from seatrial.ports.queue import Queue
 from seatrial.ports.store import Store, TrialFilter
 
 
 class Recovery:
-    """Any worker may run it, several at once: each step is a compare-and-set in the store."""
+    """Any process may run it, several at once: each step is a compare-and-set in the store."""
 
-    def __init__(self, store: Store, queue: Queue, clock: Clock, worker_is_dead: Callable[[str], bool]) -> None:
+    def __init__(
+        self, store: Store, queue: Queue, clock: Clock, worker_is_dead: Callable[[str], bool], trust: LeaseTrust
+    ) -> None:
         self._store = store
         self._queue = queue
         self._clock = clock
         self._worker_is_dead = worker_is_dead
+        self.trust = trust
+
+    def noticed(self, fault: Exception) -> None:
+        """For whoever else asks the store: when it does not answer, leases prove nothing for a while."""
+        if isinstance(fault, StoreUnavailable):
+            self.trust.lost()
+
+    async def late(self) -> list[Trial]:
+        """Running trials whose lease ran out, whatever that proves."""
+        try:
+            found = await self._store.expired(self._clock())
+        except StoreUnavailable:
+            self.trust.lost()
+            raise
+        self.trust.heard(self._clock())
+        return found
 
     async def sweep(self) -> int:
-        """Handles every trial whose lease ran out or whose worker is known to be dead; says how many."""
-        expired = {trial.id: trial for trial in await self._store.expired(self._clock())}
+        """Handles every trial whose worker is known to be dead, and those whose lease ran out while it could have been
+        renewed; says how many. A cancelled trial ends as soon as its lease is over."""
+        late = await self.late()
+        expired = {trial.id: trial for trial in late if self.trust.holds or trial.cancel_requested}
         async for row in self._store.trials(TrialFilter(states=(TrialState.RUNNING,))):
             if row.trial.worker is not None and self._worker_is_dead(row.trial.worker):
                 expired.setdefault(row.trial.id, row.trial)

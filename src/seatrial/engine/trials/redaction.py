@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from seatrial.engine.trials.save_files import REDACTED, SHORTEST_SECRET
+from seatrial.engine.trials.redact_files import REDACTED, SHORTEST_SECRET
 
 
 class Redaction:
     """The secrets of one attempt."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        known = {secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET}
+        known = {secret.encode("utf-8", "surrogateescape") for secret in secrets if len(secret) >= SHORTEST_SECRET}
         self._secrets = sorted(known, key=len, reverse=True)
         self._pattern = re.compile(b"|".join(map(re.escape, self._secrets))) if known else None
 

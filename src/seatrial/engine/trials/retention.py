@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
+import re
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,7 +15,14 @@ from seatrial.engine.clock import Clock
 from seatrial.engine.trials.trial_files import trial_prefix
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.store import Store, TrialFilter
-from seatrial.processes import ProcessName
+from seatrial.processes import WorkerName
+from seatrial.removal import remove_tree
+
+_UNTOUCHED_SEC = 86400.0
+_TRY = re.compile(r"(\d+)-(\d+)")
+
+Running = Callable[[], Awaitable[set[tuple[int, int]]]]
+"""The tries that run, as (trial, try)."""
 
 
 class Freed(Frozen):
@@ -44,19 +53,55 @@ class Retention:
             trials, files, size = trials + 1, files + len(blobs), size + sum(blob.size for blob in blobs)
             if not dry_run:
                 await self._blobs.delete(place)
-        dead = dead_work_dirs(self._work_dir)
+        known = {row.worker for row in await self._store.workers()}
+        dead = dead_work_dirs(self._work_dir, known, self._clock().timestamp())
         if not dry_run:
-            await remove_dead_work_dirs(self._work_dir)
+            await remove_dead_work_dirs(self._work_dir, known, self._clock().timestamp())
         return Freed(trials=trials, files=files, bytes=size, work_dirs=len(dead))
 
 
-async def remove_dead_work_dirs(work_dir: Path) -> None:
-    for directory in dead_work_dirs(work_dir):
-        await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+async def remove_dead_work_dirs(work_dir: Path, known: Collection[str] = (), now: float = 0.0) -> None:
+    for directory in dead_work_dirs(work_dir, known, now):
+        await asyncio.to_thread(remove_tree, directory)
 
 
-def dead_work_dirs(work_dir: Path) -> list[Path]:
-    """Directories of workers of this machine that no longer run; a home may be shared with other machines."""
-    directories = list(work_dir.iterdir()) if work_dir.is_dir() else []
-    owners = [(directory, ProcessName.of_folder(directory.name)) for directory in directories]
-    return [directory for directory, owner in owners if owner is not None and owner.is_dead]
+async def remove_lost_tries(work_dir: Path, silent: Collection[str], running: Running) -> None:
+    """Removes directories of tries that are over from those of workers that went silent, wherever these ran.
+
+    They are listed before the store is asked what runs: a directory is made only after its try was claimed."""
+    owned = [(place, WorkerName.of_folder(place.name)) for place in (work_dir.iterdir() if work_dir.is_dir() else ())]
+    lost = [place for place, owner in owned if owner is not None and str(owner) in silent]
+    tries = [(place, found) for folder in lost for place in folder.iterdir() if (found := _TRY.fullmatch(place.name))]
+    if not tries:
+        return
+    wanted = await running()
+    for place, found in tries:
+        if (int(found[1]), int(found[2])) not in wanted:
+            await asyncio.to_thread(remove_tree, place)
+
+
+def dead_work_dirs(work_dir: Path, known: Collection[str] = (), now: float = 0.0) -> list[Path]:
+    """Directories whose process is gone: surely, or very likely.
+
+    A home may be shared with other machines and containers, whose processes cannot be seen from here. A directory of
+    such a process counts as left behind when none of the ``known`` workers has its name and nothing was written to it
+    for a day. Without ``now``, only what is certain is told."""
+    directories = [place for place in work_dir.iterdir() if place.is_dir()] if work_dir.is_dir() else []
+    return [place for place in directories if _is_left(place, known, now)]
+
+
+def _is_left(directory: Path, known: Collection[str], now: float) -> bool:
+    owner = WorkerName.of_folder(directory.name)
+    if owner is not None and owner.process.is_dead:
+        return True
+    if owner is not None and str(owner) in known:
+        return False
+    return _written_at(directory) < now - _UNTOUCHED_SEC
+
+
+def _written_at(directory: Path) -> float:
+    latest = 0.0
+    with suppress(OSError):
+        latest = directory.stat().st_mtime
+        latest = max([latest, *(place.stat().st_mtime for place in directory.iterdir())])
+    return latest

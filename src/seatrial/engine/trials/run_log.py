@@ -25,6 +25,7 @@ _LONGEST = 4 << 20
 _LIVE_PIECES = 500
 _GOES_ON = "[read while it was running: ask again for the rest]\n"
 """A page that asks once would show half a log as if it were all."""
+_REMOVED = "[this file was removed since: files are kept for a while only]\n"
 _BEFORE = "[of an earlier attempt, read while the next one waited]\n"
 
 
@@ -58,7 +59,10 @@ async def read_logs(files: AttemptFiles, kept: KeptFiles) -> str:
 async def tail(files: AttemptFiles, kept: KeptFiles, file: StoredFile, length: int = _LONGEST_FILE) -> str:
     """The end of a log; what was cut off is said."""
     start = max(file.size - length, 0)
-    data = b"".join([piece async for piece in files.stream(kept, file, start, length)])
+    try:
+        data = b"".join([piece async for piece in files.stream(kept, file, start, length)])
+    except NotFound:
+        return _REMOVED
     cut = f"[the first {start} bytes are left out]\n" if start else ""
     return cut + data.decode("utf-8", "replace")
 

@@ -1,26 +1,37 @@
-"""Keeps an attempt's files: redacts known secrets, then streams every regular file into the blobs.
+"""Keeps an attempt's files: finds them within limits, redacts known secrets, and takes them into the blobs.
 
-Files come from a sandbox, so nothing about them is trusted: links and special files are left behind, names are checked.
+The executor calls it once a grade is there, so nothing that happens to the files is raised: what could not be kept is
+said. A place for files that does not answer is waited for, as long as the operator has patience.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
-import re
-import stat
-from collections.abc import Iterable, Iterator
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from seatrial.domain.result import Result, StoredFile
+from seatrial.domain.result import FileListing, FilesLeftOut, StoredFile
+from seatrial.engine.trials.found_files import Found, KeepLimits, LeftOut, Names, find_files, rank
+from seatrial.engine.trials.redact_files import FileRedaction
+from seatrial.errors import StoreUnavailable
+from seatrial.fair_threads import FairThreads, breathe
 from seatrial.ports.blobs import Blobs
+from seatrial.removal import remove_tree
 
-_CHUNK = 1 << 20
-REDACTED = b"[REDACTED]"
-SHORTEST_SECRET = 6
-"""Shorter values would blot out ordinary text; no provider's key is that short."""
+log = logging.getLogger(__name__)
 
+_QUICK, _LONG = 4, 1
+_MOST_IN_RESULT = 200
+_LONGEST_IN_RESULT = 32 << 10
+"""Characters of names that a result lists; beyond either, all files are listed in the blobs."""
+_RETRY_SEC = 0.5
+_SLOWEST_RETRY_SEC = 5.0
 _MEDIA_TYPES = {
     ".json": "application/json",
     ".jsonl": "application/x-ndjson",
@@ -33,107 +44,205 @@ _MEDIA_TYPES = {
 }
 
 
-async def keep_files(blobs: Blobs, prefix: str, root: Path, secrets: tuple[str, ...]) -> tuple[StoredFile, ...]:
-    """Every regular file below ``root``, under ``prefix/`` in the blobs; ``root`` is used up by it.
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What became of an attempt's files."""
 
-    Memory stays flat whatever their size."""
-    needles = [secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET]
-    if needles:
-        await asyncio.to_thread(redact_tree, root, needles)
-    names = await asyncio.to_thread(_clear_away, root)
-    sizes = await blobs.take_folder(prefix, root, names)
-    found = zip(names, sizes, strict=True)
-    return tuple(StoredFile(path=name, size=size, media_type=media_type(name)) for name, size in found)
+    files: tuple[StoredFile, ...] = ()
+    listing: FileListing | None = None
+    left_out: FilesLeftOut | None = None
 
 
-def redact_result(result: Result, secrets: Iterable[str]) -> Result:
-    """The same result without the secrets: an agent's last words may be its key."""
-    text = told = result.model_dump_json()
-    for secret in sorted((secret for secret in secrets if len(secret) >= SHORTEST_SECRET), key=len, reverse=True):
-        for spelling in {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}:
-            text = text.replace(spelling, REDACTED.decode())
-    return result if text == told else Result.model_validate_json(text)
+@dataclass(slots=True)
+class _Plan:
+    """Files that are ready to be taken: clean, and in one folder by the names they will have."""
+
+    folder: Path
+    files: list[StoredFile] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        return [kept_name(file) for file in self.files]
 
 
-def _clear_away(root: Path) -> list[str]:
-    """Removes what is not kept, and names what is."""
-    names = list(regular_files(root))
-    kept = set(names)
-    for directory, subdirectories, files in os.walk(root, followlinks=False):
-        below = directory.removeprefix(str(root)).lstrip("/")
-        links = [name for name in subdirectories if Path(directory, name).is_symlink()]
-        for name in (*files, *links):
-            if (f"{below}/{name}" if below else name) not in kept:
-                Path(directory, name).unlink()
-    return names
+class FileKeeper:
+    """One per worker."""
+
+    def __init__(self, blobs: Blobs, limits: KeepLimits | None = None, patience_sec: float = 120.0) -> None:
+        self._blobs = blobs
+        self._limits = limits or KeepLimits()
+        self._patience_sec = patience_sec
+        self._threads = FairThreads("save-files", _QUICK, _LONG)
+
+    async def keep(self, prefix: str, root: Path, secrets: Sequence[str]) -> Kept:
+        """Regular files below ``root``, under ``prefix/`` in the blobs; ``root`` is used up by it. Never raises."""
+        redaction = FileRedaction(secrets)
+        left_out = LeftOut(redaction.name)
+        try:
+            plan = await self._threads.run(_prepare, prefix, root, redaction, self._limits, left_out)
+            files = await self._take(prefix, plan, left_out)
+            files, listing = await self._listed(prefix, files, left_out)
+        except Exception as fault:
+            log.exception("The files of an attempt could not be kept")
+            left_out.add("*", _reason(fault))
+            return Kept(left_out=left_out.told())
+        return Kept(tuple(files), listing, left_out.told())
+
+    async def remove(self, directory: Path) -> None:
+        """Never raises: what stays is found once the worker is gone."""
+        try:
+            if os.path.lexists(directory):
+                await self._threads.run(remove_tree, directory)
+        except Exception:
+            log.exception("The directory of an attempt could not be removed")
+
+    async def _take(self, prefix: str, plan: _Plan, left_out: LeftOut) -> list[StoredFile]:
+        """All at once where that works, else one by one."""
+        if not plan.files:
+            return []
+        try:
+            sizes = await self._blobs.take_folder(prefix, plan.folder, plan.names)
+            return [_sized(file, size) for file, size in zip(plan.files, sizes, strict=True)]
+        except Exception as fault:
+            log.warning("The files of an attempt are taken one by one: %s", _reason(fault))
+        taken: list[StoredFile] = []
+        patience = _Patience(self._patience_sec)
+        for number, file in enumerate(plan.files):
+            try:
+                taken.append(await self._take_one(prefix, plan.folder, file, patience))
+            except StoreUnavailable as fault:
+                rest = plan.files[number:]
+                left_out.add(rest[0].path, f"{_reason(fault)} Waited {self._patience_sec:g} s for it.", len(rest))
+                break
+            except Exception as fault:
+                left_out.add(file.path, _reason(fault))
+        return taken
+
+    async def _take_one(self, prefix: str, folder: Path, file: StoredFile, patience: _Patience) -> StoredFile:
+        key, source = f"{prefix}/{kept_name(file)}", folder / kept_name(file)
+        while True:
+            try:
+                if not source.exists():  # it had been taken when the place stopped answering
+                    return _sized(file, (await self._blobs.info(key)).size)
+                return _sized(file, await self._blobs.take_file(key, source))
+            except StoreUnavailable:
+                if not await patience.wait():
+                    raise
+
+    async def _listed(
+        self, prefix: str, files: list[StoredFile], left_out: LeftOut
+    ) -> tuple[list[StoredFile], FileListing | None]:
+        """The list as it stands in the result, and where the whole one is."""
+        some = _first_files(files)
+        if len(some) == len(files):
+            return files, None
+        listing = FileListing(key=listing_key(prefix), count=len(files), bytes=sum(file.size for file in files))
+        content = json.dumps([file.model_dump(mode="json") for file in files], ensure_ascii=False).encode()
+        patience = _Patience(self._patience_sec)
+        while True:
+            try:
+                await self._blobs.put_bytes(listing.key, content)
+                return some, listing
+            except StoreUnavailable as fault:
+                if not await patience.wait():
+                    left_out.add("*", f"The list of files could not be kept: {_reason(fault)}", len(files) - len(some))
+                    return some, None
 
 
-def regular_files(root: Path) -> Iterator[str]:
-    """Regular files only, by their path below ``root`` and in order of it; never through a link."""
-    for directory, subdirectories, names in os.walk(root, followlinks=False):
-        subdirectories.sort()
-        below = directory.removeprefix(str(root)).lstrip("/")
-        for name in sorted(names):
-            path = f"{below}/{name}" if below else name
-            if _is_storable(path) and stat.S_ISREG(os.lstat(f"{directory}/{name}").st_mode):
-                yield path
+class _Patience:
+    """Waits between two tries, in all as long as it was given."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+        self._pause = _RETRY_SEC
+
+    async def wait(self) -> bool:
+        """Says whether another try is worth it."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            return False
+        await asyncio.sleep(min(self._pause, left))
+        self._pause = min(2 * self._pause, _SLOWEST_RETRY_SEC)
+        return True
+
+
+def kept_name(file: StoredFile) -> str:
+    """Below the attempt's place in the blobs."""
+    return file.key or file.path
+
+
+def listing_key(prefix: str) -> str:
+    """Beside the attempt's files, where none of them can be."""
+    return f"{prefix}.files.json"
 
 
 def media_type(name: str) -> str:
     return _MEDIA_TYPES.get(os.path.splitext(name)[1].lower(), "application/octet-stream")  # noqa: PTH122
 
 
-def redact_tree(root: Path, secrets: list[bytes], chunk: int = _CHUNK) -> None:
-    """Replaces each secret by ``[REDACTED]`` in every file that holds one, text or not."""
-    pattern = re.compile(b"|".join(re.escape(secret) for secret in sorted(secrets, key=len, reverse=True)))
-    overlap = max(map(len, secrets)) - 1
-    _redact_names(root, pattern)
-    for path in [root / name for name in regular_files(root)]:
-        if _mentions(path, pattern, overlap, chunk):
-            _rewrite(path, pattern, overlap, chunk)
+def _prepare(prefix: str, root: Path, redaction: FileRedaction, limits: KeepLimits, left_out: LeftOut) -> _Plan:
+    """Blocking. Where everything is kept by its own name, the attempt's directory is the folder; else one is made in
+    it, with nothing in it but what is kept."""
+    names = Names(prefix)
+    ready: list[tuple[Found, StoredFile]] = []
+    for found in find_files(root, limits, left_out):
+        breathe()
+        path = redaction.name(found.path)
+        try:
+            size = redaction.clean(root / found.path)
+        except OSError as error:  # what could not be read through is never kept
+            left_out.add(path, f"It cannot be read: {error.strerror}.")
+            continue
+        shown, key = names.of(path)
+        file = StoredFile(path=shown, size=size, media_type=media_type(path), key="" if key == shown else key)
+        ready.append((found, file))
+    ready.sort(key=lambda pair: pair[1].path)
+    if left_out.told() is None and all(found.path == kept_name(file) for found, file in ready):
+        return _Plan(root, [file for _, file in ready])
+    return _staged(root, ready, names, left_out)
 
 
-def _redact_names(root: Path, pattern: re.Pattern[bytes]) -> None:
-    """Names are kept in the store and in the blobs. The innermost go first, so that no path changes on the way."""
-    for folder, subdirectories, names in os.walk(root, topdown=False, followlinks=False):
-        for name in (*names, *subdirectories):
-            clean = os.fsdecode(pattern.sub(REDACTED, os.fsencode(name)))
-            if clean != name:
-                Path(folder, name).rename(_free_name(Path(folder, clean)))
+def _staged(root: Path, ready: list[tuple[Found, StoredFile]], names: Names, left_out: LeftOut) -> _Plan:
+    plan = _Plan(Path(tempfile.mkdtemp(prefix="kept-", dir=root)))
+    plan.folder.chmod(0o755)
+    for found, file in ready:
+        breathe()
+        try:
+            plan.files.append(_moved(root / found.path, plan.folder, file, names))
+        except OSError as error:
+            left_out.add(found.path, f"It cannot be moved: {error.strerror}.")
+    return plan
 
 
-def _mentions(path: Path, pattern: re.Pattern[bytes], overlap: int, chunk: int) -> bool:
-    tail = b""
-    with path.open("rb") as source:
-        while piece := source.read(chunk):
-            window = tail + piece
-            if pattern.search(window):
-                return True
-            tail = window[-overlap:]
-    return False
+def _moved(source: Path, folder: Path, file: StoredFile, names: Names) -> StoredFile:
+    for wanted in (file, file.model_copy(update={"key": names.another_key(file.path)})):
+        target = folder / kept_name(wanted)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source.rename(target)
+            return wanted
+        except OSError as error:
+            problem = error
+    raise problem
 
 
-def _rewrite(path: Path, pattern: re.Pattern[bytes], overlap: int, chunk: int) -> None:
-    """A secret may lie across two pieces, so the last ``overlap`` bytes of each wait for the next one."""
-    clean = _free_name(path.with_name(path.name + ".redacted"))
-    with path.open("rb") as source, clean.open("xb") as sink:
-        held = b""
-        while piece := source.read(chunk):
-            text = pattern.sub(REDACTED, held + piece)
-            cut = max(len(text) - overlap, 0)
-            sink.write(text[:cut])
-            held = text[cut:]
-        sink.write(pattern.sub(REDACTED, held))
-    clean.chmod(stat.S_IMODE(path.lstat().st_mode))
-    clean.replace(path)
+def _sized(file: StoredFile, size: int) -> StoredFile:
+    return file if file.size == size else file.model_copy(update={"size": size})
 
 
-def _free_name(wanted: Path) -> Path:
-    """Whatever the agent called its files, none of them is overwritten, nor is a link of its followed."""
-    while os.path.lexists(wanted):
-        wanted = wanted.with_name(wanted.name + "~")
-    return wanted
+def _first_files(files: list[StoredFile]) -> list[StoredFile]:
+    if len(files) <= _MOST_IN_RESULT and sum(len(file.path) + len(file.key) for file in files) <= _LONGEST_IN_RESULT:
+        return files
+    some: list[StoredFile] = []
+    room = _LONGEST_IN_RESULT
+    for file in sorted(files, key=lambda file: rank(file.path))[:_MOST_IN_RESULT]:
+        room -= len(file.path) + len(file.key)
+        if room < 0:
+            break
+        some.append(file)
+    return some
 
 
-def _is_storable(name: str) -> bool:
-    return name.isprintable() and "\\" not in name
+def _reason(fault: Exception) -> str:
+    first = str(fault).strip().splitlines()[:1]
+    return first[0] if first else type(fault).__name__

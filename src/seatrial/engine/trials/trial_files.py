@@ -10,8 +10,11 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.result import Attempt, StoredFile
+from seatrial.domain.result import Attempt, FileListing, FilesLeftOut, StoredFile
+from seatrial.engine.trials.save_files import kept_name
 from seatrial.errors import Conflict, NotFound
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.store import TrialStore
@@ -19,6 +22,7 @@ from seatrial.ports.store import TrialStore
 _LOGS = ("trial.log", "agent/", "verifier/", "build.log", "exception.txt", "steps/")
 _TEXT = (".log", ".txt", ".pane", ".json", ".jsonl", ".out", ".err")
 _PIECE = 1 << 20
+_FILES = TypeAdapter(tuple[StoredFile, ...])
 
 
 def trial_prefix(trial_id: int) -> str:
@@ -37,6 +41,7 @@ class KeptFiles(Frozen):
     trial_id: int
     attempt: int
     files: tuple[StoredFile, ...]
+    left_out: FilesLeftOut | None = None
 
     def find(self, path: str) -> StoredFile:
         for file in self.files:
@@ -56,7 +61,7 @@ class KeptFiles(Frozen):
         return tuple(file for file in self.files if file.path.startswith(_LOGS) and is_text(file.path))
 
     def key(self, file: StoredFile) -> str:
-        return f"{attempt_prefix(self.trial_id, self.attempt)}/{file.path}"
+        return f"{attempt_prefix(self.trial_id, self.attempt)}/{kept_name(file)}"
 
 
 class AttemptFiles:
@@ -66,8 +71,22 @@ class AttemptFiles:
 
     async def kept(self, trial_id: int, number: int | None = None) -> KeptFiles:
         attempt = await ended_attempt(self._trials, trial_id, number)
-        files = attempt.result.files if attempt.result is not None else ()
-        return KeptFiles(trial_id=trial_id, attempt=attempt.number, files=files)
+        result = attempt.result
+        if result is None:
+            return KeptFiles(trial_id=trial_id, attempt=attempt.number, files=())
+        files = result.files if result.file_listing is None else await self._listed(result.file_listing, result.files)
+        return KeptFiles(trial_id=trial_id, attempt=attempt.number, files=files, left_out=result.files_left_out)
+
+    async def _listed(self, listing: FileListing, some: tuple[StoredFile, ...]) -> tuple[StoredFile, ...]:
+        """Files go after a while, and the list with them: then those are told that the result names."""
+        try:
+            return _FILES.validate_json(await self._blobs.read(listing.key))
+        except (NotFound, ValueError):
+            return some
+
+    async def size(self, kept: KeptFiles, file: StoredFile) -> int:
+        """How long the file is that is really there; ``NotFound`` if it was removed since."""
+        return (await self._blobs.info(kept.key(file))).size
 
     async def stream(self, kept: KeptFiles, file: StoredFile, start: int, length: int) -> AsyncIterator[bytes]:
         """A range, piece by piece."""
@@ -85,7 +104,7 @@ class AttemptFiles:
         content = await self._blobs.read(kept.key(file))
         try:
             return json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Conflict(f"{file.path} is not valid JSON.", fix="Download the file instead.") from error
 
 

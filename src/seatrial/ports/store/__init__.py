@@ -17,7 +17,7 @@ from seatrial.ports.store.events import EventStore, OutputStore
 from seatrial.ports.store.jobs import JobFilter, JobNumbers, JobStore, JobTotals, Once, Tally
 from seatrial.ports.store.overview import Backlog, Experience, Overview, OverviewStore
 from seatrial.ports.store.page import Page
-from seatrial.ports.store.store import Store
+from seatrial.ports.store.store import Store, StoreFacts
 from seatrial.ports.store.tasks import TaskStore
 from seatrial.ports.store.trials import (
     PhaseEntry,
@@ -28,7 +28,7 @@ from seatrial.ports.store.trials import (
     TrialStore,
     TrialSummary,
 )
-from seatrial.ports.store.workers import Heartbeat, WorkerRow, WorkerStore
+from seatrial.ports.store.workers import Heartbeat, Trouble, WorkerRow, WorkerStore
 
 __all__ = [
     "Backlog",
@@ -49,6 +49,7 @@ __all__ = [
     "ProviderKey",
     "RenewalReport",
     "Store",
+    "StoreFacts",
     "Tally",
     "TaskStore",
     "TokenStore",
@@ -57,6 +58,7 @@ __all__ = [
     "TrialRow",
     "TrialStore",
     "TrialSummary",
+    "Trouble",
     "WorkerRow",
     "WorkerStore",
 ]

@@ -75,12 +75,21 @@ class RenewalReport(Frozen):
 
 class TrialStore(Protocol):
     async def claim(
-        self, worker: str, lease: timedelta, limit: int, now: datetime, job_id: int | None = None
+        self,
+        worker: str,
+        lease: timedelta,
+        limit: int,
+        now: datetime,
+        job_id: int | None = None,
+        seal: str | None = None,
     ) -> list[Trial]:
         """Takes up to ``limit`` queued trials whose time has come, fairly over jobs and within each job's concurrency.
 
         Each has the state ``running`` and the next attempt number. Appends ``trial.claimed``. With ``job_id`` only
         trials of that job are taken (``seatrial run`` works on its own job alone).
+
+        With ``seal``, the fingerprint of a secret key, jobs whose keys another secret key sealed are left to workers
+        that can open them.
 
         A suspected trial is taken by a worker that holds nothing, alone, and nothing is taken beside it."""
         ...
@@ -88,7 +97,7 @@ class TrialStore(Protocol):
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
         """Extends the leases of ``{trial id: attempt}``; tells which were lost and which should be cancelled.
 
-        Unknown ids count as lost."""
+        A lease that ran out is extended too, as long as nobody took the trial. Unknown ids count as lost."""
         ...
 
     async def asked_to_stop(self, worker: str) -> frozenset[int]:

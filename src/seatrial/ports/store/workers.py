@@ -8,6 +8,17 @@ from typing import Protocol
 from seatrial.domain.frozen import Frozen
 
 
+class Trouble(Frozen):
+    """A background duty of a worker that fails at the moment. No trial is touched by it."""
+
+    duty: str
+    error: str
+    """The last error, as a sentence."""
+    since: datetime
+    count: int
+    """How often it failed since then."""
+
+
 class Heartbeat(Frozen):
     """What a worker tells about itself, and the attempts it holds."""
 
@@ -24,6 +35,10 @@ class Heartbeat(Frozen):
     draining: bool = False
     paused: str = ""
     """Why it claims nothing at the moment, such as a full disk."""
+    troubles: tuple[Trouble, ...] = ()
+    """Its background duties that fail at the moment."""
+    seal: str = ""
+    """Fingerprint of the secret key that it opens sealed provider keys with."""
 
 
 class WorkerRow(Heartbeat):

@@ -11,21 +11,37 @@ import asyncio
 import os
 import stat
 import tarfile
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from pathlib import Path, PurePosixPath
+from contextlib import contextmanager
+from pathlib import Path
 from typing import IO
 
+from seatrial.sandboxes.host.in_root import closing
+from seatrial.sandboxes.host.transfer import host_directory
+from seatrial.sandboxes.host.tree_copy import (
+    Budget,
+    LeftOut,
+    TransferLimits,
+    clear,
+    fresh_file,
+    leads_out,
+    made_directory,
+    printable,
+)
+
 _CHUNK = 1 << 18
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-LIMIT = 16 << 30
-"""Bytes that one download may bring; a sparse file can claim any size."""
+_TRAILER = 16
+_DEFAULT = TransferLimits()
 
 
 class TransferRefused(OSError):
     """A sandbox's files cannot be brought out."""
+
+
+class Enough(Exception):
+    """What comes after is not wanted any more: the limits are reached, or it went wrong."""
 
 
 async def packed_tree(source: Path) -> AsyncIterator[bytes]:
@@ -46,25 +62,27 @@ async def packed_file(source: Path, name: str) -> AsyncIterator[bytes]:
 
 
 class Unpacking:
-    """Takes a tar stream piece by piece; ``finish`` waits for the last file and returns what was left out."""
+    """Takes a tar stream piece by piece; ``finish`` waits for the last file. ``left_out`` says what was not kept."""
 
-    def __init__(self, read: Callable[[IO[bytes]], list[str]]) -> None:
+    def __init__(self, read: Callable[[IO[bytes], LeftOut], None]) -> None:
         near, far = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(far, False)
+        self.left_out = LeftOut()
         self._file = far
-        self._done = _in_a_thread(lambda: _consume(near, read))
+        self._done = _in_a_thread(lambda: _consume(near, lambda pipe: read(pipe, self.left_out)))
 
     @classmethod
-    def tree(cls, target: Path, *, strip: int = 0) -> Unpacking:
-        """Into a directory; ``strip`` names at the front of each path are dropped."""
-        return cls(lambda pipe: _unpack_tree(pipe, target, strip))
+    def tree(cls, target: Path, limits: TransferLimits = _DEFAULT) -> Unpacking:
+        """Into a directory."""
+        return cls(lambda pipe, left_out: _unpack_tree(pipe, target, limits, left_out))
 
     @classmethod
-    def file(cls, target: Path) -> Unpacking:
+    def file(cls, target: Path, limits: TransferLimits = _DEFAULT) -> Unpacking:
         """One regular file, whatever its name in the stream."""
-        return cls(lambda pipe: _unpack_file(pipe, target))
+        return cls(lambda pipe, _: _unpack_file(pipe, target, limits))
 
     async def take(self, data: bytes) -> None:
+        """Raises ``Enough`` once nothing more is wanted."""
         view = memoryview(data)
         while view:
             try:
@@ -72,10 +90,12 @@ class Unpacking:
             except BlockingIOError:
                 loop = asyncio.get_running_loop()
                 await _ready(self._file, loop.add_writer, loop.remove_writer)
+            except BrokenPipeError:
+                raise Enough from None
 
-    async def finish(self) -> list[str]:
+    async def finish(self) -> None:
         self._close()
-        return await self._done
+        await self._done
 
     async def abandon(self) -> None:
         self._close()
@@ -139,13 +159,13 @@ def _produce(file: int, write: Callable[[IO[bytes]], None]) -> None:
         return  # the receiver has heard enough, and says why itself
 
 
-def _consume(file: int, read: Callable[[IO[bytes]], list[str]]) -> list[str]:
+def _consume(file: int, read: Callable[[IO[bytes]], None]) -> None:
     with os.fdopen(file, "rb") as pipe:
-        try:
-            return read(pipe)
-        finally:
-            while pipe.read(_CHUNK):  # the sender is not to blame for what went wrong here
-                pass
+        read(pipe)
+        # An archive has a little more than its last file. Whoever sends much more than that is not listened to.
+        for _ in range(_TRAILER):
+            if not pipe.read(_CHUNK):
+                break
 
 
 def _write_all(file: int, data: bytes) -> None:
@@ -161,13 +181,19 @@ def _owned_by_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _pack_tree(source: Path, pipe: IO[bytes], besides: Mapping[str, Path] | None = None) -> None:
+    """Regular files, directories and links; nothing else is opened or passed on."""
     with tarfile.open(fileobj=pipe, mode="w|", format=tarfile.GNU_FORMAT) as tar:
         for name, path in (besides or {}).items():
             tar.add(path, name, recursive=False, filter=_owned_by_root)
         for folder, folders, files in os.walk(source):
             for name in sorted([*folders, *files]):
                 path = Path(folder) / name
-                tar.add(path, str(path.relative_to(source)), recursive=False, filter=_owned_by_root)
+                if _is_copied(path.lstat().st_mode):
+                    tar.add(path, str(path.relative_to(source)), recursive=False, filter=_owned_by_root)
+
+
+def _is_copied(mode: int) -> bool:
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
 
 
 def _pack_file(source: Path, name: str, pipe: IO[bytes]) -> None:
@@ -175,65 +201,68 @@ def _pack_file(source: Path, name: str, pipe: IO[bytes]) -> None:
         tar.add(source, name, recursive=False, filter=_owned_by_root)
 
 
-def _unpack_file(pipe: IO[bytes], target: Path) -> list[str]:
+def _unpack_file(pipe: IO[bytes], target: Path, limits: TransferLimits) -> None:
     with tarfile.open(fileobj=pipe, mode="r|") as tar:
         member = tar.next()
         content = tar.extractfile(member) if member is not None and member.isreg() else None
         if member is None or content is None:
             raise TransferRefused(f"{target.name} is not a regular file in the sandbox.")
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _opened(target.parent) as parent:
-            _Files(parent).write(PurePosixPath(target.name), member, content)
-    return []
+        with closing(os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as parent:
+            _Files(parent, Budget(limits)).write([target.name], member, content)
 
 
-def _unpack_tree(pipe: IO[bytes], target: Path, strip: int) -> list[str]:
-    target.mkdir(parents=True, exist_ok=True)
-    left_out: list[str] = []
-    with _opened(target) as root, tarfile.open(fileobj=pipe, mode="r|") as tar:
-        files = _Files(root)
+def _unpack_tree(pipe: IO[bytes], target: Path, limits: TransferLimits, left_out: LeftOut) -> None:
+    budget = Budget(limits)
+    with host_directory(target) as root, tarfile.open(fileobj=pipe, mode="r|") as tar:
+        files = _Files(root, budget)
         for member in tar:
-            place = PurePosixPath(*[part for part in PurePosixPath(member.name).parts if part != "/"][strip:])
-            if not place.parts:
+            parts = [part for part in member.name.split("/") if part not in ("", ".")]
+            if not parts:
                 continue
-            reason = files.add(place, member, tar, strip)
-            if reason:
-                left_out.append(f"{place}: {reason}")
-    return left_out
+            if reason := files.add(parts, member, tar):
+                left_out.add("/".join(parts), reason)
+                if budget.files >= limits.files or member.size > limits.bytes or time.monotonic() > budget.until:
+                    left_out.add(".", "the rest was not looked at")
+                    return
 
 
 class _Files:
     """Writes below one open directory, by names that are never followed as links."""
 
-    def __init__(self, root: int) -> None:
+    def __init__(self, root: int, budget: Budget) -> None:
         self._root = root
-        self._size = 0
+        self._budget = budget
 
-    def add(self, place: PurePosixPath, member: tarfile.TarInfo, tar: tarfile.TarFile, strip: int) -> str:
+    def add(self, parts: list[str], member: tarfile.TarInfo, tar: tarfile.TarFile) -> str:
         """Returns why it was left out, or nothing."""
-        if ".." in place.parts:
+        if ".." in parts:
             return "its name leads out of the directory"
+        if reason := self._budget.refusal("/".join(parts), len(parts), member.size if member.isreg() else 0):
+            return reason
+        self._budget.files += 1
         if member.isdir():
-            with self._inside(place) as directory:
+            with self._inside(parts) as directory:
                 os.fchmod(directory, stat.S_IMODE(member.mode) & 0o777 | 0o700)
         elif member.isreg():
             content = tar.extractfile(member)
             assert content is not None
-            self.write(place, member, content)
+            self.write(parts, member, content)
         elif member.issym():
-            return self._link(place, member.linkname)
+            return self._link(parts, member.linkname)
         elif member.islnk():
-            return self._copy(place, member, strip)
+            return self._copy(parts, member)
         else:
             return "not a regular file"
         return ""
 
-    def write(self, place: PurePosixPath, member: tarfile.TarInfo, content: IO[bytes]) -> None:
-        with self._inside(place.parent) as parent, _fresh(parent, place.name) as file:
+    def write(self, parts: list[str], member: tarfile.TarInfo, content: IO[bytes]) -> None:
+        limit = self._budget.limits.bytes
+        with self._inside(parts[:-1]) as parent, fresh_file(parent, parts[-1]) as file:
             while data := content.read(_CHUNK):
-                self._size += len(data)
-                if self._size > LIMIT:
-                    raise TransferRefused(f"{place} and what came before it are larger than {LIMIT >> 30} GiB.")
+                self._budget.bytes += len(data)
+                if self._budget.bytes > limit:
+                    raise TransferRefused(f"{printable(parts[-1])} is larger than the {limit >> 20} MB that are left.")
                 if data.count(0) == len(data):
                     os.lseek(file, len(data), os.SEEK_CUR)
                 else:
@@ -242,79 +271,39 @@ class _Files:
             os.fchmod(file, stat.S_IMODE(member.mode) & 0o777)
             os.utime(file, (member.mtime, member.mtime))
 
-    def _link(self, place: PurePosixPath, destination: str) -> str:
-        if leads_out(destination, place):
-            return f"a link to {destination}, outside of the directory"
-        with self._inside(place.parent) as parent:
-            _clear(parent, place.name)
-            os.symlink(destination, place.name, dir_fd=parent)
+    def _link(self, parts: list[str], destination: str) -> str:
+        if leads_out(destination, "/".join(parts)):
+            return "a link that leads out of the directory"
+        with self._inside(parts[:-1]) as parent:
+            clear(parent, parts[-1])
+            os.symlink(destination, parts[-1], dir_fd=parent)
         return ""
 
-    def _copy(self, place: PurePosixPath, member: tarfile.TarInfo, strip: int) -> str:
+    def _copy(self, parts: list[str], member: tarfile.TarInfo) -> str:
         """A second name of a file that came before: becomes a file of its own."""
-        origin = PurePosixPath(*[part for part in PurePosixPath(member.linkname).parts if part != "/"][strip:])
-        if ".." in origin.parts or not origin.parts:
-            return f"another name of {member.linkname}, outside of the directory"
+        origin = [part for part in member.linkname.split("/") if part not in ("", ".")]
+        if ".." in origin or not origin:
+            return "another name of a file outside of the directory"
+        if origin == parts:
+            return ""
         try:
-            with self._inside(origin.parent) as folder:
-                file = os.open(origin.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            with self._inside(origin[:-1]) as folder:
+                file = os.open(origin[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         except OSError:
-            return f"another name of {member.linkname}, which is not there"
+            return "another name of a file that is not there"
         with os.fdopen(file, "rb") as content:
-            self.write(place, member, content)
+            self.write(parts, member, content)
         return ""
 
     @contextmanager
-    def _inside(self, place: PurePosixPath) -> Iterator[int]:
+    def _inside(self, parts: list[str]) -> Iterator[int]:
         """The directory of that name, made where it is missing; a link in its place is replaced."""
-        held = [os.dup(self._root)]
+        directory = os.dup(self._root)
         try:
-            for part in place.parts:
-                held.append(_directory(held[-1], part))
-            yield held[-1]
+            for part in parts:
+                below = made_directory(directory, part)
+                os.close(directory)
+                directory = below
+            yield directory
         finally:
-            for file in held:
-                os.close(file)
-
-
-def leads_out(destination: str, place: PurePosixPath) -> bool:
-    """Whether a link would, on this machine, point anywhere but into the copied tree."""
-    parts = destination.split("/")
-    ups = next((index for index, part in enumerate(parts) if part != ".."), len(parts))
-    # Going up from a name that may itself be a link leads who knows where.
-    return destination.startswith("/") or ups >= len(place.parts) or ".." in parts[ups:]
-
-
-def _directory(parent: int, name: str) -> int:
-    try:
-        return os.open(name, _DIRECTORY, dir_fd=parent)
-    except FileNotFoundError:
-        pass
-    except OSError:
-        os.unlink(name, dir_fd=parent)
-    os.mkdir(name, 0o755, dir_fd=parent)
-    return os.open(name, _DIRECTORY, dir_fd=parent)
-
-
-@contextmanager
-def _fresh(parent: int, name: str) -> Iterator[int]:
-    _clear(parent, name)
-    file = os.open(name, _CREATE, 0o600, dir_fd=parent)
-    try:
-        yield file
-    finally:
-        os.close(file)
-
-
-def _clear(parent: int, name: str) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=parent)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    file = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield file
-    finally:
-        os.close(file)
+            os.close(directory)

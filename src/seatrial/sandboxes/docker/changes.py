@@ -1,13 +1,14 @@
 """What changed in a container, asked of its engine: whether that breaks it, and whether it is suspicious.
 
-``sandbox_container`` asks. For suspicions it does so when grading begins and it cannot look at the layers itself
-(``pods.layer_suspicion``); the image's own files then come from a second container of it that is never started.
+``sandbox_container`` asks. For suspicions it does so before and after grading where it cannot look at the layers itself
+(``oci.layer_suspicion``); the image's own files then come from a second container of it that is never started.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from seatrial.sandboxes.docker.client import EngineClient
@@ -15,9 +16,11 @@ from seatrial.sandboxes.docker.container import Container
 from seatrial.sandboxes.docker.entry import read_entry
 from seatrial.sandboxes.docker.sidecar import remove_container
 from seatrial.sandboxes.oci.container_spec import FOUNDATIONS
-from seatrial.sandboxes.suspicion import SIZE_LIMIT, SearchPath, SuspectPaths
+from seatrial.sandboxes.suspicion import PATH, SIZE_LIMIT, SearchPath, SuspectPaths
 
-_DELETED = 2
+_MODIFIED, _DELETED = 0, 2
+_MOST_READ = 300
+"""Files that are asked for one by one. More changed programs than that are suspicious by themselves."""
 _FOUNDATIONS = (*FOUNDATIONS, "/usr/bin/sh", "/usr/bin/bash")
 """Also where the usual links lead: what is behind a link is deleted under its own name."""
 
@@ -27,9 +30,12 @@ async def find_suspicions(engine: EngineClient, container: Container, search_pat
     changes = await _changes(engine, container.name)
     changed = [path for path, kind in changes.items() if kind != _DELETED]
     paths = SuspectPaths.among(changed, search)
+    owned = [path for path in paths.owned if changes[path] == _MODIFIED]
+    paths = replace(paths, owned=tuple(owned[:_MOST_READ]))
+    flood = (PATH,) if len(owned) > _MOST_READ else ()
     suspects = paths.with_contents(await _contents(engine, container.name, paths.all), search)
     if not suspects:
-        return ()
+        return flood
     name = f"seatrial-original-{uuid.uuid4().hex[:12]}"
     body = {
         "Image": container.plan.image.digest,
@@ -39,7 +45,7 @@ async def find_suspicions(engine: EngineClient, container: Container, search_pat
     }
     try:
         await engine.post("/containers/create", body, name=name)
-        return suspects.marks(await _contents(engine, name, suspects.compared_with))
+        return (*suspects.marks(await _contents(engine, name, suspects.compared_with)), *flood)
     finally:
         await remove_container(engine, name)
 

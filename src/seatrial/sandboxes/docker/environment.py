@@ -30,6 +30,7 @@ from seatrial.sandboxes.docker.images import shared_engine_images
 from seatrial.sandboxes.docker.local_view import LocalView, runs_here
 from seatrial.sandboxes.docker.network import DockerNetworks, EngineNetwork, can_route
 from seatrial.sandboxes.docker.sandbox_container import Call, SandboxContainer
+from seatrial.sandboxes.host.transfer import LeftOut
 from seatrial.sandboxes.images.image import Image, ImageProvider
 from seatrial.sandboxes.network.name_servers import Asked
 from seatrial.sandboxes.oci.machine import Machine
@@ -171,21 +172,24 @@ class DockerEnvironment(Sandbox):
         return await view.is_file(self._absolute(path)) if view is not None else bool(await super().is_file(path, user))
 
     @override
-    async def upload_file(self, source_path: Path | str, target_path: str) -> None:
-        await self._the_cell().files.put_file(Path(source_path), self._absolute(target_path))
+    async def put_file(self, source_path: Path, target_path: str) -> None:
+        await self._the_cell().files.put_file(source_path, target_path)
 
     @override
     async def put_dir(self, source_dir: Path, target_dir: str) -> None:
-        await self._the_cell().files.put_tree(source_dir, self._absolute(target_dir))
+        await self._the_cell().files.put_tree(source_dir, target_dir)
 
     @override
-    async def download_file(self, source_path: str, target_path: Path | str) -> None:
-        await self._the_cell().files.get_file(self._absolute(source_path), Path(target_path))
+    async def get_file(self, source_path: str, target_path: Path) -> None:
+        await self._the_cell().files.get_file(source_path, target_path, self.transfer_limits)
 
     @override
-    async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
-        for line in await self._the_cell().files.get_tree(self._absolute(source_dir), Path(target_dir)):
-            self.logger.warning("Not downloaded from %s: %s", source_dir, line)
+    async def get_dir(self, source_dir: str, target_dir: Path, first: Sequence[str]) -> LeftOut:
+        return await self._the_cell().files.get_tree(source_dir, target_dir, self.transfer_limits, first)
+
+    @override
+    async def look_again(self) -> None:
+        await self._the_cell().look_again()
 
     @override
     async def begin_grading(self) -> None:
@@ -225,8 +229,8 @@ class DockerEnvironment(Sandbox):
             guards_tests=self._enable_environment_dir_upload,
         )
 
+    @override
     def _absolute(self, path: str) -> str:
-        """Relative paths start where commands do."""
         workdir = self.task_env_config.workdir or self._the_cell().running().settings.workdir
         return str(Path("/", workdir, path)) + "/" * path.endswith("/")
 

@@ -11,16 +11,17 @@ from __future__ import annotations
 import base64
 import json
 import shlex
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from seatrial.errors import SandboxFault
-from seatrial.sandboxes.docker.archive import Unpacking, packed_file, packed_tree
+from seatrial.sandboxes.docker.archive import Enough, Unpacking, packed_file, packed_tree
 from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
 from seatrial.sandboxes.docker.command import EngineCommands, Order
 from seatrial.sandboxes.docker.sidecar import Sidecar
+from seatrial.sandboxes.host.transfer import LeftOut, TransferLimits
 
 _GO_DIRECTORY = 1 << 31
 _GO_LINK = 1 << 27
@@ -33,10 +34,11 @@ class Files(Protocol):
 
     async def put_tree(self, source: Path, target: str) -> None: ...
 
-    async def get_file(self, source: str, target: Path) -> None: ...
+    async def get_file(self, source: str, target: Path, limits: TransferLimits) -> None: ...
 
-    async def get_tree(self, source: str, target: Path) -> list[str]:
-        """Returns what was left out, and why."""
+    async def get_tree(self, source: str, target: Path, limits: TransferLimits, first: Sequence[str] = ()) -> LeftOut:
+        """Returns what was left out, and why. ``first`` are names at the top that come before anything else, where
+        the order can be chosen."""
         ...
 
 
@@ -56,18 +58,17 @@ class AgentFiles:
     async def put_tree(self, source: Path, target: str) -> None:
         await self._put(target, lambda: packed_tree(source))
 
-    async def get_file(self, source: str, target: Path) -> None:
+    async def get_file(self, source: str, target: Path, limits: TransferLimits) -> None:
         path = await self._followed(source)
-        async with _unpacked(Unpacking.file(target)) as unpacking:
+        async with _unpacked(Unpacking.file(target, limits)) as unpacking:
             await self._get(path, unpacking.take)
-            await unpacking.finish()
 
-    async def get_tree(self, source: str, target: Path) -> list[str]:
+    async def get_tree(self, source: str, target: Path, limits: TransferLimits, first: Sequence[str] = ()) -> LeftOut:
         if not await self._is_directory(source):
             raise FileNotFoundError(f"{source} does not exist in the sandbox.")
-        async with _unpacked(Unpacking.tree(target)) as unpacking:
+        async with _unpacked(Unpacking.tree(target, limits)) as unpacking:
             await self._get(f"{source.rstrip('/')}/.", unpacking.take)
-            return await unpacking.finish()
+        return unpacking.left_out
 
     async def _put(self, directory: str, pack: Callable[[], AsyncIterator[bytes]]) -> None:
         try:
@@ -145,21 +146,23 @@ class GradingFiles:
     async def put_tree(self, source: Path, target: str) -> None:
         await self._sidecar.put(target, packed_tree(source))
 
-    async def get_file(self, source: str, target: Path) -> None:
-        async with _unpacked(Unpacking.file(target)) as unpacking:
+    async def get_file(self, source: str, target: Path, limits: TransferLimits) -> None:
+        async with _unpacked(Unpacking.file(target, limits)) as unpacking:
             await self._sidecar.get(source, unpacking.take, tree=False)
-            await unpacking.finish()
 
-    async def get_tree(self, source: str, target: Path) -> list[str]:
-        async with _unpacked(Unpacking.tree(target)) as unpacking:
-            await self._sidecar.get(source, unpacking.take, tree=True)
-            return await unpacking.finish()
+    async def get_tree(self, source: str, target: Path, limits: TransferLimits, first: Sequence[str] = ()) -> LeftOut:
+        async with _unpacked(Unpacking.tree(target, limits)) as unpacking:
+            await self._sidecar.get(source, unpacking.take, tree=True, first=first)
+        return unpacking.left_out
 
 
 @asynccontextmanager
 async def _unpacked(unpacking: Unpacking) -> AsyncIterator[Unpacking]:
     try:
         yield unpacking
+    except Enough:
+        pass  # the rest of the archive is not wanted
     except BaseException:
         await unpacking.abandon()
         raise
+    await unpacking.finish()

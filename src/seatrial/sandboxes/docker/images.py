@@ -18,7 +18,8 @@ from typing import Any
 from seatrial.errors import ImageFault, SandboxFault
 from seatrial.sandboxes.docker.archive import packed_build
 from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
-from seatrial.sandboxes.images.assembly import Images, assemble
+from seatrial.sandboxes.images.assembly import Images, assemble, build_limits
+from seatrial.sandboxes.images.confinement import BuildLimits
 from seatrial.sandboxes.images.image import (
     LABEL_BOOTSTRAPPED,
     LABEL_KEY,
@@ -35,6 +36,8 @@ from seatrial.sandboxes.options import SandboxOptions
 
 _DOCKERFILE = ".seatrial.dockerfile"
 _REGISTRY_PATIENCE_SEC = 20.0
+_NOBODY = base64.urlsafe_b64encode(b"{}").decode()
+"""Credentials of nobody, as the engine wants them."""
 _SILENCE = (
     "no such host",
     "i/o timeout",
@@ -53,7 +56,8 @@ _SILENCE = (
 @lru_cache(maxsize=8)
 def shared_engine_images(options: SandboxOptions) -> Images:
     """The same object for the same options: Harbor constructs every sandbox apart, and they must share one flight."""
-    return assemble(EngineStore(options.docker_host), options)
+    store = EngineStore(options.docker_host, limits=build_limits(options), may_fetch=options.allow_host_network_builds)
+    return assemble(store, options)
 
 
 class EngineStore:
@@ -61,20 +65,30 @@ class EngineStore:
 
     name = "docker"
 
-    def __init__(self, host: str = "", *, registry_patience_sec: float = _REGISTRY_PATIENCE_SEC) -> None:
+    def __init__(
+        self,
+        host: str = "",
+        *,
+        limits: BuildLimits | None = None,
+        may_fetch: bool = False,
+        registry_patience_sec: float = _REGISTRY_PATIENCE_SEC,
+    ) -> None:
+        """``may_fetch`` lets ``ADD`` have the engine fetch addresses from the network of its own machine."""
         self._host = host
+        self._limits = limits or BuildLimits()
+        self._may_fetch = may_fetch
         self._patience_sec = registry_patience_sec
 
     async def find(self, reference: str) -> Image | None:
         async with EngineClient(self._host) as engine:
             return await _find(engine, reference)
 
-    async def pull(self, reference: str, log: LogSink) -> Image:
+    async def pull(self, reference: str, log: LogSink, *, trusted: bool = True) -> Image:
         wanted = parse(reference)
         query = {"fromImage": f"{wanted.registry}/{wanted.repository}", "tag": wanted.digest or wanted.tag}
         async with EngineClient(self._host) as engine:
             try:
-                headers = {"X-Registry-Auth": _credentials(wanted.registry)}
+                headers = {"X-Registry-Auth": _credentials(wanted.registry) if trusted else _NOBODY}
                 await _follow(engine, "/images/create", query, log, headers=headers, patience_sec=self._patience_sec)
             except (ImageFault, TimeoutError) as error:
                 if isinstance(error, TimeoutError) or any(text in error.message for text in _SILENCE):
@@ -83,7 +97,15 @@ class EngineStore:
             return await _must_find(engine, reference, "pulled")
 
     async def build(self, plan: BuildPlan, log: LogSink) -> Image:
+        """In the engine's own bridge, never in the network of its machine."""
+        if plan.fetches and not self._may_fetch:
+            raise ImageFault(
+                f"ADD {plan.fetches[0]} would be fetched from the network of the engine's own machine.",
+                fix="Fetch it with RUN, use --sandbox oci, or set SEATRIAL_ALLOW_HOST_NETWORK_BUILDS.",
+            )
         query = {
+            **self._limited(),
+            "networkmode": "bridge",
             "dockerfile": _DOCKERFILE,
             "t": plan.reference,
             "labels": plan.labels,
@@ -101,6 +123,12 @@ class EngineStore:
             except ImageFault as error:
                 raise ImageFault(f"The build failed: {error.message}") from error
             return await _must_find(engine, plan.reference, "built")
+
+    def _limited(self) -> dict[str, int]:
+        """What the engine's interface can limit: memory and processors, not processes and disk."""
+        memory = self._limits.memory_mb << 20
+        cpus = {"cpuperiod": 100_000, "cpuquota": int(self._limits.cpus * 100_000)} if self._limits.cpus else {}
+        return {"memory": memory, "memswap": memory, **cpus}
 
     async def load_root(self, reference: str, archive: Path, labels: dict[str, str], log: LogSink) -> Image:
         wanted = parse(reference)
@@ -181,6 +209,7 @@ def _config(config: Mapping[str, Any]) -> ImageConfig:
         entrypoint=tuple(config.get("Entrypoint") or ()),
         cmd=tuple(config.get("Cmd") or ()),
         labels=config.get("Labels") or {},
+        on_build=tuple(config.get("OnBuild") or ()),
     )
 
 

@@ -6,11 +6,13 @@ A container without our labels is never touched, nor one whose process lives and
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from seatrial.domain.frozen import Frozen
+from seatrial.errors import SeatrialError
 from seatrial.sandboxes.docker.client import EngineClient
 from seatrial.sandboxes.docker.container import LABEL_RECORD
 from seatrial.sandboxes.docker.sidecar import remove_container
@@ -21,11 +23,21 @@ Abandoned = Callable[[SandboxRecord], bool]
 """Says of a sandbox whose process lives that nobody wants it any more: its trial's lease is gone."""
 
 
+_log = logging.getLogger(__name__)
+
+
 class FoundContainer(Frozen):
     """A container of ours, living or not."""
 
     name: str
     record: SandboxRecord
+    runs: bool = True
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether its process is gone. Machines may share an engine, so another boot id alone proves nothing: a
+        container that runs may belong to a worker elsewhere."""
+        return self.record.process.is_dead or not (self.runs or self.record.process.lives)
 
     @property
     def owner(self) -> Owner:
@@ -51,16 +63,24 @@ class Leftovers:
         return [container for container in found if container is not None]
 
     async def sweep(self, abandoned: Abandoned | None = None) -> list[FoundContainer]:
-        """Removes what has no living process, or is abandoned; returns it."""
+        """Removes what has no living process, or is abandoned; returns what it could remove. The rest is told, and
+        found again by the next sweep."""
         doomed = [
             container
             for container in await self.containers()
-            if not container.record.process.lives or (abandoned is not None and abandoned(container.record))
+            if container.is_orphan or (abandoned is not None and abandoned(container.record))
         ]
-        # Wardens first: they share the namespaces of the others.
-        for container in sorted(doomed, key=lambda each: "sidecar" not in each.name):
+        # Sidecars first: they share the namespaces of the others.
+        doomed.sort(key=lambda each: "sidecar" not in each.name)
+        return [container for container in doomed if await self._is_removed(container)]
+
+    async def _is_removed(self, container: FoundContainer) -> bool:
+        try:
             await remove_container(self._engine, container.name)
-        return doomed
+        except (SeatrialError, OSError) as error:
+            _log.warning("Leftover container %s could not be removed: %s", container.name, error)
+            return False
+        return True
 
 
 def _read(entry: dict[str, Any]) -> FoundContainer | None:
@@ -69,4 +89,4 @@ def _read(entry: dict[str, Any]) -> FoundContainer | None:
         record = SandboxRecord.model_validate_json(entry["Labels"][LABEL_RECORD])
     except (KeyError, ValueError):
         return None
-    return FoundContainer(name=entry["Names"][0].lstrip("/"), record=record)
+    return FoundContainer(name=entry["Names"][0].lstrip("/"), record=record, runs=entry.get("State") == "running")

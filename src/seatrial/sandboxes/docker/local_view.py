@@ -13,7 +13,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -21,14 +21,17 @@ from urllib.parse import urlsplit
 
 from seatrial.errors import SandboxFault
 from seatrial.growing_files import FileView
+from seatrial.openat2 import IN_ROOT, NO_MAGICLINKS, has_openat2, openat2
 from seatrial.sandboxes.docker.client import USUAL_SOCKET
 from seatrial.sandboxes.host.accounts import Account, find_account
+from seatrial.sandboxes.host.in_root import SandboxRoot, closing, is_kernel_file
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.root_mount import nodev
-from seatrial.sandboxes.host.transfer import Transfer
+from seatrial.sandboxes.host.transfer import LeftOut, Transfer, TransferLimits
 from seatrial.sandboxes.oci.command import kill_family
 
 _CLOSED = -1
+_FIRST_PROCESSES = 2
 _STARTING_SEC = 0.5
 _PEER = struct.Struct("3i")
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -36,9 +39,9 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def runs_here(host: str) -> bool:
-    """Whether that engine's containers are processes of this machine that we, as root, may enter."""
+    """Whether that engine's containers are processes of this machine that we, as root, may enter and look around in."""
     address = urlsplit(host or USUAL_SOCKET)
-    if os.geteuid() != 0 or address.scheme != "unix":
+    if os.geteuid() != 0 or address.scheme != "unix" or not has_openat2():
         return False
     try:
         with socket.socket(socket.AF_UNIX) as connection:
@@ -66,11 +69,13 @@ class LocalView:
     async def put_tree(self, source: Path, target: str) -> None:
         await self._mounts.carry(self._with_transfer, lambda transfer: transfer.put_tree(source, target))
 
-    async def get_file(self, source: str, target: Path) -> None:
-        await self._mounts.carry(self._with_transfer, lambda transfer: transfer.get_file(source, target))
+    async def get_file(self, source: str, target: Path, limits: TransferLimits) -> None:
+        await self._mounts.carry(self._with_transfer, lambda transfer: transfer.get_file(source, target, limits))
 
-    async def get_tree(self, source: str, target: Path) -> list[str]:
-        return await self._mounts.carry(self._with_transfer, lambda transfer: transfer.get_tree(source, target))
+    async def get_tree(self, source: str, target: Path, limits: TransferLimits, first: Sequence[str] = ()) -> LeftOut:
+        return await self._mounts.carry(
+            self._with_transfer, lambda transfer: transfer.get_tree(source, target, limits, first=first)
+        )
 
     async def make_dirs(self, paths: list[str], mode: int) -> None:
         await self._mounts.start(self._with_transfer, lambda transfer: transfer.make_dirs(paths, mode))
@@ -121,8 +126,8 @@ class LocalView:
             return True
 
     def _find_account(self, wanted: str) -> Account:
-        with self._entered() as entrance, self._mounts.inside(entrance):
-            return find_account(wanted)
+        with self._entered() as entrance, closing(self._mounts.root_of(entrance)) as root:
+            return find_account(SandboxRoot(root), wanted)
 
     def _with_transfer[T](self, work: Callable[[Transfer], T]) -> T:
         with self._entered() as entrance:
@@ -224,15 +229,25 @@ class Residence:
                     found.add(int(place.name))
         return found
 
+    def has_company(self, container: str) -> bool:
+        """Whether more processes of the container live than its init and the one that waits."""
+        mine = 0
+        for process in self.processes():
+            with suppress(OSError):
+                mine += container in Path(f"/proc/{process}/cgroup").read_text()
+        return mine > _FIRST_PROCESSES
+
     def view_of(self, number: int, container: str) -> LocalView | None:
         """What another process sees: ``number`` is the sandbox's for it, ``container`` the one that it must be of."""
         try:
-            place = os.open(f"/proc/{self._pid}/root/proc/{number}", _DIRECTORY)
+            with closing(os.open(f"/proc/{self._pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as root:
+                place = openat2(root, f"proc/{number}", _DIRECTORY, IN_ROOT | NO_MAGICLINKS)
         except OSError:
             return None
         try:
             # Everything by way of the opened directory: it stands for this process even when its number is another's.
-            if self.alive and container in _read("cgroup", place):
+            # A sandbox that may mount could have put something else in the place of ``/proc``.
+            if self.alive and is_kernel_file(place) and container in _read("cgroup", place):
                 namespace = os.open("ns/mnt", os.O_RDONLY | os.O_CLOEXEC, dir_fd=place)
                 return LocalView(self._mounts, namespace)
         except OSError:

@@ -63,6 +63,7 @@ class SandboxContainer:
         self._mounts = mounts
         self._sidecar: Sidecar | None = None
         self._grading = False
+        self._left_running = False
 
     async def start(self, open_dirs: Sequence[str], profiles_dir: Path) -> None:
         """With directories that everybody may write to."""
@@ -132,9 +133,20 @@ class SandboxContainer:
         return ended
 
     async def begin_grading(self) -> None:
-        self.suspicions = await self._find_suspicions(self.running())
+        container = self.running()
+        self._left_running = container.residence is None or container.residence.has_company(container.id)
+        await self._note_suspicions(container)
         await self._the_sidecar().begin_grading()
         self._grading = True
+
+    async def look_again(self) -> None:
+        """The tests have run: adds what is found now, unless nobody but they could have done it."""
+        if self._left_running:
+            await self._note_suspicions(self.running())
+
+    async def _note_suspicions(self, container: Container) -> None:
+        found = await self._find_suspicions(container)
+        self.suspicions = tuple(sorted({*self.suspicions, *found}))
 
     async def end_grading(self) -> None:
         await self._the_sidecar().remove()
@@ -172,7 +184,7 @@ class SandboxContainer:
     async def _find_suspicions(self, container: Container) -> tuple[str, ...]:
         search_path = container.plan.image.config.env.get("PATH", DEFAULT_PATH)
         if (layers := container.layers) is not None and (mounts := self._mounts) is not None:
-            return await mounts.carry(find_in_layers, mounts, layers.changes, layers.image, search_path)
+            return await mounts.carry(find_in_layers, layers.changes, layers.image, search_path)
         return await find_in_engine(self._engine, container, search_path)
 
     async def _note_memory_kill(self) -> None:

@@ -133,9 +133,16 @@ class Sidecar:
         if ended.return_code:
             raise SandboxFault(f"Files could not be put into {target}: {ended.stderr.strip()}")
 
-    async def get(self, source: str, take: Callable[[bytes], Awaitable[None]], *, tree: bool) -> None:
+    async def get(
+        self, source: str, take: Callable[[bytes], Awaitable[None]], *, tree: bool, first: Sequence[str] = ()
+    ) -> None:
         """Packs a file, or a directory's content, of the verifier's view. ``FileNotFoundError`` if it is not there."""
-        script = 'tool=$0; [ -d "$1" ] || exit 66; cd "$1" && exec $tool tar -c -f - .'
+        chosen = " ".join(f"./{name}" for name in first)
+        script = (
+            'tool=$0; [ -d "$1" ] && cd "$1" || exit 66; chosen=;'
+            f' for name in {chosen}; do [ -f "$name" ] && chosen="$chosen $name"; done;'
+            " exec $tool tar -c -f - $chosen ."
+        )
         if not tree:
             script = (
                 'tool=$0; [ -f "$1" ] || exit 66; file=$($tool readlink -f "$1") && cd "${file%/*}/"'

@@ -17,6 +17,8 @@ PREFIX = "SEATRIAL_V_"
 _FORGOTTEN = 2147483647
 SLEEP = f"sleep {_FORGOTTEN}"
 """What the sandbox's first process waits for, if it is ours."""
+_MOST_LOGS = 64
+"""Entries of ``/logs`` that the verifier sees: the agent may have made any number."""
 
 # Every process of the command has it as an ancestor, or is in its session or in that of one of its processes.
 KILL = rf"""
@@ -96,10 +98,14 @@ tool=/proc/self/fd/8{BUSYBOX}
 cd /logs
 $tool mount -t tmpfs -o mode=755,nosuid,nodev tests /tests
 $tool mount -t tmpfs -o mode=755,nosuid,nodev logs /logs
+bound=0
 for entry in * .[!.]*; do
-    [ "$entry" != verifier ] && [ -e "./$entry" ] && [ ! -L "./$entry" ] || continue
+    [ "$entry" != verifier ] && [ -e "./$entry" ] && [ ! -L "./$entry" ] && [ $bound -lt {_MOST_LOGS} ] || continue
+    bound=$((bound + 1))
     if [ -d "./$entry" ]; then $tool mkdir "/logs/$entry"; else : > "/logs/$entry"; fi
-    $tool mount -o bind "./$entry" "/logs/$entry"
+    $tool mount -o bind "./$entry" "/logs/$entry" || continue
+    # The agent may have put a link there in between, which the mount followed.
+    [ "$($tool stat -c %d:%i "./$entry")" = "$($tool stat -c %d:%i "/logs/$entry")" ] || $tool umount -l "/logs/$entry"
 done
 $tool mkdir -m 777 /logs/verifier
 cd /

@@ -1,13 +1,16 @@
-"""Users of a sandbox, read from its own files. ``command`` asks, in a thread that is inside the sandbox."""
+"""Users of a sandbox, read from its own files. ``pod`` asks for each command, and so does ``docker``."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from pathlib import Path
 
-_PASSWD = Path("/etc/passwd")
-_GROUP = Path("/etc/group")
-_SIZE_LIMIT = 1 << 20
+from seatrial.sandboxes.host.in_root import SandboxRoot
+
+_PASSWD = "/etc/passwd"  # noqa: S105
+_GROUP = "/etc/group"
+SIZE_LIMIT = 1 << 20
+_GROUPS_LIMIT = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +29,15 @@ class UnknownUser(LookupError):
     """The sandbox has no such user or group."""
 
 
-def find_account(wanted: str | int | None) -> Account:
+def find_account(root: SandboxRoot, wanted: str | int | None) -> Account:
     """A user by ``name``, ``uid``, ``name:group`` or ``uid:gid``, as Docker reads them; root for nothing."""
+    return account_in(_text(root, _PASSWD), _text(root, _GROUP), wanted)
+
+
+def account_in(passwd: str, group_file: str, wanted: str | int | None) -> Account:
+    """The same from the files' text, which belongs to the sandbox: lines that make no sense are passed over."""
     user, _, group = str(wanted if wanted not in (None, "") else 0).partition(":")
-    users, groups = _rows(_PASSWD, 6), _rows(_GROUP, 4)
+    users, groups = _rows(passwd, 6, (2, 3)), _rows(group_file, 4, (2,))
     row = next((row for row in users if user in (row[0], row[2])), None)
     if row is None and not user.isdecimal():
         raise UnknownUser(f"unable to find user {user}: no matching entries in passwd file")
@@ -39,7 +47,7 @@ def find_account(wanted: str | int | None) -> Account:
         gid = _group_id(group, groups)
     name = row[0] if row else ""
     extra = [int(entry[2]) for entry in groups if name and not group and name in entry[3].split(",")]
-    return Account(uid, gid, tuple(extra), (row[5] if row else "") or "/")
+    return Account(uid, gid, tuple(extra[:_GROUPS_LIMIT]), (row[5] if row else "") or "/")
 
 
 def _group_id(group: str, groups: list[list[str]]) -> int:
@@ -51,14 +59,19 @@ def _group_id(group: str, groups: list[list[str]]) -> int:
     raise UnknownUser(f"unable to find group {group}: no matching entries in group file")
 
 
-def _rows(path: Path, width: int) -> list[list[str]]:
-    """Well-formed lines only: the file belongs to the sandbox."""
+def _rows(text: str, width: int, numbers: tuple[int, ...]) -> list[list[str]]:
+    rows = [line.split(":") for line in text.splitlines()]
+    return [row for row in rows if len(row) >= width and all(_is_number(row[index]) for index in numbers)]
+
+
+def _is_number(text: str) -> bool:
+    return len(text) <= 10 and text.isascii() and text.isdecimal() and int(text) < 1 << 32
+
+
+def _text(root: SandboxRoot, path: str) -> str:
+    """Empty if there is no such file, or something else in its place."""
     try:
-        if not path.is_file():
-            return []
-        with path.open(errors="replace") as file:
-            lines = file.read(_SIZE_LIMIT).splitlines()
+        with root.file(path) as file:
+            return os.read(file, SIZE_LIMIT).decode(errors="replace")
     except OSError:
-        return []
-    rows = [line.split(":") for line in lines]
-    return [row for row in rows if len(row) >= width and row[2].isdecimal() and (width < 6 or row[3].isdecimal())]
+        return ""

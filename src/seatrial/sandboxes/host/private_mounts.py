@@ -9,15 +9,16 @@ While a thread is inside a sandbox it must not import, log or open anything of t
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
+
+from seatrial.fair_threads import FairThreads
+from seatrial.sandboxes.own_time import clock_stopped
 
 MS_RDONLY = 1
 MS_NOSUID = 2
@@ -33,7 +34,10 @@ _UMOUNT_NOFOLLOW = 8
 _STARTERS = 4
 """Threads that start processes. Short work only, so that no exec waits behind a long transfer."""
 _CARRIERS = 8
-"""Threads for transfers and tree removal."""
+"""Threads for transfers and tree removal that are over soon."""
+_LONG_CARRIERS = 2
+"""Those that take long go on two at a time, in turns. They are for ever in the kernel and back, so more of them would
+not be quicker, only in everybody's way."""
 
 
 class PrivateMounts:
@@ -42,16 +46,28 @@ class PrivateMounts:
     def __init__(self) -> None:
         self._namespace: int | None = None
         self._lock = threading.Lock()
-        self._starters = ThreadPoolExecutor(_STARTERS, "sandbox-start", self._settle)
-        self._carriers = ThreadPoolExecutor(_CARRIERS, "sandbox-files", self._settle)
+        self._starters = FairThreads("sandbox-start", _STARTERS, settle=self._settle)
+        self._carriers = FairThreads("sandbox-files", _CARRIERS, _LONG_CARRIERS, settle=self._settle)
 
     async def start[**P, T](self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Runs short blocking work, such as starting a process. Goes on to its end even if the caller is cancelled."""
-        return await asyncio.get_running_loop().run_in_executor(self._starters, partial(work, *args, **kwargs))
+        """Runs short blocking work, such as starting a process. Goes on to its end even if the caller is cancelled.
+
+        No time limit of the caller's runs meanwhile: see ``own_time``."""
+        with clock_stopped():
+            return await self._starters.run(work, *args, **kwargs)
 
     async def carry[**P, T](self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same for work that may take long."""
-        return await asyncio.get_running_loop().run_in_executor(self._carriers, partial(work, *args, **kwargs))
+        """The same for work that may take long; it calls ``breathe`` on its way."""
+        with clock_stopped():
+            return await self._carriers.run(work, *args, **kwargs)
+
+    def root_of(self, process: int) -> int:
+        """Opens the root that a process sees; ``process`` is a descriptor of it or of its mount namespace.
+
+        What is done with the descriptor is done by ``in_root``, from outside: nothing but this one name, which no
+        sandbox can change, is ever looked up inside."""
+        with self.inside(process):
+            return os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     @contextmanager
     def inside(self, process: int) -> Iterator[None]:

@@ -28,6 +28,22 @@ def counts_alike(pid: int) -> bool:
     return numbers[-1] == numbers[-2]
 
 
+def is_dead(process: int) -> bool:
+    """Whether it is gone, or waits for its parent to take note."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+    except OSError:
+        return True
+
+
+def shares_numbers(process: int, other: int) -> bool:
+    """Whether two processes live in the same process namespace; not if one is gone."""
+    try:
+        return Path(f"/proc/{process}/ns/pid").stat().st_ino == Path(f"/proc/{other}/ns/pid").stat().st_ino
+    except OSError:
+        return False
+
+
 def neighbours(pid: int) -> set[int]:
     """All that live in the same process namespace, itself included."""
     namespace = Path(f"/proc/{pid}/ns/pid").stat().st_ino

@@ -1,282 +1,163 @@
 """Files into and out of a sandbox, without any program of its image.
 
-``oci`` calls this through ``PrivateMounts``: the host's side is reached through directories opened beforehand, the
-sandbox's side by path from inside it, where its links cannot lead out. Its files are hostile: pipes and devices are
-never opened, links that would point out of the target directory are left out, and what is left out is said.
+``oci`` calls this through ``PrivateMounts``, ``docker`` through ``local_view``. ``in_root`` holds the rules for paths
+of a sandbox, ``tree_copy`` those for what is copied; here is what Harbor asks for. On this machine's side nothing
+follows a link below the directory that a transfer was given.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
+from seatrial.errors import SandboxFault
 from seatrial.growing_files import FileView, look_into
+from seatrial.removal import empty_directory
+from seatrial.sandboxes.host.in_root import SandboxRoot, closing, is_kernel_file, own_path
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
+from seatrial.sandboxes.host.tree_copy import UPLOAD, Budget, LeftOut, TransferLimits, TreeCopy, copy_file
 
-_CHUNK = 1 << 20
+__all__ = ["LeftOut", "Stop", "Transfer", "TransferLimits"]
+
+Stop = Callable[[], bool]
+"""Asked between entries whether the work is still wanted."""
+
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-_TOP = PurePosixPath()
+_DEFAULT = TransferLimits()
 
 
 class Transfer:
-    """Copies between this machine and what one process of a sandbox sees."""
+    """Copies between this machine and what one process of a sandbox sees. Blocking."""
 
     def __init__(self, mounts: PrivateMounts, process: int) -> None:
+        """``process`` is a descriptor of a process or of a mount namespace."""
         self._mounts = mounts
         self._process = process
 
-    def put_file(self, source: Path, target: str) -> None:
-        with _opened(source, os.O_RDONLY | os.O_CLOEXEC) as content, self._mounts.inside(self._process):
-            status = os.fstat(content)
-            path = Path(target)
-            if target.endswith("/") or path.is_dir():
-                path = path / source.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with _opened(path.parent, _DIRECTORY) as parent:
-                _write_file(content, status, parent, path.name, 0o7777)
+    def put_file(self, source: Path, target: str, stop: Stop | None = None) -> None:
+        with closing(os.open(source, os.O_RDONLY | os.O_CLOEXEC)) as content, self._root() as root:
+            place = PurePosixPath(target)
+            if target.endswith("/") or root.kind(target) == stat.S_IFDIR:
+                place = place / source.name
+            with root.made_directory(str(place.parent)) as parent:
+                copy_file(content, parent, _plain(place.name), Budget(UPLOAD, stop), 0o7777)
 
-    def put_tree(self, source: Path, target: str) -> None:
+    def put_tree(self, source: Path, target: str, stop: Stop | None = None) -> None:
         """Copies the content of a directory over what is there."""
         with (
-            _opened(source, _DIRECTORY) as origin,
-            _opened(Path("/proc/thread-self/fd"), _DIRECTORY) as descriptors,
-            self._mounts.inside(self._process),
+            closing(os.open(source, _DIRECTORY)) as origin,
+            self._root() as root,
+            root.made_directory(target) as goal,
         ):
-            Path(target).mkdir(parents=True, exist_ok=True)
-            with _opened(Path(target), _DIRECTORY) as goal:
-                _Tree(descriptors, trusted=True).copy(origin, goal)
+            left = TreeCopy("in", Budget(UPLOAD, stop)).run(origin, goal)
+        if left.reasons:
+            raise OSError(errno.EINVAL, f"not everything could be put into {target}: {'; '.join(left.lines()[:5])}")
 
-    def get_file(self, source: str, target: Path) -> None:
-        """Raises ``FileNotFoundError``, or ``OSError`` for anything but a regular file."""
+    def get_file(self, source: str, target: Path, limits: TransferLimits = _DEFAULT, stop: Stop | None = None) -> None:
+        """Raises ``FileNotFoundError``, or ``OSError`` for anything but a regular file and for one too large."""
         target.parent.mkdir(parents=True, exist_ok=True)
         with (
-            _opened(target.parent, _DIRECTORY) as parent,
-            _opened(Path("/proc/thread-self/fd"), _DIRECTORY) as descriptors,
-            self._mounts.inside(self._process),
-            _opened(Path(source), os.O_PATH | os.O_CLOEXEC) as found,
-            _reopened(found, descriptors) as content,
+            closing(os.open(target.parent, _DIRECTORY)) as parent,
+            self._root() as root,
+            root.file(source) as content,
         ):
-            _write_file(content, os.fstat(content), parent, target.name)
+            copy_file(content, parent, target.name, Budget(limits, stop))
 
-    def get_tree(self, source: str, target: Path) -> list[str]:
-        """Copies the content of a directory; returns what was left out, and why."""
-        target.mkdir(parents=True, exist_ok=True)
-        tree = _Tree(0, trusted=False)
-        with (
-            _opened(target, _DIRECTORY) as goal,
-            _opened(Path("/proc/thread-self/fd"), _DIRECTORY) as descriptors,
-            self._mounts.inside(self._process),
-            _opened(Path(source), _DIRECTORY) as origin,
-        ):
-            tree.descriptors = descriptors
-            tree.copy(origin, goal)
-        return tree.left_out
+    def get_tree(
+        self,
+        source: str,
+        target: Path,
+        limits: TransferLimits = _DEFAULT,
+        stop: Stop | None = None,
+        first: Sequence[str] = (),
+    ) -> LeftOut:
+        """Copies the content of a directory; returns what was left out, and why. ``first`` are names at its top that
+        come before anything else."""
+        with self._root() as root, root.directory(source) as origin, host_directory(target) as goal:
+            if is_kernel_file(origin):
+                raise OSError(errno.EINVAL, f"{source} holds no files of the sandbox")
+            return TreeCopy("out", Budget(limits, stop), first).run(origin, goal)
 
     def make_dirs(self, paths: list[str], mode: int) -> None:
-        with self._mounts.inside(self._process):
+        with self._root() as root:
             for path in paths:
-                Path(path).mkdir(parents=True, exist_ok=True)
-                Path(path).chmod(mode)
+                try:
+                    with root.made_directory(path) as directory:
+                        os.fchmod(directory, mode)
+                except OSError as error:
+                    if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                        raise
+                    message = f"The image has something else at {path}, where a directory has to be."
+                    raise SandboxFault(message) from error
 
     def empty(self, paths: list[str]) -> None:
         """Removes what is in directories, and not the directories."""
-        with self._mounts.inside(self._process):
+        with self._root() as root:
             for path in paths:
-                for entry in Path(path).iterdir():
-                    if entry.is_dir() and not entry.is_symlink():
-                        shutil.rmtree(entry)
-                    else:
-                        entry.unlink()
+                with root.directory(path, for_writing=True) as directory:
+                    if problem := empty_directory(directory):
+                        raise SandboxFault(f"{path} could not be emptied: {problem}")
 
     def make_executable(self, path: str) -> bool:
         """``chmod +x`` as root would; says whether there was such a file."""
-        with self._mounts.inside(self._process):
-            file = Path(path)
-            if not file.is_file():
-                return False
-            file.chmod(stat.S_IMODE(file.stat().st_mode) | 0o111)
-            return True
+        try:
+            with self._root() as root, root.file(path, for_writing=True) as file:
+                os.fchmod(file, stat.S_IMODE(os.fstat(file).st_mode) | 0o111)
+        except OSError:
+            return False
+        return True
 
     def is_dir(self, path: str) -> bool:
-        with self._mounts.inside(self._process):
-            return Path(path).is_dir()
+        with self._root() as root:
+            return root.kind(path) == stat.S_IFDIR
 
     def is_file(self, path: str) -> bool:
-        with self._mounts.inside(self._process):
-            return Path(path).is_file()
+        with self._root() as root:
+            return root.kind(path) == stat.S_IFREG
 
     def look(
         self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
     ) -> list[FileView]:
         """What grows in directories, given by the prefix under which their files are told."""
         found: list[FileView] = []
-        with self._mounts.inside(self._process):
+        with self._root() as root:
             for prefix, path in folders.items():
-                with suppress(OSError), _opened(Path(path), _DIRECTORY) as directory:
+                with suppress(OSError), root.directory(path) as directory:
                     found += look_into(directory, prefix, seen, wanted)
         return found
 
     def present(self, paths: list[str]) -> list[str]:
         """Those of the paths that lead to something executable."""
-        with self._mounts.inside(self._process):
-            return [path for path in paths if os.access(path, os.X_OK)]
+        with self._root() as root:
+            return [path for path in paths if _is_executable(root, path)]
 
-
-class _Tree:
-    """Copies a tree between two open directories."""
-
-    def __init__(self, descriptors: int, *, trusted: bool) -> None:
-        self.descriptors = descriptors
-        self.left_out: list[str] = []
-        self._trusted = trusted
-
-    def copy(self, origin: int, goal: int, above: PurePosixPath = _TOP) -> None:
-        for name in sorted(os.listdir(origin)):
-            place = above / name
-            try:
-                with _looked_at(name, origin) as found:
-                    self._copy_entry(found, name, goal, place)
-            except FileNotFoundError:
-                continue  # gone while we copied
-
-    def _copy_entry(self, found: int, name: str, goal: int, place: PurePosixPath) -> None:
-        status = os.fstat(found)
-        if stat.S_ISDIR(status.st_mode):
-            with _made_directory(goal, name) as inner:
-                with _reopened(found, self.descriptors, directory=True) as outer:
-                    self.copy(outer, inner, place)
-                os.fchmod(inner, stat.S_IMODE(status.st_mode) | (0 if self._trusted else 0o700))
-        elif stat.S_ISLNK(status.st_mode):
-            self._copy_link(os.readlink("", dir_fd=found), name, goal, place)
-        elif stat.S_ISREG(status.st_mode):
-            with _reopened(found, self.descriptors) as content:
-                _write_file(content, status, goal, name, 0o7777 if self._trusted else 0o1777)
-        else:
-            self.left_out.append(f"{place}: not a regular file")
-
-    def _copy_link(self, destination: str, name: str, goal: int, place: PurePosixPath) -> None:
-        if not self._trusted and _leads_out(destination, place):
-            self.left_out.append(f"{place}: a link to {destination}, outside of the directory")
-            return
-        _clear(goal, name)
-        os.symlink(destination, name, dir_fd=goal)
-
-
-def _leads_out(destination: str, place: PurePosixPath) -> bool:
-    """Whether a link would, on this machine, point anywhere but into the copied tree."""
-    parts = destination.split("/")
-    ups = next((index for index, part in enumerate(parts) if part != ".."), len(parts))
-    # Going up from a name that may itself be a link leads who knows where.
-    return destination.startswith("/") or ups >= len(place.parts) or ".." in parts[ups:]
-
-
-def _write_file(content: int, status: os.stat_result, parent: int, name: str, modes: int = 0o1777) -> None:
-    with _fresh_file(parent, name) as copy:
-        if status.st_blocks * 512 < status.st_size:
-            _copy_data(content, copy, status.st_size)
-        else:
-            _copy_all(content, copy)
-        os.fchmod(copy, stat.S_IMODE(status.st_mode) & modes)
-        os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
-def _copy_all(content: int, copy: int) -> None:
-    while chunk := os.read(content, _CHUNK):
-        view = memoryview(chunk)
-        while view:
-            view = view[os.write(copy, view) :]
-
-
-def _copy_data(content: int, copy: int, size: int) -> None:
-    """Leaves holes holes: a terabyte that nobody wrote takes no room on this side either."""
-    place = 0
-    while place < size:
-        try:
-            place = os.lseek(content, place, os.SEEK_DATA)
-        except OSError:  # nothing but a hole from here on
-            break
-        end = os.lseek(content, place, os.SEEK_HOLE)
-        while place < end and (chunk := os.pread(content, min(_CHUNK, end - place), place)):
-            place += os.pwrite(copy, chunk, place)
-    os.ftruncate(copy, size)
+    @contextmanager
+    def _root(self) -> Iterator[SandboxRoot]:
+        with closing(self._mounts.root_of(self._process)) as descriptor:
+            yield SandboxRoot(descriptor)
 
 
 @contextmanager
-def _fresh_file(parent: int, name: str) -> Iterator[int]:
-    try:
-        _clear(parent, name)
-        file = os.open(name, _CREATE, 0o600, dir_fd=parent)
-    except OSError as error:
-        if error.errno != 16:  # a mounted file, such as /etc/hosts, is filled and not replaced
-            raise
-        file = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            os.close(file)
-            raise
-        os.ftruncate(file, 0)
-    try:
-        yield file
-    finally:
-        os.close(file)
-
-
-@contextmanager
-def _made_directory(parent: int, name: str) -> Iterator[int]:
-    for _ in range(3):
-        try:
-            os.mkdir(name, 0o755, dir_fd=parent)
-        except FileExistsError:
-            if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
-                os.unlink(name, dir_fd=parent)
-                continue
-        break
-    directory = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
-    try:
+def host_directory(target: Path) -> Iterator[int]:
+    """A directory of this machine, made where it is missing. An earlier transfer may have put a link in its place."""
+    target.mkdir(parents=True, exist_ok=True)
+    with closing(os.open(target, _DIRECTORY | os.O_NOFOLLOW)) as directory:
         yield directory
-    finally:
-        os.close(directory)
 
 
-def _clear(parent: int, name: str) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=parent)
-
-
-@contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
-    file = os.open(path, flags)
+def _is_executable(root: SandboxRoot, path: str) -> bool:
     try:
-        yield file
-    finally:
-        os.close(file)
+        with root.found(path) as handle:
+            return os.access(own_path(handle), os.X_OK)
+    except OSError:
+        return False
 
 
-@contextmanager
-def _looked_at(name: str, parent: int) -> Iterator[int]:
-    """A handle that can be asked what it is without opening it."""
-    file = os.open(name, _LOOK, dir_fd=parent)
-    try:
-        yield file
-    finally:
-        os.close(file)
-
-
-@contextmanager
-def _reopened(found: int, descriptors: int, *, directory: bool = False) -> Iterator[int]:
-    """Opens exactly what was looked at, if it is of the right kind; a swapped name does not matter."""
-    mode = os.fstat(found).st_mode
-    if not (stat.S_ISDIR(mode) if directory else stat.S_ISREG(mode)):
-        raise OSError(22, "not a directory" if directory else "not a regular file")
-    file = os.open(str(found), os.O_RDONLY | os.O_CLOEXEC, dir_fd=descriptors)
-    try:
-        yield file
-    finally:
-        os.close(file)
+def _plain(name: str) -> str:
+    if name in ("", ".", ".."):
+        raise OSError(errno.EINVAL, f"{name!r} is no name for a file")
+    return name

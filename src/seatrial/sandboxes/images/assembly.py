@@ -11,9 +11,11 @@ from seatrial.sandboxes.images.bootstrap import DebianBootstrap
 from seatrial.sandboxes.images.build_network import build_network
 from seatrial.sandboxes.images.buildah import BuildahStore
 from seatrial.sandboxes.images.builder import EnvironmentBuilder
+from seatrial.sandboxes.images.confinement import BuildLimits
 from seatrial.sandboxes.images.image import ImageStore
 from seatrial.sandboxes.images.locks import UseRecords
 from seatrial.sandboxes.images.prune import Pruner
+from seatrial.sandboxes.images.registries import Registries
 from seatrial.sandboxes.images.resolver import ImageResolver
 from seatrial.sandboxes.images.trust import Trust
 from seatrial.sandboxes.options import SandboxOptions
@@ -44,11 +46,12 @@ def assemble(store: ImageStore, options: SandboxOptions, environ: Mapping[str, s
         SilentRegistries(folder / "silent"),
         bootstrap if options.bootstrap_bases else None,
         folder / "locks",
+        Registries.of(options),
         may_pull=options.pull_if_not_exists,
     )
     uses = UseRecords(folder / "uses" / store.name)
     pruner = Pruner(store, uses, folder, int(options.image_low_water_gb * 1e9))
-    builder = EnvironmentBuilder(store, fetcher, uses, pruner, folder, trust)
+    builder = EnvironmentBuilder(store, fetcher, uses, pruner, folder, trust, longest_sec=options.max_build_sec)
     resolver = ImageResolver(
         store,
         fetcher,
@@ -61,10 +64,19 @@ def assemble(store: ImageStore, options: SandboxOptions, environ: Mapping[str, s
     return Images(store, resolver, builder, fetcher, bootstrap, pruner, uses)
 
 
+def build_limits(options: SandboxOptions) -> BuildLimits:
+    return BuildLimits(
+        cpus=options.max_build_cpus,
+        memory_mb=options.max_build_memory_mb,
+        pids=options.max_build_pids,
+        disk_mb=options.max_build_disk_mb,
+    )
+
+
 def oci_images(options: SandboxOptions) -> Images:
     """Images for the ``oci`` sandbox, kept by buildah inside the cache."""
     environ = tool_environment()
-    store = BuildahStore(options.images_dir / "oci", environ, build_network(options, environ))
+    store = BuildahStore(options.images_dir / "oci", environ, build_network(options, environ), build_limits(options))
     return assemble(store, options, environ)
 
 

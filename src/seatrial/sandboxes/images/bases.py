@@ -13,6 +13,7 @@ from seatrial.sandboxes.images.bootstrap import DebianBootstrap
 from seatrial.sandboxes.images.image import Image, ImageStore, LogSink, RegistrySilent
 from seatrial.sandboxes.images.locks import file_lock
 from seatrial.sandboxes.images.references import familiar, parse
+from seatrial.sandboxes.images.registries import Registries
 
 VERDICT_SEC = 300.0
 
@@ -48,6 +49,7 @@ class Fetcher:
         silent: SilentRegistries,
         bootstrap: DebianBootstrap | None,
         locks_dir: Path,
+        registries: Registries,
         *,
         may_pull: bool = True,
     ) -> None:
@@ -55,6 +57,7 @@ class Fetcher:
         self._silent = silent
         self._bootstrap = bootstrap
         self._locks_dir = locks_dir
+        self._registries = registries
         self._may_pull = may_pull
 
     async def bring(self, reference: str, log: LogSink) -> Image:
@@ -88,8 +91,9 @@ class Fetcher:
         registry = parse(reference).registry
         if self._silent.knows(registry):
             raise RegistrySilent(f"{registry} did not answer a moment ago.")
+        await self._registries.check(reference)
         try:
-            return await self._store.pull(reference, log)
+            return await self._store.pull(reference, log, trusted=self._registries.trusts(registry))
         except RegistrySilent:
             self._silent.note(registry)
             raise

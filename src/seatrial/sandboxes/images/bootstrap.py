@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import shutil
 import tempfile
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
 from seatrial.errors import ImageFault
+from seatrial.removal import remove_tree
 from seatrial.sandboxes.images import commands
 from seatrial.sandboxes.images.confinement import own_mounts
 from seatrial.sandboxes.images.image import LABEL_BOOTSTRAPPED, Image, ImageStore, LogSink
@@ -90,7 +90,7 @@ class DebianBootstrap:
             await self._tool([*tar, "--xattrs", "--exclude=./dev/*", "."], log)
             part.replace(archive)
         finally:
-            await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, True))
+            await asyncio.shield(asyncio.to_thread(remove_tree, scratch))
 
     async def _tool(self, argv: list[str], log: LogSink) -> None:
         env = {**self._environ, "DEBIAN_FRONTEND": "noninteractive", "HOME": "/root"}

@@ -1,7 +1,7 @@
 """The network that builds get: the public internet, and nothing of this machine or its neighbours.
 
-``buildah`` borrows a line for each build. Where none can be had the build runs in the machine's own network, and its
-log says so and why.
+``buildah`` borrows a line for each build. Where none can be had a build has no network, and its log says why; the
+machine's own is used only where the operator allows that.
 """
 
 from __future__ import annotations
@@ -16,14 +16,22 @@ from seatrial.domain.frozen import Frozen
 from seatrial.errors import SeatrialError
 from seatrial.sandboxes.options import SandboxOptions
 
+PROXY_NAMES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+
 
 class BuildLine(Frozen):
     """What one build is connected to."""
 
     description: str
     namespace: Path | None = None
-    """``None`` for the machine's own network."""
+    """``None`` for no network at all, unless it is the machine's own."""
     resolv_conf: str = ""
+    machine: bool = False
+    """The machine's own network."""
+
+    @property
+    def connected(self) -> bool:
+        return self.machine or self.namespace is not None
 
 
 class BuildNetwork(Protocol):
@@ -38,14 +46,15 @@ class MachineNetwork:
 
     @asynccontextmanager
     async def line(self) -> AsyncIterator[BuildLine]:
-        yield BuildLine(description=f"the machine's own ({self._why})")
+        yield BuildLine(description=f"the machine's own ({self._why})", machine=True)
 
 
 class RoutedBuilds:
     """A namespace of its own for each build, with the reach of a sandbox of a ``public`` task."""
 
-    def __init__(self, options: SandboxOptions) -> None:
+    def __init__(self, options: SandboxOptions, note: str = "") -> None:
         self._options = options
+        self._note = f" ({note})" if note else ""
 
     @asynccontextmanager
     async def line(self) -> AsyncIterator[BuildLine]:
@@ -57,19 +66,28 @@ class RoutedBuilds:
             try:
                 given = await networks.acquire(NetworkPolicy(), f"build-{uuid.uuid4().hex[:12]}")
             except SeatrialError as error:
-                yield BuildLine(description=f"the machine's own ({error})")
+                yield self._without(error)
                 return
             try:
                 yield BuildLine(
-                    description=given.description, namespace=given.netns_path, resolv_conf=given.resolv_conf
+                    description=f"{given.description}{self._note}",
+                    namespace=given.netns_path,
+                    resolv_conf=given.resolv_conf,
                 )
             finally:
                 await given.release()
+
+    def _without(self, error: SeatrialError) -> BuildLine:
+        if self._options.allow_host_network_builds:
+            return BuildLine(description=f"the machine's own (the operator allows it; {error})", machine=True)
+        return BuildLine(description=f"none ({error} SEATRIAL_ALLOW_HOST_NETWORK_BUILDS lets builds use the machine's)")
 
 
 def build_network(options: SandboxOptions, environ: Mapping[str, str]) -> BuildNetwork:
     if options.network_mode == "host" and options.allow_host_network:
         return MachineNetwork("the operator allows it")
-    if any(environ.get(name) for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")):
-        return MachineNetwork("a proxy is set, which may be on this machine or beside it")
-    return RoutedBuilds(options)
+    behind_proxy = any(environ.get(name) for name in PROXY_NAMES)
+    if behind_proxy and options.allow_host_network_builds:
+        return MachineNetwork("the operator allows it, and a proxy is set")
+    note = "a proxy is set; a private one is reached if SEATRIAL_PRIVATE_DESTINATIONS names it" if behind_proxy else ""
+    return RoutedBuilds(options, note)

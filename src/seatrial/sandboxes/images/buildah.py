@@ -16,10 +16,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from seatrial.errors import ImageFault
+from seatrial.removal import remove_tree
 from seatrial.sandboxes.images import commands, references
-from seatrial.sandboxes.images.build_network import BuildLine, BuildNetwork
+from seatrial.sandboxes.images.build_network import PROXY_NAMES, BuildLine, BuildNetwork
 from seatrial.sandboxes.images.commands import Finished, Patience
-from seatrial.sandboxes.images.confinement import CAPABILITIES, confined, own_mounts
+from seatrial.sandboxes.images.confinement import CAPABILITIES, BuildLimits, Jailer, Wanted, own_mounts
 from seatrial.sandboxes.images.image import (
     LABEL_BOOTSTRAPPED,
     LABEL_KEY,
@@ -32,6 +33,7 @@ from seatrial.sandboxes.images.image import (
     StoredImage,
 )
 from seatrial.sandboxes.images.locks import file_lock, try_lock
+from seatrial.sandboxes.images.nodes import remove_nodes
 from seatrial.sandboxes.images.storage import OPTIONS_LIMIT, ImageRecord, StorageReader
 
 _SILENCE = (
@@ -64,6 +66,7 @@ class BuildahStore:
         root: Path,
         environ: Mapping[str, str],
         network: BuildNetwork,
+        limits: BuildLimits | None = None,
         *,
         registry_patience_sec: float = 20.0,
         mount_options_limit: int = OPTIONS_LIMIT,
@@ -72,6 +75,7 @@ class BuildahStore:
         self._mount_options_limit = mount_options_limit
         self._environ = dict(environ)
         self._network = network
+        self._jailer = Jailer(self._environ, limits or BuildLimits())
         self._patience = Patience(registry_patience_sec, ("Getting image source", "Copying ", "Error"))
         self._driver: str | None = None
         self._reader: StorageReader | None = None
@@ -81,15 +85,53 @@ class BuildahStore:
         record = (await self._storage()).find(reference)
         return None if record is None else await self._image(record, reference)
 
-    async def pull(self, reference: str, log: LogSink) -> Image:
+    async def pull(self, reference: str, log: LogSink, *, trusted: bool = True) -> Image:
         insecure = ["--tls-verify=false"] if references.parse(reference).on_this_machine else []
-        async with self._scratch() as scratch:
-            ended = await self._buildah(["pull", *insecure, reference], scratch, log, patience=self._patience)
+        async with self._pull_line(trusted) as line, self._scratch() as scratch:
+            ended = await self._pull(["pull", *insecure, reference], scratch, line, log, trusted=trusted)
         if ended.silent or (not ended.ok and any(text in ended.tail for text in _SILENCE)):
             raise RegistrySilent(f"No registry answered for {references.familiar(reference)}.", fix=_last_line(ended))
         if not ended.ok:
             raise ImageFault(f"{references.familiar(reference)} could not be pulled: {_last_line(ended)}")
+        await self._without_nodes(reference)
         return await self._must_find(reference, "pulled")
+
+    @asynccontextmanager
+    async def _pull_line(self, trusted: bool) -> AsyncIterator[BuildLine]:
+        """What a task's author chose is asked for from where builds are: no redirection leads into this machine.
+
+        Behind a proxy it is the proxy that asks, and where no network of its own can be had, the name was checked."""
+        machine = BuildLine(description="the machine's own", machine=True)
+        if trusted or any(self._environ.get(name) for name in PROXY_NAMES):
+            yield machine
+            return
+        async with self._network.line() as line:
+            yield line if line.namespace is not None else machine
+
+    async def _pull(
+        self, argv: Sequence[str], scratch: Path, line: BuildLine, log: LogSink, *, trusted: bool
+    ) -> Finished:
+        await self._begin_storage()
+        storage, work = self._root / "storage", scratch / "work"
+        work.mkdir()
+        wanted = Wanted(
+            argv=(*self._places(storage, work), *argv),
+            env=self._jail_env(scratch, work, credentials=trusted),
+            readable=(scratch / "conf", *(self._credential_files() if trusted else ())),
+            writable=(storage, work),
+            line=line,
+            asks_registries=True,
+            makes_nodes=True,
+        )
+        async with self._jailer.command(scratch, [wanted], log) as command:
+            return await commands.run(command, self._environ, log, patience=self._patience)
+
+    async def _without_nodes(self, reference: str) -> None:
+        """Device nodes are of no use in a sandbox and of much use to an attacker."""
+        record = (await self._storage()).find(reference)
+        if record is not None:
+            layers = (await self._storage()).directories(record) or ()
+            await asyncio.to_thread(remove_nodes, layers)
 
     async def build(self, plan: BuildPlan, log: LogSink) -> Image:
         async with self._network.line() as line:
@@ -97,19 +139,12 @@ class BuildahStore:
             return await self._build(plan, line, log)
 
     async def _build(self, plan: BuildPlan, line: BuildLine, log: LogSink) -> Image:
-        labels = [word for name, value in plan.labels.items() for word in ("--label", f"{name}={value}")]
-        argv = [
-            "build",
-            *("--isolation", "chroot", "--network", "host", "--format", "docker", "--pull-never"),
-            *("--layers=false", "--force-rm", *labels, "--tag", plan.reference),
-            *("--file", str(plan.dockerfile), str(plan.context_dir)),
-        ]
         if not self._swept:
             self._swept = True
             await self.sweep()
         try:
             async with self._scratch() as scratch:
-                ended = await self._buildah(argv, scratch, log, timeout_sec=plan.timeout_sec, line=line)
+                ended = await self._build_and_take_in(plan, scratch, line, log)
         except asyncio.CancelledError:
             await self.sweep()
             raise
@@ -120,12 +155,87 @@ class BuildahStore:
             raise ImageFault(f"The build failed: {_last_line(ended)}")
         return await self._must_find(plan.reference, "built")
 
+    async def _build_and_take_in(self, plan: BuildPlan, scratch: Path, line: BuildLine, log: LogSink) -> Finished:
+        """Builds in a store on a disk of its own, on top of ours, which it can only read; then takes the image over."""
+        await self._begin_storage()
+        driver, storage, disk = await self._storage_driver(), self._root / "storage", scratch / "disk"
+        alias = scratch / "below"
+        seen = self._store_below(alias, scratch)
+        below = f"{driver}.imagestore={alias}"
+        labels = [word for name, value in plan.labels.items() for word in ("--label", f"{name}={value}")]
+        env = self._jail_env(scratch, disk, credentials=False)
+        build = Wanted(
+            argv=(
+                *(*self._places(disk / "storage", disk), "--storage-opt", below, "build"),
+                *("--isolation", "chroot", "--network", "host", "--format", "docker", "--pull-never"),
+                *("--layers=false", "--force-rm", *labels, "--tag", plan.reference),
+                *("--file", str(plan.dockerfile), str(plan.context_dir)),
+            ),
+            env=env,
+            readable=(scratch / "conf", plan.dockerfile, plan.context_dir),
+            renamed=seen,
+            writable=(disk,),
+            line=line,
+        )
+        built = f"containers-storage:[{driver}@{disk / 'storage'}+{disk / 'run'}:{below}]{plan.reference}"
+        take_in = Wanted(
+            argv=(*self._places(storage, disk / "taking"), "pull", "--quiet", built),
+            env=env,
+            readable=(scratch / "conf",),
+            renamed=seen,
+            writable=(storage, disk),
+        )
+        async with (
+            file_lock(self._builders_lock(), shared=True),
+            self._jailer.command(scratch, [build, take_in], log) as command,
+        ):
+            return await commands.run(command, self._environ, log, timeout_sec=plan.timeout_sec)
+
+    def _store_below(self, alias: Path, scratch: Path) -> dict[Path, Path]:
+        """Our store by another name and with lock files of its own.
+
+        buildah locks files by process: one that reads our store and writes to it would give its own lock away with the
+        first thing it has read. Reading needs none, since the store's lists are replaced as a whole."""
+        storage, locks = self._root / "storage", scratch / "locks"
+        locks.mkdir()
+        seen = {alias: storage}
+        for number, path in enumerate(sorted([*storage.glob("*.lock"), *storage.glob(f"{self._driver}-*/*.lock")])):
+            (locks / str(number)).touch()
+            seen[alias / path.relative_to(storage)] = locks / str(number)
+        return seen
+
+    async def _begin_storage(self) -> None:
+        """A builder can only read our store, so it has to be there."""
+        driver = await self._storage_driver()
+        if not (self._root / "storage" / f"{driver}-images" / "images.json").exists():
+            await self._quiet(["images", "--quiet"])
+
+    def _places(self, storage: Path, work: Path) -> tuple[str, ...]:
+        return ("--root", str(storage), "--runroot", str(work / "run"), "--storage-driver", self._driver or "")
+
+    def _jail_env(self, scratch: Path, work: Path, *, credentials: bool) -> dict[str, str]:
+        env = {**self._env(scratch), "TMPDIR": str(work)}
+        if not credentials:
+            env = {name: value for name, value in env.items() if name not in _KEPT_FROM_BUILDS}
+            env["HOME"] = str(work)
+        return env
+
+    def _credential_files(self) -> tuple[Path, ...]:
+        """Where ``buildah login`` and ``docker login`` leave what they were told."""
+        env = self._environ
+        home, docker = Path(env.get("HOME", "/root")), env.get("DOCKER_CONFIG")
+        runtime = Path(env.get("XDG_RUNTIME_DIR") or f"/run/containers/{os.getuid()}")
+        named = env.get("REGISTRY_AUTH_FILE")
+        found = (runtime / "containers" / "auth.json", runtime / "auth.json", home / ".config/containers/auth.json")
+        docker_file = (Path(docker) if docker else home / ".docker") / "config.json"
+        return (*found, docker_file, *((Path(named),) if named else ()))
+
     async def load_root(self, reference: str, archive: Path, labels: dict[str, str], log: LogSink) -> Image:
         async with self._scratch() as scratch:
             context = scratch / "context"
             context.mkdir()
             await asyncio.to_thread(_link_or_copy, archive, context / "root.tar")
-            (scratch / "Dockerfile").write_text('FROM scratch\nADD root.tar /\nCMD ["bash"]\n')
+            (scratch / "Dockerfile").write_text('FROM scratch\nADD ["root.tar", "/"]\nCMD ["bash"]\n')
             plan = BuildPlan(reference=reference, context_dir=context, dockerfile=scratch / "Dockerfile", labels=labels)
             image = await self._build(plan, BuildLine(description="nothing runs in it"), log)
         return image.model_copy(update={"source": "bootstrapped"})
@@ -145,7 +255,7 @@ class BuildahStore:
     async def remove(self, digest: str) -> None:
         image_id = digest.removeprefix("sha256:")
         await self._quiet(["rmi", "--force", image_id])
-        await asyncio.to_thread(shutil.rmtree, self._flat_dir(image_id), True)
+        await asyncio.to_thread(remove_tree, self._flat_dir(image_id))
 
     async def list(self) -> list[StoredImage]:
         storage = await self._storage()
@@ -167,11 +277,11 @@ class BuildahStore:
             if not try_lock(handle, shared=False):
                 return
             scratch = self._root / "scratch"
-            await asyncio.to_thread(shutil.rmtree, scratch, True)
+            await asyncio.to_thread(remove_tree, scratch)
             if (self._root / "storage" / f"{await self._storage_driver()}-containers" / "containers.json").exists():
                 scratch.mkdir(exist_ok=True)
                 await self._run(["rm", "--all"], scratch, _nowhere)
-                await asyncio.to_thread(shutil.rmtree, scratch, True)
+                await asyncio.to_thread(remove_tree, scratch)
         finally:
             os.close(handle)
 
@@ -186,33 +296,13 @@ class BuildahStore:
         argv: Sequence[str],
         scratch: Path,
         log: LogSink,
-        *,
-        timeout_sec: float | None = None,
-        patience: Patience | None = None,
-        line: BuildLine | None = None,
     ) -> Finished:
         async with file_lock(self._builders_lock(), shared=True):
-            return await self._run(argv, scratch, log, timeout_sec=timeout_sec, patience=patience, line=line)
+            return await self._run(argv, scratch, log)
 
-    async def _run(
-        self,
-        argv: Sequence[str],
-        scratch: Path,
-        log: LogSink,
-        *,
-        timeout_sec: float | None = None,
-        patience: Patience | None = None,
-        line: BuildLine | None = None,
-    ) -> Finished:
-        command = [*await self._tool(scratch), *argv]
-        env = self._env(scratch)
-        if line is not None:  # a task's author decides what runs
-            command = confined(command, scratch, line)
-            env = {name: value for name, value in env.items() if name not in _KEPT_FROM_BUILDS}
-            env["HOME"] = str(scratch)
-        else:
-            command = own_mounts(command)
-        return await commands.run(command, env, log, timeout_sec=timeout_sec, patience=patience)
+    async def _run(self, argv: Sequence[str], scratch: Path, log: LogSink) -> Finished:
+        """For what nobody but us decides."""
+        return await commands.run(own_mounts([*await self._tool(scratch), *argv]), self._env(scratch), log)
 
     async def _tool(self, scratch: Path) -> tuple[str, ...]:
         commands.require("buildah", self._environ)
@@ -222,7 +312,8 @@ class BuildahStore:
 
     def _env(self, scratch: Path) -> dict[str, str]:
         """The machine's own containers configuration stays out of it, apart from its registries and policy."""
-        storage_conf, containers_conf = scratch / "storage.conf", scratch / "containers.conf"
+        (scratch / "conf").mkdir(exist_ok=True)
+        storage_conf, containers_conf = scratch / "conf" / "storage.conf", scratch / "conf" / "containers.conf"
         root, run = self._root / "storage", scratch / "run"
         storage_conf.write_text(f'[storage]\ndriver = "{self._driver}"\ngraphroot = "{root}"\nrunroot = "{run}"\n')
         quoted = ", ".join(f'"CAP_{name}"' for name in CAPABILITIES)
@@ -243,7 +334,7 @@ class BuildahStore:
             try:
                 yield scratch
             finally:
-                await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, True))
+                await asyncio.shield(asyncio.to_thread(remove_tree, scratch))
 
     def _builders_lock(self) -> Path:
         self._root.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 import os
-import shutil
+import re
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import ImageFault, SeatrialError
+from seatrial.removal import remove_tree
 from seatrial.sandboxes.images.bases import Fetcher
 from seatrial.sandboxes.images.buildlog import kept_log
 from seatrial.sandboxes.images.context import BuildContext, ContextEntry
@@ -36,11 +37,12 @@ from seatrial.sandboxes.images.image import (
 from seatrial.sandboxes.images.locks import UseRecords, any_lock, file_lock
 from seatrial.sandboxes.images.prune import Pruner
 from seatrial.sandboxes.images.references import familiar
+from seatrial.sandboxes.images.registries import OWN_REPOSITORY
 from seatrial.sandboxes.images.rewrite import TASK_DIR, Rewritten, rewrite
 from seatrial.sandboxes.images.stages import Recipe, native_architecture
 from seatrial.sandboxes.images.trust import Trust
 
-_RULES = "1"
+_RULES = "2"
 """Changes whenever the same environment would be built differently by this code."""
 
 
@@ -54,7 +56,7 @@ class Environment:
 
     @property
     def reference(self) -> str:
-        return f"localhost/seatrial:{self.key[:32]}"
+        return f"{OWN_REPOSITORY}:{self.key[:32]}"
 
 
 class EnvironmentBuilder:
@@ -67,6 +69,7 @@ class EnvironmentBuilder:
         folder: Path,
         trust: Trust | None = None,
         *,
+        longest_sec: float = 3600.0,
         parallel: int | None = None,
     ) -> None:
         self._store = store
@@ -75,6 +78,7 @@ class EnvironmentBuilder:
         self._pruner = pruner
         self._folder = folder
         self._trust = trust
+        self._longest_sec = longest_sec
         self._slots = [folder / "slots" / str(number) for number in range(parallel or os.cpu_count() or 1)]
         self._flights: Flights[Image] = Flights()
         self._keys: dict[str, tuple[str, str]] = {}
@@ -151,11 +155,19 @@ class EnvironmentBuilder:
                     context_dir=place / "context",
                     dockerfile=place / "Dockerfile",
                     labels=_labels(environment, request, bases),
-                    timeout_sec=request.build_timeout_sec,
+                    timeout_sec=self._time_for(request, log),
+                    fetches=tuple(rewritten.fetches),
                 )
                 return await self._store.build(plan, log)
 
+    def _time_for(self, request: ImageRequest, log: LogSink) -> float:
+        if request.build_timeout_sec > self._longest_sec:
+            log(f"The task asks for {request.build_timeout_sec:g} s to build; {self._longest_sec:g} s are allowed.\n")
+        return min(request.build_timeout_sec, self._longest_sec)
+
     async def _base(self, reference: str, log: LogSink) -> Image:
+        if reference.startswith(OWN_REPOSITORY):
+            raise ImageFault(f"{reference} is the image of another task.")
         image = await self._fetcher.bring(reference, log)
         log(f"Base {familiar(reference)} ({image.source}) {image.digest}\n")
         return image.model_copy(update={"reference": reference})
@@ -169,7 +181,7 @@ class EnvironmentBuilder:
             await asyncio.to_thread(_stage, environment, rewritten, place)
             yield place
         finally:
-            await asyncio.shield(asyncio.to_thread(shutil.rmtree, place, True))
+            await asyncio.shield(asyncio.to_thread(remove_tree, place))
 
     def _log_path(self, environment: Environment) -> Path:
         return self._folder / "logs" / f"{self._store.name}-{environment.key[:32]}.log"
@@ -177,7 +189,9 @@ class EnvironmentBuilder:
 
 def _labels(environment: Environment, request: ImageRequest, bases: list[Image]) -> dict[str, str]:
     told = [BaseImage(reference=base.reference, digest=base.digest, source=base.source).model_dump() for base in bases]
-    return {LABEL_KEY: environment.key, LABEL_TASK: request.task_name, LABEL_BASES: json.dumps(told)}
+    # buildah writes labels into its Dockerfile, and a task's name is the author's.
+    task = re.sub(r"[^\w./:@ -]", "_", request.task_name)[:200]
+    return {LABEL_KEY: environment.key, LABEL_TASK: task, LABEL_BASES: json.dumps(told)}
 
 
 def _stage(environment: Environment, rewritten: Rewritten, place: Path) -> None:

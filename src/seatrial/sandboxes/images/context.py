@@ -18,6 +18,7 @@ from seatrial.errors import ImageFault
 from seatrial.sandboxes.images.ignore import IgnoreRules
 
 _CHUNK = 1 << 20
+_DEEPEST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,9 @@ class BuildContext:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target, follow_symlinks=False)
 
-    def _walk(self, prefix: str, folder: Path) -> Iterator[ContextEntry]:
+    def _walk(self, prefix: str, folder: Path, depth: int = 0) -> Iterator[ContextEntry]:
+        if depth > _DEEPEST:
+            raise ImageFault(f"The environment has folders nested more than {_DEEPEST} deep.")
         with os.scandir(folder) as found:
             children = list(found)
         for child in children:
@@ -84,7 +87,7 @@ class BuildContext:
             if not ignored:
                 yield ContextEntry(path, about.st_mode, about.st_size, about.st_mtime_ns, about.st_ino)
             if is_dir and (not ignored or self._rules.brings_back):
-                yield from self._walk(f"{path}/", Path(child.path))
+                yield from self._walk(f"{path}/", Path(child.path), depth + 1)
 
     def _content(self, entry: ContextEntry) -> str:
         path = self.root / entry.path
@@ -112,7 +115,7 @@ class BuildContext:
                 raise ImageFault(f"{name} is a link that leaves the environment.")
             if not path.is_file() or path.stat().st_size > limit:
                 raise ImageFault(f"{name} is not a file of a sensible size.")
-            return path.read_text(errors="replace")
+            return path.read_bytes().decode(errors="replace")  # line ends as they are: the reader judges them
         except FileNotFoundError:
             raise ImageFault(
                 f"There is no {name} in {self.root}.", fix="Add one, or set docker_image in task.toml."

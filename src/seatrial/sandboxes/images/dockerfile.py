@@ -1,20 +1,31 @@
-"""Reads a Dockerfile into instructions, here-documents included. Changes nothing and runs nothing.
+"""Splits a Dockerfile into instructions: directives, comments, continued lines, here-documents and flags.
 
-Read by ``rewrite`` (which makes it digestible for every builder) and by ``bases``. The grammar is BuildKit's: the
-builders we have know less, which is why the reading happens here.
+The first of three steps; ``rewrite`` gives each instruction its meaning and ``canonical`` writes it anew. The builder
+never sees the author's text. The grammar is BuildKit's, but narrower: where builders disagree about a spelling, the
+line is refused and the message names its number.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from seatrial.errors import ImageFault
 
-_DIRECTIVE = re.compile(r"#\s*([A-Za-z]+)\s*=\s*(.+?)\s*$")
+KEYWORDS = frozenset(
+    {"ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "MAINTAINER"}
+    | {"ONBUILD", "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME", "WORKDIR"}
+)
+_DIRECTIVE = re.compile(r"#[ \t]*([A-Za-z][A-Za-z0-9]*)[ \t]*=[ \t]*(.+?)[ \t]*$")
+_KNOWN_DIRECTIVES = ("syntax", "escape", "check")
 _HEREDOC_WORD = re.compile(r"\d*<<(-?)([^<]+)")
 _TAKES_HEREDOCS = ("RUN", "COPY", "ADD")
+_FLAG = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?:=((?:\"[^\"\\`]*\"|'[^'\\`]*'|[^\s\"'\\`])*))?(?=[ \t]|$)")
+_BLANKS = " \t"
+_NO_TEXT = ("Cc", "Cs", "Zl", "Zp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +47,38 @@ class Heredoc:
 
 
 @dataclass(frozen=True, slots=True)
+class Flag:
+    """``--name=value`` in front of an instruction's words; quotes are removed, variables are not expanded."""
+
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction with its continuation lines joined."""
+    """One instruction with its continued lines joined."""
 
     keyword: str
-    flags: tuple[str, ...]
-    """``--name=value`` words in front, as written."""
+    flags: tuple[Flag, ...]
     rest: str
     line: int
-    text: str
-    """What stands in the file, for instructions that are passed on unchanged."""
     heredocs: tuple[Heredoc, ...] = ()
 
     def flag(self, name: str) -> str | None:
-        prefix = f"--{name}"
-        for flag in self.flags:
-            key, _, value = flag.partition("=")
-            if key == prefix:
-                return value.strip("\"'")
-        return None
+        return next((flag.value for flag in self.flags if flag.name == name), None)
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Has every fault name the line."""
+        try:
+            yield
+        except ImageFault as fault:
+            if fault.message.startswith("Line "):
+                raise
+            raise type(fault)(f"Line {self.line} of the Dockerfile: {fault.message}", fix=fault.fix) from fault
+
+    def refused(self, reason: str, fix: str = "") -> ImageFault:
+        return ImageFault(f"Line {self.line} of the Dockerfile: {reason}", fix=fix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +88,9 @@ class Dockerfile:
 
 
 def parse(text: str) -> Dockerfile:
-    lines = text.removeprefix("\ufeff").splitlines()
-    escape = _escape(lines)
-    instructions = tuple(_instructions(lines, escape))
+    lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
+    escape, start = _directives(lines)
+    instructions = tuple(_instructions(lines, start, escape))
     first = next((item for item in instructions if item.keyword != "ARG"), None)
     if first is None or first.keyword != "FROM":
         where = f"line {first.line}" if first else "the end"
@@ -74,75 +98,109 @@ def parse(text: str) -> Dockerfile:
     return Dockerfile(escape, instructions)
 
 
-def _escape(lines: list[str]) -> str:
-    """Parser directives are comments at the very top; ``syntax`` is tolerated and means nothing to us."""
-    for line in lines:
-        match = _DIRECTIVE.match(line.strip())
-        if match is None:
-            return "\\"
-        if match[1].lower() == "escape" and match[2] in ("\\", "`"):
-            return match[2]
-    return "\\"
+def parse_trigger(trigger: Instruction, escape: str) -> Instruction:
+    """The instruction that an ``ONBUILD`` would carry out later."""
+    inner = _instruction(trigger.rest, trigger.line, escape)
+    if inner.keyword in ("ONBUILD", "FROM", "MAINTAINER"):
+        raise trigger.refused(f"ONBUILD takes no {inner.keyword}.")
+    if inner.keyword in _TAKES_HEREDOCS and any(True for _ in _heredoc_words(inner, escape)):
+        raise trigger.refused("ONBUILD takes no here-document.")
+    return inner
 
 
-def _instructions(lines: list[str], escape: str) -> Iterator[Instruction]:
-    index = 0
+def _directives(lines: list[str]) -> tuple[str, int]:
+    """The escape character and where the rest begins. ``syntax`` and ``check`` mean nothing to us."""
+    seen: dict[str, str] = {}
+    for index, line in enumerate(lines):
+        match = _DIRECTIVE.match(line.lstrip(_BLANKS))
+        name = match[1].lower() if match else ""
+        if match is None or name not in _KNOWN_DIRECTIVES:
+            return seen.get("escape", "\\"), index
+        if name in seen or (name == "escape" and match[2] not in ("\\", "`")):
+            raise ImageFault(f"Line {index + 1} of the Dockerfile: the directive {name} is not understood.")
+        seen[name] = match[2]
+    return seen.get("escape", "\\"), len(lines)
+
+
+def _instructions(lines: list[str], index: int, escape: str) -> Iterator[Instruction]:
     while index < len(lines):
         if _is_skipped(lines[index]):
             index += 1
             continue
         start = index
         joined, index = _logical_line(lines, index, escape)
-        keyword, flags, rest = _split(joined, start + 1)
+        found = _instruction(joined, start + 1, escape)
         heredocs: list[Heredoc] = []
-        if keyword in _TAKES_HEREDOCS and "<<" in rest:
-            for word, name, strips in _heredoc_words(rest):
+        if found.keyword in _TAKES_HEREDOCS:
+            for word, name, strips in _heredoc_words(found, escape):
                 body, index = _body(lines, index, name, strips, start + 1)
                 quoted = any(quote in word for quote in "\"'\\")
                 heredocs.append(Heredoc(name, word, tuple(body), not quoted, strips))
-        raw = "\n".join(lines[start:index])
-        yield Instruction(keyword, flags, rest, start + 1, raw, tuple(heredocs))
+        yield Instruction(found.keyword, found.flags, found.rest, found.line, tuple(heredocs))
 
 
 def _is_skipped(line: str) -> bool:
-    stripped = line.strip()
+    stripped = line.strip(_BLANKS)
     return not stripped or stripped.startswith("#")
 
 
 def _logical_line(lines: list[str], index: int, escape: str) -> tuple[str, int]:
     """Joins continued lines; comments and empty lines between them vanish, as in Docker."""
-    joined = ""
+    continued = re.compile(rf"(?:^|(?<=[^{re.escape(escape)}])){re.escape(escape)}[ \t]*$")
+    joined, begun = "", False
     while index < len(lines):
         line = lines[index]
         index += 1
-        if joined and _is_skipped(line):
+        if begun and _is_skipped(line):
             continue
-        body = line.rstrip()
-        if not joined:
-            body = body.lstrip()
-        if body.endswith(escape):
-            joined += body[: -len(escape)]
-            continue
-        return joined + body, index
+        _check_characters(line, index)
+        body = line if begun else line.lstrip(_BLANKS)
+        begun = True
+        match = continued.search(body)
+        if match is None:
+            return joined + body, index
+        joined += body[: match.start()]
     return joined, index
 
 
-def _split(line: str, number: int) -> tuple[str, tuple[str, ...], str]:
-    keyword, _, rest = line.partition(" ") if " " in line else line.partition("\t")
-    if "\t" in keyword:
-        keyword, _, tail = keyword.partition("\t")
-        rest = f"{tail} {rest}"
-    if not re.fullmatch(r"[A-Za-z]+", keyword):
+def _check_characters(line: str, number: int) -> None:
+    """Line ends and blanks are where parsers differ, so those of Unicode are no part of an instruction's frame."""
+    odd = next((char for char in line if char != "\t" and unicodedata.category(char) in _NO_TEXT), None)
+    if odd is None:
+        bare = line.strip(_BLANKS).rstrip("\\`").rstrip(_BLANKS)
+        edges = (bare[:1], bare[-1:], line[-1:])
+        odd = next((char for char in edges if char and _is_odd_space(char)), None)
+    if odd is not None:
+        raise ImageFault(f"Line {number} of the Dockerfile has the character U+{ord(odd):04X} where it is not allowed.")
+
+
+def _is_odd_space(char: str) -> bool:
+    """White space or an invisible character, to one parser or another."""
+    return char not in _BLANKS and (char.isspace() or unicodedata.category(char) in ("Zs", "Zl", "Zp", "Cf"))
+
+
+def _instruction(line: str, number: int, escape: str) -> Instruction:
+    match = re.match(r"([A-Za-z]+)(?:[ \t]+|$)", line)
+    keyword = match[1].upper() if match else ""
+    if match is None or keyword not in KEYWORDS:
         raise ImageFault(f"Line {number} of the Dockerfile does not begin with an instruction: {line[:60]!r}.")
-    rest, flags = rest.strip(), []
-    while match := re.match(r"--[a-z][a-z-]*(?:=(?:\"[^\"]*\"|'[^']*'|\S)*)?(?=\s|$)", rest):
-        flags.append(match[0])
-        rest = rest[match.end() :].lstrip()
-    return keyword.upper(), tuple(flags), rest
+    rest, flags = line[match.end() :].strip(_BLANKS), []
+    while found := _FLAG.match(rest):
+        value = None if found[2] is None else re.sub(r"[\"']", "", found[2])
+        flags.append(Flag(found[1], value))
+        rest = rest[found.end() :].lstrip(_BLANKS)
+    done = Instruction(keyword, tuple(flags), rest, number)
+    if rest.startswith("--") or (rest and _is_odd_space(rest[0])):
+        raise done.refused(f"{rest.split(maxsplit=1)[0][:40]!r} is not understood as a flag or a word.")
+    if any(flag.value is not None and any(map(_is_odd_space, flag.value)) for flag in flags):
+        raise done.refused("a flag has an unusual blank in it.")
+    return done
 
 
-def _heredoc_words(rest: str) -> Iterator[tuple[str, str, bool]]:
-    for word in shell_words(rest):
+def _heredoc_words(instruction: Instruction, escape: str) -> Iterator[tuple[str, str, bool]]:
+    if "<<" not in instruction.rest or instruction.rest.startswith("["):
+        return
+    for word in shell_words(instruction.rest, escape):
         match = _HEREDOC_WORD.fullmatch(word)
         if match and (name := re.sub(r"[\"'\\]", "", match[2])):
             yield word, name, bool(match[1])
@@ -155,16 +213,18 @@ def _body(lines: list[str], index: int, name: str, strips: bool, number: int) ->
         index += 1
         if (line.lstrip("\t") if strips else line) == name:
             return body, index
+        if "\0" in line:
+            raise ImageFault(f"Line {index} of the Dockerfile has the character U+0000 where it is not allowed.")
         body.append(line)
     raise ImageFault(f"The here-document {name} of line {number} of the Dockerfile never ends.")
 
 
-def shell_words(text: str) -> list[str]:
+def shell_words(text: str, escape: str = "\\") -> list[str]:
     """Splits at blanks outside of quotes; quotes and escapes stay in the words."""
     words, word, quote, index = [], "", "", 0
     while index < len(text):
         char = text[index]
-        if char == "\\" and quote != "'" and index + 1 < len(text):
+        if char == escape and quote != "'" and index + 1 < len(text):
             word += text[index : index + 2]
             index += 2
             continue
@@ -172,7 +232,7 @@ def shell_words(text: str) -> list[str]:
             quote = "" if char == quote else quote
         elif char in "\"'":
             quote = char
-        if char.isspace() and not quote:
+        if char in _BLANKS and not quote:
             if word:
                 words.append(word)
             word = ""
@@ -180,3 +240,7 @@ def shell_words(text: str) -> list[str]:
             word += char
         index += 1
     return [*words, word] if word else words
+
+
+def has_odd_space(text: str) -> bool:
+    return any(map(_is_odd_space, text))

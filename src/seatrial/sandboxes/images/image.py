@@ -43,6 +43,8 @@ class ImageConfig(Frozen):
     entrypoint: tuple[str, ...] = ()
     cmd: tuple[str, ...] = ()
     labels: dict[str, str] = {}
+    on_build: tuple[str, ...] = ()
+    """Instructions that a builder would carry out in every build on this image."""
 
 
 class ImageRequest(Frozen):
@@ -109,6 +111,8 @@ class BuildPlan(Frozen):
     """The rewritten Dockerfile; lies outside of ``context_dir``. All of its bases are in the store."""
     labels: dict[str, str] = {}
     timeout_sec: float = 600.0
+    fetches: tuple[str, ...] = ()
+    """Addresses that the Dockerfile has the builder itself fetch."""
 
 
 class StoredImage(Frozen):
@@ -135,8 +139,10 @@ class ImageStore(Protocol):
         """The image if it is here, by its full reference or by its digest."""
         ...
 
-    async def pull(self, reference: str, log: LogSink) -> Image:
-        """Fetches it. ``RegistrySilent`` if nobody answered, another ``ImageFault`` if the registry said no."""
+    async def pull(self, reference: str, log: LogSink, *, trusted: bool = True) -> Image:
+        """Fetches it. ``RegistrySilent`` if nobody answered, another ``ImageFault`` if the registry said no.
+
+        Only a ``trusted`` registry gets the operator's credentials and network."""
         ...
 
     async def build(self, plan: BuildPlan, log: LogSink) -> Image:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import ImageFault
+from seatrial.removal import remove_tree
 from seatrial.sandboxes.images.image import ImageStore, StoredImage
 from seatrial.sandboxes.images.locks import UseRecords
 
@@ -82,7 +83,7 @@ class Pruner:
         """Staged contexts of builders that were killed; with ``everything`` the bases' archives too."""
         for path in (self._folder / "staging").glob("*"):
             if time.time() - path.stat().st_mtime > _SCRAP_SEC:
-                shutil.rmtree(path, ignore_errors=True)
+                remove_tree(path)
         if everything:
             for path in (self._folder / "bases").glob("*.tar"):
                 path.unlink(missing_ok=True)

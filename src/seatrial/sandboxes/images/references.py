@@ -12,6 +12,7 @@ _PATTERN = re.compile(
     r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
     r"(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
+_REGISTRY = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def parse(text: str) -> Reference:
     else:
         registry, path = "docker.io", text
     match = _PATTERN.fullmatch(path)
-    if match is None:
+    if match is None or not _REGISTRY.fullmatch(registry):
         raise ImageFault(f"{text!r} is not an image reference.", fix="Write it as name:tag.")
     if registry == "index.docker.io":
         registry = "docker.io"

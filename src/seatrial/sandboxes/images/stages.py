@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from seatrial.errors import ImageFault, Unsupported
 from seatrial.sandboxes.images import references
-from seatrial.sandboxes.images.dockerfile import Dockerfile, Instruction, parse
+from seatrial.sandboxes.images.dockerfile import Dockerfile, Flag, Instruction, has_odd_space, parse, shell_words
 from seatrial.sandboxes.images.image import ImageConfig
-from seatrial.sandboxes.images.variables import Scope, assignments, expand
+from seatrial.sandboxes.images.variables import Scope, assignments
 
 DEFAULT_SHELL = ("/bin/sh", "-c")
+_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_STAGE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_MOUNT_ALIASES = {"src": "source", "dst": "target", "destination": "target", "ro": "readonly", "rw": "readwrite"}
 
 
 def native_architecture() -> str:
@@ -40,15 +45,18 @@ class Recipe:
         walk = Walk(self)
         found: dict[str, None] = {}
         for instruction in self.dockerfile.instructions:
-            stage = walk.step(instruction)
-            named = [stage.base] if stage and stage.base and instruction.keyword == "FROM" else []
-            found.update(dict.fromkeys([*named, *walk.copied_from(instruction)]))
+            with instruction.located():
+                stage = walk.step(instruction)
+                named = [stage.base] if stage and stage.base and instruction.keyword == "FROM" else []
+                found.update(dict.fromkeys([*named, *walk.copied_from(instruction)]))
         return tuple(found)
 
 
 @dataclass(slots=True)
 class Stage:
+    number: int
     name: str
+    """As the author wrote it."""
     base: str | None
     """Full reference of an image; ``None`` for ``scratch`` and for earlier stages."""
     parent: str
@@ -57,6 +65,13 @@ class Stage:
     shell: tuple[str, ...] = DEFAULT_SHELL
     user: str = ""
     workdir: str = "/"
+    triggers: bool = False
+    """Whether it has ``ONBUILD`` instructions."""
+
+    @property
+    def own_name(self) -> str:
+        """The name that the builder hears. The author's could be that of an image or a number."""
+        return f"stage-{self.number}"
 
 
 class Walk:
@@ -65,8 +80,9 @@ class Walk:
     def __init__(self, recipe: Recipe, bases: Mapping[str, ImageConfig] | None = None) -> None:
         self.recipe = recipe
         self.stages: list[Stage] = []
-        self.globals: dict[str, str] = {}
+        self.globals = Scope(escape=recipe.dockerfile.escape)
         self._bases = bases or {}
+        self._escape = recipe.dockerfile.escape
         os_arch = f"linux/{recipe.architecture}"
         self.platform_args = {
             "TARGETPLATFORM": os_arch,
@@ -86,9 +102,9 @@ class Walk:
         if instruction.keyword == "FROM":
             self.stages.append(self._begin(instruction))
         elif self.stage is None:
-            for name, value in assignments(instruction.rest):
-                default = expand(value, self.globals)
-                self.globals[name] = self.recipe.build_args.get(name, default)
+            for name, value in named_values(instruction, self._escape):
+                default = self.globals.value(value)
+                self.globals.args[name] = self.recipe.build_args.get(name, default)
         else:
             self._within(self.stage, instruction)
         return self.stage
@@ -98,80 +114,142 @@ class Walk:
         if name in self.recipe.build_args:
             return self.recipe.build_args[name]
         if default:
-            return expand(default, self.stage.scope.values if self.stage else {})
-        return self.globals.get(name, self.platform_args.get(name))
+            return self.stage.scope.value(default) if self.stage else default
+        return self.globals.args.get(name, self.platform_args.get(name))
 
     def copied_from(self, instruction: Instruction) -> list[str]:
         """Images that an instruction takes files from, in full."""
         if self.stage is None:
             return []
-        names = [instruction.flag("from")] if instruction.keyword in ("COPY", "ADD") else []
+        names = [instruction.flag("from")] if instruction.keyword == "COPY" else []
         if instruction.keyword == "RUN":
-            names = [mount_fields(flag).get("from") for flag in instruction.flags if flag.startswith("--mount=")]
-        wanted = [expand(name, self.stage.scope.values) for name in names if name]
+            mounts = (flag for flag in instruction.flags if flag.name == "mount")
+            names = [mount_fields(instruction, flag).get("from") for flag in mounts]
+        wanted = [self.stage.scope.expand(name) for name in names if name]
         return [str(references.parse(name)) for name in wanted if self.find_stage(name) is None]
 
     def find_stage(self, name: str) -> Stage | None:
-        if name.isdigit():
-            return self.stages[int(name)] if int(name) < len(self.stages) else None
-        return next((stage for stage in self.stages if stage.name and stage.name.lower() == name.lower()), None)
+        """A stage before the present one, by its name or number."""
+        earlier = self.stages[:-1]
+        if name.isdecimal() and name.isascii():
+            if int(name) >= len(earlier):
+                raise ImageFault(f"The Dockerfile names stage {name}, which is not before the place that names it.")
+            return earlier[int(name)]
+        matching = [stage for stage in earlier if stage.name and stage.name.lower() == name.lower()]
+        return matching[-1] if matching else None
 
     def _begin(self, instruction: Instruction) -> Stage:
-        self._check_platform(instruction)
-        words = instruction.rest.split()
+        known = Scope({**self.platform_args, **self.globals.args}, escape=self._escape)
+        self._check_platform(instruction, known)
+        words = words_of(instruction, self._escape)
         if len(words) not in (1, 3) or (len(words) == 3 and words[1].upper() != "AS"):
-            raise ImageFault(f"Line {instruction.line} of the Dockerfile is not FROM image [AS name].")
-        known = {**self.platform_args, **self.globals}
-        image, name = expand(words[0], known), words[2] if len(words) == 3 else ""
+            raise instruction.refused("this is not FROM image [AS name].")
+        image, name = known.expand(words[0]), words[2] if len(words) == 3 else ""
+        if name and not _STAGE_NAME.fullmatch(name):
+            raise instruction.refused(f"{name[:40]!r} cannot be the name of a stage.")
         if not image:
-            raise ImageFault(f"Line {instruction.line}: {words[0]} is empty.", fix="Give the ARG a default.")
+            raise instruction.refused(f"{words[0]} is empty.", fix="Give the ARG a default.")
+        number = len(self.stages)
         if image == "scratch":
-            return Stage(name, None, image)
-        if parent := self.find_stage(image) if not image.isdigit() else None:
-            scope = Scope(env=dict(parent.scope.env))
-            return Stage(name, None, image, scope, parent.shell, parent.user, parent.workdir)
+            return Stage(number, name, None, image, Scope(env={"PATH": _DEFAULT_PATH}, escape=self._escape))
+        if parent := self._earlier(image):
+            if parent.triggers:
+                raise instruction.refused(f"stage {image} has ONBUILD triggers, which are not carried out.")
+            scope = Scope(env=dict(parent.scope.env), escape=self._escape)
+            return Stage(number, name, None, parent.own_name, scope, parent.shell, parent.user, parent.workdir)
         full = str(references.parse(image))
         config = self._bases.get(full, ImageConfig())
-        return Stage(name, full, full, Scope(env=dict(config.env)), user=config.user, workdir=config.workdir or "/")
+        if config.on_build:
+            raise instruction.refused(
+                f"the image {references.familiar(full)} has ONBUILD triggers, which are not carried out.",
+                fix="Write what they do into the Dockerfile, on a base without them.",
+            )
+        scope = Scope(env={"PATH": _DEFAULT_PATH, **config.env}, escape=self._escape)
+        return Stage(number, name, full, full, scope, user=config.user, workdir=config.workdir or "/")
 
-    def _check_platform(self, instruction: Instruction) -> None:
-        wanted = expand(instruction.flag("platform") or "", {**self.platform_args, **self.globals})
+    def _earlier(self, image: str) -> Stage | None:
+        matching = [stage for stage in self.stages if stage.name and stage.name.lower() == image.lower()]
+        return matching[-1] if matching else None
+
+    def _check_platform(self, instruction: Instruction, known: Scope) -> None:
+        wanted = known.expand(instruction.flag("platform") or "")
         if wanted and wanted.split("/")[:2] != ["linux", self.recipe.architecture]:
             raise Unsupported(f"The Dockerfile asks for {wanted}; this machine is linux/{self.recipe.architecture}.")
 
     def _within(self, stage: Stage, instruction: Instruction) -> None:
         match instruction.keyword:
             case "ARG":
-                for name, default in assignments(instruction.rest):
+                for name, default in named_values(instruction, self._escape):
                     stage.scope.args[name] = self.known_arg(name, default) or ""
             case "ENV":
-                stage.scope.set_env(instruction.rest)
+                # All values of one line are expanded before any of them is set, as in Docker.
+                pairs = named_values(instruction, self._escape)
+                stage.scope.env.update({name: stage.scope.value(value) for name, value in pairs})
             case "USER":
-                stage.user = expand(instruction.rest, stage.scope.values)
+                stage.user = stage.scope.expand(instruction.rest)
             case "WORKDIR":
-                path = expand(instruction.rest, stage.scope.values)
+                path = stage.scope.expand(instruction.rest)
                 stage.workdir = path if path.startswith("/") else f"{stage.workdir.rstrip('/')}/{path}"
             case "SHELL":
-                stage.shell = tuple(_json_words(instruction))
+                shell = json_words(instruction)
+                if not shell:
+                    raise instruction.refused("SHELL takes a JSON list.")
+                stage.shell = tuple(shell)
+            case "ONBUILD":
+                stage.triggers = True
             case _:
                 pass
 
 
-def mount_fields(flag: str) -> dict[str, str]:
-    """``--mount=type=cache,target=/x`` as names and values, with the long names."""
-    aliases = {"src": "source", "dst": "target", "destination": "target"}
-    pairs = (part.partition("=") for part in flag.removeprefix("--mount=").strip("\"'").split(","))
-    return {aliases.get(name.lower(), name.lower()): value for name, _, value in pairs}
+def named_values(instruction: Instruction, escape: str) -> list[tuple[str, str]]:
+    """``ARG`` and ``ENV``; the values keep their quotes."""
+    words_of(instruction, escape)
+    pairs = assignments(instruction.rest, escape)
+    if instruction.keyword == "ARG":
+        pairs = [tuple(word.partition("=")[::2]) for word in shell_words(instruction.rest, escape)]  # type: ignore[misc]
+    for name, _ in pairs:
+        if not _VARIABLE.fullmatch(name):
+            raise instruction.refused(f"{name[:40]!r} cannot be the name of a variable.")
+    words = shell_words(instruction.rest, escape)
+    if instruction.keyword == "ENV" and "=" in words[0] and not all("=" in word for word in words):
+        raise instruction.refused("a word has no = in it.")
+    return pairs
 
 
-def _json_words(instruction: Instruction) -> Iterator[str]:
+def words_of(instruction: Instruction, escape: str) -> list[str]:
+    """Words as they are written. At least one; none may hold a blank that only some builders see."""
+    words = shell_words(instruction.rest, escape)
+    if not words:
+        raise instruction.refused(f"{instruction.keyword} says nothing.")
+    if any(has_odd_space(word) and not set("\"'") & set(word) for word in words):
+        raise instruction.refused("a word has an unusual blank in it.", fix="Put it into quotes.")
+    return words
+
+
+def json_words(instruction: Instruction, *, text: str | None = None) -> list[str] | None:
+    """The list of an instruction's JSON form; ``None`` where it is in the form of a shell's command line."""
+    rest = instruction.rest if text is None else text
+    if not rest.startswith("["):
+        return None
     try:
-        words = json.loads(instruction.rest)
-    except ValueError:
-        words = None
-    if not isinstance(words, list) or not words:
-        raise ImageFault(f"Line {instruction.line} of the Dockerfile: SHELL takes a JSON list.")
-    yield from (str(word) for word in words)
+        words, end = json.JSONDecoder().raw_decode(rest)
+    except (ValueError, RecursionError):
+        return None
+    if rest[end:].strip() or not all(isinstance(word, str) for word in words):
+        raise instruction.refused("the JSON list is not one of strings alone.")
+    return list(words)
+
+
+def mount_fields(instruction: Instruction, flag: Flag) -> dict[str, str]:
+    """``--mount=type=cache,target=/x`` as names and values, with the long names."""
+    found: dict[str, str] = {}
+    for part in (flag.value or "").split(","):
+        key, _, value = part.partition("=")
+        name = _MOUNT_ALIASES.get(key.lower(), key.lower())
+        if name in found:
+            raise instruction.refused(f"a mount names {name} twice.")
+        found[name] = value
+    return found
 
 
 def _up_to(dockerfile: Dockerfile, target: str) -> Dockerfile:
@@ -183,7 +261,7 @@ def _up_to(dockerfile: Dockerfile, target: str) -> Dockerfile:
                 break
             count += 1
             words = instruction.rest.split()
-            inside = target == str(count) or (words[-1].lower() == target.lower() and len(words) == 3)
+            inside = target == str(count) or (len(words) == 3 and words[-1].lower() == target.lower())
         kept.append(instruction)
     if not inside:
         raise ImageFault(f"The Dockerfile has no stage {target!r}.")

@@ -151,6 +151,7 @@ def _config(document: dict[str, Any]) -> ImageConfig:
         entrypoint=tuple(config.get("Entrypoint") or ()),
         cmd=tuple(config.get("Cmd") or ()),
         labels=dict(config.get("Labels") or {}),
+        on_build=tuple(config.get("OnBuild") or ()),
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import SetupProblem
+from seatrial.sandboxes.images.canonical import assignment, command, copying
 from seatrial.sandboxes.images.image import ImageConfig
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
@@ -57,7 +58,11 @@ class Trust:
         """Lines of a Dockerfile that add the certificates which ``source`` in the context has."""
         folder, bundle = self.folder, self.bundle
         append = f"mkdir -p /etc/ssl/certs && cat {folder}/seatrial-*.crt >> {bundle}"
-        return [f"COPY {source} {folder}/", f"RUN {append}", f"LABEL {LABEL_TRUST}={self.digest}"]
+        return [
+            copying("COPY", (), [source, f"{folder}/"]),
+            command("RUN", ["/bin/sh", "-c", append]),
+            assignment("LABEL", LABEL_TRUST, self.digest),
+        ]
 
     def add_to(self, root: Path) -> None:
         """The same for a root file system that lies here."""

@@ -1,4 +1,4 @@
-"""``ARG`` and ``ENV`` of a Dockerfile as far as they are known before it is built. Pure."""
+"""``ARG`` and ``ENV`` of a Dockerfile, expanded by us so that no variable is left for the builder. Pure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from seatrial.errors import ImageFault
 from seatrial.sandboxes.images.dockerfile import shell_words
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?\-$!]")
+_DEEPEST = 20
+_LONGEST = 4 << 20
+_LONGEST_VALUE = 128 << 10
+"""Of one variable: lines that double a value would otherwise fill the memory."""
+_LONGEST_TRIMMED = 4096
+_MOST_STARS = 4
 
 
 @dataclass(slots=True)
@@ -17,75 +24,155 @@ class Scope:
 
     args: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
+    escape: str = "\\"
 
     @property
     def values(self) -> dict[str, str]:
         return {**self.args, **self.env}
 
-    def set_env(self, rest: str) -> None:
-        for name, value in assignments(rest):
-            self.env[name] = expand(value, self.values)
+    def expand(self, text: str, *, quotes: bool = True) -> str:
+        return expand(text, self.values, self.escape, quotes=quotes)
+
+    def value(self, text: str) -> str:
+        """The same for what becomes a variable itself."""
+        value = self.expand(text)
+        if len(value) > _LONGEST_VALUE:
+            raise ImageFault(f"A variable of the Dockerfile is longer than {_LONGEST_VALUE} characters.")
+        return value
 
 
-def assignments(rest: str) -> list[tuple[str, str]]:
+def assignments(rest: str, escape: str = "\\") -> list[tuple[str, str]]:
     """``NAME=value …`` or the old ``NAME value``; values keep their quotes."""
-    words = shell_words(rest)
+    words = shell_words(rest, escape)
     if words and "=" not in words[0]:
-        name, _, value = rest.strip().partition(" ")
+        name, _, value = rest.strip().replace("\t", " ", 1).partition(" ")
         return [(name, value.strip())]
     pairs = (word.partition("=") for word in words)
     return [(name, value) for name, _, value in pairs]
 
 
-def expand(text: str, values: Mapping[str, str], *, quotes: bool = True) -> str:
-    """``$NAME``, ``${NAME}``, ``${NAME:-word}``, ``${NAME:+word}``. Without ``quotes``, quotes are plain characters."""
-    out, index, quote = "", 0, ""
-    while index < len(text):
-        char = text[index]
-        if char == "\\" and quote != "'" and index + 1 < len(text):
-            out, index = out + text[index + 1], index + 2
-        elif quotes and char in "\"'" and quote in ("", char):
-            quote, index = ("" if quote else char), index + 1
-        elif char == "$" and quote != "'":
-            value, index = _variable(text, index, values)
-            out += value
-        else:
-            out, index = out + char, index + 1
-    return out
+def expand(text: str, values: Mapping[str, str], escape: str = "\\", *, quotes: bool = True) -> str:
+    """Removes quotes and escapes and puts variables in, by Docker's rules. ``ImageFault`` for what they do not cover.
+
+    Without ``quotes``, quotes are plain characters, as in a here-document."""
+    return _Expander(text, values, escape, quotes).whole()
 
 
-def _variable(text: str, index: int, values: Mapping[str, str]) -> tuple[str, int]:
-    if text.startswith("${", index):
-        end = _closing(text, index + 2)
+class _Expander:
+    def __init__(self, text: str, values: Mapping[str, str], escape: str, quotes: bool, depth: int = 0) -> None:
+        if depth > _DEEPEST:
+            raise ImageFault(f"{text[:40]!r} in the Dockerfile nests variables too deeply.")
+        self._text = text
+        self._values = values
+        self._escape = escape
+        self._quotes = quotes
+        self._depth = depth
+        self._at = 0
+
+    def whole(self) -> str:
+        out = ""
+        while self._at < len(self._text):
+            char = self._text[self._at]
+            if char == self._escape:
+                out += self._text[self._at + 1 : self._at + 2]
+                self._at += 2
+            elif char == "'" and self._quotes:
+                out += self._single()
+            elif char == '"' and self._quotes:
+                out += self._double()
+            elif char == "$":
+                out += self._dollar()
+            else:
+                out += char
+                self._at += 1
+            if len(out) > _LONGEST:
+                raise ImageFault("The Dockerfile's variables grow without end.")
+        return out
+
+    def _single(self) -> str:
+        end = self._text.find("'", self._at + 1)
         if end < 0:
-            return text[index], index + 1
-        return _braced(text[index + 2 : end], values), end + 1
-    match = _NAME.match(text, index + 1)
-    if match is None:
-        return "$", index + 1
-    return values.get(match[0], ""), match.end()
+            raise self._unclosed("'")
+        inside, self._at = self._text[self._at + 1 : end], end + 1
+        return inside
+
+    def _double(self) -> str:
+        out = ""
+        self._at += 1
+        while self._at < len(self._text):
+            char, following = self._text[self._at], self._text[self._at + 1 : self._at + 2]
+            if char == '"':
+                self._at += 1
+                return out
+            if char == self._escape and following and following in f'"${self._escape}':
+                out += following
+                self._at += 2
+            elif char == "$":
+                out += self._dollar()
+            else:
+                out += char
+                self._at += 1
+        raise self._unclosed('"')
+
+    def _dollar(self) -> str:
+        if self._text.startswith("${", self._at):
+            end = self._closing()
+            inside, self._at = self._text[self._at + 2 : end], end + 1
+            return self._braced(inside)
+        match = _NAME.match(self._text, self._at + 1)
+        self._at = match.end() if match else self._at + 1
+        return self._values.get(match[0], "") if match else "$"
+
+    def _closing(self) -> int:
+        depth = 0
+        for index in range(self._at + 1, len(self._text)):
+            depth += {"{": 1, "}": -1}.get(self._text[index], 0)
+            if depth == 0:
+                return index
+        raise self._unclosed("{")
+
+    def _braced(self, inside: str) -> str:
+        match = _NAME.match(inside)
+        if match is None:
+            raise self._not_understood(inside)
+        value, rest = self._values.get(match[0]), inside[match.end() :]
+        if not rest:
+            return value or ""
+        found = re.match(r":?[-+?]|##?|%%?|//?", rest)
+        if found is None:
+            raise self._not_understood(inside)
+        word = _Expander(rest[found.end() :], self._values, self._escape, True, self._depth + 1).whole()
+        if found[0][0] in "#%/":
+            return _trimmed(found[0], value or "", word)
+        filled = bool(value) if found[0].startswith(":") else value is not None
+        if found[0].endswith("+"):
+            return word if filled else ""
+        if found[0].endswith("?") and not filled:
+            raise ImageFault(f"The Dockerfile needs {match[0]}: {word or 'it is not set'}.")
+        return (value or "") if filled else word
+
+    def _unclosed(self, what: str) -> ImageFault:
+        return ImageFault(f"{self._text[:60]!r} in the Dockerfile has a {what} that never ends.")
+
+    def _not_understood(self, inside: str) -> ImageFault:
+        return ImageFault(f"{'${' + inside[:40] + '}'!r} in the Dockerfile is not understood.")
 
 
-def _closing(text: str, index: int) -> int:
-    depth = 1
-    while index < len(text):
-        depth += {"{": 1, "}": -1}.get(text[index], 0)
-        if depth == 0:
-            return index
-        index += 1
-    return -1
+def _trimmed(operator: str, value: str, word: str) -> str:
+    """``${x#glob}`` and its siblings. What would take long to match is refused."""
+    if len(value) > _LONGEST_TRIMMED or word.count("*") > _MOST_STARS:
+        raise ImageFault(f"{word[:40]!r} in the Dockerfile is too much to be matched.")
+    if operator[0] == "/":
+        glob, _, into = word.partition("/")
+        return re.sub(_glob(glob), lambda _: into, value, count=0 if operator == "//" else 1)
+    lengths, front, pattern = range(len(value) + 1), operator[0] == "#", re.compile(_glob(word))
+    for size in reversed(lengths) if len(operator) == 2 else lengths:
+        part = value[:size] if front else value[len(value) - size :]
+        if pattern.fullmatch(part):
+            return value[size:] if front else value[: len(value) - size]
+    return value
 
 
-def _braced(inside: str, values: Mapping[str, str]) -> str:
-    match = _NAME.match(inside)
-    if match is None:
-        return ""
-    name, rest = match[0], inside[match.end() :]
-    value = values.get(name)
-    filled = bool(value) if rest.startswith(":") else value is not None
-    operator, word = rest.lstrip(":")[:1], rest.lstrip(":")[1:]
-    if operator == "-":
-        return value if filled and value is not None else expand(word, values)
-    if operator == "+":
-        return expand(word, values) if filled else ""
-    return value or ""
+def _glob(glob: str) -> str:
+    pieces = {"*": ".*", "?": "."}
+    return "(?s:" + "".join(pieces.get(char, re.escape(char)) for char in glob) + ")"

@@ -1,40 +1,28 @@
 """Which process made a thing that outlives it, and whether that process is still there.
 
 Written into the names of firewall tables and the labels of interfaces, so that leftovers of a killed process can be
-told from what is in use. A process number alone is not enough: numbers come again, and mean something else in another
-process namespace.
+told from what is in use. These things are gone after a reboot, so the stamp does not name the boot.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
-from seatrial.processes import start_time
+from seatrial.processes import ProcessIdentity, boot_id
 
 _WORDS = re.compile(r"(\w+)_p(\d+)_s(\d+)_n(\d+)")
 
 
 class ProcessStamp(Frozen):
-    """A process, named so that no other one ever has the same name on this machine while it runs."""
+    """An installation and a process of this boot."""
 
     install: str
-    pid: int
-    started: int
-    """Clock ticks after boot."""
-    namespace: int
-    """Number of the process namespace that ``pid`` belongs to."""
+    process: ProcessIdentity
 
     @classmethod
     def of_this_process(cls, install: str) -> ProcessStamp:
-        return cls(
-            install=re.sub(r"[^A-Za-z0-9]", "", install) or "unnamed",
-            pid=os.getpid(),
-            started=start_time(os.getpid()) or 0,
-            namespace=_own_namespace(),
-        )
+        return cls(install=re.sub(r"[^A-Za-z0-9]", "", install) or "unnamed", process=ProcessIdentity.mine())
 
     @classmethod
     def parse(cls, words: str) -> ProcessStamp | None:
@@ -42,16 +30,13 @@ class ProcessStamp(Frozen):
         if not found:
             return None
         install, pid, started, namespace = found.groups()
-        return cls(install=install, pid=int(pid), started=int(started), namespace=int(namespace))
+        process = ProcessIdentity(pid=int(pid), started=int(started), namespace=int(namespace), boot=boot_id())
+        return cls(install=install, process=process)
 
     def __str__(self) -> str:
-        return f"{self.install}_p{self.pid}_s{self.started}_n{self.namespace}"
+        return f"{self.install}_p{self.process.pid}_s{self.process.started}_n{self.process.namespace}"
 
     @property
     def dead(self) -> bool:
-        """Certainly gone. Of a process in another process namespace nothing is certain."""
-        return self.namespace == _own_namespace() and start_time(self.pid) != self.started
-
-
-def _own_namespace() -> int:
-    return Path("/proc/self/ns/pid").stat().st_ino
+        """Surely gone. Nothing is certain about a process of another PID namespace."""
+        return self.process.is_dead

@@ -146,7 +146,7 @@ class Cage:
 
     def entrance(self, view: str, shell: str) -> list[str]:
         """How a command line begins that shall run in here; nothing where there are no cgroups."""
-        files = [str(path) for path in self._doors(view)]
+        files = [str(path) for path in self.doors(view)]
         return [shell, "sh", "-c", _ENTER, "enter", *files, "--"] if files else []
 
     def processes(self, view: str | None = None) -> set[int]:
@@ -187,7 +187,8 @@ class Cage:
                         raise
         return not any(path.exists() for path in there)
 
-    def _doors(self, view: str) -> Iterator[Path]:
+    def doors(self, view: str) -> Iterator[Path]:
+        """Files that a process enters by writing ``0`` to them."""
         if self._unified is not None:
             yield self._unified / view / "cgroup.procs"
         for name, path in self._legacy.items():

@@ -42,7 +42,8 @@ DOCKER_CAPABILITIES = tuple(
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 FOUNDATIONS = ("/bin/sh", "/bin/bash", "/usr/bin/env")
 """What scripts name in their first line. An image that had them and lost them is broken."""
-GUARDED = ("/logs", "/logs/verifier", "/tests")
+TESTS, VERIFIER = "/tests", "/logs/verifier"
+GUARDED = ("/logs", VERIFIER, TESTS)
 """Directories that the agent can neither remove nor rename."""
 MARK = "SEATRIAL_SANDBOX"
 """Environment variable of a sandbox's first processes, by which leftovers are told from strangers."""

@@ -21,7 +21,7 @@ from seatrial.growing_files import FileView
 from seatrial.sandboxes.check import Finding
 from seatrial.sandboxes.host.accounts import UnknownUser
 from seatrial.sandboxes.host.storage import removal
-from seatrial.sandboxes.host.transfer import Transfer
+from seatrial.sandboxes.host.transfer import LeftOut, Transfer
 from seatrial.sandboxes.images.assembly import shared_oci_images
 from seatrial.sandboxes.images.image import ImageProvider
 from seatrial.sandboxes.network.name_servers import Asked
@@ -182,38 +182,49 @@ class OciEnvironment(Sandbox):
         return await self._machine.mounts.start(self._transfer().is_file, self._absolute(path))
 
     @override
-    async def upload_file(self, source_path: Path | str, target_path: str) -> None:
-        await self._machine.mounts.carry(self._transfer().put_file, Path(source_path), self._absolute(target_path))
+    async def put_file(self, source_path: Path, target_path: str) -> None:
+        await self._machine.mounts.carry(self._transfer().put_file, source_path, target_path)
 
     @override
     async def put_dir(self, source_dir: Path, target_dir: str) -> None:
-        await self._machine.mounts.carry(self._transfer().put_tree, source_dir, self._absolute(target_dir))
+        await self._machine.mounts.carry(self._transfer().put_tree, source_dir, target_dir)
 
     @override
-    async def download_file(self, source_path: str, target_path: Path | str) -> None:
-        await self._machine.mounts.carry(self._transfer().get_file, self._absolute(source_path), Path(target_path))
+    async def get_file(self, source_path: str, target_path: Path) -> None:
+        limits = self.transfer_limits
+        await self._machine.mounts.carry(self._transfer().get_file, source_path, target_path, limits)
 
     @override
-    async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
-        source, target = self._absolute(source_dir), Path(target_dir)
-        for line in await self._machine.mounts.carry(self._transfer().get_tree, source, target):
-            self.logger.warning("Not downloaded from %s: %s", source_dir, line)
+    async def get_dir(self, source_dir: str, target_dir: Path, first: Sequence[str]) -> LeftOut:
+        limits = self.transfer_limits
+        return await self._machine.mounts.carry(self._transfer().get_tree, source_dir, target_dir, limits, first=first)
 
     @override
     async def begin_grading(self) -> None:
         pod, _ = self._running()
-        if self._image is not None and pod.findings.root != "copy":
-            search_path = self._image.config.env.get("PATH", DEFAULT_PATH)
-            self._suspicions = await self._machine.mounts.carry(
-                find_suspicions, self._machine.mounts, pod.root.upper, self._image.layers, search_path
-            )
+        await self._machine.mounts.carry(pod.begin_grading)
+        await self._note_suspicions(pod)
         self._note_full_disk()
         await self._machine.mounts.carry(pod.make_room)
         self._view = "grading"
 
     @override
+    async def look_again(self) -> None:
+        pod, _ = self._running()
+        if pod.findings.left_running:
+            await self._note_suspicions(pod)
+
+    async def _note_suspicions(self, pod: Pod) -> None:
+        if self._image is None or pod.findings.root == "copy":
+            return
+        search_path = self._image.config.env.get("PATH", DEFAULT_PATH)
+        found = await self._machine.mounts.carry(find_suspicions, pod.root.upper, self._image.layers, search_path)
+        self._suspicions = tuple(sorted({*self._suspicions, *found}))
+
+    @override
     async def end_grading(self) -> None:
-        await self._machine.mounts.carry(self._transfer().empty, ["/tests", "/logs/verifier"])
+        pod, _ = self._running()
+        await self._machine.mounts.carry(pod.end_grading)
         self._view = "agent"
 
     @override
@@ -262,8 +273,8 @@ class OciEnvironment(Sandbox):
             wanted = self._design.user(self._image) if self._image is not None else None
         return wanted in (None, "", "root", 0, "0")
 
+    @override
     def _absolute(self, path: str) -> str:
-        """Relative paths start where commands do."""
         assert self._image is not None
         return str(Path("/", self._definition.workdir(self._image), path)) + "/" * path.endswith("/")
 

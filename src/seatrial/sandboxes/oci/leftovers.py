@@ -6,6 +6,7 @@ list. Only what carries a record of ours and whose owner is gone is touched; eve
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
@@ -14,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from seatrial.sandboxes.host.root_mount import RootMount
-from seatrial.sandboxes.oci.cgroups import Cgroups
+from seatrial.sandboxes.oci.cgroups import VIEWS, Cgroups
 from seatrial.sandboxes.oci.container_spec import MARK
 from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 
@@ -22,6 +23,8 @@ Abandoned = Callable[[SandboxRecord], bool]
 """Says of a sandbox whose process lives that nobody wants it any more: its trial's lease is gone."""
 
 _PATIENCE_SEC = 10.0
+_NUMBER_LENGTH = 20
+_log = logging.getLogger(__name__)
 
 
 class Leftovers:
@@ -46,28 +49,42 @@ class Leftovers:
         ]
 
     def remove(self, abandoned: Abandoned | None = None) -> list[SandboxRecord]:
-        """Removes what ``find`` finds; returns what could be removed entirely."""
-        return [record for record in self.find(abandoned) if self._remove(record)]
+        """Removes what ``find`` finds; returns what could be removed entirely. What could not is told, keeps nothing
+        else from being removed, and is found again by the next sweep."""
+        return [record for record in self.find(abandoned) if self._is_removed(record)]
 
-    def _remove(self, record: SandboxRecord) -> bool:
+    def _is_removed(self, record: SandboxRecord) -> bool:
+        try:
+            problem = self._remove(record)
+        except Exception as error:  # whatever one sandbox left must not keep the others
+            problem = f"{type(error).__name__}: {error}"
+        if problem:
+            _log.warning("Leftover sandbox %s could not be removed: %s", record.sandbox, problem)
+        return not problem
+
+    def _remove(self, record: SandboxRecord) -> str:
+        """Returns what is in the way, or nothing."""
         directory = self._run_dir / record.sandbox
         processes = _first_processes(directory, record.sandbox)
         for process in processes:
             _kill(process)
         if not _gone(processes, record.sandbox):
-            return False
+            return "its processes do not end"
         if not self._cgroups.cage(record.sandbox).remove():
-            return False
+            return "its cgroup is still in use"
         RootMount(directory).end()
         return remove_recorded(directory)
 
 
 def _first_processes(directory: Path, sandbox: str) -> list[int]:
-    """The containers' first processes. The end of the outer one is the end of every process of the sandbox."""
+    """The containers' first processes. The end of the outer one is the end of every process of the sandbox.
+
+    Only the bundles are looked into: beside them lies what the sandbox wrote, and its files may have any name."""
     found = []
-    for place in directory.glob("*/pid"):
+    for view in VIEWS:
         try:
-            process = int(place.read_text())
+            with (directory / view / "pid").open() as file:
+                process = int(file.read(_NUMBER_LENGTH))
         except (OSError, ValueError):
             continue
         if _is_ours(process, sandbox):

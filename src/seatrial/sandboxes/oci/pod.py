@@ -8,6 +8,7 @@ can find and remove what this one left.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import threading
@@ -20,7 +21,8 @@ from pathlib import Path
 from seatrial.errors import SandboxFault
 from seatrial.growing_files import FileView
 from seatrial.sandboxes.host.accounts import Account, find_account
-from seatrial.sandboxes.host.processes import children, counts_alike, has_ended, neighbours
+from seatrial.sandboxes.host.in_root import SandboxRoot, closing
+from seatrial.sandboxes.host.processes import children, counts_alike, has_ended, is_dead, neighbours, shares_numbers
 from seatrial.sandboxes.host.root_mount import RootMount, nodev
 from seatrial.sandboxes.host.storage import DiskMeter, Meter, TreeMeter
 from seatrial.sandboxes.host.transfer import Transfer
@@ -31,6 +33,8 @@ from seatrial.sandboxes.oci.container_spec import (
     FOUNDATIONS,
     LEADS_SESSION,
     OWN_SESSION,
+    TESTS,
+    VERIFIER,
     Confinement,
     agent_spec,
     grading_spec,
@@ -43,6 +47,7 @@ from seatrial.sandboxes.oci.pod_plan import PodPlan
 from seatrial.sandboxes.own_processes import OwnProcessesKilled
 from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 
+_log = logging.getLogger(__name__)
 _COUNTS_APART = "process numbers: the verifier sees the agent's processes under other numbers"
 _STARTING_SEC = 20.0
 _ENDING_SEC = 20.0
@@ -91,6 +96,8 @@ class Findings:
     memory_killed: bool = False
     limited: bool = False
     started: bool = False
+    left_running: bool = False
+    """Processes of the agent lived on when grading began."""
 
 
 class Pod:
@@ -197,12 +204,24 @@ class Pod:
                 self.kill_processes("agent")
             disk.make_room()
 
+    def begin_grading(self) -> None:
+        """The verifier's directory is empty whenever it begins, whatever was there."""
+        left = self._processes("agent") - self._first_processes()
+        self.findings.left_running = any(not is_dead(process) for process in left)
+        self.transfer("grading").empty([VERIFIER])
+
+    def end_grading(self) -> None:
+        """Leaves nothing of this grading for the next one: no file, and no process that could write one."""
+        if self.cage.enforced:
+            self.kill_processes("grading")
+        self.transfer("grading").empty([TESTS, VERIFIER])
+
     def kill_command(self, view: str, running: command.Command) -> None:
         command.kill_tree(running.pid, lambda: self._processes(view))
 
     def kill_processes(self, view: str) -> None:
         """Kills everything but the container itself, again while there is any: one may have started another."""
-        first = {container.pid for container in self._containers.values()} | self._first_nested()
+        first = self._first_processes()
         for _ in range(_KILLING_ROUNDS):
             doomed = self._processes(view) - first
             if not doomed:
@@ -247,7 +266,8 @@ class Pod:
             container.close()
         if not gone:
             raise SandboxFault(f"Processes of sandbox {self.plan.sandbox} could not be ended.")
-        remove_recorded(self.directory)
+        if problem := remove_recorded(self.directory):
+            _log.warning("The files of sandbox %s are left for the next sweep: %s", self.plan.sandbox, problem)
 
     @property
     def _state(self) -> Path:
@@ -298,11 +318,17 @@ class Pod:
             nodev(Path("/"))  # crun takes this flag off the root it was given
         return container
 
-    def _first_nested(self) -> set[int]:
-        """The first process of the agent's process namespace, and the one that keeps it waiting."""
-        first = self._containers.get("grading")
-        nested = children(first.pid) if first is not None else []
-        return {*nested, *(child for process in nested for child in children(process))}
+    def _first_processes(self) -> set[int]:
+        """Those of the containers; the first of the agent's process namespace, and the one that keeps it waiting.
+
+        Orphans become children of the same parents: they are told by their namespace and by their cgroup."""
+        if (first := self._containers.get("grading")) is None:
+            return set()
+        nested = [child for child in children(first.pid) if not shares_numbers(child, first.pid)]
+        below = {child for process in nested for child in children(process)}
+        if self.cage.enforced:
+            below &= self.cage.processes("grading")
+        return {*(container.pid for container in self._containers.values()), *nested, *below}
 
     def _keep_filters(self) -> None:
         confinement = self.confinement
@@ -327,8 +353,8 @@ class Pod:
         return not command.run_to_end([*entrance, *runtime], json.dumps(question).encode())
 
     def _account(self, container: Container, user: str | int | None) -> Account:
-        with self._machine.mounts.inside(container.namespace):
-            return find_account(user)
+        with closing(self._machine.mounts.root_of(container.namespace)) as root:
+            return find_account(SandboxRoot(root), user)
 
     def _container(self, view: str) -> Container:
         try:

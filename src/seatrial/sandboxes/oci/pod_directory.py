@@ -7,14 +7,16 @@ the machine can make one.
 
 from __future__ import annotations
 
-import shutil
+import os
 import subprocess
 from contextlib import suppress
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
+from seatrial.sandboxes.host.in_root import SandboxRoot, closing
 from seatrial.sandboxes.host.private_mounts import MS_NODEV, MS_NOEXEC, MS_NOSUID, mount, unmount
 from seatrial.sandboxes.host.root_mount import RootKind, RootMount
+from seatrial.sandboxes.host.tree_copy import UPLOAD, Budget, TreeCopy
 from seatrial.sandboxes.host.tree_size import Tree
 from seatrial.sandboxes.oci.cgroups import ROOM, Cage
 from seatrial.sandboxes.oci.container_spec import GUARDED, Layout
@@ -79,8 +81,7 @@ class PodDirectory:
         verifier.chmod(0o777)
         with self._machine.mounts.rooted(self.root.merged):
             _make_dirs(self._plan)
-        if any((self.root.merged / "tests").iterdir()):
-            shutil.copytree(self.root.merged / "tests", tests, symlinks=True, dirs_exist_ok=True)
+        _copy_tests(self.root.merged, tests)
         self._mount_memory()
         return Layout(
             sandbox=self._plan.sandbox,
@@ -117,6 +118,16 @@ class PodDirectory:
         path.write_text(text)
         path.chmod(0o644)
         return path
+
+
+def _copy_tests(root: Path, tests: Path) -> None:
+    """What the image has in ``/tests``, if anything; its device nodes and the like are no tests."""
+    with (
+        closing(os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as image,
+        SandboxRoot(image).directory("/tests") as origin,
+        closing(os.open(tests, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as goal,
+    ):
+        TreeCopy("in", Budget(UPLOAD)).run(origin, goal)
 
 
 def _make_dirs(plan: PodPlan) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import InvalidInput
 
+_LONGEST_LINE = 16 << 20
+
 
 class Header(Frozen):
     width: int
@@ -47,23 +49,23 @@ def mend(path: Path) -> bool:
 
 
 def header(path: Path) -> Header:
-    with path.open(encoding="utf-8") as file:
-        return _header(path, file.readline())
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return _header(path, file.readline(_LONGEST_LINE))
 
 
 def read(path: Path) -> Iterator[CastEvent]:
     """The events in order. Raises ``InvalidInput`` with the line that is no event."""
-    with path.open(encoding="utf-8") as file:
-        _header(path, file.readline())
+    with path.open(encoding="utf-8", errors="replace") as file:
+        _header(path, file.readline(_LONGEST_LINE))
         before = 0.0
-        for number, line in enumerate(file, start=2):
+        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), ""), start=2):
             try:
                 at, kind, data = json.loads(line)
                 event = CastEvent(at=at, kind=kind, data=data)
-            except ValueError as error:
+            except (ValueError, TypeError, RecursionError) as error:
                 raise InvalidInput(f"{path.name}: line {number} is not an event of a recording.") from error
-            if event.at < before:
-                raise InvalidInput(f"{path.name}: line {number} is earlier than the line before it.")
+            if not before <= event.at < float("inf"):
+                raise InvalidInput(f"{path.name}: line {number} is not later than the line before it.")
             before = event.at
             yield event
 
@@ -74,5 +76,5 @@ def _header(path: Path, line: str) -> Header:
         if found["version"] != 2:
             raise ValueError(found["version"])
         return Header(width=found["width"], height=found["height"], timestamp=found.get("timestamp"))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidInput(f"{path.name} is not an asciicast v2 recording.") from error

@@ -20,6 +20,7 @@ from seatrial.domain.trial import (
     TryAgain,
     WorkerLost,
 )
+from seatrial.ports.seal import SEPARATOR
 from seatrial.ports.store import PhaseEntry, RenewalReport
 from seatrial.testing.memory_store.records import MemoryRecords
 
@@ -30,14 +31,22 @@ class MemoryClaims(MemoryRecords):
         self._served_last = 0
 
     async def claim(
-        self, worker: str, lease: timedelta, limit: int, now: datetime, job_id: int | None = None
+        self,
+        worker: str,
+        lease: timedelta,
+        limit: int,
+        now: datetime,
+        job_id: int | None = None,
+        seal: str | None = None,
     ) -> list[Trial]:
         allowed = self._turn(worker, job_id, now)
+        event = Claimed(worker=worker, lease=lease)
+        jobs = [job for job in self._by_turns() if job_id in (None, job.id) and self._can_open(job, seal)]
         claimed: list[Trial] = []
         if allowed in (Turn.COMPANY, Turn.COMPANY_FIRST):
-            claimed = self._deal(Claimed(worker=worker, lease=lease), limit, now, job_id)
+            claimed = self._deal(event, limit, now, jobs)
         if not claimed and allowed in (Turn.COMPANY_FIRST, Turn.SUSPECT):
-            claimed = self._deal(Claimed(worker=worker, lease=lease), min(limit, 1), now, job_id, suspected=True)
+            claimed = self._deal(event, min(limit, 1), now, jobs, suspected=True)
         for trial in claimed:
             self._tell(chronicle.trial_claimed(trial), now)
         if claimed and job_id is None:
@@ -96,11 +105,14 @@ class MemoryClaims(MemoryRecords):
         holds = sum(trial.state is TrialState.RUNNING and trial.worker == worker for trial in open_trials)
         return turn(worker, holds, suspects, now)
 
+    def _can_open(self, job: Job, seal: str | None) -> bool:
+        sealed_with, known, _ = (self._keys.get(job.id) or "").partition(SEPARATOR)
+        return seal is None or not known or sealed_with == seal
+
     def _deal(
-        self, event: Claimed, limit: int, now: datetime, job_id: int | None, *, suspected: bool = False
+        self, event: Claimed, limit: int, now: datetime, jobs: list[Job], *, suspected: bool = False
     ) -> list[Trial]:
         claimed: list[Trial] = []
-        jobs = [job for job in self._by_turns() if job_id in (None, job.id)]
         waiting = {job.id: self._ready(job, now, suspected) for job in jobs}
         while len(claimed) < limit and any(waiting.values()):
             for line in waiting.values():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Self
 
+from seatrial.ports.store import StoreFacts
 from seatrial.testing.memory_store.access import MemoryAccess
 from seatrial.testing.memory_store.claims import MemoryClaims
 from seatrial.testing.memory_store.events import MemoryEvents, MemoryOutput
@@ -31,6 +32,9 @@ class MemoryStore(
     def __init__(self) -> None:
         super().__init__()
         self._install_id = secrets.token_hex(8)
+
+    async def facts(self) -> StoreFacts:
+        return StoreFacts(kind="memory")
 
     async def install_id(self) -> str:
         return self._install_id

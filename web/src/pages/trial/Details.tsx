@@ -68,5 +68,24 @@ function Files({ of, ended }: { of: Try; ended: boolean }) {
   if (files.error) return <Trouble error={files.error} />;
   if (!files.data) return <Waiting />;
   const number = files.data.attempt;
-  return <FileBrowser files={files.data.items} urlOf={(path) => fileUrl(of.trial, path, number)} />;
+  const leftOut = files.data.left_out;
+  return (
+    <>
+      {leftOut && (
+        <details className="left-out">
+          <summary>
+            {leftOut.count === 1 ? "1 file was" : `${leftOut.count} files were`} not kept
+          </summary>
+          <ul>
+            {leftOut.examples.map((file, index) => (
+              <li key={index}>
+                <code>{file.path}</code> {file.reason}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+      <FileBrowser files={files.data.items} urlOf={(path) => fileUrl(of.trial, path, number)} />
+    </>
+  );
 }

@@ -112,7 +112,11 @@ function Warnings({ workers }: { workers: Schemas["WorkerItem"][] }) {
       return [
         `${shortName(worker.worker)} has gone silent. What it held is given to others as soon as its lease is over.`,
       ];
-    return worker.paused ? [`${shortName(worker.worker)} takes nothing new: ${worker.paused}`] : [];
+    const paused = worker.paused ? [`${shortName(worker.worker)} takes nothing new: ${worker.paused}`] : [];
+    const troubles = (worker.troubles ?? []).map(
+      (trouble) => `${shortName(worker.worker)}: ${trouble.duty} failed ${trouble.count} times: ${trouble.error}`,
+    );
+    return [...paused, ...troubles];
   });
   if (!told.length) return null;
   return (

@@ -1,0 +1,95 @@
+"""Background duties: each is done again and again, and no fault of one reaches anything else.
+
+Workers and the API run their duties here: heartbeat, leases, recovery, clean-up, phases, live output. A fault is said
+in the log and with the heartbeat, and the duty is tried again. Only a cancellation ends a duty.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from seatrial.engine.clock import Clock
+from seatrial.errors import SeatrialError
+from seatrial.ports.store import Trouble
+
+log = logging.getLogger(__name__)
+
+_LONGEST_ERROR = 300
+_LONGEST_PAUSE_SEC = 60.0
+
+
+class Duties:
+    """One per worker, and one for the API. Remembers which duties fail at the moment."""
+
+    def __init__(self, clock: Clock, noticed: Callable[[Exception], None] = lambda fault: None) -> None:
+        """``noticed`` hears of every fault."""
+        self._clock = clock
+        self._noticed = noticed
+        self._troubles: dict[str, Trouble] = {}
+
+    @property
+    def troubles(self) -> tuple[Trouble, ...]:
+        """What fails now; a duty that works again is not among them."""
+        return tuple(self._troubles.values())
+
+    async def repeat(
+        self,
+        name: str,
+        step: Callable[[], Awaitable[object]],
+        every_sec: float | Callable[[], float],
+        *,
+        patient: bool = False,
+        later: bool = False,
+    ) -> None:
+        """Until it is cancelled. ``patient`` duties wait longer after each fault. ``later`` begins with a pause."""
+        if later:
+            await asyncio.sleep(_pause(every_sec))
+        while True:
+            await self.attempt(name, step)
+            trouble = self._troubles.get(name)
+            pause = _pause(every_sec)
+            if trouble is not None and patient:
+                pause = min(pause * 2.0 ** min(trouble.count - 1, 10), max(pause, _LONGEST_PAUSE_SEC))
+            await asyncio.sleep(pause)
+
+    async def attempt[T](self, name: str, step: Callable[[], Awaitable[T]]) -> T | None:
+        """Once. ``None`` after a fault, which is noted."""
+        try:
+            done = await step()
+        except asyncio.CancelledError as cancellation:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            self.note(name, RuntimeError(f"Something inside it was cancelled: {cancellation}"))
+            return None
+        except Exception as fault:
+            self.note(name, fault)
+            return None
+        if self._troubles.pop(name, None) is not None:
+            log.info("%s works again.", name.capitalize())
+        return done
+
+    def note(self, name: str, fault: Exception) -> None:
+        known = self._troubles.get(name)
+        since, count = (known.since, known.count + 1) if known else (self._clock(), 1)
+        self._troubles[name] = Trouble(duty=name, error=_sentence(fault), since=since, count=count)
+        if count & (count - 1) == 0:  # the first, the second, the fourth …: a fault that stays does not fill the log
+            expected = isinstance(fault, SeatrialError)
+            log.warning(
+                "%s failed (%d times): %s", name.capitalize(), count, fault, exc_info=None if expected else fault
+            )
+        self._noticed(fault)
+
+
+def _pause(every_sec: float | Callable[[], float]) -> float:
+    return every_sec() if callable(every_sec) else every_sec
+
+
+def _sentence(fault: Exception) -> str:
+    if isinstance(fault, SeatrialError):
+        words = str(fault)
+    else:
+        words = f"{type(fault).__name__}: {fault}" if str(fault) else type(fault).__name__
+    return " ".join(words.split())[:_LONGEST_ERROR]

@@ -1,0 +1,47 @@
+"""Whether a lease that ran out means that its worker is gone.
+
+Only if the worker could have renewed it. While the store was away nobody could, and after the machine slept or somebody
+set its clock everybody is late. So after each such disturbance, workers get the time to renew before anybody takes
+their trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from seatrial.engine.clock import uptime
+
+
+class LeaseTrust:
+    """One per process that recovers trials. A process that begins knows nothing yet, and waits too."""
+
+    def __init__(
+        self, lease_sec: float, heartbeat_sec: float, reap_sec: float, elapsed: Callable[[], float] = uptime
+    ) -> None:
+        self.grace_sec = lease_sec + heartbeat_sec
+        self._longest_gap_sec = reap_sec + max(heartbeat_sec, lease_sec / 3)
+        self._drift_sec = lease_sec / 3
+        self._elapsed = elapsed
+        self._last: tuple[float, datetime] | None = None
+        self._since: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        return self._since is not None and self._elapsed() - self._since >= self.grace_sec
+
+    def heard(self, now: datetime) -> None:
+        """The store answered, at this moment of the clock that leases are judged by."""
+        moment = self._elapsed()
+        if self._last is None or self._is_odd(moment, now, *self._last):
+            self._since = moment
+        self._last = (moment, now)
+
+    def lost(self) -> None:
+        """The store did not answer. What counts is when it does again."""
+        self._last = self._since = None
+
+    def _is_odd(self, moment: float, now: datetime, last_moment: float, last_now: datetime) -> bool:
+        passed = moment - last_moment
+        jumped = abs((now - last_now).total_seconds() - passed)
+        return passed > self._longest_gap_sec or jumped > self._drift_sec

@@ -1,0 +1,143 @@
+"""Threads for blocking work of many trials, shared so that short work never waits behind long work.
+
+Work begins in one of a few quick places. Whoever takes longer than a slice of time gives its place up and goes on only
+with one of very few tickets, which go round among all long work. So a trial that leaves 50,000 files does not hold up
+one that leaves three, and the interpreter's lock is wanted by few threads at a time, however many trials there are.
+
+The sandboxes' threads, those that save files and those that talk to object storage are such. Long work has to call
+``breathe`` now and then, between two files or two megabytes; what never does keeps its quick place to its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+_SLICE_SEC = 0.03
+_MOST_THREADS = 1024
+_here = threading.local()
+
+
+def breathe() -> None:
+    """Lets others have their turn, if this thread has had its own. Costs nothing to speak of."""
+    turn: _Turn | None = getattr(_here, "turn", None)
+    if turn is not None:
+        turn.breathe()
+
+
+class FairThreads:
+    """``quick`` pieces of work at once, and beside them ``long`` ones that have turned out to take their time."""
+
+    def __init__(
+        self,
+        name: str,
+        quick: int,
+        long: int = 2,
+        settle: Callable[[], None] | None = None,
+        slice_sec: float = _SLICE_SEC,
+    ) -> None:
+        """``settle`` is called in each thread as it starts."""
+        self.slice_sec = slice_sec
+        self.tickets = Tickets(long)
+        self._threads = ThreadPoolExecutor(_MOST_THREADS, name, settle or _nothing)
+        self._lock = threading.Lock()
+        self._free = quick
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    async def run[**P, T](self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Once it has begun, it goes on to its end even if the caller is cancelled."""
+        future: Future[T] = Future()
+        self._submit(partial(self._work, future, partial(work, *args, **kwargs)))
+        return await asyncio.wrap_future(future)
+
+    def give_place_back(self) -> None:
+        with self._lock:
+            following = self._waiting.popleft() if self._waiting else None
+            if following is None:
+                self._free += 1
+        if following is not None:
+            self._threads.submit(following)
+
+    def _submit(self, work: Callable[[], None]) -> None:
+        with self._lock:
+            if self._free == 0:
+                self._waiting.append(work)
+                return
+            self._free -= 1
+        self._threads.submit(work)
+
+    def _work(self, future: Future[Any], work: Callable[[], Any]) -> None:
+        _here.turn = turn = _Turn(self)
+        try:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                result = work()
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+        finally:
+            _here.turn = None
+            turn.end()
+
+
+class Tickets:
+    """So many may go on at a time; whoever waited longest is next."""
+
+    def __init__(self, number: int) -> None:
+        self._free = number
+        self._lock = threading.Lock()
+        self._queue: deque[threading.Event] = deque()
+
+    def take(self) -> None:
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return
+            turn = threading.Event()
+            self._queue.append(turn)
+        turn.wait()
+
+    def give_back(self) -> None:
+        with self._lock:
+            if self._queue:
+                self._queue.popleft().set()
+            else:
+                self._free += 1
+
+
+class _Turn:
+    """What one thread works on."""
+
+    def __init__(self, pool: FairThreads) -> None:
+        self._pool = pool
+        self._has_ticket = False
+        self._began = time.monotonic()
+
+    def breathe(self) -> None:
+        if time.monotonic() - self._began < self._pool.slice_sec:
+            return
+        self._leave()
+        self._has_ticket = True
+        self._pool.tickets.take()
+        self._began = time.monotonic()
+
+    def end(self) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._has_ticket:
+            self._pool.tickets.give_back()
+        else:
+            self._pool.give_place_back()
+
+
+def _nothing() -> None:
+    return None

@@ -1,0 +1,186 @@
+"""Removes directory trees, whatever was done to them: the one way in which anything here removes a tree.
+
+Trees come from sandboxes, so they may be deeper than any recursion or path can be, and wider than memory. Nothing is
+reached by path. From a certain depth on, directories are moved up to the top of the tree before they are taken apart,
+so depth costs neither memory nor descriptors. No link is followed, no mount point is crossed, attributes that protect
+files are taken off, and what cannot be removed is told and left for the next time.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import struct
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from seatrial.fair_threads import breathe
+from seatrial.openat2 import NO_MAGICLINKS, NO_SYMLINKS, NO_XDEV, has_openat2, openat2
+
+_PATIENCE_SEC = 300.0
+"""For one tree. Only somebody who keeps filling it makes it last; the rest is removed the next time."""
+_DEEPEST = 20
+"""Levels that are entered one inside the other; each holds two descriptors."""
+_TOLD = 5
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_GET_FLAGS, _SET_FLAGS = 0x80086601, 0x40086602
+_PROTECTED = 0x10 | 0x20
+"""The attributes *immutable* and *append only*."""
+
+
+def remove_tree(path: Path, patience_sec: float = _PATIENCE_SEC) -> str:
+    """Removes whatever has this name. Returns why some of it is still there, or nothing; raises no ``OSError``."""
+    removal = _Removal(patience_sec)
+    try:
+        with _closing(os.open(path.parent, _DIRECTORY & ~os.O_NOFOLLOW)) as parent:
+            if stat.S_ISDIR(os.stat(path.name, dir_fd=parent, follow_symlinks=False).st_mode):
+                with _entered(path.name, parent) as top:
+                    removal.empty(top)
+                _insist(os.rmdir, path.name, parent)
+            else:
+                _insist(os.unlink, path.name, parent)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return removal.problem or _reason(error)
+    return ""
+
+
+def empty_directory(directory: int, patience_sec: float = _PATIENCE_SEC) -> str:
+    """The same for what is in an open directory, which stays."""
+    removal = _Removal(patience_sec)
+    try:
+        removal.empty(directory)
+        with os.scandir(directory) as entries:
+            left = next(entries, None)
+    except OSError as error:
+        return _reason(error)
+    return removal.problem or "it is still being filled" if left is not None else ""
+
+
+class _Removal:
+    """One tree."""
+
+    def __init__(self, patience_sec: float) -> None:
+        self._until = time.monotonic() + patience_sec
+        self._prefix = f".removed-{uuid.uuid4().hex[:12]}-"
+        self._moved = 0
+        self._top = -1
+        self._problems: dict[str, str] = {}
+
+    @property
+    def problem(self) -> str:
+        return "; ".join(f"{name!a}: {reason}" for name, reason in self._problems.items())
+
+    def empty(self, top: int) -> None:
+        self._top = top
+        self._empty(top, 1)
+
+    def _empty(self, directory: int, depth: int) -> None:
+        """Passes over a directory until nothing is left in it, or nothing more can be done about it."""
+        while True:
+            done, moved = 0, self._moved
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    breathe()
+                    if time.monotonic() > self._until:
+                        self._tell(entry.name, "there was no more time")
+                        return
+                    done += self._remove(directory, entry, depth)
+            if not done and self._moved == moved:
+                return
+
+    def _remove(self, parent: int, entry: os.DirEntry[str], depth: int) -> bool:
+        """Whether it is gone from there."""
+        name = entry.name
+        try:
+            if not entry.is_dir(follow_symlinks=False):
+                _insist(os.unlink, name, parent)
+            elif depth >= _DEEPEST:
+                self._move_up(name, parent)
+            else:
+                with _entered(name, parent) as directory:
+                    self._empty(directory, depth + 1)
+                _insist(os.rmdir, name, parent)
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            self._tell(name, _reason(error))
+            return False
+        return True
+
+    def _move_up(self, name: str, parent: int) -> None:
+        with _entered(name, parent):  # a mount point stays where it is
+            place = f"{self._prefix}{self._moved}"
+            _insist(lambda old, dir_fd: os.rename(old, place, src_dir_fd=dir_fd, dst_dir_fd=self._top), name, parent)
+        self._moved += 1
+
+    def _tell(self, name: str, reason: str) -> None:
+        if len(self._problems) < _TOLD:
+            self._problems[name] = reason
+
+
+def _reason(error: OSError) -> str:
+    if error.errno in (errno.EXDEV, errno.EBUSY):
+        return "something is mounted there"
+    return os.strerror(error.errno or 0)
+
+
+@contextmanager
+def _entered(name: str, parent: int) -> Iterator[int]:
+    """A directory that is no mount point, made readable and writable for its owner."""
+    try:
+        directory = _open(name, parent)
+    except PermissionError:
+        with _closing(os.open(name, _LOOK, dir_fd=parent)) as found:
+            Path(f"/proc/self/fd/{found}").chmod(0o700)
+        directory = _open(name, parent)
+    with _closing(directory):
+        if os.geteuid() != 0:
+            with suppress(OSError):
+                os.fchmod(directory, 0o700)
+        yield directory
+
+
+def _open(name: str, parent: int) -> int:
+    if has_openat2():
+        return openat2(parent, name, _DIRECTORY, NO_XDEV | NO_SYMLINKS | NO_MAGICLINKS)
+    directory = os.open(name, _DIRECTORY, dir_fd=parent)
+    if os.fstat(directory).st_dev != os.fstat(parent).st_dev:
+        os.close(directory)
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+    return directory
+
+
+def _insist(call: Callable[..., object], name: str, parent: int) -> None:
+    """Does it, once more if it was only protected."""
+    try:
+        call(name, dir_fd=parent)
+    except PermissionError:
+        _unprotect(parent)
+        with suppress(OSError), _closing(os.open(name, _LOOK, dir_fd=parent)) as found:
+            if stat.S_ISREG(mode := os.fstat(found).st_mode) or stat.S_ISDIR(mode):
+                with _closing(os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_CLOEXEC)) as entry:
+                    _unprotect(entry)
+        call(name, dir_fd=parent)
+
+
+def _unprotect(file: int) -> None:
+    with suppress(OSError):
+        flags = struct.unpack("L", fcntl.ioctl(file, _GET_FLAGS, bytes(struct.calcsize("L"))))[0]
+        if flags & _PROTECTED:
+            fcntl.ioctl(file, _SET_FLAGS, struct.pack("L", flags & ~_PROTECTED))
+
+
+@contextmanager
+def _closing(file: int) -> Iterator[int]:
+    try:
+        yield file
+    finally:
+        os.close(file)

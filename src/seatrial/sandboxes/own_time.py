@@ -1,0 +1,76 @@
+"""A time limit that covers its holder's own time only: while we keep it waiting, the clock stands still.
+
+``runner_harbor`` puts it round an agent, its setup and a verifier. ``PrivateMounts`` stops the clock while a command or
+a transfer of theirs waits for a thread of ours and is carried out by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Self
+
+_current: ContextVar[OwnTime | None] = ContextVar("own_time", default=None)
+
+
+@contextmanager
+def clock_stopped() -> Iterator[None]:
+    """For as long as it lasts, whoever called us is not charged for it."""
+    clock = _current.get()
+    if clock is None:
+        yield
+        return
+    clock.stop()
+    try:
+        yield
+    finally:
+        clock.go_on()
+
+
+class OwnTime:
+    """``async with`` it; raises ``TimeoutError`` when the time is up. ``None`` is no limit."""
+
+    def __init__(self, limit_sec: float | None) -> None:
+        self._limit_sec = limit_sec
+        self._timeout = asyncio.timeout(limit_sec)
+        self._stops = 0
+        self._stopped_at = 0.0
+        self._deadline: float | None = None
+        self._ended = False
+        self._token: Token[OwnTime | None] | None = None
+        self.waited_sec = 0.0
+        """How long the clock has stood still."""
+
+    def stop(self) -> None:
+        self._stops += 1
+        if self._stops == 1 and self._is_running:
+            self._stopped_at = asyncio.get_running_loop().time()
+            self._deadline = self._timeout.when()
+            self._timeout.reschedule(None)
+
+    def go_on(self) -> None:
+        self._stops -= 1
+        if self._stops == 0 and self._is_running and self._deadline is not None:
+            waited = asyncio.get_running_loop().time() - self._stopped_at
+            self.waited_sec += waited
+            self._timeout.reschedule(self._deadline + waited)
+
+    @property
+    def _is_running(self) -> bool:
+        return self._limit_sec is not None and not self._ended and not self._timeout.expired()
+
+    async def __aenter__(self) -> Self:
+        self._token = _current.set(self)
+        await self._timeout.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended = True
+        if self._token is not None:
+            _current.reset(self._token)
+        await self._timeout.__aexit__(kind, error, trace)

@@ -1,0 +1,150 @@
+"""FAULTS 6: the database is away for longer than a lease, and healthy trials go on as if nothing had happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from seatrial.domain.trial import Outcome, TrialState
+from seatrial.engine.clock import system_clock
+from seatrial.ports.store import Trouble
+from seatrial.testing.postgres import PostgresServer
+from seatrial.wiring import Installation, open_installation
+from tests.faults.checker import Checker
+from tests.faults.trial_worker import FakeWorker, Setup
+from tests.live_processes import submit
+
+pytestmark = pytest.mark.postgres
+
+LEASE_SEC = 5.0
+AWAY_SEC = 8.0
+OTHER_NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresServer]:
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def setup(server: PostgresServer, tmp_path: Path) -> Setup:
+    url = await server.create_database("away")
+    return Setup(
+        home=str(tmp_path / "home"),
+        diary=str(tmp_path / "diary"),
+        gate=str(tmp_path / "gate"),
+        database_url=url,
+        lease_sec=LEASE_SEC,
+        heartbeat_sec=0.5,
+        reap_sec=0.5,
+    )
+
+
+@asynccontextmanager
+async def workers(setups: list[tuple[Setup, list[str]]]) -> AsyncIterator[list[FakeWorker]]:
+    started = [FakeWorker.launch(setup, around) for setup, around in setups]
+    try:
+        for worker in started:
+            await asyncio.to_thread(worker.until_ready)
+        yield started
+    finally:
+        for worker in started:
+            worker.end()
+
+
+async def begun(setup: Setup, count: int) -> None:
+    async with asyncio.timeout(120):
+        while not Path(setup.diary).exists() or len(Path(setup.diary).read_text().splitlines()) < count:
+            await asyncio.sleep(0.05)
+
+
+async def leases_are_fresh(installation: Installation, count: int) -> bool:
+    running = await installation.store.running_by_worker()
+    late = await installation.store.expired(system_clock())
+    return sum(running.values()) == count and not late
+
+
+@pytest.mark.parametrize("how", ["stopped", "paused"])
+async def test_healthy_trials_survive_an_outage_longer_than_their_lease(
+    server: PostgresServer, setup: Setup, how: str
+) -> None:
+    async with open_installation(setup.settings()) as installation:
+        job = await submit(installation, 8)
+        # One of them in another PID namespace: it cannot be known to live, only its lease tells.
+        async with workers([(setup, []), (setup, OTHER_NAMESPACE)]):
+            await begun(setup, 8)
+            await asyncio.to_thread(server.stop_hard if how == "stopped" else server.pause)
+            await asyncio.sleep(AWAY_SEC)
+            await asyncio.to_thread(server.start if how == "stopped" else server.resume)
+            async with asyncio.timeout(120):
+                while not await leases_are_fresh(installation, 8):
+                    await asyncio.sleep(0.1)
+            await asyncio.sleep(LEASE_SEC)  # long enough for a reaper that counts wrongly
+            Path(setup.gate).touch()
+            checker = Checker(installation)
+            await checker.ended(job)
+        await checker.check(job)
+        assert [(trial.outcome, trial.attempt) for trial in await checker.trials(job)] == [(Outcome.PASSED, 1)] * 8
+        assert len(Path(setup.diary).read_text().splitlines()) == 8, "each began once"
+
+
+async def test_a_worker_that_died_meanwhile_is_still_found(server: PostgresServer, setup: Setup) -> None:
+    """The twin: after the outage its trials are taken over, a lease later."""
+    async with open_installation(setup.settings()) as installation:
+        job = await submit(installation, 4)
+        async with workers([(setup, OTHER_NAMESPACE)]) as [dies]:
+            await begun(setup, 4)
+            async with workers([(setup, [])]):
+                await asyncio.to_thread(server.stop_hard)
+                dies.end()
+                await asyncio.sleep(AWAY_SEC)
+                await asyncio.to_thread(server.start)
+                await begun(setup, 8)
+                Path(setup.gate).touch()
+                checker = Checker(installation)
+                await checker.ended(job)
+        await checker.check(job)
+        assert [(trial.outcome, trial.attempt) for trial in await checker.trials(job)] == [(Outcome.PASSED, 2)] * 4
+
+
+async def test_namespaces_with_one_host_name_leave_each_others_trials_alone(setup: Setup) -> None:
+    """Its neighbours of other namespaces see no process of its number, and let it work."""
+    patient = replace(setup, lease_sec=60, capacity=2)
+    async with open_installation(patient.settings()) as installation:
+        job = await submit(installation, 2)
+        async with workers([(patient, OTHER_NAMESPACE)]):
+            await begun(setup, 2)
+            open_at_once = replace(patient, gate="")
+            async with workers([(open_at_once, OTHER_NAMESPACE), (open_at_once, [])]):
+                await Checker(installation).ended(await submit(installation, 20))  # each has swept many times
+                names = {row.worker for row in await installation.store.workers()}
+                assert len(names) == 3 and len({row.host for row in await installation.store.workers()}) == 1
+                checker = Checker(installation)
+                held = await checker.trials(job)
+                assert [(trial.state, trial.attempt) for trial in held] == [(TrialState.RUNNING, 1)] * 2
+            Path(setup.gate).touch()
+            await checker.ended(job)
+        await checker.check(job)
+
+
+async def test_an_outage_is_told_as_a_trouble_and_forgotten_when_it_is_over(
+    server: PostgresServer, setup: Setup
+) -> None:
+    async with open_installation(setup.settings()) as installation, workers([(setup, [])]):
+
+        async def troubles() -> list[Trouble]:
+            rows = await installation.store.workers()
+            return [trouble for row in rows for trouble in row.troubles]
+
+        await asyncio.to_thread(server.stop_hard)
+        await asyncio.sleep(2)
+        await asyncio.to_thread(server.start)
+        async with asyncio.timeout(60):
+            while await troubles():
+                await asyncio.sleep(0.1)

@@ -1,0 +1,231 @@
+"""FAULTS 33: whatever happens to a background duty, trials in flight end as if nothing had happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from seatrial.adapters.queue_local import LocalQueue
+from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
+from seatrial.domain.result import Result
+from seatrial.domain.task import Task, TaskFormat, TaskRef
+from seatrial.domain.trial import Outcome
+from seatrial.engine.clock import system_clock
+from seatrial.engine.duties import Duties
+from seatrial.engine.jobs.keys import TrialKeys
+from seatrial.engine.live.watch import LiveLog
+from seatrial.engine.trials.execute import Executor
+from seatrial.engine.trials.lease_trust import LeaseTrust
+from seatrial.engine.trials.phases import PhaseLog
+from seatrial.engine.trials.recover import Recovery
+from seatrial.errors import SandboxFault, StoreUnavailable
+from seatrial.ports.runner import Order, Progress
+from seatrial.ports.store import Heartbeat, TrialFilter
+from seatrial.testing.fake_runner import PASS
+from seatrial.testing.faulty_store import FaultyStore
+from seatrial.testing.memory_blobs import MemoryBlobs
+from seatrial.worker import Pace, Worker
+
+TASK = Task(digest="sha256:" + "0" * 64, name="answer-file", format=TaskFormat.HARBOR, instruction="Do it.")
+FAULTS = [SandboxFault("The engine answered 500."), KeyError("a bug")]
+AWAY = StoreUnavailable("Away.")
+DUTIES = {
+    "renew": "leases",
+    "beat": "heartbeat",
+    "asked_to_stop": "cancellations",
+    "expired": "recovery",
+    "claim": "claims",
+    "enter_phases": "phases",
+    "append_output": "live output",
+    "clean": "leftovers",
+    "wait": "wake-ups",
+}
+"""Which method of a collaborator fails, and whose duty that is."""
+
+
+class Gate:
+    """Runs until it is opened, and writes something now and then meanwhile."""
+
+    def __init__(self) -> None:
+        self.opened = asyncio.Event()
+        self.begun = 0
+
+    async def run(self, order: Order, progress: Progress) -> Result:
+        self.begun += 1
+        (order.work_dir / "agent").mkdir()
+        log = order.work_dir / "agent" / "log.txt"
+        while not self.opened.is_set():
+            for phase in ("start", "agent"):
+                await progress.phase(phase)  # type: ignore[arg-type]
+            log.write_text("x" * (log.stat().st_size + 1 if log.exists() else 1) + "\n")
+            await asyncio.sleep(0.01)
+        return PASS
+
+
+class FaultyQueue(LocalQueue):
+    def __init__(self, home: Path, faults: dict[str, Exception]) -> None:
+        super().__init__(home)
+        self._faults = faults
+
+    async def wait(self, timeout: float) -> None:
+        if "wait" in self._faults:
+            raise self._faults["wait"]
+        await super().wait(timeout)
+
+
+class Library:
+    async def directory(self, task: Task) -> Path:
+        return Path("unused")
+
+
+async def no_keys(job: Job, agent: AgentSpec) -> TrialKeys:
+    return TrialKeys({})
+
+
+class Place:
+    """A worker with two trials in flight and room for more, and faults that can be switched on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = FaultyStore()
+        self.faults = self.store.faults
+        self.gate = Gate()
+        self.duties = Duties(system_clock)
+        queue = FaultyQueue(folder, self.faults)
+        phases = PhaseLog(self.store, system_clock, every_sec=0.01, duties=self.duties)
+        live = LiveLog(self.store, system_clock, every_sec=0.01, first_after_sec=0.01, linger_sec=0, duties=self.duties)
+        self.worker = Worker(
+            self.store,
+            queue,
+            Executor(
+                self.store,
+                MemoryBlobs(),
+                self.gate,
+                Library(),  # type: ignore[arg-type]
+                phases,
+                live,
+                system_clock,
+                work_dir=folder / "work",
+                limit_sec=600,
+                secrets=no_keys,
+            ),
+            phases,
+            Recovery(self.store, queue, system_clock, lambda worker: False, LeaseTrust(30, 5, 10)),
+            system_clock,
+            Heartbeat(worker="w", host="here", pid=1, capacity=4, started_at=system_clock()),
+            Pace(timedelta(seconds=30), 0.02, 0.02),
+            self.duties,
+            extra=[("leftovers", self._clean, 0.02)],
+        )
+
+    async def _clean(self) -> None:
+        if "clean" in self.faults:
+            raise self.faults["clean"]
+
+    def count(self, duty: str) -> int:
+        return next((trouble.count for trouble in self.duties.troubles if trouble.duty == duty), 0)
+
+    async def submit(self, trials: int) -> None:
+        refs = (TaskRef(name=TASK.name, digest=TASK.digest),)
+        spec = JobSpec(tasks=refs, agents=(AgentSpec(name="oracle"),), attempts=trials)
+        await self.store.create_job(spec, tuple(plan(spec)), system_clock())
+
+    async def ends(self) -> list[tuple[Outcome | None, int]]:
+        return [(row.trial.outcome, row.trial.attempt) async for row in self.store.trials(TrialFilter())]
+
+
+async def until(met: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not met():
+            await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def working(folder: Path) -> AsyncIterator[Place]:
+    place = Place(folder)
+    await place.store.save_task(TASK, system_clock())
+    await place.submit(2)
+    running = asyncio.create_task(place.worker.run())
+    await until(lambda: place.gate.begun == 2)
+    try:
+        yield place
+        place.worker.leave()
+        await asyncio.wait_for(running, 60)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("method", "fault"),
+    [*product(DUTIES, FAULTS), *((method, AWAY) for method in ("renew", "expired", "claim", "enter_phases"))],
+    ids=lambda given: given if isinstance(given, str) else type(given).__name__,
+)
+async def test_a_faulty_duty_is_told_and_tried_again_and_trials_end(
+    tmp_path: Path, method: str, fault: Exception
+) -> None:
+    duty = DUTIES[method]
+    async with working(tmp_path) as place:
+        place.faults[method] = fault
+        await until(lambda: place.count(duty) >= 2)
+        if method != "beat":
+            await until(lambda: _told(place, duty))
+        place.gate.opened.set()
+        async with asyncio.timeout(60):
+            while await place.ends() != [(Outcome.PASSED, 1)] * 2:
+                await asyncio.sleep(0.01)
+        place.faults.clear()
+        if method not in ("asked_to_stop", "append_output", "enter_phases"):  # those have nothing to do any more
+            await until(lambda: place.count(duty) == 0)
+        await place.submit(1)
+        async with asyncio.timeout(60):
+            while await place.ends() != [(Outcome.PASSED, 1)] * 3:
+                await asyncio.sleep(0.01)
+
+
+def _told(place: Place, duty: str) -> bool:
+    rows = place.store._workers.values()
+    return any(trouble.duty == duty and trouble.error for row in rows for trouble in row.troubles)
+
+
+async def test_nothing_is_told_while_all_is_well(tmp_path: Path) -> None:
+    """The control: the same duties without a fault."""
+    async with working(tmp_path) as place:
+        await until(lambda: bool(place.store._workers))
+        place.gate.opened.set()
+        assert place.duties.troubles == ()
+        assert [row.troubles for row in await place.store.workers()] == [()]
+
+
+async def test_a_cancellation_from_inside_ends_no_duty_and_one_from_outside_does() -> None:
+    duties, steps = Duties(system_clock), 0
+
+    async def step() -> None:
+        nonlocal steps
+        steps += 1
+        raise asyncio.CancelledError("a task that it waited for was cancelled")
+
+    repeating = asyncio.create_task(duties.repeat("odd", step, 0.001))
+    await until(lambda: steps > 3)
+    assert duties.troubles[0].count >= 3 and not repeating.done()
+    repeating.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await repeating
+
+
+async def test_patient_duties_wait_longer_after_each_fault() -> None:
+    duties, at = Duties(system_clock), list[float]()
+
+    async def step() -> None:
+        at.append(asyncio.get_running_loop().time())
+        raise OSError("broken")
+
+    repeating = asyncio.create_task(duties.repeat("slow", step, 0.01, patient=True))
+    await until(lambda: len(at) == 5)
+    repeating.cancel()
+    assert at[4] - at[3] >= 0.07 > at[0] - at[0], "eight times the first pause"

@@ -1,0 +1,102 @@
+"""Short work never waits behind long work, long work takes turns, and no clock runs while somebody waits for us."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+
+import pytest
+
+from seatrial.fair_threads import FairThreads, breathe
+from seatrial.sandboxes.own_time import OwnTime, clock_stopped
+
+
+class Gate:
+    """Long work that goes on until it is opened."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.turns: Counter[int] = Counter()
+
+    def work(self, number: int) -> int:
+        while not self.open.is_set():
+            self.turns[number] += 1
+            breathe()
+        return number
+
+
+async def test_short_work_is_done_while_more_long_work_goes_on_than_there_are_places() -> None:
+    threads, gate = FairThreads("test", quick=2, long=1, slice_sec=0.001), Gate()
+    long = [asyncio.create_task(threads.run(gate.work, number)) for number in range(6)]
+    assert [await threads.run(int, str(number)) for number in range(20)] == list(range(20))
+    assert not any(task.done() for task in long)
+    gate.open.set()
+    assert await asyncio.gather(*long) == list(range(6))
+
+
+async def test_long_work_takes_turns() -> None:
+    threads, gate = FairThreads("test", quick=4, long=1, slice_sec=0.001), Gate()
+    long = [asyncio.create_task(threads.run(gate.work, number)) for number in range(4)]
+    first: Counter[int] = Counter()
+    while len(first) < 4:  # everybody has begun; from now on each gets on
+        await asyncio.sleep(0.001)
+        first = Counter(gate.turns)
+    while any(gate.turns[number] <= first[number] for number in range(4)):
+        await asyncio.sleep(0.001)
+    gate.open.set()
+    await asyncio.gather(*long)
+
+
+async def test_places_and_tickets_come_back_whatever_happens() -> None:
+    threads = FairThreads("test", quick=1, long=1, slice_sec=0.0)
+
+    def crash() -> None:
+        breathe()
+        raise RuntimeError("on purpose")
+
+    for _ in range(5):
+        with pytest.raises(RuntimeError, match="on purpose"):
+            await threads.run(crash)
+    gate = Gate()
+    busy = asyncio.create_task(threads.run(gate.open.wait))
+    waiting = asyncio.create_task(threads.run(int, "1"))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    gate.open.set()
+    assert await busy
+    assert await threads.run(int, "2") == 2
+
+
+async def test_a_limit_does_not_run_while_its_holder_is_kept_waiting() -> None:
+    """Waits twice as long as the limit allows, and is within it."""
+    async with OwnTime(0.2) as clock:
+        with clock_stopped():
+            await asyncio.sleep(0.4)
+        async with asyncio.TaskGroup() as group:  # in tasks of its own, too, and several at once
+            for _ in range(3):
+                group.create_task(_kept_waiting(0.4))
+    assert clock.waited_sec >= 0.8
+
+
+async def _kept_waiting(seconds: float) -> None:
+    with clock_stopped():
+        await asyncio.sleep(seconds)
+
+
+async def test_a_limit_runs_while_its_holder_works() -> None:
+    with pytest.raises(TimeoutError):
+        async with OwnTime(0.05):
+            with clock_stopped():
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(3600)
+
+
+async def test_who_waits_beyond_the_end_of_a_limit_disturbs_nobody() -> None:
+    async with OwnTime(60):
+        late = asyncio.create_task(_kept_waiting(0.05))
+        await asyncio.sleep(0)
+    await late
+    async with OwnTime(None), asyncio.timeout(60):
+        with clock_stopped():
+            await asyncio.sleep(0)
