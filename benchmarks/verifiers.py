@@ -29,8 +29,8 @@ from tests.verifiers.generations import virtual_environment
 from benchmarks.place import ROOT, TRIVIAL, Place
 from benchmarks.row import Row, faster, shown
 from seatrial.domain.task import TaskSelection
+from seatrial.rollouts.host import RolloutHost
 from seatrial.rollouts.images import EngineImages
-from seatrial.rollouts.room import RolloutHost
 from seatrial.rollouts.rules import RolloutRules
 from seatrial.rollouts.tasks import FoundTask, TaskFinder
 from seatrial.settings import Settings
@@ -47,19 +47,19 @@ _PEER_AT_ONCE = 16
 async def measure(place: Place) -> list[Row]:
     settings = Settings(home=place.folder("home"), cache=place.cache)
     task = _trivial(place, settings)
-    async with RolloutHost(settings, RolloutRules(sandbox="oci")) as room:
-        await _solve(room, task)  # warm
-        rows = [await _overhead(place, room, task)]
-        burst = await _burst(room, task)
+    async with RolloutHost(settings, RolloutRules(sandbox="oci")) as host:
+        await _solve(host, task)  # warm
+        rows = [await _overhead(place, host, task)]
+        burst = await _burst(host, task)
         rows.append(burst)
-        rate = await _rate(place, room, task)
+        rate = await _rate(place, host, task)
     peer = await asyncio.to_thread(_peer_rate, place, settings, task)
     what = f"rollouts per second, oci, {IN_FLIGHT} at once"
     rows.append(faster(what, rate, f"verifiers' docker runtime, {_PEER_AT_ONCE} at once", peer, _PROMISED_RATIO))
     return rows
 
 
-async def _overhead(place: Place, room: RolloutHost, task: FoundTask) -> Row:
+async def _overhead(place: Place, host: RolloutHost, task: FoundTask) -> Row:
     chance = random.Random(1)
     spent: list[float] = []
     lost: list[BaseException] = []
@@ -69,7 +69,7 @@ async def _overhead(place: Place, room: RolloutHost, task: FoundTask) -> Row:
         for _ in range(place.count(4, 1)):
             began = time.perf_counter()
             try:
-                rollout = await room.open(task)
+                rollout = await host.open(task)
                 opened = time.perf_counter() - began
                 await asyncio.sleep(chance.uniform(0.5, 1.5) * _THINKING_SEC)
                 await rollout.execute_commands([SOLVE])
@@ -90,9 +90,9 @@ async def _overhead(place: Place, room: RolloutHost, task: FoundTask) -> Row:
     )
 
 
-async def _burst(room: RolloutHost, task: FoundTask) -> Row:
+async def _burst(host: RolloutHost, task: FoundTask) -> Row:
     began = time.perf_counter()
-    done = await asyncio.gather(*(_solve(room, task) for _ in range(IN_FLIGHT)), return_exceptions=True)
+    done = await asyncio.gather(*(_solve(host, task) for _ in range(IN_FLIGHT)), return_exceptions=True)
     each = (time.perf_counter() - began) / IN_FLIGHT
     lost = sum(score != 1.0 for score in done)
     return Row(
@@ -103,21 +103,21 @@ async def _burst(room: RolloutHost, task: FoundTask) -> Row:
     )
 
 
-async def _rate(place: Place, room: RolloutHost, task: FoundTask) -> float:
+async def _rate(place: Place, host: RolloutHost, task: FoundTask) -> float:
     count = IN_FLIGHT * place.count(4, 1)
     gate = asyncio.Semaphore(IN_FLIGHT)
 
     async def one() -> None:
         async with gate:
-            assert await _solve(room, task) == 1.0
+            assert await _solve(host, task) == 1.0
 
     began = time.perf_counter()
     await asyncio.gather(*(one() for _ in range(count)))
     return count / (time.perf_counter() - began)
 
 
-async def _solve(room: RolloutHost, task: FoundTask) -> float:
-    rollout = await room.open(task)
+async def _solve(host: RolloutHost, task: FoundTask) -> float:
+    rollout = await host.open(task)
     try:
         await rollout.execute_commands([SOLVE])
         return (await rollout.grade()).score

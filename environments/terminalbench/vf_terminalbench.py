@@ -1,9 +1,9 @@
-"""Terminal-Bench for verifiers 0.3: ``load_environment`` over every task of a folder, one tool, a binary reward.
+"""Terminal-Bench for verifiers 0.3: ``load_environment`` with every task of a folder, one tool, a binary reward.
 
     uv run vf-eval … environments.terminalbench.vf_terminalbench
 
-Thin: tasks, sandboxes and grading are ``seatrial.rollouts``. Verifiers 0.4 is served by the package ``terminalbench``
-beside this file.
+A thin layer: ``seatrial.rollouts`` provides tasks, sandboxes and grading. The package ``terminalbench`` beside this
+file is for verifiers 0.4.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from datasets import Dataset
 from seatrial.domain.task import TaskSelection
 from seatrial.errors import NotFound, SeatrialError
 from seatrial.rollouts.graded import Graded
+from seatrial.rollouts.host import RolloutHost
 from seatrial.rollouts.rollout import Rollout
-from seatrial.rollouts.room import RolloutHost
 from seatrial.rollouts.rules import RolloutRules
 from seatrial.rollouts.tasks import FoundTask, TaskFinder
 from seatrial.settings import Settings
@@ -51,11 +51,12 @@ def load_environment(
     system_prompt: str = SYSTEM_PROMPT,
     **kwargs: Any,
 ) -> TerminalBenchEnv:
-    """Every task as an example, by name; ``num_examples`` takes the first so many, -1 all.
+    """Every task as an example, sorted by name; ``num_examples`` takes the first n, -1 all.
 
-    Tasks come from ``tasks_dir`` (a folder of tasks or archives, or one of either), else from ``dataset`` (registered
-    in Seatrial: ``name`` or ``name@version``), else from ``TB_TASKS_DIR``, else from ``terminal-bench/tasks``.
-    ``names`` and ``exclude`` are patterns such as ``fix-*``. Limits of time, memory and processors are the task's own.
+    Tasks come from ``tasks_dir`` (a task, an archive, or a folder of either), otherwise from ``dataset`` (registered
+    in Seatrial: ``name`` or ``name@version``), otherwise from ``TB_TASKS_DIR``, otherwise from
+    ``terminal-bench/tasks``. ``names`` and ``exclude`` are patterns such as ``fix-*``. The task's own limits of
+    time, memory and CPUs apply.
     """
     settings = Settings()
     rules = RolloutRules(
@@ -76,8 +77,8 @@ def load_environment(
         found = finder.dataset(dataset, selection)
     else:
         found = finder.in_place(_place(tasks_dir), selection)
-    room = RolloutHost(settings, rules)
-    return TerminalBenchEnv(room, found.tasks, max_turns=max_turns, system_prompt=system_prompt, **kwargs)
+    host = RolloutHost(settings, rules)
+    return TerminalBenchEnv(host, found.tasks, max_turns=max_turns, system_prompt=system_prompt, **kwargs)
 
 
 def _place(tasks_dir: str | Path | None) -> Path:
@@ -94,15 +95,17 @@ def _place(tasks_dir: str | Path | None) -> Path:
 
 
 class SolvedRubric(vf.Rubric):
-    """1.0 if every test passed, else 0.0. A rollout that ended in an error has no score: NaN, and its ``error`` is set.
+    """1.0 if every test passed, otherwise 0.0. A rollout that ended in an error has no score: NaN, and its ``error``
+    is set.
 
-    Verifiers turns an exception in a reward function into 0.0, so nothing is computed here that could fail."""
+    Verifiers turns an exception in a reward function into 0.0, so nothing here can fail.
+    """
 
     def __init__(self) -> None:
         super().__init__(funcs=[solved])
 
     async def score_group(self, states: list[vf.State]) -> None:
-        """As the original, but rollouts without a score take no part in the group's mean."""
+        """Like the original, but rollouts without a score do not count in the group's mean."""
         for state in states:
             await self.score_rollout(state)
         scores = [state["reward"] for state in states if not math.isnan(state["reward"])]
@@ -120,12 +123,13 @@ async def solved(state: vf.State) -> float:
 
 
 class TerminalBenchEnv(vf.StatefulToolEnv):
-    """Each rollout has a sandbox of its own, from ``setup_state`` until it is graded or given up.
+    """Each rollout has its own sandbox, from ``setup_state`` until it is graded or abandoned.
 
-    The state carries ``agent_output``, ``test_results``, ``test_output``, ``rewards`` and ``marks``."""
+    The state carries ``agent_output``, ``test_results``, ``test_output``, ``rewards`` and ``marks``.
+    """
 
-    def __init__(self, room: RolloutHost, tasks: Sequence[FoundTask], **kwargs: Any) -> None:
-        self._room = room
+    def __init__(self, host: RolloutHost, tasks: Sequence[FoundTask], **kwargs: Any) -> None:
+        self._host = host
         self._tasks = {task.task.digest: task for task in tasks}
         self._rollouts: dict[str, Rollout] = {}
         super().__init__(
@@ -151,7 +155,7 @@ class TerminalBenchEnv(vf.StatefulToolEnv):
 
     async def setup_state(self, state: vf.State) -> vf.State:
         try:
-            rollout = await self._room.open(self._tasks[state["info"]["digest"]])
+            rollout = await self._host.open(self._tasks[state["info"]["digest"]])
         except SeatrialError as fault:
             raise _error(fault) from fault
         self._rollouts[state["trajectory_id"]] = rollout
@@ -166,7 +170,7 @@ class TerminalBenchEnv(vf.StatefulToolEnv):
         try:
             return await super().env_response(messages, state, **kwargs)
         except vf.ToolCallError as error:
-            if isinstance(error.__cause__, vf.SandboxError):  # only infrastructure errors are tried again
+            if isinstance(error.__cause__, vf.SandboxError):  # only infrastructure errors are retried
                 raise error.__cause__ from error.__cause__.__cause__
             raise
 
@@ -177,7 +181,7 @@ class TerminalBenchEnv(vf.StatefulToolEnv):
 
     @vf.cleanup(priority=-100)
     async def grade(self, state: vf.State) -> None:
-        """The last thing in a rollout's life. Not a reward function: what goes wrong there would count as 0.0."""
+        """The last step of a rollout. Not a reward function: an error there would count as 0.0."""
         rollout = self._rollouts.pop(state["trajectory_id"], None)
         if rollout is None:
             return
@@ -212,8 +216,8 @@ def _note(state: vf.State, graded: Graded) -> None:
 
 
 def _error(fault: SeatrialError) -> vf.SandboxError:
-    """An infrastructure error in the framework's words: it ends the rollout, is tried again with ``--max-retries``, and
-    trainers leave the rollout out."""
+    """An infrastructure error for the framework: it ends the rollout, is retried with ``--max-retries``, and
+    trainers exclude the rollout."""
     error = vf.SandboxError(f"{type(fault).__name__}: {fault}")
     error.__cause__ = fault
     return error

@@ -1,6 +1,6 @@
-"""Whether there is room left where an installation keeps its state. Below the mark nothing new is begun.
+"""Checks the free space of an installation's disk. Below a limit nothing new starts.
 
-Asked by workers before they claim, by uploads before they are read, and by ``/ready``.
+Called by workers before a claim, by uploads before they are read, and by ``/ready``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from seatrial.errors import StorageFull
 
 
 class Disk:
-    """The file system of one folder. Each question is one system call."""
+    """The file system of one folder. Each check is one system call."""
 
     def __init__(self, folder: Path, low_water_mb: int) -> None:
         self._folder = folder
@@ -20,7 +20,7 @@ class Disk:
 
     @property
     def free_bytes(self) -> int:
-        """What this process may still write; a folder that cannot be asked has no room."""
+        """Bytes that this process may still write; 0 if the folder cannot be checked."""
         try:
             facts = os.statvfs(self._folder)
         except OSError:
@@ -28,13 +28,13 @@ class Disk:
         return facts.f_bavail * facts.f_frsize
 
     def shortage(self, wanted_bytes: int = 0) -> str:
-        """Why nothing more of this size should be begun, in one sentence; empty where there is room."""
+        """Why nothing of this size should start, in one sentence; empty if there is room."""
         free = self.free_bytes
         if free - wanted_bytes >= self._low_water:
             return ""
-        return f"{self._folder} has {free >> 20} MB left; below {self._low_water >> 20} MB nothing new is begun."
+        return f"{self._folder} has {free >> 20} MB left; below {self._low_water >> 20} MB nothing new starts."
 
     def require(self, wanted_bytes: int = 0) -> None:
-        """Raises ``StorageFull`` where ``shortage`` has something to say."""
+        """Raises ``StorageFull`` if there is a shortage."""
         if why := self.shortage(wanted_bytes):
             raise StorageFull(why, fix="Free some space (`seatrial gc`), or lower SEATRIAL_DISK_LOW_WATER_MB.")

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class SeatrialError(Exception):
-    """Something went wrong in Seatrial."""
+    """An error of Seatrial."""
 
     def __init__(self, message: str = "", *, fix: str = "") -> None:
         self.message = message or (self.__doc__ or "").strip()
@@ -58,7 +58,7 @@ class InvalidTask(InvalidInput):
     """The task is not valid."""
 
     def __init__(self, name: str, problems: tuple[TaskProblem, ...], *, message: str = "") -> None:
-        """``message`` where somebody else found the words already."""
+        """``message``: use this text instead of the problems."""
         self.name = name
         self.problems = problems
         lines = "\n".join(f"  {problem}" for problem in problems)
@@ -83,11 +83,11 @@ class Unsupported(InvalidInput):
 
 
 class NotFound(SeatrialError):
-    """There is no such thing."""
+    """Not found."""
 
 
 class Conflict(SeatrialError):
-    """The current state does not allow that."""
+    """The current state does not allow this."""
 
 
 class StaleAttempt(Conflict):
@@ -95,7 +95,7 @@ class StaleAttempt(Conflict):
 
 
 class SetupProblem(SeatrialError):
-    """This machine lacks something that is needed."""
+    """This machine lacks a requirement."""
 
 
 class StoreUnavailable(SeatrialError):
@@ -103,7 +103,7 @@ class StoreUnavailable(SeatrialError):
 
 
 class StorageFull(StoreUnavailable):
-    """There is no room left to keep anything more."""
+    """The disk is full."""
 
 
 class ServiceUnavailable(StoreUnavailable):
@@ -111,7 +111,7 @@ class ServiceUnavailable(StoreUnavailable):
 
 
 class Unauthenticated(SeatrialError):
-    """The service asks for a valid token."""
+    """The service requires a valid token."""
 
 
 class Forbidden(SeatrialError):
@@ -125,7 +125,7 @@ class TrialFault(SeatrialError):
 
 
 class ImageFault(TrialFault):
-    """The image could not be had or built."""
+    """The image could not be pulled or built."""
 
     cause = "image"
 

@@ -1,7 +1,7 @@
-"""Looks at files that are still being written: at most two system calls for one that did not grow.
+"""Reads files that are still being written, with at most two system calls for a file that did not grow.
 
-Used by ``engine.live.tail`` for the attempt's own directory, and by the sandboxes for one of theirs.
-Whatever lies there may be hostile: links and special files are never opened, and only so many names are looked at.
+Used by ``engine.live.tail`` for the try's directory, and by sandboxes for theirs. The files may be hostile: links and
+special files are never opened, and the number of names is limited.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class FileView:
-    """One file at one moment: how long it is, and what it holds from ``start`` on."""
+    """One file at one moment: its size, and its content from ``start`` on."""
 
     name: str
     start: int
@@ -31,14 +31,15 @@ class FileView:
 def look_into(
     directory: int, prefix: str, seen: Mapping[str, int], wanted: Callable[[str], bool]
 ) -> Iterator[FileView]:
-    """Regular files of an open directory, by ``prefix`` and name. ``seen`` says how much of each is known already.
+    """Regular files of an open directory, by ``prefix`` and name. ``seen``: how much of each was already read.
 
-    A file that is shorter than that was begun anew, and is read from its beginning."""
+    A file that is now shorter was rewritten, and is read from its beginning.
+    """
     with os.scandir(directory) as entries:
         for entry in islice(entries, _MOST_NAMES):
             name = prefix + entry.name
             if wanted(name):
-                with suppress(OSError):  # gone, or not ours to see
+                with suppress(OSError):  # removed, or not readable
                     yield from _look_at(directory, entry, name, seen.get(name, 0))
 
 

@@ -1,7 +1,6 @@
-"""How a process of the service writes its log: one line each, as text or as JSON, on standard error.
+"""Log format of service processes: one line per record, as text or JSON, on standard error.
 
-Lines say which request, trial, try and job they are about without anybody passing that along: it is noted once, with
-``noting``, and belongs to the asyncio task from there on.
+``noting`` adds the request, trial, try and job to all lines of the current asyncio task.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from seatrial.settings import Settings
 
 _about: ContextVar[Mapping[str, str | int]] = ContextVar("seatrial_log_about", default=MappingProxyType({}))
 _QUIET = ("uvicorn", "uvicorn.error", "alembic", "httpx", "LiteLLM", "aiosqlite")
-"""Libraries that tell at INFO what nobody asked for."""
+"""Libraries that are too verbose at INFO."""
 
 
 @contextmanager
@@ -35,7 +34,7 @@ def noting(**fields: str | int) -> Iterator[None]:
 
 
 def write_logs(settings: Settings) -> Redactor:
-    """Called once, by the entry point of a process that serves or works. What the redactor learns is never written."""
+    """Called once by the entry point of a process. The redactor removes known secrets."""
     redactor = Redactor()
     teach_settings(redactor, settings)
     handler = logging.StreamHandler(sys.stderr)
@@ -45,14 +44,14 @@ def write_logs(settings: Settings) -> Redactor:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())
-    handler.setLevel(root.level)  # loggers of libraries that chose a lower level for themselves
+    handler.setLevel(root.level)  # loggers of libraries that set their own level
     for name in _QUIET:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
     return redactor
 
 
 def _note(record: logging.LogRecord) -> bool:
-    """What a line is about: what was noted around it, and what it brings as ``extra={"about": {…}}``."""
+    """Fields of a line: those of ``noting``, and its own ``extra={"about": {…}}``."""
     record.about = {**_about.get(), **getattr(record, "about", {})}
     return True
 
@@ -67,7 +66,7 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object for each line; an exception's traceback is a field of it."""
+    """One JSON object per line; a traceback is one of its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {

@@ -1,7 +1,6 @@
-"""As much HTTP/1.1 as small servers need: requests with a length, plain answers, event streams, cuts.
+"""A minimal HTTP/1.1 server protocol: requests with a length, plain answers, event streams, cut connections.
 
-Used by the scripted model server, by the relay of sandboxes and by the counter of rollouts. None needs a web framework,
-and all stand between programs that speak plainly.
+Used by the scripted model server, the sandbox relay and the rollout socket, which need no web framework.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _BODY_LIMIT = 64 * 1024 * 1024
 
 
 class BadRequest(Exception):
-    """The request cannot be understood; the connection ends with this answer."""
+    """The request is malformed; the connection is closed after this answer."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status
@@ -35,14 +34,14 @@ class Request:
 
 
 class Connections:
-    """The open connections of one server, each served by a task of its own."""
+    """The open connections of one server, each served by its own task."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @contextmanager
     def hold(self, writer: asyncio.StreamWriter) -> Iterator[None]:
-        """For as long as the calling task serves this connection, which is closed afterwards."""
+        """Registers the connection while the calling task serves it, then closes it."""
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -53,14 +52,14 @@ class Connections:
             writer.close()
 
     async def end(self) -> None:
-        """Cuts them all off."""
+        """Cuts all connections."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Request | None:
-    """The next request of a connection; ``None`` when the client has gone."""
+    """The next request of a connection; ``None`` if the client has disconnected."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except asyncio.IncompleteReadError:
@@ -71,7 +70,7 @@ async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     try:
         method, path, _ = line.split(" ")
     except ValueError as error:
-        raise BadRequest(400, "The request line is broken.") from error
+        raise BadRequest(400, "The request line is malformed.") from error
     headers = {name.strip().lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
     if "transfer-encoding" in headers:
         raise BadRequest(411, "Requests need a Content-Length.")
@@ -110,7 +109,7 @@ class Response:
         await self._writer.drain()
 
     async def cut(self, *, streaming: bool) -> None:
-        """Begins an answer and leaves it unfinished; the caller closes the connection."""
+        """Starts an answer and leaves it unfinished; the caller closes the connection."""
         if streaming:
             self._head(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"})
             piece = b'data: {"id": "cut", "object": "chat.completion.chunk", "choices": []}\n\n'
@@ -129,5 +128,5 @@ class Response:
 
 
 def _phrase(status: int) -> str:
-    """Providers use numbers that the standard does not know, such as 529."""
+    """Providers use statuses that the standard does not define, such as 529."""
     return HTTPStatus(status).phrase if status in HTTPStatus else "Error"

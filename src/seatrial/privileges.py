@@ -1,8 +1,8 @@
-"""What a process of ours gives up once it runs: capabilities, system calls, and the way to get them back.
+"""Privileges that a process drops: capabilities and system calls.
 
-The API's process keeps no capability at all, cannot gain any by starting a program, and cannot make the system calls
-that take over a machine. A worker keeps what sandboxes are made with. All of it is inherited by children and cannot be
-undone; the first thread of a process asks for it before there are others. Knows Linux and nothing of Seatrial.
+The API process keeps no capability, cannot gain any by executing a program, and cannot make system calls that could
+take over a machine. A worker keeps what sandboxes need. Children inherit this, and it cannot be undone; the first
+thread must call it before there are others. Knows Linux and nothing about Seatrial.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NOT_FOR_WORKERS = frozenset({
     "mac_admin", "wake_alarm", "block_suspend", "audit_control", "audit_read", "lease", "linux_immutable",
     "ipc_owner", "net_broadcast", "checkpoint_restore",
 })  # fmt: skip
-"""Sandboxes are made with mounts, namespaces, networks, device rules and owners of files; never with these."""
+"""Sandboxes need mounts, namespaces, networks, device rules and file ownership, but none of these."""
 
 _NUMBERS: Mapping[str, tuple[int, int]] = {  # on x86_64, on aarch64
     "acct": (163, 89),
@@ -92,12 +92,12 @@ _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 _LOAD, _JUMP_EQUAL, _JUMP_ANY, _JUMP_AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
-_OTHER_ABI = 0x40000000  # x32, whose calls have other numbers
+_OTHER_ABI = 0x40000000  # x32 calls have other numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """What a process could give up, and what it could not, in words."""
+    """What a process dropped, and what it could not drop."""
 
     given_up: tuple[str, ...]
     kept: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ def confine_api(keep: Collection[str] = (), writable: Collection[Path] = ()) -> 
 
     A machine that does not know one of the means keeps the others."""
     done: list[str] = []
-    kept = [f"the capability {name}, since its home belongs to somebody else" for name in sorted(keep)]
+    kept = [f"the capability {name}, because its home belongs to another user" for name in sorted(keep)]
     steps: tuple[tuple[str, Callable[[], None]], ...] = (
         ("capabilities", lambda: _keep_capabilities(keep)),
         ("new privileges", _no_new_privileges),
@@ -125,7 +125,7 @@ def confine_api(keep: Collection[str] = (), writable: Collection[Path] = ()) -> 
 
 
 def confine_worker(allow_privileged: bool) -> Dropped:
-    """For a process that makes sandboxes. One that may hand all privileges to a sandbox has to keep them."""
+    """For a process that creates sandboxes. With ``SEATRIAL_ALLOW_PRIVILEGED`` it must keep all privileges."""
     if allow_privileged:
         return Dropped((), ("capabilities: SEATRIAL_ALLOW_PRIVILEGED hands them to sandboxes",))
     try:
@@ -136,7 +136,7 @@ def confine_worker(allow_privileged: bool) -> Dropped:
 
 
 def findings() -> list[str]:
-    """What is dropped by which process, and what could be dropped further; for `seatrial doctor`."""
+    """What each process drops, and what more could be dropped; for `seatrial doctor`."""
     root = os.geteuid() == 0
     lines = [
         "API process: no capabilities, no new privileges, no mount, ptrace, bpf, module or key calls (seccomp), "
@@ -155,7 +155,7 @@ def findings() -> list[str]:
 
 
 def status_of(pid: int | str = "self") -> dict[str, str]:
-    """The kernel's own words about a process."""
+    """The kernel's status fields of a process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
@@ -173,7 +173,7 @@ def _prctl(*arguments: int) -> int:
 
 
 def _keep_capabilities(kept: Collection[str]) -> None:
-    """Out of the bounding set first, which takes a capability itself; then out of the process."""
+    """First removes them from the bounding set, which needs a capability itself; then from the process."""
     dropped = [number for number, name in enumerate(_CAPABILITIES) if name not in kept]
     for number in dropped:
         try:
@@ -181,8 +181,8 @@ def _keep_capabilities(kept: Collection[str]) -> None:
                 _prctl(_PR_CAPBSET_DROP, number)
         except OSError as fault:
             if fault.errno == errno.EPERM and os.geteuid() != 0:
-                break  # a user without capabilities has none to give up
-            if fault.errno != errno.EINVAL:  # a kernel that does not know it yet
+                break  # a user without capabilities has none to drop
+            if fault.errno != errno.EINVAL:  # unknown to an older kernel
                 raise
     _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     _set_capabilities(sum(1 << number for number in dropped))
@@ -218,7 +218,7 @@ def _filter_calls() -> None:
 
 
 def call_filter(column: int, architecture: int) -> bytes:
-    """A classic BPF program: other architectures, the calls above, and new namespaces are refused with EPERM."""
+    """A classic BPF program that refuses other architectures, the calls above, and new namespaces with EPERM."""
     refuse, unknown = _REFUSE | errno.EPERM, _REFUSE | errno.ENOSYS
     lines = [
         (_LOAD, 0, 0, 4),
@@ -227,7 +227,7 @@ def call_filter(column: int, architecture: int) -> bytes:
         (_LOAD, 0, 0, 0),
         (_JUMP_AT_LEAST, 0, 1, _OTHER_ABI),
         (_RETURN, 0, 0, refuse),
-        (_JUMP_EQUAL, 0, 1, _CLONE3[column]),  # its flags cannot be seen; without it, libc uses clone
+        (_JUMP_EQUAL, 0, 1, _CLONE3[column]),  # its flags are not visible to BPF; libc then falls back to clone
         (_RETURN, 0, 0, unknown),
         (_JUMP_EQUAL, 0, 4, _CLONE[column]),
         (_LOAD, 0, 0, 16),

@@ -1,10 +1,9 @@
-"""Blots secrets out of what is logged: known values, and whatever looks like a token or a key of ours or a provider's.
+"""Removes secrets from logs: known values, and everything that looks like a token or a key.
 
-For whoever sets up logging (``seatrial.logs``): make one ``Redactor``, teach it the installation's own secrets
-(``teach_settings``), and put ``RedactingFilter(redactor)`` on every *handler*; a filter on a logger is not asked for
-its children. A formatter must write ``record.exc_text`` rather than format ``record.exc_info`` anew: the traceback is
-in there already, clean. ``create_app`` takes the redactor too, so that keys that come with a request are learnt before
-anything can log them. It knows nothing of HTTP and nothing of the store.
+To set up logging (``seatrial.logs``): create one ``Redactor``, add the installation's secrets (``teach_settings``), and
+put ``RedactingFilter(redactor)`` on every *handler*; a filter on a logger does not apply to its children. A formatter
+must write ``record.exc_text``, which is already cleaned, and not format ``record.exc_info`` again. ``create_app`` gets
+the redactor too, so that it learns keys of requests before anything can log them. It knows neither HTTP nor the store.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from seatrial.settings import Settings
 
 BLOT = "[REDACTED]"
 _SHORTEST = 6
-"""Shorter values would blot out ordinary text; no provider's key is that short."""
+"""Shorter values would match ordinary text; no provider's key is this short."""
 _REMEMBERED = 500
 
 _LOOKS = re.compile(
@@ -36,8 +35,8 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
 class Redactor:
-    """Remembers the installation's own secrets for good, and a bounded number of those that come and go: the oldest are
-    forgotten first, so that nobody can fill our memory with keys. Used from several threads."""
+    """Keeps the installation's own secrets for good, and a bounded number of those from requests: the oldest are
+    dropped first, so that clients cannot fill the memory. Thread-safe."""
 
     def __init__(self, remembered: int = _REMEMBERED) -> None:
         self._limit = remembered
@@ -47,13 +46,13 @@ class Redactor:
         self._lock = threading.Lock()
 
     def keep(self, values: Iterable[str]) -> None:
-        """Secrets that are never forgotten."""
+        """Adds secrets that are never dropped."""
         with self._lock:
             self._own.update(value for value in values if len(value) >= _SHORTEST)
             self._sort()
 
     def learn(self, values: Iterable[str]) -> None:
-        """Secrets that came with a request."""
+        """Adds secrets of a request."""
         fresh = [value for value in values if len(value) >= _SHORTEST]
         if not fresh:
             return
@@ -66,7 +65,7 @@ class Redactor:
             self._sort()
 
     def text(self, text: str) -> str:
-        for secret in self._longest_first:  # not a pattern: that would have to be compiled anew for every key
+        for secret in self._longest_first:  # not a pattern: it would have to be recompiled for every key
             if secret in text:
                 text = text.replace(secret, BLOT)
         return _LOOKS.sub(lambda found: f"{found['told'] or found['scheme'] or ''}{BLOT}", text)
@@ -75,7 +74,7 @@ class Redactor:
         self._longest_first = tuple(sorted({*self._own, *self._passing}, key=len, reverse=True))
 
     def value(self, value: Any) -> Any:
-        """The same for what is inside lists and mappings; anything else is left as it is."""
+        """The same for the content of lists and mappings; other values are unchanged."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
@@ -86,7 +85,7 @@ class Redactor:
 
 
 class RedactingFilter(logging.Filter):
-    """Lets every record through, cleaned: its sentence, its traceback and the fields that were added to it."""
+    """Cleans every record: its message, traceback and extra fields."""
 
     def __init__(self, redactor: Redactor) -> None:
         super().__init__()
@@ -107,6 +106,6 @@ class RedactingFilter(logging.Filter):
 
 
 def teach_settings(redactor: Redactor, settings: Settings) -> None:
-    """The secrets that this process was started with. Addresses of providers are no secrets and stay readable."""
+    """The secrets that this process was started with. Addresses of providers are not secret and stay readable."""
     keys = (value for name, value in settings.provider_environment.items() if not name.endswith(("_URL", "_BASE")))
     redactor.keep((settings.openrouter_api_key, settings.secret_key, settings.server_token, *keys))

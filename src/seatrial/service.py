@@ -1,9 +1,8 @@
-"""What ``seatrial up`` runs: the API and the workers in processes of their own, until a signal.
+"""What ``seatrial up`` runs: the API and the workers in separate processes, until a signal.
 
-This process only starts the others and passes on what they are told: it has all of its privileges and reads nothing
-that anybody sends. The API answers everybody and has none of them, see ``privileges``. The first signal drains: nothing
-new is taken in, requests and trials under way end as they would. The second gives the trials back to the queue, the
-third ends everything at once.
+This process only starts the others and forwards signals: it keeps its privileges and parses no input. The API process
+answers everybody and drops its privileges, see ``privileges``. The first signal drains: nothing new is accepted,
+running requests and trials end normally. The second requeues the trials, the third ends everything at once.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from seatrial.worker_supervisor import WorkerSupervisor, worker_command
 log = logging.getLogger(__name__)
 
 _REQUESTS_PATIENCE_SEC = 5.0
-"""How long requests may still take once the workers are gone."""
+"""Seconds for running requests after the workers have stopped."""
 _ANSWERING = b"a"
 
 
 class _Told(Enum):
-    """What the API's process is told, byte by byte. When the supervisor is gone, nothing more comes."""
+    """Commands to the API process, one byte each. The pipe closes when the supervisor is gone."""
 
     CLOSE_DOORS = b"c"
     FINISH = b"f"
@@ -45,7 +44,7 @@ class _Told(Enum):
 
 
 class _Wishes:
-    """How often somebody asked us to stop."""
+    """How often we were asked to stop."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -69,9 +68,11 @@ def run_service(
     concurrency: int,
     started: Callable[[], None],
 ) -> None:
-    """Until it was told to stop and has drained. ``started`` is called once the API answers, in the API's process.
+    """Runs until it was asked to stop and has drained. ``started`` is called in the API process once the API
+    answers.
 
-    Forked and not begun anew: everything is loaded already. Returns in both processes."""
+    Forks, because everything is already loaded. Returns in both processes.
+    """
     ours, theirs = socket.socketpair()
     supervisor = os.getpid()
     sys.stdout.flush()
@@ -89,7 +90,7 @@ def run_service(
 
 
 def _become_api(settings: Settings, supervisor: int) -> None:
-    """Signals are the supervisor's business: a terminal, or a service manager, sends them to all of us."""
+    """Ignores signals: a terminal or service manager sends them to all processes, and the supervisor handles them."""
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -97,7 +98,7 @@ def _become_api(settings: Settings, supervisor: int) -> None:
     foreign = settings.home.stat().st_uid != os.geteuid()  # root writes there only by a capability
     dropped = confine_api({"chown", "dac_override", "fowner"} if foreign else (), _writable(settings))
     for what in dropped.kept:
-        log.warning("The API's process keeps %s.", what)
+        log.warning("The API process keeps %s.", what)
     if not die_with(supervisor):
         raise SystemExit(1)
 
@@ -126,13 +127,13 @@ async def _serve(
         serving = asyncio.create_task(server.stopped())
         await asyncio.wait({obeying, serving}, return_when=asyncio.FIRST_COMPLETED)
         if serving.done():
-            serving.result()  # raises what ended it; with its doors closed, it may have ended by itself
+            serving.result()  # raises what ended it; after closing it may have ended by itself
         await obeying
         await serving
 
 
 async def _obey(server: ApiServer, control: socket.socket) -> None:
-    """Until the server has finished as it was told."""
+    """Follows commands until the server has finished."""
     loop = asyncio.get_running_loop()
     while (told := await loop.sock_recv(control, 1)) == _Told.CLOSE_DOORS.value:
         server.close_doors()
@@ -140,7 +141,7 @@ async def _obey(server: ApiServer, control: socket.socket) -> None:
 
 
 class _ApiProcess:
-    """The API's process, as its supervisor sees it."""
+    """The API process, as its supervisor sees it."""
 
     def __init__(self, pid: int, control: socket.socket) -> None:
         self._pid = pid
@@ -148,15 +149,15 @@ class _ApiProcess:
         self._control.setblocking(False)
 
     async def answers(self) -> bool:
-        """Waits until it does; ``False`` if it ended before, having said why."""
+        """Waits until the API answers; ``False`` if it exited before, having reported why."""
         return await asyncio.get_running_loop().sock_recv(self._control, 1) == _ANSWERING
 
     def tell(self, told: _Told) -> None:
-        with contextlib.suppress(OSError):  # it is gone
+        with contextlib.suppress(OSError):  # it has exited
             self._control.send(told.value)
 
     async def gone(self) -> int:
-        """Its exit status, once it has ended."""
+        """Its exit status, once it has exited."""
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
         watched = os.pidfd_open(self._pid)
         loop.add_reader(watched, ended.set)
@@ -165,7 +166,7 @@ class _ApiProcess:
         finally:
             loop.remove_reader(watched)
             os.close(watched)
-        _, status = os.waitpid(self._pid, 0)  # noqa: ASYNC222 - it has ended
+        _, status = os.waitpid(self._pid, 0)  # noqa: ASYNC222 - it has exited
         return abs(os.waitstatus_to_exitcode(status))
 
 
@@ -177,7 +178,7 @@ async def _supervise(api: _ApiProcess, workers: int, concurrency: int) -> int:
         async with WorkerSupervisor(worker_command(concurrency), workers) as crew:
             await _first_of(wishes.next(), asyncio.shield(gone))
             if gone.done():
-                log.error("The API's process ended by itself.")
+                log.error("The API process exited unexpectedly.")
                 return gone.result() or 1
             api.tell(_Told.CLOSE_DOORS)
             await _drain(crew, wishes)
@@ -188,13 +189,13 @@ async def _supervise(api: _ApiProcess, workers: int, concurrency: int) -> int:
 
 
 async def _drain(crew: WorkerSupervisor, wishes: _Wishes) -> None:
-    log.info("Draining: trials under way end first. A second signal gives them back.")
+    log.info("Draining: running trials end first. A second signal requeues them.")
     crew.leave()
     gone = asyncio.create_task(crew.gone())
     while not gone.done() and wishes.count < 3:
         await _first_of(asyncio.shield(gone), wishes.next())
         if wishes.count == 2 and not gone.done():
-            log.info("Trials under way go back to the queue.")
+            log.info("Running trials go back to the queue.")
             crew.leave()
     gone.cancel()
 

@@ -1,6 +1,6 @@
-"""Worker processes that are kept alive: one that dies is replaced, at first soon, then less and less often.
+"""Keeps worker processes alive: a dead one is replaced, with growing delays.
 
-Started by ``service`` for ``seatrial up``. Knows processes and signals, nothing of what a worker does.
+Used by ``service`` for ``seatrial up``. Knows processes and signals, and nothing about trials.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ log = logging.getLogger(__name__)
 _FIRST_PAUSE_SEC = 0.5
 _LONGEST_PAUSE_SEC = 30.0
 _STEADY_SEC = 60.0
-"""A worker that lived this long is no longer suspected of dying at its start."""
+"""A worker that lived this long is not failing at its start."""
 
 
 def worker_command(concurrency: int) -> list[str]:
-    """A worker that ends when this process does, however that happens."""
+    """A worker that exits when this process does, for whatever reason."""
     supervised = ["--supervised-by", str(os.getpid())]
     return [sys.executable, "-m", "seatrial", "worker", "--concurrency", str(concurrency), *supervised]
 
 
 class WorkerSupervisor:
-    """``async with`` it: the workers run inside.
+    """An ``async with`` context; the workers run inside it.
 
-    They are in sessions of their own, so that a terminal's interrupt reaches them through ``leave`` alone."""
+    They have their own sessions, so that a terminal's interrupt reaches them only through ``leave``.
+    """
 
     def __init__(self, command: Sequence[str], size: int, first_pause_sec: float = _FIRST_PAUSE_SEC) -> None:
         self._command = command
@@ -47,12 +48,12 @@ class WorkerSupervisor:
         return [process.pid for process in self._processes.values()]
 
     def leave(self) -> None:
-        """Tells the workers to take nothing more. Told twice, they give back what they hold."""
+        """Asks the workers to drain. The second call makes them requeue their trials."""
         self._leaving.set()
         self._send(signal.SIGTERM)
 
     async def gone(self) -> None:
-        """Returns when the last of them has ended, after ``leave``."""
+        """Returns when the last worker has exited, after ``leave``."""
         await asyncio.gather(*self._keepers)
 
     async def __aenter__(self) -> Self:
@@ -81,7 +82,7 @@ class WorkerSupervisor:
             if self._leaving.is_set():
                 return
             pause = self._first_pause_sec if loop.time() - began > _STEADY_SEC else pause
-            log.warning("A worker %s; another starts in %g s.", _ending(status), pause)
+            log.warning("A worker %s; another one starts in %g s.", _ending(status), pause)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._leaving.wait()
@@ -93,7 +94,7 @@ class WorkerSupervisor:
         )
         self._processes[number] = process
         try:
-            if self._leaving.is_set():  # told between the decision and the start
+            if self._leaving.is_set():  # ``leave`` was called between the decision and the start
                 process.terminate()
             return await process.wait()
         finally:
@@ -102,5 +103,5 @@ class WorkerSupervisor:
 
 def _ending(status: int) -> str:
     if status >= 0:
-        return f"ended with status {status}"
+        return f"exited with status {status}"
     return f"was ended by {signal.Signals(-status).name}"

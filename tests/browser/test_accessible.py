@@ -32,7 +32,7 @@ def test_axe_finds_nothing_on_any_page(visit: Visit, finished: Finished, theme: 
 def test_the_empty_page_and_the_dialogs_too(visit: Visit, finished: Finished) -> None:
     with visit(bypass_csp=True) as visitor:
         visitor.go("/?name=nothing-has-this-name")
-        expect(visitor.page.get_by_text("No job fits these filters.")).to_be_visible()
+        expect(visitor.page.get_by_text("No job matches these filters.")).to_be_visible()
         assert _violations(visitor.page) == []
         visitor.page.keyboard.press("?")
         expect(visitor.page.get_by_role("dialog")).to_be_visible()

@@ -212,14 +212,14 @@ def test_workers_tell_who_runs_what_in_which_sandbox(visit: Visit, setting: Sett
         page = visitor.page
         visitor.go("/workers")
         table = page.get_by_role("table", name="running trials")
-        expect(page.get_by_text("Nothing runs at the moment.")).to_be_visible()
+        expect(page.get_by_text("No trial is running.")).to_be_visible()
         job = setting.launch([task], "terminus-2", "scripted/shell")
         row = table.get_by_role("row").filter(has_text="takes-long")
         expect(row).to_contain_text("agent", timeout=60_000)
         [working] = page.get_by_role("table", name="workers").get_by_role("row").nth(1).get_by_role("cell").nth(4).all()
         assert row.get_by_role("cell").nth(5).inner_text() == working.inner_text().split(",")[0]
         setting.client.post(f"/api/v1/jobs/{job}/cancel").raise_for_status()
-        expect(page.get_by_text("Nothing runs at the moment.")).to_be_visible(timeout=30_000)
+        expect(page.get_by_text("No trial is running.")).to_be_visible(timeout=30_000)
 
 
 def test_nothing_jumps_when_rows_arrive(visit: Visit, setting: Setting, finished: Finished) -> None:

@@ -134,7 +134,7 @@ def test_errors_and_what_only_works_here(remote: Remote, tmp_path: Path) -> None
         refused = remote(*command, status=2)
         assert refused.err.splitlines() == [
             f"seatrial: `seatrial {command[0]}` works on this machine only, not on a service. "
-            "Leave --server out, and SEATRIAL_SERVER unset."
+            "Omit --server and unset SEATRIAL_SERVER."
         ]
     nowhere = remote.cli("--server", "http://127.0.0.1:1", "job", "list", status=1)
     assert nowhere.err.strip().endswith("Check the address, and that `seatrial up` runs.")

@@ -135,7 +135,7 @@ def test_a_killed_worker_is_replaced_and_its_trial_recovered(cli: CommandLine, g
     os.kill(worker, signal.SIGKILL)
     gate.at_work(2)
     assert worker not in up.workers
-    assert "was ended by SIGKILL; another starts" in up.log
+    assert "was ended by SIGKILL; another one starts" in up.log
     gate.open()
     until(lambda: cli.count(outcome="passed") == 1, _WORKING_SEC, "the recovered trial")
     up.tell()

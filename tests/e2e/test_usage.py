@@ -11,12 +11,12 @@ from tests.task_files import write_task
 SAMPLE = str(SAMPLES / "answer-file")
 
 REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
-    ((), "Nothing to run. Name a task"),
+    ((), "Nothing to run. Give a task"),
     (("nowhere",), "There is no file or folder nowhere"),
     (("/proc/self",), "There is no task in /proc/self. A task has a task.toml"),
     (("/proc/self/exe",), "neither a ZIP nor a tar"),
     ((SAMPLE, "-a", "nobody"), "There is no agent 'nobody'. `seatrial agents` lists them"),
-    ((SAMPLE, "-a", "no.such:Agent"), "There is no module no.such"),
+    ((SAMPLE, "-a", "no.such:Agent"), "Cannot find the module no.such"),
     ((SAMPLE, "-a", "terminus-2"), "Agent terminus-2 needs a model. Add -m"),
     ((SAMPLE, "-a", "terminus-2", "-m", "openai/gpt-4o"), "openai/gpt-4o needs a key and none is set."),
     ((SAMPLE, "-e", "cellar"), "There is no sandbox 'cellar'. Use auto, oci, docker"),
@@ -36,10 +36,10 @@ JOB_FILES: tuple[tuple[bytes, str], ...] = (
     (b"a: [1", "{file} is not valid YAML"),
     (b"\xd1\x00\xff", "{file} is not valid YAML"),
     (b"- oracle", "{file} must hold a mapping"),
-    (b"atempts: 2", "atempts in {file}: There is no such field"),
+    (b"atempts: 2", "atempts in {file}: Unknown field"),
     (b"attempts: many", "attempts in {file}: Input should be a valid integer"),
     (b"datasets: 5", "datasets in {file}: must be a list"),
-    (b"datasets: [a, b]", "{file} names several datasets. Run one job for each"),
+    (b"datasets: [a, b]", "{file} names several datasets. Run one job per dataset"),
     (b"agents: [{model: x}]", "agents.0.name in {file}: Field required"),
 )
 MISSING: tuple[tuple[str, ...], ...] = (
@@ -106,7 +106,7 @@ def test_wrong_settings_are_named(cli: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     refused = cli("job", "list", status=1, SEATRIAL_HOME=str(tmp_path / "file" / "home"))
     assert "Set SEATRIAL_HOME to a folder that can be written" in refused.err
-    assert "No job yet" in cli("job", "list").out
+    assert "No jobs" in cli("job", "list").out
 
 
 def test_every_problem_of_broken_tasks_is_listed_with_its_place(cli: CommandLine, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from tests.contracts.store.samples import MINUTE, NOON, passed, submit
 
 from seatrial.api.live.broadcast import Broadcast, Choice
-from seatrial.api.live.event_stream import Story
+from seatrial.api.live.event_stream import Feed
 from seatrial.api.live.messages import Position
 from seatrial.domain.event import Event, EventKind, NewEvent
 from seatrial.domain.job import Job
@@ -51,10 +51,10 @@ async def running(store: MemoryStore) -> Trial:
 
 
 class Reader:
-    """A client of one story."""
+    """A client of one feed."""
 
     def __init__(self, store: MemoryStore, broadcast: Broadcast, choice: Choice, after: str = "") -> None:
-        self._portions = Story(store, broadcast, choice, Position.parse(after)).portions()
+        self._portions = Feed(store, broadcast, choice, Position.parse(after)).portions()
         self.text = ""
 
     async def read_on(self, until: str) -> None:

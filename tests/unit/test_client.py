@@ -30,7 +30,7 @@ from seatrial.errors import (
     Unauthenticated,
     Unsupported,
 )
-from seatrial.shapes.live import Gap
+from seatrial.shapes.trials import Gap
 
 _NOW = datetime(2026, 1, 2, tzinfo=UTC)
 _PROBLEM = {"file": "task.toml", "message": "is not TOML", "fix": "mend it"}
@@ -90,7 +90,7 @@ def test_answers_of_a_proxy_are_told_by_their_status(status: int, kind: type[Sea
 def test_what_is_not_a_seatrial_service_is_said() -> None:
     with (
         _client(lambda request: httpx.Response(200, text="<html>")) as client,
-        pytest.raises(SeatrialError, match="as a Seatrial service"),
+        pytest.raises(SeatrialError, match="like a Seatrial service"),
     ):
         client.jobs.get(1)
 

@@ -171,7 +171,7 @@ def test_spending_and_durations() -> None:
 def test_unknown_costs_are_not_zero() -> None:
     found = only(trials("a", "PF"))
     assert found.spending.cost_usd is None
-    assert found.spending.unavailable["cost_per_success"] == "no trial told its cost"
+    assert found.spending.unavailable["cost_per_success"] == "no trial reported a cost"
     free = only([TrialFact(task="a", configuration="x", outcome=Outcome.FAILED, cost_usd=0.0)])
     assert free.spending.cost_usd == 0.0
     assert free.spending.unavailable == {"cost_per_success": "nothing passed"}

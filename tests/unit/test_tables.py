@@ -77,7 +77,7 @@ def test_a_run_ends_with_its_table_and_headline() -> None:
         "terminus-2 / openrouter/gpt-x  46.7 % (0.0 to 100.0)  valid 50.0 %  coverage 93.3 %  pass@5 66.7 %  $9.15",
         "errors by cause: 1 llm",
         "marks: 7 agent_timeout",
-        "job 7: 15 trials: 7 passed, 7 failed, 1 error; 12 m 01 s altogether",
+        "job 7: 15 trials: 7 passed, 7 failed, 1 error; 12 m 01 s in total",
     ]
 
 
@@ -197,7 +197,7 @@ def test_nothing_ended_yet_is_still_a_report() -> None:
 
 def test_an_empty_job_prints_something() -> None:
     job, _ = make_job({"chess": ("P",)})
-    assert run_table(job, [])[-1] == "job 7: 0 trials; 12 m 01 s altogether"
+    assert run_table(job, [])[-1] == "job 7: 0 trials; 12 m 01 s in total"
 
 
 def test_a_comparison_shows_verdict_numbers_and_regressions() -> None:

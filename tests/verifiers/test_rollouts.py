@@ -16,8 +16,8 @@ import pytest
 from seatrial.domain.task import TaskSelection
 from seatrial.domain.trial import Mark
 from seatrial.errors import Conflict, ImageFault, SandboxFault, SeatrialError, Unsupported, VerifierFault
-from seatrial.rollouts.counter import Counter, Ticket, ask
-from seatrial.rollouts.room import RolloutHost
+from seatrial.rollouts.command_socket import CommandSocket, Ticket, ask
+from seatrial.rollouts.host import RolloutHost
 from seatrial.rollouts.rules import RolloutRules
 from seatrial.rollouts.tasks import FoundTask, TaskFinder
 from seatrial.settings import Settings
@@ -38,7 +38,7 @@ def settings(tmp_path: Path, image_cache: Path) -> Settings:
 
 
 @pytest.fixture
-async def room(settings: Settings) -> AsyncIterator[RolloutHost]:
+async def host(settings: Settings) -> AsyncIterator[RolloutHost]:
     async with RolloutHost(settings, RolloutRules(sandbox="oci")) as opened:
         yield opened
 
@@ -53,15 +53,15 @@ def task(settings: Settings, tmp_path: Path) -> FoundTask:
     return found(settings, SmallTask("small", (), ANSWERED, 1.0).write(tmp_path / "tasks"))
 
 
-async def test_the_tests_decide(room: RolloutHost, task: FoundTask) -> None:
-    solved, unsolved = await asyncio.gather(room.open(task), room.open(task))
+async def test_the_tests_decide(host: RolloutHost, task: FoundTask) -> None:
+    solved, unsolved = await asyncio.gather(host.open(task), host.open(task))
     assert "[no output]" in await solved.execute_commands([SOLVE])
     assert [(await rollout.grade()).score for rollout in (solved, unsolved)] == [1.0, 0.0]
-    assert room.in_flight == 0
+    assert host.in_flight == 0
 
 
-async def test_rollouts_of_one_task_share_nothing(room: RolloutHost, task: FoundTask) -> None:
-    first, second = await asyncio.gather(room.open(task), room.open(task))
+async def test_rollouts_of_one_task_share_nothing(host: RolloutHost, task: FoundTask) -> None:
+    first, second = await asyncio.gather(host.open(task), host.open(task))
     await first.execute_commands(["echo here > /app/left", "(sleep 60 &)"])
     assert "here" in await first.execute_commands(["cat /app/left"])
     assert "No such file" in await second.execute_commands(["cat /app/left"])
@@ -69,8 +69,8 @@ async def test_rollouts_of_one_task_share_nothing(room: RolloutHost, task: Found
     assert "sleep" in await first.execute_commands(["cat /proc/[0-9]*/comm"])
 
 
-async def test_the_terminal_tells_status_and_stays_where_it_was(room: RolloutHost, task: FoundTask) -> None:
-    rollout = await room.open(task)
+async def test_the_terminal_tells_status_and_stays_where_it_was(host: RolloutHost, task: FoundTask) -> None:
+    rollout = await host.open(task)
     answer = await rollout.execute_commands(["pwd", "cd /tmp", "pwd", "echo out; echo err >&2; exit 3", "pwd"])
     assert answer.splitlines() == [
         *("$ pwd", "/app", "$ cd /tmp", "[no output]", "$ pwd", "/tmp"),
@@ -78,8 +78,8 @@ async def test_the_terminal_tells_status_and_stays_where_it_was(room: RolloutHos
     ]
 
 
-async def test_long_output_keeps_its_end_and_says_what_is_missing(room: RolloutHost, task: FoundTask) -> None:
-    rollout = await room.open(task)
+async def test_long_output_keeps_its_end_and_says_what_is_missing(host: RolloutHost, task: FoundTask) -> None:
+    rollout = await host.open(task)
     answer = await rollout.execute_commands(["seq 1 1000000"])
     whole = sum(len(str(number)) + 1 for number in range(1, 1_000_001)) - 1
     assert f"[the first {whole - 20_000} characters of this output are left out]" in answer
@@ -89,18 +89,18 @@ async def test_long_output_keeps_its_end_and_says_what_is_missing(room: RolloutH
 async def test_a_command_that_takes_too_long_is_killed_and_the_rollout_goes_on(
     settings: Settings, task: FoundTask
 ) -> None:
-    async with RolloutHost(settings, RolloutRules(command_timeout_sec=1.0)) as room:
-        rollout = await room.open(task)
+    async with RolloutHost(settings, RolloutRules(command_timeout_sec=1.0)) as host:
+        rollout = await host.open(task)
         assert "killed after 1 seconds" in await rollout.execute_commands(["sleep 50"])
         assert "sleep" not in await rollout.execute_commands([SOLVE, "cat /proc/[0-9]*/comm"])
         assert (await rollout.grade()).passed
 
 
 async def test_the_tasks_own_limit_ends_the_attempt_which_is_graded(
-    settings: Settings, room: RolloutHost, tmp_path: Path
+    settings: Settings, host: RolloutHost, tmp_path: Path
 ) -> None:
     task = found(settings, write_task(tmp_path, "short", agent_timeout=2.0))
-    rollout = await room.open(task)
+    rollout = await host.open(task)
     answer = await rollout.execute_commands([SOLVE, "sleep 30"])
     assert "the time for this task is over" in answer
     assert rollout.out_of_time
@@ -110,9 +110,9 @@ async def test_the_tasks_own_limit_ends_the_attempt_which_is_graded(
 
 
 async def test_a_broken_sandbox_is_a_fault_and_never_a_score(
-    room: RolloutHost, task: FoundTask, image_cache: Path
+    host: RolloutHost, task: FoundTask, image_cache: Path
 ) -> None:
-    rollout = await room.open(task)
+    rollout = await host.open(task)
     [mine] = sandboxes_of_rollouts(image_cache)
     for place in (image_cache / "run" / mine).glob("*/pid"):
         os.kill(int(place.read_text()), signal.SIGKILL)
@@ -120,37 +120,37 @@ async def test_a_broken_sandbox_is_a_fault_and_never_a_score(
         await rollout.execute_commands(["true"])
     with pytest.raises(SandboxFault):
         await rollout.grade()
-    whole = await room.open(task)
+    whole = await host.open(task)
     assert (await whole.grade()).score == 0.0
 
 
-async def test_faults_of_image_and_grader_are_raised(settings: Settings, room: RolloutHost, tmp_path: Path) -> None:
+async def test_faults_of_image_and_grader_are_raised(settings: Settings, host: RolloutHost, tmp_path: Path) -> None:
     tasks = write_faulty(tmp_path / "faulty")
     with pytest.raises(ImageFault, match="The build failed") as raised:
-        await room.open(found(settings, tasks / "unbuildable"))
+        await host.open(found(settings, tasks / "unbuildable"))
     assert raised.value.__cause__ is not raised.value, "frameworks follow the chain of causes to its end"
-    silent = await room.open(found(settings, tasks / "silent-grader"))
+    silent = await host.open(found(settings, tasks / "silent-grader"))
     with pytest.raises(VerifierFault, match="No reward file"):
         await silent.grade()
-    good = await room.open(found(settings, tasks / "good"))
+    good = await host.open(found(settings, tasks / "good"))
     await good.execute_commands([SOLVE])
     assert (await good.grade()).passed
 
 
 async def test_a_task_cannot_read_the_trainers_keys(
-    settings: Settings, room: RolloutHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, host: RolloutHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRAINER_API_KEY", "secret")
     test = 'echo "$LEAK" > /logs/verifier/leak.txt; [ "$LEAK" = none ] && echo 1 > /logs/verifier/reward.txt'
     asks = '[verifier.env]\nLEAK = "${TRAINER_API_KEY%s}"'
     with pytest.raises(Unsupported, match="LEAK"):
-        await room.open(found(settings, write_task(tmp_path / "a", "thief", test=test, more=asks % "")))
-    modest = await room.open(found(settings, write_task(tmp_path / "b", "modest", test=test, more=asks % "x:-none")))
+        await host.open(found(settings, write_task(tmp_path / "a", "thief", test=test, more=asks % "")))
+    modest = await host.open(found(settings, write_task(tmp_path / "b", "modest", test=test, more=asks % "x:-none")))
     assert (await modest.grade()).passed
 
 
-async def test_one_that_ended_says_so(room: RolloutHost, task: FoundTask) -> None:
-    rollout = await room.open(task)
+async def test_one_that_ended_says_so(host: RolloutHost, task: FoundTask) -> None:
+    rollout = await host.open(task)
     await rollout.close()
     await rollout.close()
     with pytest.raises(Conflict):
@@ -160,10 +160,10 @@ async def test_one_that_ended_says_so(room: RolloutHost, task: FoundTask) -> Non
 async def test_cancelled_and_closed_rollouts_leave_nothing(
     settings: Settings, task: FoundTask, image_cache: Path
 ) -> None:
-    async with RolloutHost(settings, RolloutRules(sandbox="oci")) as room:
-        held = [await room.open(task) for _ in range(2)]
+    async with RolloutHost(settings, RolloutRules(sandbox="oci")) as host:
+        held = [await host.open(task) for _ in range(2)]
         busy = asyncio.create_task(held[0].execute_commands(["sleep 60"]))
-        opening = [asyncio.create_task(room.open(task)) for _ in range(12)]
+        opening = [asyncio.create_task(host.open(task)) for _ in range(12)]
         while len(sandboxes_of_rollouts(image_cache)) < 3:  # some of them are half open
             await asyncio.sleep(0.005)
         mine = sandboxes_of_rollouts(image_cache)
@@ -180,38 +180,38 @@ async def test_cancelled_and_closed_rollouts_leave_nothing(
 
 def test_any_event_loop_may_ask(settings: Settings, task: FoundTask) -> None:
     """Trainers have one loop after another, and sometimes none."""
-    room = RolloutHost(settings, RolloutRules(sandbox="oci"))
+    host = RolloutHost(settings, RolloutRules(sandbox="oci"))
     try:
-        rollout = asyncio.run(room.open(task))
+        rollout = asyncio.run(host.open(task))
         asyncio.run(rollout.execute_commands([SOLVE]))
         assert asyncio.run(rollout.grade()).passed
     finally:
-        room.close_now()
+        host.close_now()
 
 
-async def test_sixty_four_in_flight_none_lost(room: RolloutHost, task: FoundTask) -> None:
-    rollouts = await asyncio.gather(*(room.open(task) for _ in range(64)))
-    assert room.in_flight == 64
+async def test_sixty_four_in_flight_none_lost(host: RolloutHost, task: FoundTask) -> None:
+    rollouts = await asyncio.gather(*(host.open(task) for _ in range(64)))
+    assert host.in_flight == 64
     await asyncio.gather(*(each.execute_commands([SOLVE]) for each in rollouts[::2]))
     scores = [graded.score for graded in await asyncio.gather(*(each.grade() for each in rollouts))]
     assert scores == [1.0, 0.0] * 32
-    assert room.in_flight == 0
+    assert host.in_flight == 0
 
 
 LEAVES = """
     import asyncio, os, sys
     from pathlib import Path
     from seatrial.domain.task import TaskSelection
-    from seatrial.rollouts.room import RolloutHost
+    from seatrial.rollouts.host import RolloutHost
     from seatrial.rollouts.tasks import TaskFinder
     from seatrial.settings import Settings
 
     settings = Settings()
     [task] = TaskFinder(settings).in_place(Path(sys.argv[1]), TaskSelection()).tasks
-    room = RolloutHost(settings)
+    host = RolloutHost(settings)
 
     async def main():
-        rollouts = [await room.open(task) for _ in range(2)]
+        rollouts = [await host.open(task) for _ in range(2)]
         busy = [asyncio.create_task(each.execute_commands(["sleep 60"])) for each in rollouts]
         print("open", flush=True)
         await asyncio.sleep(float(sys.argv[2]))
@@ -249,27 +249,27 @@ async def test_what_a_killed_program_left_is_removed_by_the_next(
         mine = sandboxes_of_rollouts(image_cache, program.pid)
         assert len(mine) == 2
         program.kill()
-    async with RolloutHost(settings, RolloutRules(sandbox="oci")) as room:
-        await (await room.open(task)).close()
+    async with RolloutHost(settings, RolloutRules(sandbox="oci")) as host:
+        await (await host.open(task)).close()
     until(lambda: not traces(image_cache, mine), 10, "nothing left")
     assert not list(settings.work_dir.iterdir())
 
 
-async def test_another_process_reaches_a_rollout_with_its_ticket(room: RolloutHost, task: FoundTask) -> None:
-    counter, rollout = Counter(), await room.open(task)
+async def test_another_process_reaches_a_rollout_with_its_ticket(host: RolloutHost, task: FoundTask) -> None:
+    commands, rollout = CommandSocket(), await host.open(task)
     try:
-        ticket = await counter.ticket(rollout)
+        ticket = await commands.ticket(rollout)
         assert Path(ticket.socket).parent.stat().st_mode & 0o077 == 0
         assert (await ask(ticket, ["cd /tmp", "pwd"])).answer.endswith("/tmp")
         with pytest.raises(SeatrialError, match="no such rollout"):
             await ask(Ticket(socket=ticket.socket, rollout="guessed"), ["true"])
         await rollout.close()
         assert "has ended" in (await ask(ticket, ["true"])).fault
-        counter.void(ticket)
+        commands.void(ticket)
         with pytest.raises(SeatrialError, match="no such rollout"):
             await ask(ticket, ["true"])
     finally:
-        await counter.close()
+        await commands.close()
     with pytest.raises(SandboxFault):
         await ask(ticket, ["true"])
 
@@ -279,7 +279,7 @@ async def test_the_same_in_a_container_engine(
     settings: Settings, task: FoundTask, container_engine: Engine, tmp_path: Path
 ) -> None:
     there = settings.model_copy(update={"docker_host": container_engine.host})
-    async with RolloutHost(there, RolloutRules(sandbox="docker")) as room:
-        solved, unsolved = await asyncio.gather(room.open(task), room.open(task))
+    async with RolloutHost(there, RolloutRules(sandbox="docker")) as host:
+        solved, unsolved = await asyncio.gather(host.open(task), host.open(task))
         assert "/app" in await solved.execute_commands([SOLVE, "pwd"])
         assert [(await rollout.grade()).score for rollout in (solved, unsolved)] == [1.0, 0.0]

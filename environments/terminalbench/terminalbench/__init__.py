@@ -1,6 +1,6 @@
 """Terminal-Bench for verifiers 0.4: ``vf-eval terminalbench --env.taskset.tasks <folder> …``.
 
-The taskset and the environment that suits it are exported; verifiers finds both by their classes. For verifiers 0.3 see
+Exports the taskset and its environment; verifiers finds both by their classes. For verifiers 0.3 see
 ``vf_terminalbench.py`` beside this package.
 """
 

@@ -1,4 +1,4 @@
-"""What can be set on the command line: ``--env.taskset.*`` chooses tasks, ``--env.taskset.task.*`` how they run."""
+"""Command-line options: ``--env.taskset.*`` selects tasks, ``--env.taskset.task.*`` sets how they run."""
 
 from pathlib import Path
 from typing import Literal
@@ -11,7 +11,7 @@ from seatrial.rollouts.rules import RolloutRules
 PLACE_VARIABLE = "TB_TASKS_DIR"
 USUAL_PLACE = Path("terminal-bench/tasks")
 GRACE_SEC = 900.0
-"""Verifiers holds the task's limit for the agent by itself, and starts the clock later than the sandbox does."""
+"""Verifiers applies the task's time limit for the agent itself, and starts its clock later than the sandbox."""
 
 Place = Literal["sandbox", "runtime"]
 
@@ -20,11 +20,11 @@ class TerminalBenchTaskConfig(vf.TaskConfig):
     sandbox: Literal["auto", "oci", "docker"] = "auto"
     """Seatrial's sandbox for ``place=sandbox``."""
     timeout_multiplier: float = Field(1.0, gt=0)
-    """Stretches or shrinks every limit of the task; its own hold at 1."""
+    """Multiplier for all time limits of the task."""
     command_timeout_sec: float | None = Field(300.0, gt=0)
-    """Longest time of one command of ``execute_commands``."""
+    """Timeout of one command of ``execute_commands``."""
     longest_answer: int = Field(20_000, gt=0)
-    """Characters that one call of ``execute_commands`` may answer with; the end is kept."""
+    """Maximum characters that ``execute_commands`` returns; the end is kept."""
 
     @property
     def rules(self) -> RolloutRules:
@@ -39,18 +39,20 @@ class TerminalBenchTaskConfig(vf.TaskConfig):
 
 class TerminalBenchConfig(vf.TasksetConfig):
     tasks: Path | None = None
-    """A folder of tasks or archives, a task, or an archive. Unset: ``TB_TASKS_DIR``, else ``terminal-bench/tasks``."""
+    """A folder of tasks or archives, a task, or an archive. Default: ``TB_TASKS_DIR``, otherwise
+    ``terminal-bench/tasks``."""
     dataset: str | None = None
-    """A dataset that is registered in Seatrial instead: ``name`` or ``name@version``."""
+    """A dataset registered in Seatrial instead: ``name`` or ``name@version``."""
     names: list[str] = Field(default_factory=list)
     """Only tasks whose name matches one of these patterns, such as ``fix-*``."""
     exclude: list[str] = Field(default_factory=list)
-    """No tasks whose name matches one of these."""
+    """Exclude tasks whose name matches one of these."""
     categories: list[str] = Field(default_factory=list)
     difficulties: list[str] = Field(default_factory=list)
     place: Place = "sandbox"
-    """``sandbox``: tasks live on Seatrial's sandboxes and the model has the tool ``execute_commands``. ``runtime``: on
-    the harness's own container runtime, with images that Seatrial built in the engine; any harness."""
+    """``sandbox``: tasks run in Seatrial's sandboxes and the model has the tool ``execute_commands``. ``runtime``:
+    tasks run in the harness's own container runtime, with images that Seatrial built in the engine; works with
+    any harness."""
     tools: vf.SharedToolsetConfig = vf.SharedToolsetConfig()
     task: TerminalBenchTaskConfig = TerminalBenchTaskConfig()
 

@@ -1,6 +1,6 @@
-"""The environment that suits the taskset: one agent with nothing but the sandbox's tool, and nothing left behind.
+"""The environment for the taskset: one agent with only the sandbox's tool; removes all sandboxes.
 
-Other environments of verifiers work with the taskset as well; then sandboxes of failed rollouts are removed when the
+Other environments of verifiers work with the taskset too. Then sandboxes of failed rollouts are removed when the
 task's time is over, or with the process.
 """
 
@@ -10,12 +10,12 @@ from collections.abc import Callable
 import verifiers.v1 as vf
 from verifiers.v1.harnesses.null import NullHarnessConfig
 
-from terminalbench.desk import close_desks, shared_desk
+from terminalbench.open_rollouts import close_rollouts, shared_rollouts
 
 
 class TerminalBenchEnvConfig(vf.SingleAgentEnvConfig):
     agent: vf.AgentConfig = vf.AgentConfig(harness=NullHarnessConfig(id="null"), runtime=vf.SubprocessConfig())
-    """The harness without tools of its own, on this machine: the model's commands run in the sandbox only."""
+    """A harness without tools, on this machine: the model's commands run only in the sandbox."""
 
 
 class TerminalBenchEnv(vf.SingleAgentEnv, vf.Env[TerminalBenchEnvConfig]):
@@ -27,7 +27,7 @@ class TerminalBenchEnv(vf.SingleAgentEnv, vf.Env[TerminalBenchEnvConfig]):
         on_trace: Callable[[vf.Trace], None] | None = None,
         on_discard: Callable[[vf.Trace], None] | None = None,
     ) -> vf.Episode:
-        """As ever; and then no sandbox of it is left, however it ended."""
+        """Runs the episode, then removes its sandboxes, however it ended."""
         minted: list[str] = []
 
         def note(trace: vf.Trace) -> None:
@@ -38,8 +38,8 @@ class TerminalBenchEnv(vf.SingleAgentEnv, vf.Env[TerminalBenchEnvConfig]):
         try:
             return await super().run_episode(task, ctx, on_trace=note, on_discard=on_discard)
         finally:
-            desk = shared_desk(self.taskset.config.task.rules)
-            await asyncio.gather(*(desk.end(trace) for trace in minted))
+            rollouts = shared_rollouts(self.taskset.config.task.rules)
+            await asyncio.gather(*(rollouts.end(trace) for trace in minted))
 
     async def stop(self) -> None:
-        await close_desks(self.taskset.config.task.rules)
+        await close_rollouts(self.taskset.config.task.rules)

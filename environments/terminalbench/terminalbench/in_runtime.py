@@ -1,7 +1,7 @@
-"""Tasks on a container runtime of verifiers: what they are told, and grading in the container that the agent used.
+"""Tasks in a container runtime of verifiers: their settings, and grading in the agent's container.
 
-As Harbor does it: tests are brought in when the agent is done, ``/tests/test.sh`` runs, ``reward.json`` wins over
-``reward.txt``. Unlike on Seatrial's sandboxes the agent's processes can see it; a container runtime offers no more.
+Works as in Harbor: tests are copied in after the agent has ended, ``/tests/test.sh`` runs, ``reward.json`` wins over
+``reward.txt``. Unlike in Seatrial's sandboxes, the agent's processes can see this.
 """
 
 import io
@@ -35,25 +35,25 @@ _READ = ("reward.json", "reward.txt", "ctrf.json", "test-stdout.txt")
 
 
 def own_environment(task: FoundTask) -> dict[str, str]:
-    """The task's variables, without anything of this process's environment."""
+    """The task's variables, without this process's environment."""
     return own_values(HarborTask(task.directory).config.environment.env)
 
 
 def allowed_network(task: FoundTask) -> list[str]:
-    """What the agent may reach, as verifiers says it."""
+    """What the agent may reach, in verifiers' format."""
     config = HarborTask(task.directory).config
     policy = config.agent.explicit_phase_policy() or config.environment.resolve_baseline()
     return ["*"] if policy.network_mode == NetworkMode.PUBLIC else list(policy.allowed_hosts)
 
 
 async def grade_in_runtime(task: FoundTask, runtime: vf.Runtime) -> Graded:
-    """The verdict of the task's tests. ``VerifierFault`` where they give none."""
-    await runtime.prepare_execution(None)  # the tests are trusted, and may fetch what they need
+    """The verdict of the task's tests. Raises ``VerifierFault`` if they give none."""
+    await runtime.prepare_execution(None)  # the tests are trusted, and may use the network
     wanted = HarborTask(task.directory)
     await runtime.write("/tmp/seatrial-tests.tgz", _packed(wanted.paths.tests_dir))  # noqa: S108
     staged = await runtime.run(["sh", "-c", _STAGE], {})
     if staged.exit_code != 0:
-        raise VerifierFault(f"The tests could not be brought in: {tail(staged.stderr or staged.stdout, 500)}")
+        raise VerifierFault(f"The tests could not be copied in: {tail(staged.stderr or staged.stdout, 500)}")
     await runtime.run(["bash", "-c", _RUN], own_values(wanted.config.verifier.env))
     with tempfile.TemporaryDirectory(prefix="seatrial-verdict-") as folder:
         for name in _READ:

@@ -1,4 +1,4 @@
-"""What a rollout's task and its tool know of each other while it runs."""
+"""State that a rollout's task and its tool share while it runs."""
 
 import verifiers.v1 as vf
 
@@ -6,7 +6,7 @@ import verifiers.v1 as vf
 class TerminalBenchState(vf.State):
     socket: str = ""
     rollout: str = ""
-    """The ticket by which the tool reaches the rollout's sandbox."""
+    """The ticket with which the tool reaches the rollout's sandbox."""
     fault: str = ""
-    """What is wrong with the sandbox, if something is; ends the rollout."""
+    """The sandbox's error, if any; ends the rollout."""
     out_of_time: bool = False

@@ -1,4 +1,4 @@
-"""One task: where it lives while a model works on it, and how it is graded when the model is done.
+"""One task: where it runs, and how it is graded.
 
 Errors of sandbox and grader are raised, and verifiers records them on the trace: such a rollout has no reward.
 """
@@ -10,12 +10,12 @@ from seatrial.rollouts.tasks import FoundTask
 from verifiers.v1.utils.loaders import harness_class
 
 from terminalbench.config import Place, TerminalBenchTaskConfig
-from terminalbench.desk import shared_desk
 from terminalbench.in_runtime import grade_in_runtime, own_environment
+from terminalbench.open_rollouts import shared_rollouts
 from terminalbench.state import TerminalBenchState
 
 NOTES = "terminalbench"
-"""Where in ``trace.info`` the verdict is: tests, rewards, marks, the tests' output, and the agent's."""
+"""Key of the verdict in ``trace.info``: tests, rewards, marks, the tests' output, and the agent's."""
 
 
 class TerminalBenchData(vf.TaskData):
@@ -29,7 +29,7 @@ class TerminalBenchData(vf.TaskData):
 class TerminalBenchTask(vf.Task[TerminalBenchData, TerminalBenchState, TerminalBenchTaskConfig]):
     @property
     def key(self) -> str:
-        """The task's content, whatever its place in the folder is."""
+        """The task's content, independent of its position in the folder."""
         return self.data.found.task.digest
 
     def runtime_env(self) -> dict[str, str]:
@@ -40,7 +40,7 @@ class TerminalBenchTask(vf.Task[TerminalBenchData, TerminalBenchState, TerminalB
             return
         _refuse_host_shell(trace, runtime)
         try:
-            ticket = await shared_desk(self.config.rules).open(trace.id, self.data.found)
+            ticket = await shared_rollouts(self.config.rules).open(trace.id, self.data.found)
         except SeatrialError as fault:
             raise vf.SandboxError(f"{type(fault).__name__}: {fault}") from fault
         trace.state.socket, trace.state.rollout = ticket.socket, ticket.rollout
@@ -54,25 +54,25 @@ class TerminalBenchTask(vf.Task[TerminalBenchData, TerminalBenchState, TerminalB
         return bool(trace.state.out_of_time)
 
     async def finalize(self, trace: vf.Trace, runtime: vf.Runtime) -> None:
-        """Grades while the sandbox is still there."""
-        desk = shared_desk(self.config.rules)
+        """Grades while the sandbox still exists."""
+        rollouts = shared_rollouts(self.config.rules)
         try:
             if self.data.place == "runtime":
                 graded = await grade_in_runtime(self.data.found, runtime)
             else:
-                graded = await desk.grade(trace.id)
+                graded = await rollouts.grade(trace.id)
         except VerifierFault as fault:
             raise vf.TaskError(f"{type(fault).__name__}: {fault}") from fault
         except SeatrialError as fault:
             raise vf.SandboxError(f"{type(fault).__name__}: {fault}") from fault
         finally:
-            trace.info[NOTES] = {"agent_output": "\n".join(desk.transcript(trace.id))}
-            await desk.end(trace.id)
+            trace.info[NOTES] = {"agent_output": "\n".join(rollouts.transcript(trace.id))}
+            await rollouts.end(trace.id)
         trace.info[NOTES] |= _notes(graded)
 
     @vf.reward(weight=1.0)
     async def solved(self, trace: vf.Trace) -> float:
-        """1.0 if every test passes, else 0.0."""
+        """1.0 if every test passes, otherwise 0.0."""
         return float(trace.info[NOTES]["score"])
 
     @vf.metric
@@ -91,7 +91,7 @@ def _notes(graded: Graded) -> dict[str, object]:
 
 
 def _refuse_host_shell(trace: vf.Trace, runtime: vf.Runtime) -> None:
-    """A harness with a shell of its own would run it on this machine, beside the sandbox."""
+    """A harness with its own shell would run it on this machine, outside of the sandbox."""
     harness = trace.agent.config.harness
     if harness is not None and runtime.type == "subprocess" and harness_class(harness.id).EXECUTES_CODE:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The taskset: every Terminal-Bench task of a folder, of archives or of a registered dataset, in either format."""
+"""The taskset: all Terminal-Bench tasks of a folder, of archives or of a registered dataset, in both formats."""
 
 import os
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from terminalbench.toolset import TerminalBenchToolset
 SYSTEM_PROMPT = """You solve a task in a Linux container. Use the tool `execute_commands` to run shell commands in it; \
 they must not wait for input. When the task is done, answer without calling the tool: then the task's tests are run."""
 _SLACK_SEC = 120.0
-"""Starting and removing a sandbox, on top of what the task allows its build and its tests."""
+"""Time for starting and removing a sandbox, in addition to the task's limits for build and tests."""
 
 
 class TerminalBenchTaskset(vf.Taskset[TerminalBenchTask, TerminalBenchConfig]):

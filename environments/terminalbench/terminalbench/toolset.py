@@ -1,7 +1,7 @@
-"""The tool ``execute_commands``. One server for all rollouts of a worker; each call reaches the sandbox of its own."""
+"""The tool ``execute_commands``. One server for all rollouts of a worker; each call uses the sandbox of its rollout."""
 
 import verifiers.v1 as vf
-from seatrial.rollouts.counter import Ticket, ask
+from seatrial.rollouts.command_socket import Ticket, ask
 
 from terminalbench.state import TerminalBenchState
 

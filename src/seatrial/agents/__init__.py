@@ -1,1 +1,1 @@
-"""What Harbor's agents need besides Harbor: patience with models, options, and an agent that installs offline."""
+"""Additions to Harbor's agents: retries of model calls, options, and an agent that installs offline."""

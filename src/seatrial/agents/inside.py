@@ -1,7 +1,7 @@
-"""Agents that run inside the sandbox and have to reach a model that the sandbox cannot, or whose key it must not see.
+"""For agents inside the sandbox whose model the sandbox cannot reach, or whose key it must not see.
 
-The runner calls ``call_through_relay`` for an installed agent whose model has an address of its own: the scripted
-server, or a model the user serves. While the agent runs, a relay stands in the sandbox's own network.
+The runner calls ``call_through_relay`` for an installed agent whose model has a custom address: the scripted server, or
+a model that the user serves. While the agent runs, a relay listens in the sandbox's network.
 """
 
 from __future__ import annotations
@@ -13,29 +13,30 @@ from seatrial.domain.frozen import Frozen
 from seatrial.sandboxes.network.relay import ModelRelay
 
 NO_KEY = "given-outside"
-"""What the sandbox sees in place of a key; agents refuse to start without any."""
+"""Placeholder key in the sandbox; agents refuse to start without a key."""
 
 
 class ModelRoute(Frozen):
-    """Where an installed agent's calls go, and by which names the agent looks that up."""
+    """Where an installed agent's calls go, and the variables that tell the agent."""
 
     url: str
     headers: dict[str, str] = {}
-    """What the model wants with every call, the key among them. Never told to the sandbox."""
+    """Headers of every model call, including the key. Never sent to the sandbox."""
     url_names: tuple[str, ...] = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
     key_names: tuple[str, ...] = ("OPENAI_API_KEY",)
 
-    def __repr__(self) -> str:  # the headers hold the key
+    def __repr__(self) -> str:  # the headers contain the key
         return f"ModelRoute({self.url!r})"
 
     __str__ = __repr__
 
 
 def call_through_relay(agent: Any, route: ModelRoute) -> None:
-    """Has the agent's ``run`` open a relay in its sandbox and point the agent at it.
+    """Makes the agent's ``run`` open a relay in its sandbox and use it.
 
-    A sandbox on this machine's own network, or of another make, gets the address as it is. Where a sandbox of ours
-    cannot be entered, ``run`` ends with ``SetupProblem`` before the agent does anything."""
+    A sandbox on the host network, or of another provider, gets the address unchanged. If a sandbox of ours cannot be
+    entered, ``run`` raises ``SetupProblem`` before the agent does anything.
+    """
     run = agent.run
 
     async def relayed(instruction: str, environment: Any, context: Any) -> None:

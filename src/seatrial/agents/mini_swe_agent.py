@@ -1,9 +1,9 @@
-"""mini-swe-agent that needs no network in the sandbox: it is brought in whole, with the interpreter it runs on.
+"""mini-swe-agent without network access in the sandbox: uploaded complete, with its Python interpreter.
 
-Harbor's own class installs it inside the sandbox, from the internet: slow, and hopeless where a task is offline. Here
-the agent is put together once on this machine (which needs a package index the first time) and uploaded to each
-sandbox. Everything else is Harbor's: the command, the options, the trajectory. By import path it also works from the
-stock ``harbor`` CLI: ``-a seatrial.agents.mini_swe_agent:OfflineMiniSweAgent``.
+Harbor's own class installs it from the internet inside the sandbox, which is slow and fails in offline tasks. Here the
+agent is built once on this machine (which needs a package index the first time) and uploaded to each sandbox. The
+command, the options and the trajectory are Harbor's. It also works with the stock ``harbor`` CLI by import path: ``-a
+seatrial.agents.mini_swe_agent:OfflineMiniSweAgent``.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from seatrial.sandboxes.terminal.bundle import copy_libraries, interpreter, make
 from seatrial.settings import Settings
 
 PLACE = PurePosixPath("/opt/seatrial/mini-swe-agent")
-"""Where the agent is inside the sandbox."""
+"""Location of the agent in the sandbox."""
 DEFAULT_VERSION = "2.4.6"
 
-_EXTRAS = ("orjson", "fastapi", "mcp")  # LiteLLM wants them for tool calls but does not say so
+_EXTRAS = ("orjson", "fastapi", "mcp")  # LiteLLM needs them for tool calls without declaring them
 _NOT_NEEDED = ("pyarrow", "pandas", "numpy", "numpy.libs", "datasets", "botocore", "hf_xet")
-"""Only for running benchmarks from mini-swe-agent itself; two thirds of its size."""
+"""Only needed for running benchmarks with mini-swe-agent itself; two thirds of its size."""
 _STDLIB_NOT_NEEDED = (
     "test",
     "idlelib",
@@ -67,7 +67,7 @@ class OfflineMiniSweAgent(MiniSweAgent):
 
 
 def prepare(cache: Path, version: str) -> Path:
-    """The agent's bundle of that version, made on first use. Blocking."""
+    """The agent's bundle of that version, built on first use. Blocking."""
     recipe = hashlib.sha256((sys.version + Path(__file__).read_text()).encode()).hexdigest()[:12]
     return make_once(cache / "agents" / f"mini-swe-agent-{version}-{recipe}", lambda made: _build(made, version))
 
@@ -95,7 +95,7 @@ def _build(bundle: Path, version: str) -> None:
 
 
 def _copy_extensions(library: Path) -> None:
-    """Some Pythons keep the compiled half of their library in another place."""
+    """Some Python builds keep compiled modules in another directory."""
     dynload = Path(sysconfig.get_path("platstdlib")) / "lib-dynload"
     if dynload.is_dir() and not (library / "lib-dynload").is_dir():
         shutil.copytree(dynload, library / "lib-dynload")
@@ -105,7 +105,7 @@ def _install(packages: Path, version: str) -> None:
     wanted = [f"mini-swe-agent=={version}", *_EXTRAS]
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv is not None:
-        # Copies: a bundle must not share files with uv's cache and with the environments made from it.
+        # Copies: the bundle must not share files with uv's cache and with environments created from it.
         options = ["--quiet", "--link-mode", "copy", "--python", sys.executable, "--target", str(packages)]
         command = [uv, "pip", "install", *options, *wanted]
     else:
@@ -113,8 +113,8 @@ def _install(packages: Path, version: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
     if done.returncode != 0:
         raise SetupProblem(
-            f"mini-swe-agent {version} could not be had from the package index: {done.stderr.strip()[-500:]}",
-            fix="It has to be reachable from this machine the first time.",
+            f"mini-swe-agent {version} could not be installed from the package index: {done.stderr.strip()[-500:]}",
+            fix="This machine must reach the package index the first time.",
         )
 
 

@@ -1,7 +1,7 @@
-"""What an exception of a model call means. Judged by the names of its classes, so that LiteLLM need not be imported.
+"""Classifies exceptions of model calls by class name, so that LiteLLM need not be imported.
 
-``patience`` decides by it whether to wait; ``adapters.causes`` holds the table for exceptions of which only the name
-is left.
+``patience`` uses this to decide whether to wait. ``adapters.causes`` has the table for exceptions known only by
+name.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 
 class ModelError(Enum):
     PASSING = "passing"
-    """The service is busy or broken: rate limit, outage, timeout, cut. Waiting may help."""
+    """The service is busy or broken: rate limit, outage, timeout, dropped connection. Waiting may help."""
     LASTING = "lasting"
-    """The service refuses: key, permission, unknown model, no money, bad request. Waiting does not help."""
+    """The service refuses: key, permission, unknown model, no credit, bad request. Waiting does not help."""
     AGENT = "agent"
-    """No fault of the service: the agent's own conversation is too long. The agent deals with it."""
+    """Not the service's fault: the agent's conversation is too long. The agent handles it."""
     UNKNOWN = "unknown"
 
 
@@ -45,7 +45,7 @@ _KINDS: dict[str, ModelError] = {
     "ConnectionError": ModelError.PASSING,
     "TimeoutError": ModelError.PASSING,
 }
-"""The most special class that is listed decides: LiteLLM's context error is also a bad request."""
+"""The most specific listed class decides: LiteLLM's context error is also a bad request."""
 
 _NO_MONEY = re.compile(r"insufficient_quota|exceeded your current quota|insufficient credits", re.IGNORECASE)
 
@@ -60,7 +60,7 @@ def classify_model_error(error: BaseException) -> ModelError:
 
 
 def retry_after(error: BaseException, now: datetime | None = None) -> float | None:
-    """Seconds that the service asked to wait, from ``Retry-After`` as a number or as a date; ``None`` if it did not."""
+    """Seconds that the service asked to wait (``Retry-After`` as a number or a date); ``None`` if it did not."""
     for headers in (getattr(error, "litellm_response_headers", None), _response_headers(error)):
         value = _header(headers, "retry-after")
         if value is not None:

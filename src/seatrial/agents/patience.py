@@ -1,11 +1,11 @@
-"""Patience with a model's service, for agents that call it from this process (terminus-2).
+"""Retries of model calls, for agents that call the model from this process (terminus-2).
 
-Harbor tries a call three times within seconds. A quota window is a minute long, so a busy provider would end trials.
-``make_patient`` puts itself between the agent and its model: it waits as long as the service asks to
-(``Retry-After``) or backs off by itself, up to a limit, and then raises ``ModelFault``: the trial ends as an LLM
-error, never as a failed attempt. It also hands the key to each call, so that no configuration has to hold it.
+Harbor tries a call three times within seconds. Quota windows last a minute, so a busy provider would end trials.
+``make_patient`` wraps the agent's model: it waits as long as the service asks (``Retry-After``), or backs off, up to a
+limit, and then raises ``ModelFault``. The trial then ends as an LLM error, never as a failure. The wrapper also adds
+the key to each call, so that no configuration contains it.
 
-The runner calls ``make_patient`` once for each trial and asks the returned ``ModelHealth`` how it went.
+The runner calls ``make_patient`` once per trial and reads the returned ``ModelHealth``.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ Clock = Callable[[], float]
 
 
 class Patience(Frozen):
-    """How long a model call may take, and how long its service may fail."""
+    """Time limits of model calls and of their retries."""
 
     limit_sec: float = 600.0
-    """From the first failure of a call; when the next wait would go beyond it, the call is given up."""
+    """Seconds from the first failure of a call. If the next wait would exceed it, the call fails."""
     request_timeout_sec: float = 600.0
-    """After which an unanswered request counts as failed."""
+    """Timeout of one request."""
     first_wait_sec: float = 1.0
     longest_wait_sec: float = 60.0
-    """Of our own backing off; a longer ``Retry-After`` is obeyed while it fits the limit."""
+    """Maximum backoff; a longer ``Retry-After`` is obeyed if it fits the limit."""
     unknown_tries: int = 3
-    """An error of no known kind is tried this often: it may be a fault in our own request."""
+    """Tries after an error of unknown kind: our own request may be wrong."""
 
     def wait(self, failures: int, chance: random.Random) -> float:
-        """Doubles with each failure; the spread keeps many trials from coming back at the same moment."""
+        """Doubles with each failure; the jitter keeps many trials from retrying at the same moment."""
         whole = min(self.first_wait_sec * 2.0 ** (failures - 1), self.longest_wait_sec)
         return whole * chance.uniform(0.5, 1.0)
 
@@ -52,30 +52,31 @@ class ModelHealth:
     """How the model's service behaved during one trial."""
 
     calls: int = 0
-    """Answers the agent asked for."""
+    """Answers that the agent requested."""
     requests: int = 0
-    """Requests made for them; more than ``calls`` when some failed."""
+    """Requests sent for them; more than ``calls`` if some failed."""
     faults: Counter[str] = field(default_factory=Counter)
     """Failed requests by the name of their exception."""
     lost_sec: float = 0.0
-    """Time spent on failed requests and on waiting after them."""
+    """Seconds spent on failed requests and on waiting after them."""
     given_up: ModelFault | None = None
     interrupted: str | None = None
-    """What the service was failing at when the agent's time ran out."""
+    """The service's error when the agent's time ran out."""
 
     def spoils_timeout(self, agent_sec: float) -> str | None:
-        """Why an agent that ran out of time must not be blamed for it; ``None`` if the time was its own.
+        """Why an agent's timeout is not its own fault; ``None`` if it is.
 
-        A tenth of its time lost to the service is too much to call the result a failed attempt."""
+        If a tenth of its time was lost to the service, the result does not count as a failure of the agent.
+        """
         if self.interrupted is not None:
             return self.interrupted
         if agent_sec > 0 and self.lost_sec >= agent_sec / 10:
-            return f"{self.lost_sec:.0f} of {agent_sec:.0f} seconds were lost to faults of the model's service"
+            return f"{self.lost_sec:.0f} of {agent_sec:.0f} seconds were lost to errors of the model's service"
         return None
 
 
 class PatientModel(BaseLLM):
-    """Stands in for the agent's model."""
+    """Wraps the agent's model."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class PatientModel(BaseLLM):
         self._clock = clock
         self._chance = chance or random.Random()  # noqa: S311 - spreads waits, no secret
         self._began: float | None = None
-        # Harbor's own three tries are taken off, so that there is one place that waits.
+        # Harbor's own three tries are removed, so that only one place retries.
         self._once = getattr(type(model).call, "__wrapped__", type(model).call)
 
     @override
@@ -110,7 +111,7 @@ class PatientModel(BaseLLM):
 
     @override
     async def call(self, prompt: str, **kwargs: Any) -> LLMResponse:
-        if self.health.given_up is not None:  # agents try again on any exception; the limit is one for all of them
+        if self.health.given_up is not None:  # agents retry on any exception; all retries share one limit
             raise self.health.given_up
         self.health.calls += 1
         failing_since: float | None = None
@@ -142,7 +143,7 @@ class PatientModel(BaseLLM):
         return {**ours, **kwargs}
 
     def _next_wait(self, error: Exception, kind: ModelError, failures: int, failing_since: float) -> float:
-        """Seconds until the next try. Raises ``ModelFault`` when there shall be none."""
+        """Seconds until the next try. Raises ``ModelFault`` if there is none."""
         if kind is ModelError.LASTING:
             raise self._give_up(error, "refused the request")
         if kind is ModelError.UNKNOWN and failures >= self._policy.unknown_tries:
@@ -180,16 +181,17 @@ class PatientModel(BaseLLM):
         if self._key:
             text = text.replace(self._key, "[key]")
         fault = ModelFault(f"The model's service {how}: {type(error).__name__}: {text}")
-        # The original may quote the key, and a traceback would print it.
+        # The original exception may quote the key, and a traceback would print it.
         fault.__suppress_context__ = True
         self.health.given_up = fault
         return fault
 
 
 def make_patient(agent: Any, policy: Patience, *, key: str | None = None) -> ModelHealth:
-    """Replaces the model of an agent that runs in this process; its health is returned and kept up to date.
+    """Replaces the model of an agent that runs in this process; returns its health, which is updated.
 
-    Agents that call their model from inside the sandbox are left as they are."""
+    Agents that call their model from inside the sandbox are not changed.
+    """
     model = getattr(agent, "_llm", None)
     if not isinstance(model, BaseLLM):
         return ModelHealth()

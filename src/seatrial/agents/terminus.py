@@ -1,7 +1,7 @@
-"""How terminus-2 is configured: which of a user's options are the agent's and which belong to each call of the model.
+"""Options of terminus-2: which belong to the agent, and which to each model call.
 
-The runner passes what ``terminus_options`` returns as the agent's keyword arguments. Keys are not among them: Harbor
-writes its configuration down, and ``patience.make_patient`` hands them to the calls.
+The runner passes the result of ``terminus_options`` as the agent's keyword arguments. Keys are not included: Harbor
+writes its configuration to disk, and ``patience.make_patient`` adds keys to the calls.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AGENT_OPTIONS = frozenset(
         "use_responses_api",
     }
 )
-"""What Harbor's agent takes itself; a test compares them with its own list."""
+"""Options of Harbor's agent; a test compares them with Harbor's list."""
 
 CALL_OPTIONS = frozenset(
     {
@@ -62,13 +62,13 @@ CALL_OPTIONS = frozenset(
         "verbosity",
     }
 )
-"""What goes with each call of the model."""
+"""Options of each model call."""
 
 _RENAMED = {"base_url": "api_base", "max_episodes": "max_turns", "episodes": "max_turns"}
 
 
 def terminus_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Keyword arguments of Harbor's terminus-2. Raises ``InvalidInput`` for an option that nobody would read."""
+    """Keyword arguments of Harbor's terminus-2. Raises ``InvalidInput`` for an unknown option."""
     agent: dict[str, Any] = {"suppress_max_turns_warning": True}
     call: dict[str, Any] = {}
     for given, value in options.items():

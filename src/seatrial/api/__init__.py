@@ -1,1 +1,2 @@
-"""The service: one REST API, live events, and the two contracts that people already use. Started by ``seatrial up``."""
+"""The HTTP service: the REST API, live events, and the TBench Runner and AgentCompass APIs. Started by ``seatrial
+up``."""

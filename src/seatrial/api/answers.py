@@ -1,6 +1,6 @@
-"""How errors are answered: a code, a sentence, what to do and, for input, the field. One table for the whole tree.
+"""Maps errors to HTTP answers: status, code, message, hint and, for invalid input, the field.
 
-The native API answers ``{"error": {…}}``. The two compatibility contracts answer ``{"detail": …}``.
+The native API answers ``{"error": {…}}``. The two compatible APIs answer ``{"detail": …}``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from seatrial.errors import (
     StoreUnavailable,
     Unsupported,
 )
-from seatrial.shapes.problem import ErrorAnswer, Problem
+from seatrial.shapes.answers import ErrorAnswer, Problem
 
 log = logging.getLogger(__name__)
 NATIVE = "/api/v1"
@@ -47,7 +47,7 @@ _KINDS: tuple[tuple[type[SeatrialError], int, str], ...] = (
     (SetupProblem, 503, "setup_problem"),
     (SeatrialError, 500, "fault"),
 )
-"""The first that fits."""
+"""The first class that matches decides."""
 _CODES = {
     400: "bad_request",
     401: "unauthenticated",
@@ -65,7 +65,7 @@ _CODES = {
     507: "storage_full",
 }
 
-_FULL = "The disk is full; nothing was kept."
+_FULL = "The disk is full; nothing was saved."
 _FULL_FIX = "Free some space, for example `seatrial gc`."
 _FULL_WORDS = ("database or disk is full", "No space left on device", "os error 28")
 
@@ -75,7 +75,7 @@ def status_of(error: SeatrialError) -> tuple[int, str]:
 
 
 def error_response(path: str, status: int, problem: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
-    """In the words of the contract that the path belongs to."""
+    """The error in the format of the API that the path belongs to."""
     if path.startswith(NATIVE):
         content: dict[str, Any] = ErrorAnswer(error=problem).model_dump(mode="json")
     else:
@@ -111,7 +111,7 @@ async def _answer_ours(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
-    """The first fault names the field, the sentence has all of them. What was sent is not repeated: it may be a key."""
+    """``field`` names the first invalid field; the message lists all. The input is not echoed: it may contain a key."""
     assert isinstance(error, RequestValidationError)
     faults = [(".".join(str(part) for part in fault["loc"][1:]) or "body", fault["msg"]) for fault in error.errors()]
     message = "; ".join(f"{field}: {reason}" for field, reason in faults)
@@ -131,13 +131,14 @@ async def _answer_http(request: Request, error: Exception) -> JSONResponse:
 
 
 def _methods_at(request: Request) -> set[str]:
-    """What can be asked at this address, over all of its routes; the router names only those of the first."""
+    """Methods of all routes at this path. The router reports only those of the first match."""
     found = [route for route in request.app.router.routes if route.matches(request.scope)[0] is not Match.NONE]
     return {method for route in found for method in getattr(route, "methods", None) or ()}
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Whether a full disk is behind it, whatever was made of that on the way up: every layer words it differently."""
+    """Whether a full disk caused the error. Each layer words it differently, so the whole chain of causes is
+    searched."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -150,12 +151,12 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 
 def as_storage_full(error: Exception) -> Exception:
-    """The error itself, or ``StorageFull`` in its place where a full disk is behind it."""
+    """``StorageFull`` if a full disk caused the error, otherwise the error itself."""
     return StorageFull(_FULL, fix=_FULL_FIX) if is_disk_full(error) and not isinstance(error, StorageFull) else error
 
 
 def _disk_full(request: Request, error: Exception) -> JSONResponse:
-    log.error("The disk is full, at %s %s: %s", request.method, request.url.path, error)
+    log.error("The disk is full: %s %s: %s", request.method, request.url.path, error)
     problem = problem_of_status(507, _FULL, _FULL_FIX)
     return error_response(request.url.path, 507, problem, SECURITY_HEADERS)
 
@@ -163,6 +164,6 @@ def _disk_full(request: Request, error: Exception) -> JSONResponse:
 async def _answer_fault(request: Request, error: Exception) -> JSONResponse:
     if is_disk_full(error):
         return _disk_full(request, error)
-    log.error("Unexpected fault at %s %s", request.method, request.url.path, exc_info=error)
-    problem = Problem(code="fault", message="Something went wrong on our side; the server's log says what.")
-    return error_response(request.url.path, 500, problem, SECURITY_HEADERS)  # this one is sent around the gates
+    log.error("Unexpected error: %s %s", request.method, request.url.path, exc_info=error)
+    problem = Problem(code="fault", message="Internal error; see the server's log.")
+    return error_response(request.url.path, 500, problem, SECURITY_HEADERS)  # this answer bypasses the gates

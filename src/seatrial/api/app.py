@@ -1,8 +1,8 @@
-"""The application: what is asked passes the gates from the outside in, then finds its router.
+"""The ASGI application. A request passes the gates from the outside in, then reaches its router.
 
 ::
 
-    keys taken out of the URL → request log and metrics → size and pace → who is it, may they → routers
+    remove keys from the URL → request log and metrics → size and pace → authentication and roles → routers
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ _PARTS = (
     tbench_runner,
     tbench_execute,
 )
-"""What is asked for most comes first: a path is matched against one route after the other."""
+"""Frequent routes come first: a path is matched against one route after another."""
 
 
 def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
-    """Nothing is opened before the server starts it. ``redactor`` is told the keys that come with requests."""
+    """Opens nothing; the server does that when it starts. ``redactor`` learns the keys that arrive with requests."""
     numbers = Metrics()
 
     @asynccontextmanager
@@ -81,7 +81,7 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
             access = await check_access(settings, installation.store, installation.clock())
             identities = Identities(installation.store, installation.seal, installation.clock)
             app.state.service = Service(installation, identities, access)
-            _ = app.state.service.model_urls  # a setting that cannot be read is said now
+            _ = app.state.service.model_urls  # report an invalid setting now
             async with keep_house(installation), counting(numbers, installation.store) as app.state.event_tail:
                 yield
             await identities.close()
@@ -89,7 +89,7 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
     app = FastAPI(
         title="Seatrial",
         version=__version__,
-        summary="Runs Terminal-Bench tasks: every attempt in its own sandbox, graded by the task's own tests.",
+        summary="Runs Terminal-Bench tasks. Each attempt has its own sandbox and is graded by the task's own tests.",
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
@@ -97,7 +97,7 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
     app.state.metrics = numbers
     app.state.redactor = redactor or Redactor()
     add_error_handlers(app)
-    # The one that is added last is the outermost.
+    # The middleware added last is the outermost.
     app.add_middleware(DiskRoomCheck, disk=Disk(settings.home, settings.disk_low_water_mb))
     app.add_middleware(Guard, settings=settings)
     app.add_middleware(Limits, settings=settings)

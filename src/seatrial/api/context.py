@@ -1,4 +1,4 @@
-"""What a request handler can reach. Made once, when the service starts; handed to handlers by FastAPI."""
+"""What request handlers use. Created once when the service starts; FastAPI injects it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Service:
 
     @cached_property
     def broadcast(self) -> Broadcast:
-        """One for the whole process: it reads the store for everybody who listens."""
+        """One per process: it reads the store for all listeners."""
         return Broadcast(self.installation.store)
 
     @cached_property
@@ -60,7 +60,7 @@ class Service:
 
     @cached_property
     def model_urls(self) -> ModelUrls:
-        """Only a server that nobody else can call, and that no proxy stands in front of, may call any address."""
+        """Any address is allowed only if nobody else can call this server and no proxy stands in front of it."""
         settings = self.installation.settings
         anywhere = self.access is Access.LOOPBACK and not settings.allowed_hosts
         return ModelUrls(
@@ -77,7 +77,7 @@ class Service:
 
     @cached_property
     def waiting(self) -> asyncio.Semaphore:
-        """Places of requests that wait for a trial. Whoever comes first gets the next one that is free."""
+        """Slots for requests that wait for a trial, given out in order of arrival."""
         return asyncio.Semaphore(self.installation.settings.waiting_limit)
 
     @cached_property
@@ -90,12 +90,12 @@ class Service:
 
     @cached_property
     def listing(self) -> JobListing:
-        """One for the whole process: it remembers the numbers of jobs that ended."""
+        """One per process: it caches the counts of ended jobs."""
         return JobListing(self.installation.store, self.ended_jobs)
 
     @cached_property
     def job_items(self) -> JobItems:
-        """As the listing: one for the whole process."""
+        """One per process, like ``listing``."""
         return JobItems(self.installation.store, self.listing, self.ended_jobs)
 
 
@@ -117,4 +117,4 @@ async def _given_keys(request: Request) -> dict[str, str]:
 ServiceDep = Annotated[Service, Depends(_service)]
 CallerDep = Annotated[Caller, Depends(_caller)]
 GivenKeys = Annotated[dict[str, str], Depends(_given_keys)]
-"""Provider keys that came with the request, by environment name; taken out of the URL and the headers on the way in."""
+"""Provider keys of the request, by environment name. The gates have removed them from the URL and the headers."""

@@ -1,6 +1,6 @@
-"""The API as a server: one listening socket, uvicorn with httptools, a shutdown that finishes what was asked.
+"""The API server: one listening socket, uvicorn with httptools, and a graceful shutdown.
 
-Used by ``service``. uvicorn handles no signals and writes no access log here: both are ours.
+Used by ``service``, which handles signals; the access log is ours too, so uvicorn does neither.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BACKLOG = 2048
 
 
 def listen(host: str, port: int, *, next_port: bool = False) -> socket.socket:
-    """A listening socket, or one sentence about why there is none. Port 0 means any free one."""
+    """A listening socket, or an error that says why not. Port 0 means any free port."""
     last = min(port + _PORTS_TRIED, 65536) if next_port and port else port + 1
     for candidate in range(port, last):
         try:
@@ -37,7 +37,7 @@ def listen(host: str, port: int, *, next_port: bool = False) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """``http://host:port``, as it would be typed into a browser on this machine."""
+    """``http://host:port``, as typed into a browser on this machine."""
     host, port = listener.getsockname()[:2]
     if host in ("0.0.0.0", "::"):  # noqa: S104 - only shown
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"  # noqa: S104
@@ -64,7 +64,7 @@ def _explained(fault: OSError, host: str, port: int, next_port: bool) -> SetupPr
         tried = " and those after it are" if next_port else " is"
         fix = "Choose another with --port." if next_port else "Choose another with --port, or add --next-port."
         return SetupProblem(f"Port {port} of {host}{tried} taken by another program.", fix=fix)
-    return SetupProblem(f"Nothing can listen on {host}, port {port}: {fault.strerror or fault}.")
+    return SetupProblem(f"Cannot listen on {host}, port {port}: {fault.strerror or fault}.")
 
 
 class _Server(uvicorn.Server):
@@ -78,15 +78,15 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals belong to whoever runs this server."""
+        """Leaves signals to the caller."""
         yield
 
 
 class ApiServer:
-    """``async with`` it: inside, the API answers."""
+    """An ``async with`` context; inside it the API answers."""
 
     def __init__(self, app: FastAPI, listener: socket.socket, keep_alive_sec: int, head_sec: float = 30.0) -> None:
-        """``head_sec`` is how long a client may take over the head of a request."""
+        """``head_sec``: the time that a client has to send a request head."""
         self._app = app
         self._listener = listener
         config = uvicorn.Config(
@@ -94,7 +94,7 @@ class ApiServer:
             http=patient_http(head_sec),
             loop="asyncio",
             ws="none",
-            lifespan="off",  # entered here, so that a problem at the start is said in its own words
+            lifespan="off",  # entered here, so that start-up errors keep their own message
             timeout_keep_alive=keep_alive_sec,
             access_log=False,
             log_config=None,
@@ -112,17 +112,17 @@ class ApiServer:
         return self
 
     async def stopped(self) -> None:
-        """Returns when the server has ended by itself; raises what ended it."""
+        """Returns when the server stops by itself; raises what stopped it."""
         assert self._serving is not None
         await asyncio.shield(self._serving)
 
     def close_doors(self) -> None:
-        """No new connections; requests under way go on, but for streams of events, which would never end."""
+        """Accepts no new connections. Running requests continue, except event streams, which never end."""
         self._server.should_exit = True
         self._app.state.service.broadcast.close()
 
     async def finish(self, patience_sec: float) -> None:
-        """Waits for requests under way, then cuts those that are left: streams that never end by themselves."""
+        """Waits for running requests, then cuts the rest."""
         assert self._serving is not None
         self.close_doors()
         _, late = await asyncio.wait((self._serving,), timeout=patience_sec)

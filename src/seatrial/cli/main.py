@@ -1,6 +1,6 @@
-"""The command line: an index of everything a person can ask for. Thin: parse → engine → print.
+"""The command line: the index of all commands. Commands parse, call the engine and print.
 
-Imports of anything heavy (the engine, the store, Harbor) happen inside the commands, so that ``--help`` is quick.
+Heavy imports (the engine, the store, Harbor) happen inside the commands, so that ``--help`` is fast.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from seatrial.errors import InvalidInput, NotFound, SeatrialError
 
 app = typer.Typer(
     name="seatrial",
-    help="Run Terminal-Bench tasks: every attempt in its own sandbox, graded by the task's own tests, kept in full.",
+    help="Run Terminal-Bench tasks. Each attempt has its own sandbox and is graded by the task's own tests.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -40,7 +40,7 @@ app = typer.Typer(
 )
 
 _ON_THIS_MACHINE = ("images", "doctor", "up", "worker", "gc", "db", "token")
-"""Commands about a machine and its installation; a service elsewhere has its own."""
+"""Commands for this machine and its installation; they refuse ``--server``."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -54,7 +54,7 @@ def _seatrial(
     context: typer.Context,
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
     server: str | None = typer.Option(
-        None, metavar="URL", help="Let the service at this address do the work [SEATRIAL_SERVER]."
+        None, metavar="URL", help="Run the command on the service at this address [SEATRIAL_SERVER]."
     ),
 ) -> None:
     NAMED_SERVER.set(server)
@@ -82,7 +82,7 @@ app.add_typer(token.app, name="token")
 
 
 def main() -> None:
-    """Entry point: our errors become one clear sentence and an exit status, never a traceback."""
+    """Entry point. Prints Seatrial's errors as one sentence with an exit status, never as a traceback."""
     try:
         app()
     except (InvalidInput, NotFound) as error:

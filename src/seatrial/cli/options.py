@@ -1,7 +1,7 @@
-"""Options that several commands share, and how a command takes many of them as a few typed groups.
+"""Options that several commands share, and groups of options.
 
-A group is a frozen dataclass whose fields are Typer's options. ``with_groups`` shows Typer the fields of a command's
-groups as parameters, and calls the command with the groups.
+A group is a frozen dataclass whose fields are Typer options. ``with_groups`` shows the fields to Typer as parameters of
+the command, and calls the command with the groups.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
-JobId = Annotated[int, typer.Argument(metavar="JOB", help="The number of a job.")]
-TrialId = Annotated[int, typer.Argument(metavar="TRIAL", help="The number of a trial.")]
+JobId = Annotated[int, typer.Argument(metavar="JOB", help="Number of the job.")]
+TrialId = Annotated[int, typer.Argument(metavar="TRIAL", help="Number of the trial.")]
 QueueOnly = Annotated[
     bool, typer.Option("--queue-only", help="Queue the trials for `seatrial worker` and return at once.")
 ]

@@ -1,7 +1,7 @@
-"""A Seatrial service from Python, typed, with and without an event loop.
+"""Python client of a Seatrial service, typed, synchronous and asynchronous.
 
-Verbs are written once, as functions that describe requests (``ask``); a driver in a thread and one on an event loop
-carry them out. Answers are the shapes that the API answers with, errors are those of ``seatrial.errors``.
+Each method is written once, as a function that describes a request (``ask``). A synchronous and an asynchronous driver
+execute them. Answers are the API's models; errors are those of ``seatrial.errors``.
 """
 
 from seatrial.client.ask import Progress, Sent

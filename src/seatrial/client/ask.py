@@ -1,7 +1,7 @@
-"""Requests as values: what to ask for, and how the answer is read. Built by pure functions, sent by a driver.
+"""Requests as values: what to send, and how to parse the answer. Built by pure functions, sent by a driver.
 
-A verb of the client is a function that gives an ``Ask``, or a ``Plan``: a generator that hands out one step after the
-other and is given what came of it. Neither knows whether it is carried out by a thread or by an event loop.
+A client method returns an ``Ask``, or a ``Plan``: a generator that yields steps and receives their results. Neither
+knows whether a thread or an event loop executes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from seatrial.errors import SeatrialError
-from seatrial.shapes.page import Listing
+from seatrial.shapes.answers import Listing
 
 PREFIX = "/api/v1"
 type Parameter = str | int | bool | None
@@ -25,7 +25,7 @@ type Parameters = Mapping[str, Parameter | Sequence[str]]
 
 @dataclass(frozen=True)
 class Sent:
-    """How far one archive has been sent."""
+    """Upload progress of one archive."""
 
     filename: str
     sent: int
@@ -37,7 +37,7 @@ type Progress = Callable[[Sent], None]
 
 @dataclass(frozen=True)
 class Archive:
-    """A file that goes up with a request."""
+    """A file to upload."""
 
     filename: str
     path: Path
@@ -55,15 +55,15 @@ class Ask[Answer]:
     params: Parameters = field(default_factory=dict)
     body: BaseModel | None = None
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Not shown: they may hold keys."""
+    """Not in ``repr``: they may contain keys."""
     archive: Archive | None = None
     into: Path | None = None
-    """The answer goes into this file, piece by piece."""
+    """Stream the answer into this file."""
     repeatable: bool | None = None
-    """Whether sending it twice does no more than sending it once; without an answer, the method says."""
+    """Whether the request may be sent twice. ``None``: depends on the method."""
 
     is_long: bool = False
-    """Whether the service may take minutes for its answer."""
+    """Whether the service may take minutes to answer."""
 
     @property
     def may_repeat(self) -> bool:
@@ -72,7 +72,7 @@ class Ask[Answer]:
 
 @dataclass(frozen=True)
 class Paged[Item]:
-    """A list that comes in pages. ``first`` asks for the first of them."""
+    """A paginated list. ``first`` requests the first page."""
 
     first: Ask[Listing[Item]]
 
@@ -82,7 +82,7 @@ class Paged[Item]:
 
 @dataclass(frozen=True)
 class Following:
-    """A stream of events, from after the message with this id on."""
+    """A stream of events after the message with this id."""
 
     path: str
     params: Parameters
@@ -96,14 +96,15 @@ class Pause:
 
 @dataclass(frozen=True)
 class Work[Answer]:
-    """Something to do on this machine that takes a while."""
+    """Slow work on this machine."""
 
     call: Callable[[], Answer]
 
 
 @dataclass(frozen=True)
 class Listen:
-    """Waits until a stream says ``end``; says whether it did. It may break off before, and does after ``seconds``."""
+    """Waits until a stream sends ``end``; returns whether it did. Stops early if the stream breaks, or after
+    ``seconds``."""
 
     to: Following
     seconds: float | None
@@ -114,15 +115,15 @@ type Plan[Answer] = Generator[Step, Any, Answer]
 
 
 def reads[Shape: BaseModel](shape: type[Shape]) -> Callable[[httpx.Response], Shape]:
-    """The answer as this shape."""
+    """Parses the answer as this model."""
 
     def read(answer: httpx.Response) -> Shape:
         try:
             return shape.model_validate_json(answer.content)
         except ValidationError as error:
             raise SeatrialError(
-                f"{answer.request.url} did not answer as a Seatrial service of this version does.",
-                fix="Check the address, and that both sides have the same version.",
+                f"{answer.request.url} did not answer like a Seatrial service of this version.",
+                fix="Check the address, and that both sides use the same version.",
             ) from error
 
     return read
@@ -133,15 +134,15 @@ def nothing(answer: httpx.Response) -> None:
 
 
 def given(**params: Parameter | Sequence[str]) -> Parameters:
-    """Those that were named."""
+    """Parameters that are not ``None``."""
     return {name: value for name, value in params.items() if value is not None}
 
 
 def place(*parts: object) -> str:
-    """A path; what a part holds cannot lead out of its place, but for the folders of a file."""
+    """A path with quoted parts, so that no part can change the route. Slashes in file paths are kept."""
     return "".join(f"/{quote(str(part), safe='/:@')}" for part in parts)
 
 
 def provider_keys(keys: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
-    """Keys of model providers travel in headers and nowhere else: neither logs nor histories hold those."""
+    """Provider keys are sent only as headers, which are not logged."""
     return tuple(("X-Provider-Key", f"{name}={value}") for name, value in (keys or {}).items())

@@ -1,4 +1,4 @@
-"""Carries out requests and plans on an event loop. ``sync_driver`` is its twin in a thread of its own."""
+"""Executes requests and plans on an event loop. ``sync_driver`` is the synchronous counterpart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``seatrial.Client`` and ``seatrial.AsyncClient``: a Seatrial service from Python."""
+"""``seatrial.Client`` and ``seatrial.AsyncClient``."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from seatrial.client.trials import Trials
 
 
 class _Verbs[Driver]:
-    """Everything that can be asked for, in groups."""
+    """All methods, in groups."""
 
     def __init__(self, driver: Driver, url: str) -> None:
         self.url = url
-        """The service's address, without any token."""
+        """The service's address, without credentials."""
         self.tasks = Tasks(driver)
         self.datasets = Datasets(driver)
         self.jobs = Jobs(driver)
@@ -35,10 +35,11 @@ class _Verbs[Driver]:
 
 
 class Client(_Verbs[SyncDriver]):
-    """Asks a service and waits for its answers. May be shared by threads.
+    """A synchronous client. Threads may share it.
 
-    ``url`` and ``token`` come from ``SEATRIAL_SERVER`` and ``SEATRIAL_SERVER_TOKEN`` where they are not given.
-    ``timeout`` is for one answer; ``patience`` is how long a stream is taken up again while the service is away."""
+    ``url`` and ``token`` default to ``SEATRIAL_SERVER`` and ``SEATRIAL_SERVER_TOKEN``. ``timeout`` applies to one
+    answer; ``patience`` is how long a stream tries to reconnect while the service is down.
+    """
 
     def __init__(
         self,
@@ -66,7 +67,7 @@ class Client(_Verbs[SyncDriver]):
 
 
 class AsyncClient(_Verbs[AsyncDriver]):
-    """The same for an event loop: verbs are awaited, lists and streams are iterated with ``async for``."""
+    """An asynchronous client: methods are awaited, lists and streams are iterated with ``async for``."""
 
     def __init__(
         self,

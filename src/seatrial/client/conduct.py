@@ -1,4 +1,4 @@
-"""What both drivers do in the same way: build httpx's requests, decide about another try, read plans."""
+"""Code that both drivers share: build httpx requests, decide about retries, run plans."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from seatrial.client.messages import MessageReader
 from seatrial.errors import SeatrialError
 
 PAUSES = (0.2, 0.5, 1.0)
-"""Before the second try of a request, before the third, and so on; then it is given up."""
+"""Seconds before the second, third and fourth try of a request; then it fails."""
 LONG_SEC = 600.0
-"""How long the service may check what was uploaded, or fetch what it was told to."""
+"""Timeout while the service checks an upload, or fetches a dataset."""
 QUIET_SEC = 45.0
-"""A stream that says nothing for so long is broken: the service sends a comment every 15 s."""
+"""A stream that is silent for this long is broken: the service sends a comment every 15 s."""
 
 
 def arguments(ask: Ask[Any], opened: ExitStack) -> dict[str, Any]:
-    """For ``build_request``. Files that are opened for it are closed with the stack."""
+    """Arguments of ``build_request``. Opened files are closed with the stack."""
     found: dict[str, Any] = {
         "method": ask.method,
         "url": PREFIX + ask.path,
@@ -59,7 +59,7 @@ def query(params: Parameters) -> list[tuple[str, str]]:
 
 
 def pause_before(ask: Ask[Any], error: httpx.TransportError, tries: int) -> float | None:
-    """How long to wait before the next try; ``None`` where there is none. What never left is safe to send again."""
+    """Seconds before the next try; ``None`` if there is none. A request that was never sent is safe to repeat."""
     never_left = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
     if tries > len(PAUSES) or not (never_left or ask.may_repeat):
         return None
@@ -67,12 +67,12 @@ def pause_before(ask: Ask[Any], error: httpx.TransportError, tries: int) -> floa
 
 
 def is_gone(ask: Ask[Any], answer: httpx.Response, tries: int) -> bool:
-    """A deletion whose first answer was lost finds nothing the second time, and that is what was wanted."""
+    """A repeated deletion whose first answer was lost gets 404, which counts as success."""
     return ask.method == "DELETE" and tries > 1 and answer.status_code == 404
 
 
 class Walk[Answer]:
-    """A plan on its way: hands out its steps, takes what came of each, and has the plan's answer at the end."""
+    """Runs a plan: returns its steps, passes their results to it, and holds its final answer."""
 
     def __init__(self, plan: Plan[Answer]) -> None:
         self._plan = plan
@@ -94,12 +94,12 @@ class Walk[Answer]:
         self._result = result
 
     def fail(self, fault: SeatrialError) -> None:
-        """The plan decides what a failed step means."""
+        """Lets the plan handle a failed step."""
         self._fault = fault
 
     @property
     def answer(self) -> Answer:
-        assert self._answer is not None, "the plan has not come to its end"
+        assert self._answer is not None, "the plan has not finished"
         return self._answer[0]
 
     def close(self) -> None:
@@ -107,16 +107,16 @@ class Walk[Answer]:
 
 
 class Attention:
-    """How long a stream is listened to that only has to say ``end``; whoever waits asks again for what is left."""
+    """Limits how long a stream is read while waiting for ``end``. The caller then asks again for the remaining time."""
 
     def __init__(self, seconds: float | None) -> None:
         self.read_sec = QUIET_SEC if seconds is None else min(seconds, QUIET_SEC)
-        """For one piece."""
+        """Timeout for one piece."""
         self._until = None if seconds is None else time.monotonic() + seconds + 1
         self._reader = MessageReader()
 
     def hears(self, piece: bytes) -> bool:
-        """Whether there is any point in waiting for the next piece, which may take as long as the whole."""
+        """Whether time is left to wait for the next piece."""
         for _ in self._reader.feed(piece):
             pass
         late = self._until is not None and time.monotonic() + self.read_sec > self._until
@@ -143,7 +143,7 @@ def _texts(value: str | int | bool | Sequence[str] | None) -> Iterator[str]:
 
 
 class _CountedFile(io.FileIO):
-    """Tells how much of it has been read."""
+    """Reports how much of the file has been read."""
 
     def __init__(self, archive: Archive) -> None:
         super().__init__(archive.path)

@@ -1,4 +1,4 @@
-"""Verbs about datasets: named, versioned lists of tasks."""
+"""Dataset methods."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from seatrial.shapes.datasets import DatasetImport, DatasetItem, DatasetList, Da
 
 
 def create_dataset(wanted: DatasetRequest) -> Ask[Dataset]:
-    """Registers tasks under a name and a version, which never changes afterwards."""
+    """Registers tasks under a name and a version. A version never changes."""
     once = (("Idempotency-Key", uuid.uuid4().hex),)
     return Ask("POST", "/datasets", reads(Dataset), body=wanted, headers=once, repeatable=True)
 
 
 def import_dataset(name: str, version: str | None = None) -> Ask[Dataset]:
-    """Takes a dataset in from the registry that the service is set to, with its tasks. For admins."""
+    """Imports a dataset and its tasks from the registry that the service is configured with. Admins only."""
     wanted = DatasetImport(name=name, version=version)
     return Ask("POST", "/datasets/import", reads(Dataset), body=wanted, is_long=True)
 
 
 def list_datasets() -> Ask[list[DatasetItem]]:
-    """All of them, the newest first."""
+    """All datasets, newest first."""
     return Ask("GET", "/datasets", lambda answer: reads(DatasetList)(answer).items)
 
 
 def get_dataset(name: str, version: str | None = None) -> Ask[Dataset]:
-    """One dataset with its tasks; without a version, the one that was saved last."""
+    """One dataset with its tasks. Default version: the one saved last."""
     return Ask("GET", place("datasets", name), reads(Dataset), given(version=version))
 
 

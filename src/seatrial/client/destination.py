@@ -1,4 +1,4 @@
-"""Which service is asked, and as whom."""
+"""The service's address and token."""
 
 from __future__ import annotations
 
@@ -14,34 +14,36 @@ from seatrial.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Destination:
-    """The address without any user in it: it is shown in errors. The token beside it is not shown."""
+    """The address is shown in errors, so it contains no credentials. The token is never shown."""
 
     url: httpx.URL
     token: str = field(default="", repr=False)
 
     @classmethod
     def of(cls, url: str, token: str) -> Self:
-        """What is not named comes from the settings. A token in the address, ``https://TOKEN@host``, is understood."""
+        """Missing values come from the settings. A token in the address (``https://TOKEN@host``) is accepted."""
         from seatrial.settings import Settings
 
         chosen = url or Settings().server
         if not chosen:
-            raise InvalidInput("No service is named.", field="server", fix="Give its address, or set SEATRIAL_SERVER.")
+            raise InvalidInput(
+                "No service address given.", field="server", fix="Give its address, or set SEATRIAL_SERVER."
+            )
         try:
             parsed = httpx.URL(chosen)
         except httpx.InvalidURL as error:
-            raise InvalidInput(f"The service's address cannot be read: {error}.", field="server") from error
+            raise InvalidInput(f"The service address is not a valid URL: {error}.", field="server") from error
         if parsed.scheme not in ("http", "https") or not parsed.host:
             raise InvalidInput(
-                f"{parsed.copy_with(username=None, password=None)} is not the address of a service.",
+                f"{parsed.copy_with(username=None, password=None)} is not a service address.",
                 field="server",
-                fix="It looks like http://127.0.0.1:8000.",
+                fix="An address looks like http://127.0.0.1:8000.",
             )
         in_address = parsed.password or parsed.username
         return cls(parsed.copy_with(username=None, password=None), token or in_address or Settings().server_token)
 
     def options(self, timeout: float) -> dict[str, Any]:
-        """For httpx's clients. A proxy cannot reach this machine's own loopback address, so it is not asked to."""
+        """Arguments for httpx clients. Loopback addresses bypass proxies, which cannot reach them."""
         headers = {"User-Agent": f"seatrial/{__version__}"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"

@@ -1,4 +1,4 @@
-"""Verbs that follow what happens, message by message."""
+"""Methods that follow events."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from seatrial.client.verbs import Group, StreamVerb
 
 
 def job_events(job_id: int, *, kinds: Sequence[str] = (), after: str = "") -> Following:
-    """The whole story of a job, until it has ended. ``kinds=["trial.output"]`` asks for live output of its trials.
+    """All events of a job until it has ended. ``kinds=["trial.output"]`` requests live output of its trials.
 
-    ``after`` is the id of the last message that was heard; a dropped connection is taken up by itself."""
+    ``after`` is the id of the last message received. A dropped connection is resumed automatically.
+    """
     return Following(place("jobs", job_id, "events"), _kinds(kinds), after)
 
 
 def trial_events(trial_id: int, *, kinds: Sequence[str] = (), after: str = "") -> Following:
-    """The whole story of a trial with what it writes while it runs, until it has ended."""
+    """All events of a trial with its live output, until it has ended."""
     return Following(place("trials", trial_id, "events"), _kinds(kinds), after)
 
 
 def all_events(*, kinds: Sequence[str] = (), after: str = "") -> Following:
-    """Everything that happens from now on; it never ends."""
+    """All events from now on; never ends."""
     return Following("/events", _kinds(kinds), after)
 
 

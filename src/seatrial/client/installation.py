@@ -1,4 +1,4 @@
-"""Verbs about the installation itself: what can be named, who works, what waits, and who may do what."""
+"""Methods for the installation: catalogue, workers, queue, tokens and keys."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ from seatrial.shapes.operations import QueueState, RunningPage, RunningTrial, St
 
 
 class _KeyValue(Frozen):
-    """In the clear on its way to the service, and nowhere else."""
+    """The only model that contains the key itself."""
 
     value: str
 
 
 def list_agents() -> Ask[list[AgentItem]]:
-    """Agents that can be named."""
+    """All agents."""
     return Ask("GET", "/agents", lambda answer: reads(AgentList)(answer).items)
 
 
 def list_models() -> Ask[list[ModelItem]]:
-    """A selection of models; ``ready`` says whether the service has a key for one."""
+    """A selection of models. ``ready`` is true if the service has a key."""
     return Ask("GET", "/models", lambda answer: reads(ModelList)(answer).items)
 
 
 def list_sandboxes() -> Ask[list[SandboxItem]]:
-    """Where trials can run."""
+    """All sandboxes."""
     return Ask("GET", "/sandboxes", lambda answer: reads(SandboxList)(answer).items)
 
 
 def list_workers() -> Ask[list[WorkerItem]]:
-    """Workers that were heard of, and how much each has to do."""
+    """Known workers and their load."""
     return Ask("GET", "/workers", lambda answer: reads(WorkerList)(answer).items)
 
 
 def get_queue() -> Ask[QueueState]:
-    """What waits, what runs, and who could take more."""
+    """Queued trials, running trials, and free capacity."""
     return Ask("GET", "/queue", reads(QueueState))
 
 
 def list_running_trials(*, page_size: int = 200) -> Paged[RunningTrial]:
-    """Who runs what, and in which sandbox; newest first."""
+    """Running trials with their worker and sandbox, newest first."""
     return Paged(Ask("GET", "/queue/running", reads(RunningPage), given(limit=page_size)))
 
 
@@ -62,38 +62,38 @@ def get_stats() -> Ask[Stats]:
 
 
 def who_am_i() -> Ask[SessionState]:
-    """Whom the service takes one for."""
+    """The caller's name and role."""
     return Ask("GET", "/session", reads(SessionState))
 
 
 def list_tokens() -> Ask[list[TokenItem]]:
-    """All of them, newest first. For admins, as all about tokens and keys."""
+    """All tokens, newest first. Tokens and keys are for admins only."""
     return Ask("GET", "/tokens", lambda answer: reads(TokenPage)(answer).items)
 
 
 def create_token(name: str, role: Role = Role.USER, expires: str = "90d") -> Ask[TokenMade]:
-    """A new token; its secret is in this answer and never again. ``expires``: 30d, 12h, 2w or never."""
+    """Creates a token; only this answer contains its secret. ``expires``: 30d, 12h, 2w or never."""
     return Ask("POST", "/tokens", reads(TokenMade), body=TokenRequest(name=name, role=role, expires=expires))
 
 
 def revoke_token(token_id: int) -> Ask[None]:
-    """Refuses a token from now on, and every session that was opened with it."""
+    """Revokes a token and every session that was opened with it."""
     return Ask("DELETE", place("tokens", token_id), nothing)
 
 
 def list_keys() -> Ask[list[KeyItem]]:
-    """Names of the provider keys that the service keeps; values are never told."""
+    """Names of the stored provider keys. Values are never returned."""
     return Ask("GET", "/keys", lambda answer: reads(KeyPage)(answer).items)
 
 
 def set_key(name: str, value: SecretStr | str) -> Ask[None]:
-    """Keeps a provider key, sealed, for every job."""
+    """Stores a provider key, encrypted, for all jobs."""
     secret = value.get_secret_value() if isinstance(value, SecretStr) else value
     return Ask("PUT", place("keys", name), nothing, body=_KeyValue(value=secret))
 
 
 def delete_key(name: str) -> Ask[None]:
-    """Forgets a provider key."""
+    """Deletes a provider key."""
     return Ask("DELETE", place("keys", name), nothing)
 
 

@@ -1,4 +1,4 @@
-"""Verbs about jobs. Each function describes a request; ``Jobs`` makes them methods."""
+"""Job methods. Each function describes a request; ``Jobs`` turns them into methods."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ from seatrial.engine.reports.grid import Grid
 from seatrial.errors import StoreUnavailable
 from seatrial.shapes.jobs import (
     Cancelled,
+    Comparisons,
     JobDetail,
     JobEstimate,
     JobItem,
     JobPage,
     JobRequest,
+    JudgedComparison,
     Queued,
     RetryRequest,
 )
-from seatrial.shapes.reports import Comparisons, JudgedComparison
 
 _FIRST_PAUSE_SEC, _LONGEST_PAUSE_SEC = 0.1, 2.0
 _PATIENCE_SEC = 60.0
-"""How long ``wait`` puts up with a service that does not answer."""
+"""How long ``wait`` tolerates a service that does not answer."""
 
 type Keys = Mapping[str, str]
 
 
 def create_job(wanted: JobRequest, *, keys: Keys | None = None, idempotency_key: str | None = None) -> Ask[JobItem]:
-    """Queues tasks × agents × models × attempts. ``keys`` of model providers, by environment name, are sealed by the
-    service and forgotten when the job ends. A lost answer never makes two jobs of one."""
+    """Queues tasks × agents × models × attempts. ``keys`` are provider keys by environment name; the service encrypts
+    them and deletes them when the job ends. A lost answer never creates a second job."""
     headers = (("Idempotency-Key", idempotency_key or uuid.uuid4().hex), *provider_keys(keys))
     return Ask("POST", "/jobs", reads(JobItem), body=wanted, headers=headers, repeatable=True)
 
 
 def estimate_job(wanted: JobRequest, *, keys: Keys | None = None) -> Ask[JobEstimate]:
-    """What such a job would take, from what earlier trials took; starts nothing."""
+    """Estimates cost and duration from earlier trials; starts nothing."""
     headers = provider_keys(keys)
     return Ask("POST", "/jobs/estimate", reads(JobEstimate), body=wanted, headers=headers, repeatable=True)
 
@@ -61,7 +62,7 @@ def list_jobs(
     before: int | None = None,
     page_size: int = 100,
 ) -> Paged[JobItem]:
-    """Jobs with their numbers, newest first. ``before``: only those with a smaller number."""
+    """Jobs with their counts, newest first. ``before``: only jobs with a smaller id."""
     params = given(
         status=status,
         name=name,
@@ -78,18 +79,18 @@ def list_jobs(
 
 
 def get_job(job_id: int) -> Ask[JobDetail]:
-    """One job: its numbers, its score so far, and what it was asked to run."""
+    """One job: its counts, its score so far, and its specification."""
     return Ask("GET", place("jobs", job_id), reads(JobDetail))
 
 
 def cancel_job(job_id: int) -> Ask[int]:
-    """What is queued ends now, what runs within seconds; says how many trials that were."""
+    """Cancels a job. Queued trials end now, running ones within seconds. Returns the number of trials."""
     path = place("jobs", job_id, "cancel")
     return Ask("POST", path, lambda answer: reads(Cancelled)(answer).cancelled, repeatable=True)
 
 
 def resume_job(job_id: int, *, keys: Keys | None = None) -> Ask[int]:
-    """Queues what was cancelled or never ran; says how many trials that were."""
+    """Queues trials that were cancelled or never ran. Returns their number."""
     path = place("jobs", job_id, "resume")
     return Ask("POST", path, lambda answer: reads(Queued)(answer).queued, headers=provider_keys(keys))
 
@@ -101,14 +102,14 @@ def retry_job(
     trials: Sequence[int] | None = None,
     keys: Keys | None = None,
 ) -> Ask[int]:
-    """Runs ended trials again; earlier tries are kept. Says how many were queued."""
+    """Runs ended trials again; earlier tries are kept. Returns the number queued."""
     wanted = RetryRequest(outcomes=tuple(outcomes), trials=None if trials is None else tuple(trials))
     path = place("jobs", job_id, "retry")
     return Ask("POST", path, lambda answer: reads(Queued)(answer).queued, body=wanted, headers=provider_keys(keys))
 
 
 def delete_job(job_id: int) -> Ask[None]:
-    """Forgets an ended job with all of its files; ``Conflict`` while any of it is left to do."""
+    """Deletes an ended job with all its files. Raises ``Conflict`` while the job has not ended."""
     return Ask("DELETE", place("jobs", job_id), nothing)
 
 
@@ -118,27 +119,29 @@ def report_job(job_id: int, *, tests: bool = False) -> Ask[JobReport]:
 
 
 def grid_of_job(job_id: int) -> Ask[Grid]:
-    """Every trial in its place: tasks × configurations."""
+    """All trials, arranged by task and configuration."""
     return Ask("GET", place("jobs", job_id, "grid"), reads(Grid))
 
 
 def download_table(job_id: int, into: Path) -> Ask[Path]:
-    """Every trial as a line of CSV."""
+    """All trials as CSV."""
     return Ask("GET", f"/jobs/{job_id}/trials.csv", lambda answer: into, into=into)
 
 
 def compare_jobs(
     baseline: int | str, *others: int | str, basis: Basis = Basis.VALID, by_name: bool = False
 ) -> Ask[list[JudgedComparison]]:
-    """``JOB`` or ``"JOB:CONFIGURATION"`` against each of the others; a single job's configurations with each other."""
+    """Compares ``JOB`` or ``"JOB:CONFIGURATION"`` with each of the others; without others, the configurations of one
+    job."""
     params = given(baseline=str(baseline), other=[str(each) for each in others], basis=basis, by_name=by_name)
     return Ask("GET", "/compare", lambda answer: reads(Comparisons)(answer).items, params)
 
 
 def wait_for_job(job_id: int, timeout: float | None = None) -> Plan[JobDetail]:
-    """The job, once it has ended; ``TimeoutError`` if it has not within ``timeout`` seconds. It goes on either way.
+    """Waits until the job has ended. Raises ``TimeoutError`` after ``timeout`` seconds; the job continues.
 
-    Listens to its events, and looks now and then where they do not come through."""
+    Listens to events, and polls in case they do not arrive.
+    """
     began = heard = time.monotonic()
     pause = _FIRST_PAUSE_SEC
     end = Following(place("jobs", job_id, "events"), given(kinds=EventKind.JOB_ENDED))
@@ -153,7 +156,7 @@ def wait_for_job(job_id: int, timeout: float | None = None) -> Plan[JobDetail]:
                 raise
         left = None if timeout is None else timeout - (time.monotonic() - began)
         if left is not None and left <= 0:
-            raise TimeoutError(f"Job {job_id} has not ended within {timeout:g} s. It goes on.")
+            raise TimeoutError(f"Job {job_id} has not ended within {timeout:g} s. It continues.")
         ended: bool = yield Listen(end, left)
         if not ended:
             yield Pause(pause if left is None else min(pause, left))

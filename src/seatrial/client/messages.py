@@ -1,4 +1,4 @@
-"""Server-sent events read without input or output: lines in, messages out. Both drivers feed it what they receive."""
+"""Parses server-sent events, without I/O. Both drivers feed it what they receive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seatrial.domain.event import Event
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.output import Output
 from seatrial.errors import SeatrialError
-from seatrial.shapes.live import Gap
+from seatrial.shapes.trials import Gap
 
 END, OUTPUT, GAP = "end", "trial.output", "gap"
 
@@ -19,19 +19,19 @@ class Message(Frozen):
     """One message of a stream."""
 
     id: str
-    """Where it stands: whoever comes back with it gets what came after."""
+    """Position in the stream: reconnecting with it resumes after this message."""
     kind: str
     body: Event | Output | Gap
-    """What happened, a piece of live output, or the news that output was missed."""
+    """An event, a piece of live output, or a note that output was missed."""
 
 
 class MessageReader:
-    """Pieces of a stream in, messages out. Lines end at line feeds only, whatever else a text may hold."""
+    """Turns pieces of a stream into messages. Only a line feed ends a line, whatever else the text contains."""
 
     def __init__(self, last_id: str = "") -> None:
         self.last_id = last_id
         self.ended = False
-        """Whether the service said that this was all."""
+        """Whether the service sent ``end``."""
         self._rest = b""
         self._fields: dict[str, str] = {}
 
@@ -44,7 +44,7 @@ class MessageReader:
     def _take(self, line: str) -> Message | None:
         if line:
             name, _, value = line.partition(":")
-            if name:  # else a comment
+            if name:  # otherwise a comment
                 self._fields[name] = value.removeprefix(" ")
             return None
         fields, self._fields = self._fields, {}
@@ -59,7 +59,7 @@ def _message(message_id: str, kind: str, data: str) -> Message:
         return Message(id=message_id, kind=kind, body=_body(kind, data))
     except ValidationError as error:
         raise SeatrialError(
-            f"A message of the kind {kind!r} could not be understood.", fix="Use the same version on both sides."
+            f"Cannot parse a message of the kind {kind!r}.", fix="Use the same version on both sides."
         ) from error
 
 

@@ -1,6 +1,6 @@
-"""What users point at, as archives that can go up: directories are packed first, archives go as they are.
+"""Prepares paths for upload: packs directories; sends archives unchanged.
 
-The digest of a directory is known before it is packed, so that a task which the service has already stays here.
+The digest of a directory is computed before packing, so that a task which the service already has is not sent.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ class Parcel:
         return f"{self.path.resolve().name}.zip" if self.path.is_dir() else self.path.name
 
     def digest(self) -> str | None:
-        """Of a directory; what an archive holds is for the service to find out."""
+        """Digest of a directory; ``None`` for an archive, which the service reads."""
         return content_digest(self.path) if self.path.is_dir() else None
 
     def packed(self) -> Path:
         return pack(self.path, self.scratch / self.filename) if self.path.is_dir() else self.path
 
     def discard(self) -> None:
-        """Frees the room that it took."""
+        """Deletes the packed file."""
         if self.path.is_dir():
             (self.scratch / self.filename).unlink(missing_ok=True)
 
 
 @contextmanager
 def parcels(paths: Sequence[Path | str]) -> Iterator[list[Parcel]]:
-    """Those of a folder of tasks one by one. What was packed is gone when the block ends."""
+    """One parcel per task. Packed files are deleted when the block ends."""
     with tempfile.TemporaryDirectory(prefix="seatrial-pack-") as scratch:
         found: list[Parcel] = []
         for path in map(Path, paths):

@@ -1,4 +1,4 @@
-"""From HTTP's errors to ours, with the service's own sentence. Both drivers ask here."""
+"""Converts HTTP errors to Seatrial errors, with the service's message. Used by both drivers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seatrial.errors import (
     Unauthenticated,
     Unsupported,
 )
-from seatrial.shapes.problem import ErrorAnswer, Problem
+from seatrial.shapes.answers import ErrorAnswer, Problem
 
 _INPUT: dict[str, type[InvalidInput]] = {"missing_key": MissingKey, "unsupported": Unsupported}
 _STATUS: dict[int, type[SeatrialError]] = {
@@ -37,7 +37,7 @@ _STATUS: dict[int, type[SeatrialError]] = {
 
 
 def refusal(answer: httpx.Response) -> SeatrialError:
-    """The error that an answer stands for. Its content has been read."""
+    """The error for an answer whose content has been read."""
     problem = _problem(answer)
     kind = _STATUS.get(answer.status_code)
     if kind is not None:
@@ -59,12 +59,12 @@ def unreachable(url: httpx.URL, error: httpx.TransportError) -> ServiceUnavailab
 
 
 def _problem(answer: httpx.Response) -> Problem:
-    """Whatever stands between us and the service answers in words of its own."""
+    """Parses the error; a proxy may answer in another format."""
     try:
         return ErrorAnswer.model_validate_json(answer.content).error
     except ValidationError:
         where = f"{answer.request.method} {answer.request.url.copy_with(query=None)}"
-        return Problem(code="", message=f"{where} was answered with {answer.status_code} {answer.reason_phrase}.")
+        return Problem(code="", message=f"{where} answered {answer.status_code} {answer.reason_phrase}.")
 
 
 def _fix(answer: httpx.Response) -> str:

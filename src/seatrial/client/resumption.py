@@ -1,4 +1,4 @@
-"""How long a stream whose connection drops is taken up again, and how fast."""
+"""How long, and how often, a dropped stream reconnects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Resumption:
         self._pause = _FIRST_SEC
 
     def refused(self, error: Exception, url: httpx.URL) -> None:
-        """Raises once patience has run out."""
+        """Raises once the patience has run out."""
         if self._clock() - self._reached_at < self._patience:
             return
         if isinstance(error, httpx.TransportError):

@@ -1,4 +1,4 @@
-"""Carries out requests and plans in the calling thread. ``async_driver`` is its twin on an event loop."""
+"""Executes requests and plans in the calling thread. ``async_driver`` is the asynchronous counterpart."""
 
 from __future__ import annotations
 

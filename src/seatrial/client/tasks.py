@@ -1,4 +1,4 @@
-"""Verbs about tasks. Each function describes a request; ``Tasks`` makes them methods."""
+"""Task methods. Each function describes a request; ``Tasks`` turns them into methods."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from seatrial.client.verbs import Group, ListVerb, Verb
 from seatrial.domain.task import Task, TaskFormat
 from seatrial.engine.tasks.task_files import TaskFile
 from seatrial.errors import InvalidInput, InvalidTask, NotFound
+from seatrial.shapes.answers import Problem
 from seatrial.shapes.datasets import SampleTasks
-from seatrial.shapes.problem import Problem
 from seatrial.shapes.tasks import (
     CheckedArchive,
     CheckedArchives,
@@ -25,10 +25,11 @@ from seatrial.shapes.trials import TrialItem, TrialPage
 
 
 def upload_tasks(*paths: Path | str, progress: Progress | None = None) -> Plan[list[TakenArchive]]:
-    """Takes in task directories, folders of tasks and archives; says what became of each.
+    """Uploads task directories, folders of tasks and archives; returns the result of each.
 
-    A directory whose content the service has already is not sent. A refused one loses nothing of the others; where
-    all are refused, the error is raised."""
+    A directory that the service already has is not sent. A refused one does not affect the others; if all are refused,
+    the error is raised.
+    """
     taken: list[TakenArchive] = []
     refused: list[InvalidInput] = []
     with parcels(paths) as found:
@@ -51,7 +52,7 @@ def upload_tasks(*paths: Path | str, progress: Progress | None = None) -> Plan[l
 
 
 def validate_tasks(*paths: Path | str, progress: Progress | None = None) -> Plan[list[CheckedArchive]]:
-    """Checks every task at the paths, with all of its problems; the service keeps nothing."""
+    """Validates every task at the paths; the service stores nothing."""
     checked: list[CheckedArchive] = []
     with parcels(paths) as found:
         for parcel in found:
@@ -76,24 +77,24 @@ def list_tasks(
     latest: bool | None = None,
     page_size: int = 200,
 ) -> Paged[TaskItem]:
-    """The tasks of the library, by name. ``q``: words that occur in one. ``latest``: of this name, the one that was
-    taken in or used last."""
+    """Tasks of the library, by name. ``q``: words to search for. ``latest``: with ``name``, only the task added or
+    used last."""
     found = given(name=name, category=category, difficulty=difficulty, tag=tag, format=format, q=q, latest=latest)
     return Paged(Ask("GET", "/tasks", reads(TaskPage), {**found, "limit": page_size}))
 
 
 def get_task(digest: str) -> Ask[Task]:
-    """One task: what it asks, its limits, its resources."""
+    """One task: its instruction, limits and resources."""
     return Ask("GET", place("tasks", digest), reads(Task))
 
 
 def delete_task(digest: str) -> Ask[None]:
-    """Forgets a task; ``Conflict`` while a dataset, or a job that has not ended, needs it."""
+    """Deletes a task. Raises ``Conflict`` while a dataset, or a job that has not ended, uses it."""
     return Ask("DELETE", place("tasks", digest), nothing)
 
 
 def list_files(digest: str) -> Ask[list[TaskFile]]:
-    """The task's own files."""
+    """Files of the task."""
     return Ask("GET", place("tasks", digest, "files"), lambda answer: reads(TaskFileList)(answer).items)
 
 
@@ -103,17 +104,17 @@ def read_file(digest: str, path: str) -> Ask[bytes]:
 
 
 def download_task(digest: str, into: Path) -> Ask[Path]:
-    """The task as one ZIP file."""
+    """The task as a ZIP file."""
     return Ask("GET", place("tasks", digest, "archive"), lambda answer: into, into=into)
 
 
 def task_history(digest: str, *, page_size: int = 200) -> Paged[TrialItem]:
-    """Every trial of tasks of this name, newest first."""
+    """Every trial of tasks with this name, newest first."""
     return Paged(Ask("GET", place("tasks", digest, "history"), reads(TrialPage), given(limit=page_size)))
 
 
 def add_samples() -> Ask[list[TaskItem]]:
-    """Takes in the sample tasks that came with the service."""
+    """Adds the bundled sample tasks to the library."""
     return Ask("POST", "/samples", lambda answer: reads(SampleTasks)(answer).items, repeatable=True)
 
 
@@ -144,7 +145,7 @@ def _known(parcel: Parcel) -> Plan[Task | None]:
 
 
 def _send(parcel: Parcel, archive: Path, progress: Progress | None) -> Ask[TakenArchives]:
-    """Tasks are known by their content, so that sending one twice takes it in once."""
+    """Safe to repeat: tasks are identified by content."""
     up = Archive(parcel.filename, archive, progress)
     return Ask("POST", "/tasks", reads(TakenArchives), archive=up, repeatable=True)
 

@@ -1,4 +1,4 @@
-"""Verbs about trials, and about what their tries left."""
+"""Trial methods, and the files of tries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from seatrial.shapes.trials import (
 )
 
 _RESULTS = 199
-"""A service looks for one more than it shows, and reads results by 200."""
+"""The service fetches one row more than it returns, and reads at most 200 results."""
 
 
 class LogPart(Frozen):
@@ -36,9 +36,9 @@ class LogPart(Frozen):
 
     text: str
     offset: int
-    """Where it begins, in bytes."""
+    """Start of the range, in bytes."""
     size: int
-    """Of the whole log."""
+    """Size of the whole log."""
 
 
 def list_trials(
@@ -52,30 +52,30 @@ def list_trials(
     model: str | None = None,
     page_size: int = 200,
 ) -> Paged[TrialItem]:
-    """Trials of one job or of all, newest first."""
+    """Trials of one job or of all jobs, newest first."""
     path = "/trials" if job is None else place("jobs", job, "trials")
     params = given(state=state, outcome=outcome, cause=cause, task=task, agent=agent, model=model, limit=page_size)
     return Paged(Ask("GET", path, reads(TrialPage), params))
 
 
 def list_results(job: int, *, page_size: int = _RESULTS) -> Paged[TrialResult]:
-    """Trials of one job with their results in full, in the order of the job's plan."""
+    """Trials of one job with their full results, in planned order."""
     return Paged(Ask("GET", place("jobs", job, "results"), reads(ResultPage), given(limit=page_size)))
 
 
 def get_trial(trial_id: int) -> Ask[TrialDetail]:
-    """One trial: how it stands, its last result in full, and every try."""
+    """One trial: its state, its last result in full, and all tries."""
     return Ask("GET", place("trials", trial_id), reads(TrialDetail))
 
 
 def list_tests(trial_id: int, attempt: int | None = None) -> Ask[list[TestResult]]:
-    """Test by test, as the verifier told it."""
+    """Results of the verifier's tests."""
     path = place("trials", trial_id, "tests")
     return Ask("GET", path, lambda answer: reads(TestList)(answer).items, given(attempt=attempt))
 
 
 def list_logs(trial_id: int, attempt: int | None = None) -> Ask[list[LogItem]]:
-    """The files that are logs: the agent's, the verifier's, Harbor's."""
+    """The log files: the agent's, the verifier's, Harbor's."""
     path = place("trials", trial_id, "logs")
     return Ask("GET", path, lambda answer: reads(LogList)(answer).items, given(attempt=attempt))
 
@@ -83,52 +83,52 @@ def list_logs(trial_id: int, attempt: int | None = None) -> Ask[list[LogItem]]:
 def read_log(
     trial_id: int, name: str, *, offset: int = 0, limit: int = 1 << 20, attempt: int | None = None
 ) -> Ask[LogPart]:
-    """A range of a log as text. An offset below 0 counts from the end."""
+    """A range of a log as text. A negative offset counts from the end."""
     params = given(offset=offset, limit=limit, attempt=attempt)
     return Ask("GET", place("trials", trial_id, "logs", name), _log_part, params)
 
 
 def list_files(trial_id: int, attempt: int | None = None) -> Ask[list[StoredFile]]:
-    """Every file that a try left."""
+    """Every file of a try."""
     path = place("trials", trial_id, "files")
     return Ask("GET", path, lambda answer: reads(FileList)(answer).items, given(attempt=attempt))
 
 
 def read_file(trial_id: int, path: str, attempt: int | None = None) -> Ask[bytes]:
-    """One file as a whole, in memory."""
+    """Reads a whole file into memory."""
     return Ask("GET", place("trials", trial_id, "files", path), lambda answer: answer.content, given(attempt=attempt))
 
 
 def download_file(trial_id: int, path: str, into: Path, attempt: int | None = None) -> Ask[Path]:
-    """One file into a file here, piece by piece."""
+    """Streams a file to disk."""
     params = given(attempt=attempt)
     return Ask("GET", place("trials", trial_id, "files", path), lambda answer: into, params, into=into)
 
 
 def read_trajectory(trial_id: int, attempt: int | None = None) -> Ask[bytes]:
-    """What the agent did, step by step: JSON in Harbor's format (ATIF). ``NotFound`` where the agent wrote none."""
+    """The agent's steps: JSON in Harbor's format (ATIF). Raises ``NotFound`` if the agent wrote none."""
     return Ask("GET", place("trials", trial_id, "trajectory"), lambda answer: answer.content, given(attempt=attempt))
 
 
 def read_recording(trial_id: int, attempt: int | None = None) -> Ask[bytes]:
-    """What the agent's terminal showed, as an asciinema recording. ``NotFound`` where the agent used none."""
+    """The agent's terminal as an asciinema recording. Raises ``NotFound`` if the agent used none."""
     return Ask("GET", place("trials", trial_id, "recording"), lambda answer: answer.content, given(attempt=attempt))
 
 
 def cancel_trial(trial_id: int) -> Ask[int]:
-    """Stops one trial; the others of its job go on."""
+    """Stops one trial. The other trials of its job continue."""
     path = place("trials", trial_id, "cancel")
     return Ask("POST", path, lambda answer: reads(Cancelled)(answer).cancelled, repeatable=True)
 
 
 def retry_trial(trial_id: int, *, keys: Keys | None = None) -> Ask[int]:
-    """Runs an ended trial again, whatever its outcome; earlier tries are kept."""
+    """Runs an ended trial again, whatever its outcome. Earlier tries are kept."""
     path = place("trials", trial_id, "retry")
     return Ask("POST", path, lambda answer: reads(Queued)(answer).queued, headers=provider_keys(keys))
 
 
 def compare_trials(trial_id: int, other_id: int) -> Ask[Divergence]:
-    """The first step at which two trials' agents acted differently, and the tests that turned out differently."""
+    """The first step at which the agents of two trials acted differently, and the tests with different results."""
     return Ask("GET", place("trials", trial_id, "diverges-from", other_id), reads(Divergence))
 
 

@@ -1,5 +1,7 @@
-"""How a function that describes a request becomes a method: on a ``Client`` it answers, on an ``AsyncClient`` it is
-awaited. Each verb is written once; types follow from the driver of the group that it is called on.
+"""Descriptors that turn request functions into methods: a ``Client`` returns the answer, an ``AsyncClient`` an
+awaitable.
+
+Each method is written once; its type follows from the driver of the group.
 """
 
 from __future__ import annotations
@@ -15,14 +17,14 @@ from seatrial.client.sync_driver import SyncDriver
 
 
 class Group[Driver]:
-    """Verbs that belong together: ``client.jobs``, ``client.tasks``, …"""
+    """Related methods: ``client.jobs``, ``client.tasks``, …"""
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
 
 
 class Verb[**P, Answer]:
-    """One answer."""
+    """A method with one answer."""
 
     def __init__(self, describe: Callable[P, Ask[Answer] | Plan[Answer]]) -> None:
         self._describe = describe
@@ -39,7 +41,7 @@ class Verb[**P, Answer]:
 
 
 class ListVerb[**P, Item]:
-    """Every item of a list, page by page as they are needed."""
+    """A method that returns a list, fetched page by page."""
 
     def __init__(self, describe: Callable[P, Paged[Item]]) -> None:
         self._describe = describe
@@ -56,7 +58,7 @@ class ListVerb[**P, Item]:
 
 
 class StreamVerb[**P]:
-    """Messages as they come, through dropped connections and restarts of the service."""
+    """A method that returns messages. It survives dropped connections and restarts of the service."""
 
     def __init__(self, describe: Callable[P, Following]) -> None:
         self._describe = describe

@@ -1,8 +1,8 @@
-"""What a caller of the service may set of each agent: options with their kinds, and environment variables.
+"""Agent options and environment variables that callers of the service may set.
 
-Only what stands here reaches an agent's constructor, unless the job was given at the machine itself. Harbor's agents
-run in the worker's process, as its user: an option that names a path reads a file of the worker, one that names a class
-imports it. A test compares this table with Harbor's own lists, so that a new option has to be put in one of the two.
+Only these reach an agent's constructor, unless the job was submitted on the machine itself. Harbor's agents run in the
+worker's process: an option with a path reads a file of the worker, one with a class name imports it. A test compares
+this table with Harbor's own lists, so every new option must be either allowed or refused here.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _TOKENS = whole(0, 100_000_000)
 _MONEY = number(0, 1_000_000)
 _SECONDS = number(0, 604_800)
 _MODEL: Options = {"api_base": ADDRESS, "base_url": ADDRESS}
-"""For every agent that asks a model."""
+"""For every agent that calls a model."""
 _INSTALLED: Options = {**_MODEL, "version": VERSION, "config": document()}
-"""For every agent that is installed into the sandbox. ``config`` only as an object: a text would be a path."""
+"""For every agent that is installed into the sandbox. ``config`` only as an object: a string would be a path."""
 
 MODEL_INFO = fields(
     {
@@ -51,7 +51,7 @@ MODEL_INFO = fields(
         )
     }
 )
-"""Numbers only: other fields change how LiteLLM calls a model, for all trials of a worker."""
+"""Numbers only: other fields change how LiteLLM calls models for all trials of a worker."""
 
 CALL_OPTIONS: Options = {
     "allowed_openai_params": words(),
@@ -73,7 +73,7 @@ CALL_OPTIONS: Options = {
     "top_p": number(0, 1),
     "verbosity": text(32),
 }
-"""What goes with each call of a model that the worker makes."""
+"""Options of each model call that the worker makes."""
 
 _CHAT: Options = {
     **_MODEL,
@@ -326,7 +326,7 @@ AT_THE_MACHINE_ONLY: Mapping[str, str] = MappingProxyType(
         "strands": "it loads a Python file of the worker's machine",
     }
 )
-"""Agents that no caller of the service may name, and why."""
+"""Agents that callers of the service may not name, and why."""
 
 _HOST_FILE = "it names a file of the worker's machine"
 _FETCHES = "it names an address that code is fetched from"
@@ -345,7 +345,7 @@ EVERYWHERE: Mapping[str, str] = MappingProxyType(
         "api_key": "keys come in a header, X-Provider-Key",
     }
 )
-"""Options that no agent takes from a caller of the service, and why."""
+"""Options that callers of the service may not set for any agent, and why."""
 REFUSED: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "antigravity-cli": {"binary_path": _HOST_FILE},
@@ -374,13 +374,13 @@ REFUSED: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "swe-agent": {"completion_kwargs": _LOOSE},
     }
 )
-"""What one agent could take besides, and why a caller of the service may not set it."""
+"""Further options of single agents that callers of the service may not set, and why."""
 
 HARMLESS_VARIABLES = frozenset(
     {"COLUMNS", "DEBIAN_FRONTEND", "LANG", "LANGUAGE", "LC_ALL", "LINES", "NO_COLOR", "PAGER", "TERM", "TZ"}
 )
 OWN_PREFIX = "JOB_"
-"""Variables of the caller's own begin like this. No agent reads such a name."""
+"""Prefix of the caller's own variables. No agent reads such a name."""
 VARIABLES: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "claude-code": frozenset({"CLAUDE_CODE_MAX_OUTPUT_TOKENS", "DISABLE_PROMPT_CACHING", "MAX_THINKING_TOKENS"}),
@@ -391,12 +391,12 @@ VARIABLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "vibe": frozenset({"VIBE_INPUT_PRICE", "VIBE_OUTPUT_PRICE"}),
     }
 )
-"""What an installed agent may be told besides. Others choose files of the worker (CODEX_AUTH_JSON_PATH,
+"""Further variables of installed agents. Others select files of the worker (CODEX_AUTH_JSON_PATH,
 GEMINI_OAUTH_CREDS_PATH, GOOGLE_APPLICATION_CREDENTIALS, CODEX_FORCE_AUTH_JSON), addresses, or credentials."""
 ANY_VARIABLE = frozenset({"oracle", "nop", "terminus-2", "computer-1"})
-"""Agents that hand variables to the sandbox and read none of them on the worker."""
+"""Agents that pass variables to the sandbox and read none of them on the worker."""
 
 
 def file_options(agent: str) -> frozenset[str]:
-    """Options of an agent that are files, and may come with their content."""
+    """Options of an agent that are files; a job may send their content."""
     return frozenset(name for name, kind in ALLOWED.get(agent, {}).items() if kind.is_file)

@@ -1,7 +1,7 @@
-"""Agents and models that can be named, known without importing Harbor or LiteLLM.
+"""Known agents and models, without importing Harbor or LiteLLM.
 
-The CLI, the API and submission ask here. Agents are Harbor's registered ones, and a test fails when Harbor has others.
-Models are a selection for menus: any other LiteLLM name works as well.
+Used by the CLI, the API and submission. Agents are those that Harbor registers; a test fails if the lists differ.
+Models are a selection for menus: any other LiteLLM name works too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Agent(Frozen):
     description: str
     needs_model: bool = True
     runs_on_host: bool = False
-    """Calls its model from the worker. Others are installed into the sandbox and call it from in there."""
+    """Calls its model from the worker. Other agents are installed into the sandbox and call it from there."""
 
 
 class Model(Frozen):
@@ -66,12 +66,12 @@ AGENTS: tuple[Agent, ...] = (
     _installed("mini-swe-agent", "mini-swe-agent: a model, a shell, and a hundred lines."),
     _installed("muse-code", "Meta's Muse Code.", needs_model=False),
     _installed("nemo-agent", "An agent on NVIDIA's NeMo toolkit."),
-    _host("nop", "Does nothing: what a task gives for no work.", needs_model=False),
+    _host("nop", "Does nothing; shows a task's result without any work.", needs_model=False),
     _installed("openclaw", "OpenClaw, an open agent."),
     _installed("opencode", "OpenCode, an open coding agent."),
     _installed("openhands", "OpenHands, a platform for coding agents."),
     _installed("openhands-sdk", "An agent on the OpenHands SDK."),
-    _host("oracle", "Runs the task's own solution: what a task gives for the right work.", needs_model=False),
+    _host("oracle", "Runs the task's own solution; shows a task's result for correct work.", needs_model=False),
     _installed("pi", "Pi, a small coding agent."),
     _installed("qwen-coder", "Alibaba's Qwen Code."),
     _installed("rovodev-cli", "Atlassian's Rovo Dev.", needs_model=False),
@@ -125,7 +125,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "nvidia": ("NVIDIA_API_KEY",),
     "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
     "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY", "TOGETHER_AI_API_KEY"),
-    # Served by the user's own machine, or by us: no key.
+    # Served by the user's own machine or by Seatrial: no key.
     "scripted": (),
     "ollama": (),
     "ollama_chat": (),
@@ -134,7 +134,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "llamafile": (),
     "vertex_ai": (),
 }
-"""Providers whose keys are not simply called ``<PROVIDER>_API_KEY``, as LiteLLM calls them."""
+"""Providers whose key is not named ``<PROVIDER>_API_KEY`` in LiteLLM."""
 USUAL_PROVIDERS = frozenset(
     {
         "ai21", "aiml", "anthropic", "cerebras", "codestral", "cohere", "cohere_chat", "dashscope", "deepinfra",
@@ -144,10 +144,10 @@ USUAL_PROVIDERS = frozenset(
         "together_ai", "v0", "vercel_ai_gateway", "voyage", "wandb", "xai", "zai",
     }
 )  # fmt: skip
-"""Providers that LiteLLM calls at one public address of theirs, with a key. All others are somewhere else by default:
-on this machine (ollama, lm_studio, llamafile, xinference, docker_model_runner, langflow, vllm in the worker itself), at
-an address of its environment (azure, databricks, litellm_proxy, …), or they use credentials of the machine (bedrock,
-sagemaker, vertex_ai, oci, github_copilot, chatgpt, …)."""
+"""Providers with one public address and a key. All others are elsewhere by default: on this machine (ollama,
+lm_studio, llamafile, xinference, docker_model_runner, langflow, vllm in the worker itself), at an address from the
+environment (azure, databricks, litellm_proxy, …), or they use the machine's credentials (bedrock, sagemaker,
+vertex_ai, oci, github_copilot, chatgpt, …)."""
 ADDRESSED_PROVIDERS = frozenset(
     {
         "openai",
@@ -162,7 +162,7 @@ ADDRESSED_PROVIDERS = frozenset(
     }
     | {"litellm_proxy", "custom_openai", "deepseek", "mistral", "moonshot", "together_ai", "xai", "scripted"}
 )
-"""Providers whose models are called at the address that comes with the job, and nowhere else."""
+"""Providers whose models are called only at the address that the job gives."""
 _BARE_NAMES = {
     "gpt-": "openai",
     "o1": "openai",
@@ -178,12 +178,12 @@ def agent_names() -> tuple[str, ...]:
 
 
 def needs_model(agent: str) -> bool:
-    """Agents by import path are not known here; whether they need one is theirs to say."""
+    """False for agents by import path: they decide for themselves."""
     return any(known.needs_model for known in AGENTS if known.name == agent)
 
 
 def takes_model(agent: str) -> bool:
-    """All but those that only replay the task's own solution or do nothing."""
+    """All agents except those that run the task's solution or do nothing."""
     return agent not in ("oracle", "nop")
 
 
@@ -192,19 +192,19 @@ def runs_on_host(agent: str) -> bool:
 
 
 def keys_for(model: str) -> tuple[str, ...]:
-    """Environment names, any of which has to be set for this model; none for models that need no key."""
+    """Environment variables for this model's key; one of them must be set. Empty for models without a key."""
     provider = _provider(model)
     return _KEYS.get(provider, (f"{_prefix(provider)}_API_KEY",)) if provider else ()
 
 
 def addresses_for(model: str) -> tuple[str, ...]:
-    """Environment names under which the address of this model's provider may be set, as LiteLLM reads them."""
-    prefix = _prefix(_provider(model)).removesuffix("_CHAT")  # ollama's models have two names, and one address
+    """Environment variables from which LiteLLM reads the address of this model's provider."""
+    prefix = _prefix(_provider(model)).removesuffix("_CHAT")  # ollama's models have two names and one address
     return (f"{prefix}_API_BASE", f"{prefix}_BASE_URL") if prefix else ()
 
 
 def provider_of(model: str) -> str:
-    """The provider that LiteLLM would call; empty for a bare name that is not known here."""
+    """The provider that LiteLLM would call; empty for an unknown bare name."""
     return _provider(model)
 
 

@@ -1,4 +1,4 @@
-"""Which fact each change of a trial leaves behind. Every store appends these, so that all tell the same story."""
+"""The event for each change of a trial. All stores append these, so that their logs are the same."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def phase_entered(job_id: int, trial_id: int, attempt: int, phase: Phase, step: 
 
 
 def attempt_closed(trial: Trial, result: Result | None) -> NewEvent:
-    """The trial after its attempt was over: it ended, or it waits for another one."""
+    """The event after a try: the trial ended, or waits for another try."""
     if trial.state is not TrialState.ENDED:
         return _waits(trial, result)
     data: dict[str, Any] = {"outcome": trial.outcome, "cause": trial.cause}
@@ -64,7 +64,7 @@ def _spent(result: Result) -> dict[str, Any]:
 
 
 def _phases(result: Result) -> dict[str, float]:
-    """Seconds by phase; the steps of a multi-step task are added up."""
+    """Seconds by phase, summed over the steps of a multi-step task."""
     seconds: dict[str, float] = {}
     for timing in result.timings:
         seconds[timing.phase] = round(seconds.get(timing.phase, 0.0) + timing.seconds, 3)

@@ -1,7 +1,7 @@
-"""A against B on the tasks they have in common. Behind ``seatrial compare``, the API and the page.
+"""Compares A with B on their common tasks. Used by ``seatrial compare``, the API and the page.
 
-Differences are always A minus B, task by task, so that hard and easy tasks do not blur them. Pure: the same facts give
-the same answer, in whatever order they come. The sentence for people is made in ``verdict``.
+Differences are A minus B, task by task, so that task difficulty cancels out. Pure: the order of the facts does not
+matter. ``verdict`` writes the sentence for people.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LeftOut(Frozen):
     changed: tuple[str, ...] = ()
     """Both sides have a task of this name, but with different content."""
     no_valid_trial: tuple[str, ...] = ()
-    """One side at least has nothing that can be scored."""
+    """At least one side has no trial that can be scored."""
 
 
 class Comparison(Frozen):
@@ -52,19 +52,19 @@ class Comparison(Frozen):
     label_b: str
     basis: Basis
     tasks: tuple[TaskDifference, ...]
-    """The tasks on which B is worse come first, the worst one on top."""
+    """Tasks on which B is worse come first, the largest difference on top."""
     score_a: float | None
     score_b: float | None
     """Over the common tasks only."""
     a_minus_b: float | None
     interval: Interval | None
-    """95 %, of ``a_minus_b``, with the tasks as a sample."""
+    """95 % interval of ``a_minus_b``, with the tasks as a sample."""
     significance: Significance | None
     p_holm: float | None = None
-    """``significance.p`` corrected for having looked at several pairs; ``None`` for a single one."""
+    """``significance.p``, Holm-corrected for several pairs; ``None`` for a single pair."""
     pairs: int = 1
     detectable: float | None
-    """The smallest difference that trials like these show with a chance of 80 %."""
+    """The smallest difference that trials like these detect with 80 % power."""
     variances: Variances
     left_out: LeftOut
     unavailable: dict[str, str] = {}
@@ -78,10 +78,10 @@ class Comparison(Frozen):
 
 
 class Side(Frozen):
-    """One configuration of one job, as counted for a comparison."""
+    """One configuration of one job, prepared for a comparison."""
 
     label: str
-    """What people call it; two sides of one comparison should not share it."""
+    """The displayed name; the two sides should have different ones."""
     configuration: str
     job: int | None = None
     tasks: dict[str, Counts]
@@ -131,7 +131,7 @@ def compare_all(
     same_name_is_enough: bool = False,
     seed: int = SEED,
 ) -> tuple[Comparison, ...]:
-    """Several pairs at once, p-values corrected after Holm: who looks often enough finds something by chance."""
+    """Several comparisons with Holm-corrected p-values."""
     found = [compare(a, b, basis=basis, same_name_is_enough=same_name_is_enough, seed=seed) for a, b in pairs]
     tested = [index for index, comparison in enumerate(found) if comparison.significance]
     if len(tested) < 2:
@@ -143,7 +143,7 @@ def compare_all(
 
 
 def pair_up(left: Sequence[Side], right: Sequence[Side]) -> tuple[tuple[Side, Side], ...]:
-    """Which sides to compare: the same configurations of two jobs where there are any, else each with each."""
+    """Pairs to compare: equal configurations of two jobs if there are any, otherwise each with each."""
     there = {each.configuration: each for each in right}
     same = tuple((each, there[each.configuration]) for each in left if each.configuration in there)
     return same or tuple((one, other) for one in left for other in right)
@@ -189,9 +189,7 @@ def _interval(differences: Sequence[float]) -> Interval | None:
     centre, variance = mean(differences), sample_variance(differences)
     if centre is None or variance is None:
         return None
-    note = (
-        "" if variance else "every task differs by the same, so no spread was seen; that does not prove there is none"
-    )
+    note = "" if variance else "every task differs by the same amount, so the spread is unknown"
     standard_error = math.sqrt(variance / len(differences))
     return t_interval(centre, standard_error, len(differences) - 1, lowest=-1.0, note=note)
 

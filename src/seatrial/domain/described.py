@@ -1,7 +1,7 @@
-"""Models whose fields are described by the text under them, for whoever asks: the OpenAPI file, the reference pages.
+"""Models whose schema contains the docstrings of their fields, for OpenAPI and the reference pages.
 
-Pydantic's ``use_attribute_docstrings`` parses the source of every model when it is imported, which took a tenth of the
-time of a short command. Here it is read when a schema is made.
+Pydantic's ``use_attribute_docstrings`` parses the source of every model at import, which took a tenth of the time of a
+short command. Here the source is parsed when a schema is generated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic_core import CoreSchema
 
 
 class Described(BaseModel):
-    """A model that says in its schema what each field means."""
+    """A model whose schema describes each field."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -30,7 +30,7 @@ class Described(BaseModel):
 
 
 def field_texts(model: type[BaseModel]) -> dict[str, str]:
-    """By field: the text that stands under it, in the model itself or in the nearest ancestor that has one."""
+    """The docstring of each field, from the model or its nearest ancestor that has one."""
     texts: dict[str, str] = {}
     for kind in reversed(model.__mro__):
         if issubclass(kind, Described) and kind.__pydantic_generic_metadata__["origin"] is None:

@@ -1,6 +1,6 @@
-"""Probability distributions that the standard library lacks. Called by ``statistics`` and ``significance`` only.
+"""Probability distributions that the standard library lacks. Used by ``statistics`` and ``significance`` only.
 
-Pure functions of numbers, without numpy or scipy: a report must be cheap to import and quick to make.
+Pure functions without numpy or scipy, so that reports are cheap to import and fast.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def normal_quantile(probability: float) -> float:
 
 
 def t_cdf(value: float, freedom: float) -> float:
-    """Student's t: the chance of at most ``value``."""
+    """Student's t: the probability of at most ``value``."""
     square = value * value
     tail = 0.5 * _beta_ratio(freedom / (freedom + square), square / (freedom + square), freedom / 2, 0.5)
     return tail if value < 0 else 1.0 - tail
@@ -29,7 +29,7 @@ def t_quantile(probability: float, freedom: float) -> float:
         raise ValueError("a t quantile needs 0 < probability < 1 and freedom > 0")
     if probability == 0.5:
         return 0.0
-    if probability > 0.5:  # the lower tail keeps its digits where 1 - p would lose them
+    if probability > 0.5:  # the lower tail keeps digits that 1 - p would lose
         return -t_quantile(1.0 - probability, freedom)
     if freedom == 1:
         return -1.0 / math.tan(math.pi * probability)
@@ -39,7 +39,7 @@ def t_quantile(probability: float, freedom: float) -> float:
 
 
 def binomial_half_tail(successes: int, trials: int) -> float:
-    """The chance of at most ``successes`` in ``trials`` tosses of a fair coin, exactly."""
+    """The exact probability of at most ``successes`` in ``trials`` tosses of a fair coin."""
     if successes < 0:
         return 0.0
     term = total = 1
@@ -81,7 +81,7 @@ def _beta_ratio(x: float, rest: float, a: float, b: float) -> float:
     """The regularised incomplete beta function I_x(a, b), where ``rest`` is 1 - x without its rounding."""
     if x <= 0.0 or rest <= 0.0:
         return 0.0 if x <= 0.0 else 1.0
-    if x > (a + 1) / (a + b + 2):  # the fraction converges quickly on the other side only
+    if x > (a + 1) / (a + b + 2):  # the fraction converges fast only on the other side
         return 1.0 - _beta_ratio(rest, x, b, a)
     log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(rest)
     return math.exp(log_front) * _beta_fraction(x, a, b) / a

@@ -1,5 +1,7 @@
-"""Where two attempts went different ways: the first step at which their agents acted differently, and the tests that
-turned out differently. Pure; trajectories come as ATIF documents, of which nothing is taken for granted.
+"""Where two trials diverge: the first step at which their agents acted differently, and the tests with different
+results.
+
+Pure. Trajectories are ATIF documents from untrusted agents; nothing about their structure is assumed.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ _LONGEST = 4000
 
 
 class StepView(Frozen):
-    """What an agent did in one step."""
+    """The agent's action in one step."""
 
     step: int
     """Counted from 1, over the agent's own steps."""
@@ -24,7 +26,7 @@ class StepView(Frozen):
 
 
 class TestFlip(Frozen):
-    """A test that gave another result. ``None``: it was not run."""
+    """A test with different results. ``None``: it did not run."""
 
     __test__ = False  # not a pytest class
 
@@ -35,9 +37,9 @@ class TestFlip(Frozen):
 
 class Divergence(Frozen):
     step: int | None
-    """The first of the agents' steps with different actions; ``None`` where all are alike, or there are none."""
+    """The first step with different actions; ``None`` if there is none."""
     left: StepView | None = None
-    """``None``: this side had ended before."""
+    """``None``: this side had already ended."""
     right: StepView | None = None
     steps_left: int = 0
     steps_right: int = 0
@@ -45,7 +47,7 @@ class Divergence(Frozen):
 
 
 def diverge(left: Any, right: Any, tests_left: Sequence[TestResult], tests_right: Sequence[TestResult]) -> Divergence:
-    """``left`` and ``right`` are trajectories, or ``None`` where an attempt left none."""
+    """``left`` and ``right`` are trajectories, or ``None`` if a try left none."""
     mine, other = agent_steps(left), agent_steps(right)
     flips = test_flips(tests_left, tests_right)
     for index in range(max(len(mine), len(other))):
@@ -79,7 +81,7 @@ test_flips.__test__ = False  # type: ignore[attr-defined]
 
 
 def _deed(step: StepView) -> object:
-    """What counts as the same: the actions; the words only where there are no actions."""
+    """What must be equal: the actions, or the text if there are no actions."""
     return step.actions or step.message
 
 

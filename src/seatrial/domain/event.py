@@ -1,4 +1,4 @@
-"""Facts about jobs and trials, appended in order and never changed. The page, the CLI and SSE clients tail them."""
+"""Events of jobs and trials, appended in order and never changed. The page, the CLI and SSE clients follow them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What statistics need to know about a trial, and how trials are counted. Built by ``engine.reporting`` from rows.
+"""The data of a trial that statistics need, and counts of trials. Built by ``engine.reports`` from rows.
 
-Holds who is to blame for an error: that decides which trials are *valid* evidence about an agent.
+Also decides which errors count against the agent, and so which trials are *valid*.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ class Basis(StrEnum):
     LEADERBOARD = "leaderboard"
     """Every error counts as 0."""
     VALID = "valid"
-    """Faults of ours are left out; an agent that crashed before anything could be graded counts as 0."""
+    """Infrastructure errors are excluded. An agent that crashed before grading counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialFact:
-    """One planned trial. A light value, since a report is made of up to hundreds of thousands."""
+    """One planned trial. Kept small: a report may contain hundreds of thousands."""
 
     task: str
     configuration: str
-    """Agent and model, as a label."""
+    """Label of agent and model."""
     repeat: int = 1
     digest: str = ""
-    """Content of the task; two tasks of one name with different content are not the same task."""
+    """Digest of the task's content. Tasks with the same name and different content are different tasks."""
     outcome: Outcome | None = None
-    """``None`` until the trial ended."""
+    """``None`` until the trial has ended."""
     cause: Cause | None = None
     marks: tuple[Mark, ...] = ()
     reward: float | None = None
@@ -55,12 +55,12 @@ class TrialFact:
 
     @property
     def valid(self) -> bool:
-        """Whether it is evidence about the agent."""
+        """Whether it says something about the agent."""
         return self.outcome in (Outcome.PASSED, Outcome.FAILED) or self.agent_failed_to_be_graded
 
 
 class Counts(Frozen):
-    """How trials stand. ``passed`` + ``failed`` + all ``errors`` + ``cancelled`` = ``ended``."""
+    """Counts of trials. ``passed`` + ``failed`` + all ``errors`` + ``cancelled`` = ``ended``."""
 
     planned: int = 0
     ended: int = 0
@@ -70,7 +70,7 @@ class Counts(Frozen):
     """By cause, the most frequent first."""
     cancelled: int = 0
     valid: int = 0
-    """Passed, failed, or an error of the agent's own."""
+    """Passed, failed, or an error caused by the agent."""
     marks: dict[str, int] = {}
 
     @property
@@ -79,7 +79,7 @@ class Counts(Frozen):
 
     @property
     def scored(self) -> int:
-        """What the leaderboard score counts: all that ended but was not cancelled."""
+        """Trials that the leaderboard score counts: all that ended and were not cancelled."""
         return self.ended - self.cancelled
 
     @property
@@ -88,7 +88,7 @@ class Counts(Frozen):
 
     @property
     def pending(self) -> bool:
-        """Nothing to score yet, and more to come."""
+        """Nothing to score yet, and not all trials have ended."""
         return self.scored == 0 and not self.complete
 
     def passes(self, basis: Basis) -> Passes:
@@ -117,7 +117,7 @@ def count(facts: Sequence[TrialFact]) -> Counts:
 
 
 def by_task(facts: Iterable[TrialFact]) -> dict[str, list[TrialFact]]:
-    """The trials of each task, tasks by name, so that no result depends on which came first."""
+    """Trials by task, sorted by name, so that results do not depend on the order of trials."""
     tasks: dict[str, list[TrialFact]] = {}
     for fact in facts:
         tasks.setdefault(fact.task, []).append(fact)
@@ -125,7 +125,7 @@ def by_task(facts: Iterable[TrialFact]) -> dict[str, list[TrialFact]]:
 
 
 def by_configuration(facts: Iterable[TrialFact], order: Sequence[str] = ()) -> dict[str, list[TrialFact]]:
-    """The trials of each configuration: those of ``order`` first and in that order, the others by label."""
+    """Trials by configuration: those in ``order`` first, then the others by label."""
     found: dict[str, list[TrialFact]] = {}
     for fact in facts:
         found.setdefault(fact.configuration, []).append(fact)

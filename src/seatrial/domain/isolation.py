@@ -1,10 +1,9 @@
-"""Which trial of a lost worker is to blame: trials that were lost in company more than once run alone from then on.
+"""Finds the trial that kills its workers: after repeated shared losses, trials run alone.
 
-A worker holds many trials in one process, and a trial that kills the process takes all of them along. Whose fault it
-was cannot be seen, so a loss in company counts against nobody. The first one may be anything (a reboot, an operator),
-and everybody tries again together; after the second one each of them gets a worker to itself. A loss there names its
-trial, and counts. So nobody is ended for what a neighbour did, and a trial has at most ``LOSSES_IN_COMPANY`` tries more
-than its job allows.
+A worker runs many trials in one process, and a trial that kills the process takes the others down. The culprit is not
+visible, so a shared loss counts against nobody. After the first one all trials try again together, since it may have
+been a reboot. After the second one each of them runs alone in a worker. A loss there identifies the trial, and counts.
+So no trial ends because of a neighbour, and a trial has at most ``LOSSES_IN_COMPANY`` more tries than its job allows.
 
 Called by the stores: ``turn`` before a claim, ``transition`` when a worker was lost.
 """
@@ -18,13 +17,13 @@ from enum import Enum
 from seatrial.domain.trial import LOSSES_IN_COMPANY, Trial, TrialState
 
 PATIENCE = timedelta(minutes=10)
-"""How long suspects wait for a worker that has nothing else to do, before workers take nothing else to make room."""
+"""How long suspects wait for an idle worker, before busy workers stop claiming to make room."""
 
 __all__ = ["LOSSES_IN_COMPANY", "PATIENCE", "Turn", "turn"]
 
 
 class Turn(Enum):
-    """What a worker that asks for trials may have."""
+    """What a worker may claim."""
 
     NOTHING = "it has a suspect, which stays alone, or must empty itself for one"
     COMPANY = "as many as it likes, of those that nobody suspects"
@@ -33,7 +32,7 @@ class Turn(Enum):
 
 
 def turn(worker: str, holds: int, suspects: Sequence[Trial], now: datetime) -> Turn:
-    """For a worker that holds so many trials; ``suspects`` are all that run or whose time has come."""
+    """For a worker that holds ``held`` trials. ``suspects``: all that run or are due."""
     if any(trial.state is TrialState.RUNNING and trial.worker == worker for trial in suspects):
         return Turn.NOTHING
     waiting = [trial for trial in suspects if trial.state is TrialState.QUEUED]

@@ -1,4 +1,4 @@
-"""Jobs: tasks × agents × models × attempts, as somebody asked for them. Numbers of a job are derived, never kept."""
+"""Jobs: tasks × agents × models × attempts. Counts of a job are derived, never stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_WAIT_SEC = 86400.0
 
 
 class AgentSpec(Frozen):
-    """One agent with one model: a column of the job's matrix. Holds no secret."""
+    """One agent with one model: a column of the job's matrix. Contains no secret."""
 
     name: str
     """A registered name (``oracle``, ``terminus-2``, …) or an import path ``pkg.mod:Class``."""
@@ -25,7 +25,7 @@ class AgentSpec(Frozen):
     options: dict[str, Any] = {}
     """Keyword arguments of the agent: temperature, max_turns, api_base, …"""
     env: dict[str, str] = {}
-    """Environment of the agent's commands in the sandbox. Values that are secrets stay out of here."""
+    """Environment of the agent's commands in the sandbox. Must not contain secrets."""
 
     @property
     def label(self) -> str:
@@ -33,10 +33,10 @@ class AgentSpec(Frozen):
 
 
 class RetryPolicy(Frozen):
-    """Which faults are worth another attempt. An agent's failure is a result and never is."""
+    """Which errors cause another try. A failure of the agent is a result and is never repeated."""
 
     max_attempts: int = Field(default=2, ge=1, le=100)
-    """Attempts of one trial altogether, lost workers included; but not those that were lost together with others."""
+    """Maximum tries of one trial, including lost workers, excluding shared losses (see ``isolation``)."""
     causes: tuple[Cause, ...] = (Cause.LLM, Cause.SANDBOX, Cause.IMAGE, Cause.WORKER_LOST)
     backoff_sec: float = Field(default=5.0, ge=0, le=86400, allow_inf_nan=False)
 
@@ -48,7 +48,7 @@ class RetryPolicy(Frozen):
 
 
 class JobSpec(Frozen):
-    """Everything that decides what a job runs; the same spec can be submitted again."""
+    """Everything that determines what a job runs. The same spec can be submitted again."""
 
     name: str = ""
     tasks: tuple[TaskRef, ...]
@@ -57,24 +57,24 @@ class JobSpec(Frozen):
     dataset: str | None = None
     sandbox: str = "auto"
     concurrency: int | None = Field(default=None, ge=1)
-    """Trials of this job in flight at once, over all workers; ``None`` leaves it to the workers."""
+    """Maximum running trials of this job over all workers; ``None``: no limit."""
     timeout_multiplier: float = Field(default=1.0, gt=0)
     trial_limit_sec: float | None = Field(default=None, gt=0)
-    """Limit of a whole trial, over the task's own limits."""
+    """Time limit of a whole trial, in addition to the task's own limits."""
     force_build: bool = False
     retry: RetryPolicy = RetryPolicy()
     instruction: str | None = None
-    """Replaces the task's own instruction."""
+    """Replaces the instruction of the task."""
     own_keys: bool = True
-    """Whether the installation's own provider keys may be used; never where a caller of the service chose the address
+    """Whether the installation's own provider keys may be used. False if a caller of the service chose the address
     that they would be sent to."""
     own_keys_inside: bool = False
-    """Whether the installation's own provider keys may be given to an agent inside of its sandbox: the job was given at
+    """Whether an agent inside the sandbox may get the installation's own provider keys. True for jobs submitted on
     the machine itself."""
     origin: str = "seatrial"
-    """Which door it came through: ``seatrial``, ``tbench-runner`` or ``agentcompass``."""
+    """The API it was created through: ``seatrial``, ``tbench-runner`` or ``agentcompass``."""
     labels: dict[str, str] = {}
-    """Whatever else the one who asked wants to find again."""
+    """Free labels of the caller."""
 
 
 class Job(Frozen):
@@ -83,7 +83,7 @@ class Job(Frozen):
     created_at: datetime
     cancelled_at: datetime | None = None
     ended_at: datetime | None = None
-    """When its last trial ended; ``None`` again once one is retried."""
+    """When its last trial ended; ``None`` again after a retry."""
 
     @property
     def title(self) -> str:
@@ -100,7 +100,7 @@ class JobStatus(StrEnum):
 
 
 class JobCounts(Frozen):
-    """How a job's trials stand, counted from the trials themselves."""
+    """Counts of a job's trials by state and outcome."""
 
     held: int = 0
     queued: int = 0
@@ -128,7 +128,7 @@ class JobCounts(Frozen):
 
 
 def plan(spec: JobSpec) -> Iterator[NewTrial]:
-    """Every trial of a job. Attempt by attempt, so that each task has a first answer before any has its second."""
+    """Every trial of a job, attempt by attempt, so that every task gets a first result before any gets a second."""
     for repeat in range(1, spec.attempts + 1):
         for task in spec.tasks:
             for index, agent in enumerate(spec.agents):

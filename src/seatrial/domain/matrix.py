@@ -1,4 +1,4 @@
-"""Which of a task's tests pass, for which configuration. Called by ``report`` where facts carry test results."""
+"""Test results by task and configuration. Used by ``report`` if the facts contain tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TestCell(Frozen):
 
 
 class TestLine(Frozen):
-    """One test of one task, by configuration label. A configuration whose trials never reached the test is absent."""
+    """One test of one task, by configuration label. Configurations that never ran the test are absent."""
 
     __test__ = False  # not a pytest class
 

@@ -1,4 +1,4 @@
-"""Kinds of values that an agent's option may have, and how each is recognised. Read by ``agent_options``."""
+"""Kinds of option values, and how to check them. Used by ``agent_options``."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 _VERSION = re.compile(r"[0-9]{1,6}(?:\.[0-9A-Za-z]{1,16}){0,5}(?:[+-][0-9A-Za-z]{1,16}(?:\.[0-9A-Za-z]{1,16}){0,3})?")
 _DEEPEST = 12
 MOST_VALUES = 2000
-"""In one nested value. A bound on the work that one job can cause."""
+"""Maximum values in one nested value; bounds the work that one job can cause."""
 LONGEST_FILE = 64 << 10
-"""Characters of a file that comes inside an option."""
+"""Maximum characters of a file inside an option."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     says: str
-    """What a value has to be, as the end of a sentence."""
+    """What a value must be, as the end of a sentence."""
     accepts: Callable[[Any], bool]
     is_file: bool = False
-    """Its content comes with the job; the runner writes it down and hands the agent the path."""
+    """The job contains its content; the runner writes it to a file and gives the agent the path."""
 
 
 def text(longest: int = 4096) -> Kind:
@@ -44,7 +44,7 @@ def number(least: float = -1e6, most: float = 1e9) -> Kind:
 
 
 def fields(of: Mapping[str, Kind]) -> Kind:
-    """An object with these fields and no other."""
+    """An object with only these fields."""
 
     def accepts(value: Any) -> bool:
         return isinstance(value, dict) and all(name in of and of[name].accepts(item) for name, item in value.items())
@@ -53,7 +53,7 @@ def fields(of: Mapping[str, Kind]) -> Kind:
 
 
 def words(longest: int = 100) -> Kind:
-    """A list of texts, or one text."""
+    """A list of strings, or one string."""
 
     def accepts(value: Any) -> bool:
         return is_text(value, 4096) or (
@@ -64,7 +64,7 @@ def words(longest: int = 100) -> Kind:
 
 
 def document(longest: int = LONGEST_FILE) -> Kind:
-    """An object of plain JSON values, of bounded size and depth."""
+    """An object of plain JSON values, limited in size and depth."""
     return Kind(
         f"a JSON object of at most {longest} characters",
         lambda value: isinstance(value, dict) and _fits(value, longest),
@@ -76,7 +76,7 @@ def _is_given_file(value: Any) -> bool:
 
 
 def _is_content(value: Any) -> bool:
-    """A text as it is, or an object that is written down as JSON, which is YAML as well."""
+    """A string, or an object that is written as JSON (which is also YAML)."""
     return _fits(value, LONGEST_FILE) if isinstance(value, dict) else is_text(value, LONGEST_FILE)
 
 
@@ -86,7 +86,7 @@ VERSION = Kind(
 )
 FILE = Kind('the file itself, {"content": "…"}', _is_given_file, is_file=True)
 ADDRESS = Kind("an http or https address", lambda value: is_text(value, 2000))
-"""Which address it may be, ``engine.jobs.model_urls`` decides."""
+"""``engine.jobs.model_urls`` decides which addresses are allowed."""
 
 
 def is_text(value: Any, longest: int) -> bool:
@@ -108,7 +108,7 @@ def _is_number(value: Any, least: float, most: float) -> bool:
 
 
 def _fits(value: Any, longest: int) -> bool:
-    """Walks without recursion: the depth is what a caller chose."""
+    """Not recursive: the caller controls the depth."""
     left, seen, waiting = longest, 0, [(value, 0)]
     while waiting:
         item, depth = waiting.pop()

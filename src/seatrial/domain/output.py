@@ -1,4 +1,4 @@
-"""What a running attempt writes, piece by piece, for those who watch. Kept in full as files once the attempt ended."""
+"""Live output of a running try. After the try it is stored in full as files."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from enum import StrEnum
 from seatrial.domain.frozen import Frozen
 
 RING_PIECES = 400
-"""So many of its newest pieces are there of a running trial; whoever writes them keeps each small."""
+"""The newest pieces of a running trial that are kept; writers keep each piece small."""
 
 
 class OutputStream(StrEnum):
     TERMINAL = "terminal"
-    """What the agent's terminal showed, with its escape sequences: an asciinema recording in the making."""
+    """The agent's terminal with escape sequences, as an asciinema recording."""
     AGENT = "agent"
-    """What the agent wrote into its own logs."""
+    """The agent's own logs."""
     VERIFIER = "verifier"
-    """What the task's tests printed."""
+    """Output of the task's tests."""
     BUILD = "build"
-    """What the build of the image printed."""
+    """Output of the image build."""
     LOG = "log"
-    """What the trial itself logged."""
+    """The trial's own log."""
 
 
 class NewOutput(Frozen):
@@ -33,5 +33,5 @@ class NewOutput(Frozen):
 
 class Output(NewOutput):
     seq: int
-    """Over all trials, in the order in which the pieces were written."""
+    """Order of the piece over all trials."""
     at: datetime

@@ -1,7 +1,7 @@
-"""The numbers of a job, derived from its trials and never stored. Behind the CLI's tables, the API and the page.
+"""The report of a job, derived from its trials and never stored. Used by the CLI, the API and the page.
 
-Per configuration (agent and model): counts, the score three ways, both intervals, pass@k, costs and durations. Pure:
-the same facts give the same report, in whatever order they come.
+Per configuration (agent and model): counts, three scores, both intervals, pass@k, costs and durations. Pure: the order
+of the facts does not matter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from seatrial.domain.trial import Outcome
 
 
 class Durations(Frozen):
-    """Of the trials that ended by themselves, in seconds."""
+    """Seconds of the trials that ended by themselves."""
 
     total: float
     p50: float
@@ -29,10 +29,10 @@ class Durations(Frozen):
 
 
 class Spending(Frozen):
-    """What the trials used, errors and cancelled ones included. ``None``: no trial told."""
+    """Usage of the trials, including errors and cancelled ones. ``None``: no trial reported it."""
 
     cost_usd: float | None = None
-    """Of the trials that told; ``priced`` says how many those were."""
+    """Sum over the trials that reported a cost; ``priced`` is their number."""
     priced: int = 0
     cost_per_trial: float | None = None
     cost_per_success: float | None = None
@@ -52,11 +52,11 @@ class TaskReport(Frozen):
     digest: str
     counts: Counts
     leaderboard: float | None
-    """Share that passed, every error counted as 0; ``None`` while nothing can be scored."""
+    """Share that passed, with every error as 0; ``None`` while nothing can be scored."""
     valid: float | None
-    """Share that passed of the valid trials; ``None`` without any."""
+    """Share that passed of the valid trials; ``None`` without valid trials."""
     interval: Interval | None
-    """Wilson's, of ``valid``."""
+    """Wilson interval of ``valid``."""
     mean_reward: float | None
     durations: Durations | None
     spending: Spending
@@ -68,35 +68,35 @@ class ConfigurationReport(Frozen):
     leaderboard: Score
     valid: Score
     coverage: float | None
-    """Valid trials of those planned; during a run, of those that ended."""
+    """Share of valid trials among those planned; during a run, among those that ended."""
     mean_reward: float | None
-    """Mean over tasks of the reward of valid trials; an agent's own error counts as 0."""
+    """Mean over tasks of the reward of valid trials; an error of the agent counts as 0."""
     durations: Durations | None
     spending: Spending
     tasks: tuple[TaskReport, ...]
     without_valid_trial: tuple[str, ...]
-    """Tasks that ended without evidence: 0 on the leaderboard score, left out of the valid one."""
+    """Tasks that ended without a valid trial: 0 in the leaderboard score, excluded from the valid score."""
     pending: tuple[str, ...]
-    """Tasks of which nothing can be scored yet; left out of both scores until then."""
+    """Tasks without a result yet; excluded from both scores until then."""
     unavailable: dict[str, str] = {}
 
 
 class JobReport(Frozen):
     counts: Counts
     complete: bool
-    """Whether every trial ended. Before that the scores are over what has."""
+    """Whether every trial ended. Before that, scores cover only ended trials."""
     configurations: tuple[ConfigurationReport, ...]
     spending: Spending
     rules: RuleCheck | None = None
-    """The Terminal-Bench leaderboard's, where the job's spec is known."""
+    """Rules of the Terminal-Bench leaderboard, if the job's spec is known."""
     tests: tuple[TestLine, ...] = ()
-    """Test by test, where the facts carry test results."""
+    """Results by test, if the facts contain tests."""
 
 
 def report(
     facts: Iterable[TrialFact], *, spec: JobSpec | None = None, order: Sequence[str] = (), seed: int = SEED
 ) -> JobReport:
-    """``facts``: one for each planned trial, ended or not. ``order``: how configurations are listed."""
+    """``facts``: one per planned trial, ended or not. ``order``: the order of configurations."""
     everything = list(facts)
     configurations = tuple(
         _configuration(label, trials, seed) for label, trials in by_configuration(everything, order).items()
@@ -127,7 +127,7 @@ def spending(facts: Sequence[TrialFact], passed: int) -> Spending:
     cost = math.fsum(costs) if costs else None
     unavailable: dict[str, str] = {}
     if cost is None:
-        unavailable = dict.fromkeys(("cost_usd", "cost_per_trial", "cost_per_success"), "no trial told its cost")
+        unavailable = dict.fromkeys(("cost_usd", "cost_per_trial", "cost_per_success"), "no trial reported a cost")
     elif not passed:
         unavailable["cost_per_success"] = "nothing passed"
     return Spending(

@@ -1,4 +1,4 @@
-"""What an attempt produced: rewards, tests, timings, usage, and the lock to run it again the same way."""
+"""The result of a try: rewards, tests, timings, usage, and the lock to reproduce it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TestStatus(StrEnum):
 
 
 class TestResult(Frozen):
-    """One test of the verifier, from CTRF or else parsed from its output."""
+    """One test of the verifier, from CTRF or parsed from its output."""
 
     __test__ = False  # not a pytest class
 
@@ -41,7 +41,7 @@ class PhaseTiming(Frozen):
 
 
 class Usage(Frozen):
-    """What the model was asked for. ``None`` means the agent did not tell."""
+    """Model usage. ``None``: the agent did not report it."""
 
     input_tokens: int | None = None
     cached_tokens: int | None = None
@@ -60,7 +60,7 @@ class Failure(Frozen):
 
 
 class StoredFile(Frozen):
-    """One kept file of an attempt; its content is in the blobs."""
+    """One stored file of a try; its content is in the blob store."""
 
     path: str
     """Its name as the attempt gave it; what cannot be shown is escaped."""
@@ -100,7 +100,7 @@ class FilesLeftOut(Frozen):
 
 
 class Lock(Frozen):
-    """Everything that decided how the attempt ran."""
+    """Everything that determined how the try ran."""
 
     seatrial: str
     harbor: str
@@ -118,14 +118,14 @@ class Lock(Frozen):
     limits: dict[str, Any] = {}
     network: str = ""
     protections: tuple[str, ...] = ()
-    """What was really applied: capabilities, seccomp, cgroup limits, network, grading isolation, …"""
+    """What was applied: capabilities, seccomp, cgroup limits, network, grading isolation, …"""
     not_applied: tuple[str, ...] = ()
-    """What could not be applied here, and why."""
+    """What could not be applied, and why."""
     host: dict[str, str] = {}
 
 
 class Result(Frozen):
-    """How one attempt ended."""
+    """The result of one try."""
 
     outcome: Outcome
     rewards: dict[str, float] = {}
@@ -149,7 +149,7 @@ class Result(Frozen):
 
     @property
     def reward(self) -> float | None:
-        """The deciding value: ``reward`` if present, else the smallest of all, ``None`` without any."""
+        """The deciding value: ``reward`` if present, otherwise the smallest; ``None`` without rewards."""
         return deciding_reward(self.rewards)
 
     @property
@@ -167,10 +167,10 @@ def deciding_reward(rewards: dict[str, float]) -> float | None:
 
 
 def grade(rewards: dict[str, float]) -> Outcome:
-    """*Passed* means that the deciding value, or every value where none is named ``reward``, is at least 1."""
+    """*Passed* means that the deciding value is at least 1."""
     value = deciding_reward(rewards)
     if value is None or not all(math.isfinite(reward) for reward in rewards.values()):
-        raise ValueError("a grade needs at least one reward, and all of them finite")
+        raise ValueError("grading needs at least one reward, and all must be finite")
     return Outcome.PASSED if value >= 1 else Outcome.FAILED
 
 

@@ -1,6 +1,6 @@
-"""Rules that a job must keep for its score to be comparable with a public leaderboard. For reports and before a run.
+"""Rules that make a job's score comparable with a public leaderboard. Checked before a run and in reports.
 
-A rule set is versioned: when the leaderboard changes its rules, a new set is added and old reports keep their meaning.
+Rule sets are versioned: when the leaderboard changes its rules, a new set is added, and old reports keep theirs.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ class RuleSet(Frozen):
     timeout_multiplier: float
     trials_per_task: int
     timeout_options: frozenset[str]
-    """Agent options that would change a task's own time limits."""
+    """Agent options that would change a task's time limits."""
     resource_options: frozenset[str]
-    """Agent options that would change a task's own CPUs, memory, storage or GPUs."""
+    """Agent options that would change a task's CPUs, memory, storage or GPUs."""
 
 
 class BrokenRule(Frozen):
     rule: str
     found: str
-    """What the job did instead, for people."""
+    """What the job did instead."""
 
 
 class RuleCheck(Frozen):
-    """Whether a job could stand on the leaderboard."""
+    """Whether a job meets the rules."""
 
     rules: str
     version: str
@@ -69,7 +69,7 @@ def check_rules(
     counts: Iterable[Mapping[str, Counts]] | None = None,
     rules: RuleSet = TERMINAL_BENCH,
 ) -> RuleCheck:
-    """``counts``: by task, for each configuration. Without them the plan alone is checked, as before a run."""
+    """``counts``: by task, per configuration. Without them only the plan is checked, as before a run."""
     by_task = [dict(tasks) for tasks in counts] if counts is not None else []
     broken = (
         _timeout_multiplier(spec, rules),
@@ -108,7 +108,7 @@ def _enough_trials(spec: JobSpec, rules: RuleSet, by_task: list[dict[str, Counts
     if not by_task:
         few = spec.attempts < rules.trials_per_task
         return BrokenRule(rule=rule, found=f"{spec.attempts} planned") if few else None
-    # What still runs counts as it was planned; what was cancelled will never be a trial.
+    # Running trials count as planned; cancelled ones do not count.
     short = {
         task: trials
         for tasks in by_task

@@ -1,7 +1,7 @@
-"""Which sandbox a trial gets, as far as that can be told from the job, the task and what works where it runs.
+"""Chooses the sandbox of a trial from the job, the task and the sandboxes that work.
 
-Asked by ``sandboxes.selection``, which finds out what works, and by ``engine.running``, which tells people. It knows
-names only, and nothing of how a sandbox is made.
+Used by ``sandboxes.selection``, which finds out what works, and by the engine's listing of running trials. Knows only
+names.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from seatrial.domain.task import Task
 AUTOMATIC = "auto"
 _OURS = (AUTOMATIC, "oci", "docker")
 SEVERAL_CONTAINERS = "harbor:docker"
-"""Where tasks run that are made of several services."""
+"""Runs tasks with several services."""
 
 
 def needs_several_containers(wanted: str, task: Task) -> bool:
@@ -21,7 +21,7 @@ def needs_several_containers(wanted: str, task: Task) -> bool:
 
 
 def chosen_sandbox(wanted: str, task: Task, working: Sequence[str]) -> str | None:
-    """``working`` are those that work there, the best first; ``None`` while nobody knows."""
+    """``working``: sandboxes that work on the worker, the best first; ``None`` if not known yet."""
     if needs_several_containers(wanted, task):
         return SEVERAL_CONTAINERS
     if wanted != AUTOMATIC:

@@ -1,6 +1,6 @@
-"""A score: the mean pass rate over tasks, with both intervals and the pass@k family. Called by ``report``.
+"""A score: the mean pass rate over tasks, with both intervals and pass@k. Used by ``report``.
 
-Every number that the trials do not support is ``None``, and ``unavailable`` says why.
+A number that the trials do not support is ``None``; ``unavailable`` says why.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ USUAL_K = (1, 2, 5, 10)
 
 
 class PassRate(Frozen):
-    """Both readings of ``k`` attempts, as means over tasks."""
+    """pass@k and pass^k, as means over tasks."""
 
     k: int
     pass_at_k: float | None
@@ -39,16 +39,16 @@ class Score(Frozen):
     tasks: int
     trials: int
     tasks_as_sample: Interval | None
-    """95 %: what other tasks of this kind would give."""
+    """95 % interval for other tasks of this kind."""
     tasks_fixed: Interval | None
-    """95 %: what another run on the same tasks would give."""
+    """95 % interval for another run on the same tasks."""
     pass_rates: tuple[PassRate, ...] = ()
     unavailable: dict[str, str] = {}
     """Why a field is ``None``."""
 
 
 def score(tasks: Sequence[Passes], planned_trials: int, seed: int = SEED) -> Score:
-    """``planned_trials``: how many a task has at most, for pass@n."""
+    """``planned_trials``: maximum trials of a task, for pass@n."""
     sampled, fixed = sampled_tasks_interval(tasks, seed), fixed_tasks_interval(tasks)
     unavailable: dict[str, str] = {}
     if not tasks:

@@ -1,6 +1,6 @@
-"""Whether a difference is more than chance, and how small a one could have been seen. Called by ``comparison``.
+"""Significance tests and detectable differences. Used by ``comparison``.
 
-Knows numbers only. Every test says which it was and how its p-value was found.
+Pure numbers. Every result names its test and how its p-value was computed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from seatrial.domain.frozen import Frozen
 from seatrial.domain.statistics import SEED, Passes, sample_variance
 
 EXACT_STEPS = 500_000
-"""Additions (well under a second) within which all sign patterns are counted; beyond, patterns are drawn."""
+"""Up to this many additions (well under a second) all sign patterns are counted; beyond, patterns are sampled."""
 DRAWN_PATTERNS = 9_999
-"""With the observed pattern added this gives p-values in steps of 1/10,000."""
+"""With the observed pattern this gives p-values in steps of 1/10,000."""
 POWER_FACTOR = 1.96 + 0.84
-"""Two-sided 5 %, and a chance of 80 % to see it."""
+"""Two-sided 5 % level, 80 % power."""
 
 
 class TestKind(StrEnum):
@@ -36,28 +36,28 @@ class Significance(Frozen):
     p: float
     test: TestKind
     patterns: int | None = None
-    """Sign patterns drawn by the sampled test."""
+    """Number of patterns that the sampled test drew."""
     smallest_p: float
-    """What p would be, had every task that differs differed in the same direction."""
+    """The p-value if all differing tasks differed in the same direction."""
 
 
 class Variances(Frozen):
-    """What makes a measured difference vary. The defaults are for tasks about which nothing is known yet."""
+    """Variance components of a measured difference. The defaults are for tasks without data."""
 
     between_tasks: float = 1 / 9
-    """ω²: of the true difference from task to task."""
+    """ω²: variance of the true difference between tasks."""
     within_a: float = 1 / 6
-    """σ_A²: of one trial on one task; 1/6 is the mean of p(1 - p) when chances are spread evenly over 0 … 1."""
+    """σ_A²: variance of one trial on one task. 1/6 is the mean of p(1 - p) for p uniform on 0 … 1."""
     within_b: float = 1 / 6
     assumed: bool = True
-    """Whether these are the stated defaults instead of estimates from trials."""
+    """Whether these are the defaults and not estimates."""
 
 
 def sign_flip(differences: Sequence[Fraction], seed: int = SEED) -> Significance:
-    """Had A and B been the same, each task's difference could as well have had the other sign.
+    """Sign-flip permutation test: if A and B were equal, each task's difference could have either sign.
 
-    p is the share of sign patterns whose sum is at least as far from 0 as the observed one. All patterns are counted
-    where their sums fall on few enough values (as they do for shares of a few trials); else they are drawn.
+    p is the share of sign patterns whose sum is at least as far from 0 as the observed one. All patterns are counted if
+    their sums take few enough values (as for shares of a few trials); otherwise patterns are sampled.
     """
     sizes = _whole_numbers(differences)
     smallest_p = min(1.0, 2 / 2 ** len(sizes))
@@ -71,14 +71,14 @@ def sign_flip(differences: Sequence[Fraction], seed: int = SEED) -> Significance
 
 
 def mcnemar(only_a: int, only_b: int) -> Significance:
-    """For one trial each: of the tasks that only one side passed, how uneven is the split?"""
+    """McNemar's exact test, for one trial per side: is the split uneven among tasks that only one side passed?"""
     discordant = only_a + only_b
     p = min(1.0, 2 * binomial_half_tail(min(only_a, only_b), discordant))
     return Significance(p=p, test=TestKind.MCNEMAR, smallest_p=min(1.0, 2 / 2**discordant))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values, in the order given: all of them together are wrong with a chance of at most 5 %."""
+    """Holm-adjusted p-values in the given order; the family-wise error rate is 5 %."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     adjusted = [0.0] * len(p_values)
     reached = 0.0
@@ -89,10 +89,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def estimate_variances(pairs: Sequence[tuple[Passes, Passes]]) -> Variances:
-    """From trials of both sides on the same tasks; the defaults where the trials show no spread to learn from.
+    """Estimates from trials of both sides on the same tasks; the defaults if the trials show no spread.
 
-    With single trials the spread within tasks cannot be told from the spread between them; all of it is then counted
-    as ``between_tasks``, which gives the same detectable difference for as many trials again.
+    With single trials, the variance within tasks cannot be separated from that between tasks. All of it then counts as
+    ``between_tasks``, which gives the same detectable difference for the same number of trials.
     """
     spread = sample_variance([float(a.minus(b)) for a, b in pairs])
     if not spread:
@@ -106,7 +106,7 @@ def estimate_variances(pairs: Sequence[tuple[Passes, Passes]]) -> Variances:
 
 
 def detectable_difference(tasks: int, trials_a: float, trials_b: float, variances: Variances) -> float | None:
-    """The smallest true difference that a run of this size sees with a chance of 80 %; at most 1."""
+    """The smallest true difference that a run of this size detects with 80 % power; at most 1."""
     if tasks < 1 or trials_a <= 0 or trials_b <= 0:
         return None
     variance = variances.between_tasks + variances.within_a / trials_a + variances.within_b / trials_b
@@ -114,7 +114,7 @@ def detectable_difference(tasks: int, trials_a: float, trials_b: float, variance
 
 
 def usual_trials(side: Sequence[Passes]) -> float:
-    """Trials of a task, for tasks that differ in them: the harmonic mean, since variances go with 1/n."""
+    """Typical trials per task: the harmonic mean, because variances scale with 1/n."""
     return len(side) / math.fsum(1 / task.trials for task in side)
 
 
@@ -125,13 +125,13 @@ def _within(side: Sequence[Passes]) -> float | None:
 
 
 def _whole_numbers(differences: Sequence[Fraction]) -> list[int]:
-    """The differences that are not 0, on a common scale: sums of whole numbers compare without rounding."""
+    """The non-zero differences as integers on a common scale: their sums compare without rounding."""
     scale = math.lcm(*(difference.denominator for difference in differences))
     return [int(difference * scale) for difference in differences if difference]
 
 
 def _pattern_sums(sizes: Sequence[int]) -> dict[int, int] | None:
-    """How many sign patterns lead to each sum, or ``None`` where there are too many sums to list."""
+    """Number of sign patterns per sum; ``None`` if there are too many sums."""
     sums, steps = {0: 1}, 0
     for size in sizes:
         steps += len(sums)
@@ -146,7 +146,7 @@ def _pattern_sums(sizes: Sequence[int]) -> dict[int, int] | None:
 
 
 def _drawn_p(sizes: Sequence[int], observed: int, seed: int) -> float:
-    """With the observed pattern counted among the drawn ones, so that p is never 0."""
+    """The observed pattern is counted too, so p is never 0."""
     rng = random.Random(seed)  # noqa: S311 - resampling, not secrecy
     alike = sorted(Counter(abs(size) for size in sizes).items())
     everything = sum(size * count for size, count in alike)

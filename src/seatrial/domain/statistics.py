@@ -1,7 +1,7 @@
-"""Estimates with their uncertainty: the formulas behind every score. For ``score``, ``report`` and ``comparison``.
+"""Estimates with their uncertainty. Used by ``score``, ``report`` and ``comparison``.
 
-Knows numbers only: no tasks by name, no outcomes, no configurations. Nothing here raises for data that is merely thin:
-what cannot be estimated is ``None``, and whoever asked says why.
+Pure numbers: no task names, outcomes or configurations. Too little data does not raise: a value that cannot be
+estimated is ``None``, and the caller says why.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from seatrial.domain.frozen import Frozen
 
 LEVEL = 0.95
 SEED = 20_240_519
-"""Any fixed number: the same trials give the same interval on every machine and in every order."""
+"""A fixed seed: the same trials give the same interval on every machine and in every order."""
 RESAMPLES = 2000
 SMALL_SAMPLE = 20
-"""Below this many tasks the t interval is not trusted."""
+"""Below this number of tasks the t interval is not used."""
 
 
 class Method(StrEnum):
     T = "t"
     BOOTSTRAP = "bootstrap"
-    """Hierarchical: tasks are drawn anew, then the trials of each; seeded."""
+    """Hierarchical and seeded: resamples tasks, then the trials of each."""
     NORMAL = "normal"
     WILSON = "wilson"
 
 
 class Interval(Frozen):
-    """Where the true value lies with a confidence of ``level``."""
+    """A confidence interval."""
 
     low: float
     high: float
@@ -43,7 +43,7 @@ class Interval(Frozen):
     standard_error: float | None = None
     level: float = LEVEL
     note: str = ""
-    """What a reader must know before trusting the width."""
+    """A caveat for the reader."""
 
     @property
     def half_width(self) -> float:
@@ -51,7 +51,7 @@ class Interval(Frozen):
 
 
 class Passes(NamedTuple):
-    """How often one task was passed."""
+    """Passed trials of one task."""
 
     passed: int
     trials: int
@@ -61,7 +61,7 @@ class Passes(NamedTuple):
         return self.passed / self.trials if self.trials else 0.0
 
     def minus(self, other: Passes) -> Fraction:
-        """The difference of the rates without rounding, so that equal differences are equal."""
+        """The exact difference of the rates, so that equal differences compare equal."""
         return Fraction(self.passed, self.trials) - Fraction(other.passed, other.trials)
 
 
@@ -70,17 +70,17 @@ def mean(values: Sequence[float]) -> float | None:
 
 
 def sample_variance(values: Sequence[float]) -> float | None:
-    """With n - 1 below; summed exactly, so that the order of the values does not matter."""
+    """With denominator n - 1; summed exactly, so that the order of values does not matter."""
     if len(values) < 2:
         return None
     if min(values) == max(values):
-        return 0.0  # not the crumbs that rounding of the centre would leave
+        return 0.0  # without rounding errors of the mean
     centre = math.fsum(values) / len(values)
     return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:
-    """Linear between neighbours, as numpy and spreadsheets do."""
+    """Linear interpolation, as in numpy and spreadsheets."""
     if not values:
         return None
     ordered = sorted(values)
@@ -104,7 +104,7 @@ def t_interval(
 
 
 def wilson_interval(passes: Passes, note: str = "") -> Interval | None:
-    """For one share. Unlike Wald's it stays honest at 0, at 1 and with few trials."""
+    """For one share. Unlike the Wald interval it is reliable near 0 and 1 and with few trials."""
     passed, trials = passes
     if trials == 0:
         return None
@@ -119,15 +119,15 @@ def wilson_interval(passes: Passes, note: str = "") -> Interval | None:
 
 
 def sampled_tasks_interval(tasks: Sequence[Passes], seed: int = SEED) -> Interval | None:
-    """Of the mean rate, with the tasks as a sample of all tasks there could be. Needs two of them."""
+    """Interval of the mean rate, with the tasks as a sample. Needs two tasks."""
     rates = [task.rate for task in tasks]
     centre, variance = mean(rates), sample_variance(rates)
     if centre is None or variance is None:
         return None
     if centre in (0.0, 1.0):
-        # Drawing anew from tasks that are all alike would claim certainty; the tasks themselves are counted instead.
+        # Resampling tasks that are all alike would claim certainty; treat the tasks as one share instead.
         everywhere = Passes(len(tasks) if centre else 0, len(tasks))
-        return wilson_interval(everywhere, note="every task scored the same, so the tasks were counted as one share")
+        return wilson_interval(everywhere, note="all tasks scored the same, so the tasks were counted as one share")
     standard_error = math.sqrt(variance / len(tasks))
     near_edge = centre <= 2 * standard_error or 1 - centre <= 2 * standard_error
     if len(tasks) < SMALL_SAMPLE or near_edge:
@@ -136,7 +136,8 @@ def sampled_tasks_interval(tasks: Sequence[Passes], seed: int = SEED) -> Interva
 
 
 def fixed_tasks_interval(tasks: Sequence[Passes]) -> Interval | None:
-    """Of the mean rate over just these tasks: how much another run would move it. Needs two trials of every task."""
+    """Interval of the mean rate over these tasks only: how much another run would differ. Needs two trials of each
+    task."""
     if not tasks or any(task.trials < 2 for task in tasks):
         return None
     centre = math.fsum(task.rate for task in tasks) / len(tasks)
@@ -148,21 +149,19 @@ def fixed_tasks_interval(tasks: Sequence[Passes]) -> Interval | None:
         high=min(1.0, centre + reach),
         method=Method.NORMAL,
         standard_error=standard_error,
-        note=""
-        if spread
-        else "no task both passed and failed, so no spread was seen; that does not prove there is none",
+        note="" if spread else "no task both passed and failed, so the spread is unknown",
     )
 
 
 def pass_at_k(passes: Passes, k: int) -> float | None:
-    """The chance that at least one of ``k`` trials passes; ``None`` with fewer than ``k`` trials."""
+    """The probability that at least one of ``k`` trials passes; ``None`` with fewer than ``k`` trials."""
     if passes.trials < k:
         return None
     return 1.0 - math.comb(passes.trials - passes.passed, k) / math.comb(passes.trials, k)
 
 
 def pass_hat_k(passes: Passes, k: int) -> float | None:
-    """The chance that all of ``k`` trials pass; ``None`` with fewer than ``k`` trials."""
+    """The probability that all of ``k`` trials pass; ``None`` with fewer than ``k`` trials."""
     if passes.trials < k:
         return None
     return math.comb(passes.passed, k) / math.comb(passes.trials, k)
@@ -177,9 +176,11 @@ def _bootstrap_interval(tasks: Sequence[Passes], standard_error: float, seed: in
 
 
 def _resampled_rates(tasks: Sequence[Passes]) -> dict[float, float]:
-    """How likely each rate is for one task drawn at random, whose trials are then drawn anew."""
+    """Probability of each rate for a random task with resampled trials."""
     chances: dict[float, float] = {}
-    for (passed, trials), members in sorted(Counter(tasks).items()):  # sorted: in whatever order the tasks came
+    for (passed, trials), members in sorted(
+        Counter(tasks).items()
+    ):  # sorted, so that the order of tasks does not matter
         share = members / len(tasks)
         if passed in (0, trials):
             rate = float(passed > 0)
@@ -192,10 +193,10 @@ def _resampled_rates(tasks: Sequence[Passes]) -> dict[float, float]:
 
 
 def _resampled_means(chances: dict[float, float], tasks: int, rng: random.Random) -> list[float]:
-    """Means over as many tasks as there were.
+    """Means over as many tasks as given.
 
-    How often the most likely rate comes up is drawn in one go, only the others one by one: with many tasks this
-    is called near 0 or 1, where nearly all of them are alike.
+    The number of occurrences of the most likely rate is drawn at once, only the others one by one. With many tasks this
+    is used near 0 or 1, where nearly all are alike.
     """
     usual = max(chances, key=chances.__getitem__)
     others = [rate for rate in chances if rate != usual]

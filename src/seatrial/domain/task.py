@@ -1,4 +1,4 @@
-"""Tasks and datasets: what can be attempted. Read by everyone; knows no file system and no Harbor."""
+"""Tasks and datasets. Knows no file system and no Harbor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TaskFormat(StrEnum):
     HARBOR = "harbor"
     """``task.toml``: Harbor and Terminal-Bench 2."""
     TERMINAL_BENCH_1 = "terminal-bench-1"
-    """``task.yaml``: the first Terminal-Bench."""
+    """``task.yaml``: Terminal-Bench 1."""
 
 
 class Severity(StrEnum):
@@ -26,7 +26,7 @@ class Severity(StrEnum):
 
 
 class TaskProblem(Frozen):
-    """One thing that is wrong with a task, where it is, and what to do about it."""
+    """One problem of a task: what, where, and how to fix it."""
 
     file: str
     message: str
@@ -40,7 +40,7 @@ class TaskProblem(Frozen):
 
 
 class Resources(Frozen):
-    """What a task asks of its sandbox; ``None`` leaves the sandbox's default."""
+    """Resources that a task requests; ``None``: the sandbox's default."""
 
     cpus: float | None = None
     memory_mb: int | None = None
@@ -77,7 +77,7 @@ class Task(Frozen):
 
 
 class TaskRef(Frozen):
-    """A task by name and content, as jobs and datasets hold it."""
+    """A task by name and digest, as jobs and datasets refer to it."""
 
     name: str
     digest: str
@@ -98,7 +98,7 @@ class Dataset(Frozen):
 
 
 class TaskSelection(Frozen):
-    """Which tasks of a folder or a dataset to take. Filters narrow, then sampling, then the limit."""
+    """Selects tasks of a folder or a dataset: filters first, then sampling, then the limit."""
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ class TaskSelection(Frozen):
     limit: int | None = Field(default=None, ge=1)
 
     def apply(self, tasks: Iterable[Task]) -> tuple[Task, ...]:
-        """The chosen tasks, by name; the same seed always takes the same sample."""
+        """The selected tasks, by name. The same seed always draws the same sample."""
         chosen = sorted((task for task in tasks if self._admits(task)), key=lambda task: (task.name, task.digest))
         if self.sample is not None and self.sample < len(chosen):
             picked = random.Random(self.seed).sample(range(len(chosen)), self.sample)  # noqa: S311

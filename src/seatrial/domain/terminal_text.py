@@ -22,8 +22,7 @@ _UNSEEN = re.compile(
 
 
 def readable(text: str) -> str:
-    """Escape sequences and control characters are left out. Of a line that was written over, the last writing stays,
-    as it stood on the screen."""
+    """Removes escape sequences and control characters. Of an overwritten line the last version stays."""
     seen = _UNSEEN.sub("", text)
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in seen.split("\n"))
 
@@ -48,7 +47,7 @@ def _numbered(letter: str) -> str:
 
 
 def shown(recording: str) -> str:
-    """The output in the lines of a recording (asciicast); its header, what was typed, and broken lines are left out."""
+    """The output in a recording (asciicast), without its header, input and broken lines."""
     return "".join(map(_output, recording.split("\n")))
 
 

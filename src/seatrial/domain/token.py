@@ -1,4 +1,4 @@
-"""Who may do what: tokens with a role. Only a token's fingerprint is ever kept."""
+"""Tokens and their roles. Only a token's fingerprint is stored."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _LONGEST_LIFE = timedelta(days=3650)
 
 
 class Role(StrEnum):
-    """Each may do all that the one before it may."""
+    """Each role includes the permissions of the one before it."""
 
     VIEWER = "viewer"
-    """Looks at everything but keys and tokens."""
+    """Reads everything except keys and tokens."""
     USER = "user"
     """Uploads, runs, cancels, deletes."""
     ADMIN = "admin"
-    """Hands out tokens and keeps the installation's provider keys."""
+    """Manages tokens and the installation's provider keys."""
 
     def covers(self, needed: Role) -> bool:
         order = list(Role)
@@ -50,12 +50,12 @@ class Token(NewToken):
 
 
 def fresh_secret() -> str:
-    """256 random bits, recognisable as ours. Shown once, to the one who asked for it."""
+    """256 random bits with our prefix. Shown once, to the creator."""
     return _PREFIX + secrets.token_urlsafe(_BYTES)
 
 
 def fingerprint(secret: str) -> str:
-    """What is kept of a token. A plain hash is enough for 256 random bits: there is nothing to guess."""
+    """The stored form of a token. A plain hash is enough for 256 random bits."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -67,7 +67,7 @@ def lifetime(text: str) -> timedelta | None:
     life = int(found[1]) * _UNITS[found[2]] if found else timedelta(0)
     if not timedelta(0) < life <= _LONGEST_LIFE:
         raise InvalidInput(
-            "That is no time a token could be valid for.",
+            "This is not a valid lifetime.",
             field="expires",
             fix="Use 30d, 12h, 2w (ten years at most) or never.",
         )

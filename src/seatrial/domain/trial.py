@@ -1,8 +1,7 @@
-"""One attempt at one task, its life, and the single function that may change its state.
+"""A trial, its states, and the function that changes them.
 
-A trial is *held*, *queued*, *running* or *ended*. ``attempt`` counts the claims: each time a worker takes the trial it
-gets the next number, and every later write carries it, so that a worker that was presumed dead cannot overwrite its
-successor.
+A trial is *held*, *queued*, *running* or *ended*. ``attempt`` counts its claims: each claim gets the next number, and
+every later write carries that number, so that a worker that was presumed dead cannot overwrite its successor.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from seatrial.domain.task import TaskRef
 from seatrial.errors import Conflict, StaleAttempt
 
 LOSSES_IN_COMPANY = 2
-"""After so many workers that were lost with it and others, a trial runs alone; ``domain/isolation.py`` says why."""
+"""After this many shared worker losses a trial runs alone; see ``domain/isolation.py``."""
 
 
 class TrialState(StrEnum):
     HELD = "held"
-    """Planned, and not to be run before somebody releases it."""
+    """Planned, but not run until it is released."""
     QUEUED = "queued"
     RUNNING = "running"
     ENDED = "ended"
@@ -32,7 +31,7 @@ class Outcome(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     ERROR = "error"
-    """No valid reward. Never scored as a failed attempt; the cause says whose fault it was."""
+    """No valid reward. Never scored as a failure; the cause names the source."""
     CANCELLED = "cancelled"
 
     @property
@@ -52,7 +51,7 @@ class Cause(StrEnum):
 
 
 class Mark(StrEnum):
-    """Stands beside a reward and changes nothing about it."""
+    """Added to a result; does not change its reward."""
 
     AGENT_TIMEOUT = "agent_timeout"
     AGENT_ERROR = "agent_error"
@@ -61,15 +60,15 @@ class Mark(StrEnum):
     LIMITS_NOT_ENFORCED = "limits_not_enforced"
     PRIVILEGED = "privileged"
     SUSPECT_PATH = "suspect_path"
-    """Integrity: programs on the verifier's PATH were changed by the agent."""
+    """Integrity: the agent changed programs on the verifier's PATH."""
     SUSPECT_PYTHON = "suspect_python"
-    """Integrity: Python start-up files were changed by the agent."""
+    """Integrity: the agent changed Python start-up files."""
     SUSPECT_SHELL = "suspect_shell"
-    """Integrity: shell start-up files were changed by the agent."""
+    """Integrity: the agent changed shell start-up files."""
 
 
 class Phase(StrEnum):
-    """Where a running trial is."""
+    """Progress of a running trial."""
 
     PREPARING = "preparing"
     BUILD = "build"
@@ -90,7 +89,7 @@ _BLAMED: Mapping[Phase, Cause] = {
 
 
 def blamed(phase: Phase) -> Cause:
-    """The cause of what ended a trial without a grade, where nothing better is known than how far it had come."""
+    """The default cause for an error in this phase."""
     return _BLAMED[phase]
 
 
@@ -99,7 +98,7 @@ class NewTrial(Frozen):
 
     task: TaskRef
     agent_index: int
-    """Which of the job's agents; the full description stays in the job's spec."""
+    """Index into the agents of the job's spec."""
     agent: str
     model: str | None
     repeat: int
@@ -118,10 +117,10 @@ class Trial(Frozen):
     outcome: Outcome | None = None
     cause: Cause | None = None
     attempt: int = 0
-    """Claims so far; also the number that every write of the current claim carries."""
+    """Number of claims so far; every write of the current claim carries it."""
     attempts_base: int = 0
-    """Attempts that do not count: those before the last ``retry``, those given back by a leaving worker, and those that
-    were lost in company."""
+    """Claims that do not count as tries: those before the last ``retry``, those given back by a stopping worker, and
+    shared losses."""
     shared_losses: int = 0
     """Workers that were lost while they held this trial and others."""
     worker: str | None = None
@@ -130,7 +129,7 @@ class Trial(Frozen):
     phase: Phase | None = None
     cancel_requested: bool = False
     limit_sec: float | None = None
-    """Limit of the whole trial, of the one who released it; it comes before the job's own."""
+    """Time limit set on release; overrides the job's."""
     created_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -141,7 +140,7 @@ class Trial(Frozen):
 
     @property
     def suspected(self) -> bool:
-        """Whether it may be the one that takes its workers down; such a trial runs alone."""
+        """Whether it may be the trial that kills its workers. Such a trial runs alone."""
         return self.shared_losses >= LOSSES_IN_COMPANY
 
 
@@ -166,7 +165,7 @@ class Ended(Frozen):
 
 
 class TryAgain(Frozen):
-    """The attempt ended in a fault that is worth another one (or its lease ran out)."""
+    """The try ended in an error that is worth another try (or its lease expired)."""
 
     kind: Literal["try_again"] = "try_again"
     attempt: int
@@ -174,18 +173,18 @@ class TryAgain(Frozen):
 
 
 class WorkerLost(Frozen):
-    """The worker went silent. In company that counts against nobody; alone it counts, and may be the last attempt."""
+    """The worker stopped responding. A shared loss does not count; a loss alone counts and may end the trial."""
 
     kind: Literal["worker_lost"] = "worker_lost"
     attempt: int
     shared: bool
-    """Whether the worker held other trials at any moment of this attempt."""
+    """Whether the worker held other trials at any time during this try."""
     last: bool
-    """Whether an attempt that counts was the last one."""
+    """Whether a try that counts was the last one."""
 
 
 class GivenBack(Frozen):
-    """The worker is leaving; the trial waits for another one and the attempt does not count."""
+    """The worker stops; the trial waits for another one and this try does not count."""
 
     kind: Literal["given_back"] = "given_back"
     attempt: int
@@ -196,25 +195,25 @@ class CancelAsked(Frozen):
 
 
 class Released(Frozen):
-    """Somebody asked to run a trial that was held until now."""
+    """A held trial may run now."""
 
     kind: Literal["released"] = "released"
     limit_sec: float | None = None
 
 
 class Retried(Frozen):
-    """Somebody asked to run an ended trial anew; its earlier attempts are kept."""
+    """An ended trial runs again; its earlier tries are kept."""
 
     kind: Literal["retried"] = "retried"
     hold: bool = False
-    """Not yet: it waits until it is released."""
+    """Wait until it is released."""
 
 
 TrialEvent = Claimed | LeaseRenewed | Ended | TryAgain | WorkerLost | GivenBack | CancelAsked | Released | Retried
 
 
 def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
-    """The only way a trial changes. Raises ``StaleAttempt`` or ``Conflict``; never returns a half-valid trial."""
+    """Applies an event to a trial. Raises ``StaleAttempt`` or ``Conflict``."""
     match event:
         case Claimed():
             _require(trial, TrialState.QUEUED, event)
@@ -278,7 +277,7 @@ def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
 def _lose(trial: Trial, event: WorkerLost, now: datetime) -> Trial:
     if trial.cancel_requested:
         return _end(trial, Outcome.CANCELLED, None, now)
-    if event.shared and not trial.suspected:  # a suspect was alone, whatever clocks of other machines say
+    if event.shared and not trial.suspected:  # a suspect runs alone, whatever other machines' clocks say
         uncounted = {"attempts_base": trial.attempts_base + 1, "shared_losses": trial.shared_losses + 1}
         return _requeue(trial, now).model_copy(update=uncounted)
     return _end(trial, Outcome.ERROR, Cause.WORKER_LOST, now) if event.last else _requeue(trial, now)

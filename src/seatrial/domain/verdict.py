@@ -1,7 +1,6 @@
-"""What a comparison means, in one plain sentence. Used by the CLI, the API and the page, so that all say the same.
+"""The result of a comparison in one sentence. Used by the CLI, the API and the page.
 
-Never claims more than the numbers: "better" needs p < 0.05 (after Holm where several pairs were looked at), and
-the sentence always says what could not have been seen.
+"Better" needs p < 0.05 (Holm-corrected for several pairs), and the sentence always states the detectable difference.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def _evidence(comparison: Comparison) -> str:
 
 
 def _support(comparison: Comparison) -> str:
-    """The interval is turned so that it belongs to the side that is ahead."""
+    """The interval from the view of the side that is ahead."""
     parts = []
     interval = comparison.interval
     if interval and not interval.note:
@@ -79,7 +78,7 @@ def _unseen(comparison: Comparison) -> str:
     if detectable is None or detectable >= 1:
         return f"with {tasks} tasks hardly any difference could have been seen{assumed}"
     if significant(comparison) and abs(comparison.a_minus_b or 0.0) < detectable:
-        # It was seen, but with luck: to say that it could not have been would contradict the sentence's first half.
+        # It was found, but the power is low. Saying that it could not be seen would contradict the first half.
         return (
             f"with {tasks} tasks a difference under {points(detectable)} points is often missed, so its size is unsure"
         )

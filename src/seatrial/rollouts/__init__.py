@@ -1,6 +1,6 @@
-"""Rollouts: attempts that somebody else's loop drives, such as a trainer's, on our sandboxes and with our grading.
+"""Rollouts: trials driven by an external loop, such as a trainer, in Seatrial's sandboxes and with its grading.
 
-``room.py`` is where to come in: ``async with RolloutHost(settings) as room`` and ``await room.open(task)``. A
-``Rollout`` runs commands, grades and is closed. ``tasks.py`` finds tasks in folders, archives and registered datasets.
-Nothing in here knows a training framework; ``environments/`` has one package for each, which is thin.
+Start in ``host.py``: ``async with RolloutHost(settings) as host`` and ``await host.open(task)``. A ``Rollout`` runs
+commands, grades and is closed. ``tasks.py`` finds tasks in folders, archives and registered datasets. Nothing here
+knows a training framework; ``environments/`` has a thin package for each.
 """

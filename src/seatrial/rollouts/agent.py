@@ -1,7 +1,7 @@
-"""The agent of a rollout: it has no mind of its own and runs the commands that come from outside.
+"""The agent of a rollout: it runs commands that come from outside.
 
-Harbor's ``Trial`` makes it, starts the sandbox before it and the verifier after it, and holds it to the task's limits,
-as it does with any agent. ``Rollout`` gives the orders.
+Harbor's ``Trial`` creates it, starts the sandbox before it and the verifier after it, and applies the task's limits, as
+with any agent. ``Rollout`` sends the commands.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ IMPORT_PATH = f"{__name__}:DirectedAgent"
 
 
 class OutOfTime(Exception):
-    """The agent's time is over, or it has been told that it is done. Nothing more runs."""
+    """The agent's phase is over: its time has run out, or ``finish`` was called. No more commands run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class _Order:
 
 
 class DirectedAgent(BaseAgent):
-    """Runs one command after another until it is told to stop."""
+    """Runs one command after another until ``finish``."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -48,7 +48,7 @@ class DirectedAgent(BaseAgent):
 
     @override
     async def setup(self, environment: BaseEnvironment) -> None:
-        """It brings nothing into the sandbox."""
+        """Installs nothing in the sandbox."""
 
     @override
     async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
@@ -63,8 +63,8 @@ class DirectedAgent(BaseAgent):
                     _refuse(late)
 
     async def command(self, command: str, timeout_sec: int | None) -> ExecResult:
-        """``OutOfTime`` once the agent's phase is over; ``RuntimeError`` where the command took too long; anything else
-        is a fault of the sandbox."""
+        """Raises ``OutOfTime`` once the agent's phase is over, ``RuntimeError`` if the command timed out. Any other
+        error comes from the sandbox."""
         if self._over:
             raise OutOfTime
         answer: asyncio.Future[ExecResult] = asyncio.get_running_loop().create_future()
@@ -72,7 +72,7 @@ class DirectedAgent(BaseAgent):
         return await answer
 
     def finish(self) -> None:
-        """Ends the agent's phase: Harbor goes on to the verifier."""
+        """Ends the agent's phase: Harbor continues with the verifier."""
         self._orders.put_nowait(None)
 
 

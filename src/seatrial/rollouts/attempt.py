@@ -1,8 +1,8 @@
-"""What a rollout is made of: one ``Trial`` of Harbor, the same that the runner runs, with an agent that takes its
-commands from here.
+"""The implementation of a rollout: a Harbor ``Trial``, as the runner uses it, with an agent that gets its commands
+here.
 
-So task limits, users, network phases, healthchecks and verdicts are those of every other trial. ``Rollout`` is what
-callers hold; everything here happens on the room's own event loop.
+Task limits, users, network phases, healthchecks and verdicts are therefore the same as in every other trial. Callers
+use ``Rollout``; everything here runs on the event loop of ``RolloutHost``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_VERIFIER_OUTPUT = 20_000
 
 
 class Attempt:
-    """A started sandbox. Always closed by whoever opened it; grading closes it too."""
+    """A started sandbox. The caller must close it; grading closes it too."""
 
     def __init__(self, trial: Trial, directory: Path, *, longest_answer: int = LONGEST_ANSWER) -> None:
         assert isinstance(trial.agent, DirectedAgent)
@@ -41,8 +41,8 @@ class Attempt:
         self.out_of_time = False
 
     async def start(self) -> None:
-        """Builds or finds the image, starts the sandbox and waits until the agent's turn begins. Faults are raised;
-        nothing is left behind then, nor when this is cancelled."""
+        """Builds or finds the image, starts the sandbox and waits until the agent's phase begins. On an error, or if
+        cancelled, nothing is left behind."""
         self._running = asyncio.create_task(self._trial.run())
         begun = asyncio.create_task(self._agent.begun.wait())
         try:
@@ -59,15 +59,16 @@ class Attempt:
                 await self.close()
 
     async def execute(self, commands: Sequence[str], timeout_sec: float | None) -> str:
-        """The commands one after another, as a terminal would show them. A fault of the sandbox is raised."""
+        """Runs the commands one after another; returns the output as a terminal would show it. Raises if the sandbox
+        fails."""
         limit = share(self._longest_answer, len(commands))
         return "\n".join([await self._execute(command, timeout_sec, limit) for command in commands])
 
     async def grade(self) -> Graded:
-        """Ends the attempt and has the task's tests judge it. Faults are raised, never scored."""
+        """Ends the agent's phase and runs the task's tests. Infrastructure errors are raised, never scored."""
         if self._fault is not None:
             raise self._fault
-        assert self._running is not None, "started before it is graded"
+        assert self._running is not None, "start it before grading"
         self._agent.finish()
         try:
             await asyncio.shield(self._running)
@@ -76,7 +77,7 @@ class Attempt:
             await self.close()
 
     async def close(self) -> None:
-        """Removes the sandbox and every file of the attempt. May be called again."""
+        """Removes the sandbox and all files of the try. May be called again."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
@@ -98,7 +99,7 @@ class Attempt:
         return entry(command, output, done.return_code, limit)
 
     async def _run(self, script: str, timeout_sec: int | None) -> ExecResult | str:
-        """How it ended, or why it did not."""
+        """The exit status, or why there is none."""
         with as_faults(Phase.START):
             try:
                 return await self._agent.command(script, timeout_sec)
@@ -106,7 +107,7 @@ class Attempt:
                 self.out_of_time = True
                 return "not run to its end: the time for this task is over"
             except RuntimeError as error:
-                if "timed out" not in str(error):  # how Harbor's environments say it
+                if "timed out" not in str(error):  # the wording of Harbor's environments
                     raise
                 return f"killed after {timeout_sec} seconds, with everything it had started"
 

@@ -1,7 +1,7 @@
-"""An event loop in a thread of its own, so that sandboxes do not depend on whose loop asks.
+"""An event loop in its own thread, so that sandboxes do not depend on the caller's loop.
 
-A trainer may have several loops one after another, or none, and may block the one it has for seconds. ``RolloutHost``
-does all of its work here; callers await it from wherever they are.
+A trainer may use several loops in turn, or none, and may block its loop for seconds. ``RolloutHost`` does all its work
+here; callers await it from any loop.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class BackgroundLoop:
-    """Starts with the first call. A daemon thread: it never keeps a program from ending."""
+    """Starts with the first call. A daemon thread, so it never keeps a program from exiting."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -22,15 +22,15 @@ class BackgroundLoop:
         self._thread: threading.Thread | None = None
 
     async def run[T](self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of ``work``. Cancelling the caller cancels the work, which then cleans up by itself."""
+        """Runs ``work`` and returns its result. Cancelling the caller cancels the work, which then cleans up."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running()))
 
     def wait[T](self, work: Coroutine[Any, Any, T]) -> T:
-        """The same for callers without a loop, or who do not mind blocking it."""
+        """The same for callers without a loop; blocks."""
         return asyncio.run_coroutine_threadsafe(work, self._running()).result()
 
     def stop(self) -> None:
-        """Ends the thread, if it ever started; everything that ran here has been waited for by its owner."""
+        """Ends the thread if it started. The owners of all work have already waited for it."""
         with self._lock:
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
         if loop is None or thread is None:

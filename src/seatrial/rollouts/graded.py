@@ -1,4 +1,4 @@
-"""What the task's own tests said about a rollout, and what faults look like to whoever asked."""
+"""The verdict of a rollout, and the errors that callers see."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from seatrial.errors import (
 
 
 class Graded(Frozen):
-    """A valid verdict. A rollout that could not be graded has none: it raises a ``TrialFault``."""
+    """A valid verdict. A rollout that could not be graded raises a ``TrialFault`` instead."""
 
     passed: bool
     rewards: dict[str, float]
     tests: tuple[TestResult, ...] = ()
     marks: tuple[Mark, ...] = ()
     verifier_output: str = ""
-    """The end of what the tests printed."""
+    """The end of the test output."""
     timings: tuple[PhaseTiming, ...] = ()
 
     @property
     def score(self) -> float:
-        """1.0 if every test passes, else 0.0."""
+        """1.0 if every test passes, otherwise 0.0."""
         return 1.0 if self.passed else 0.0
 
     @property
     def reward(self) -> float:
-        """The verifier's deciding value, for tasks that give part of a point."""
+        """The verifier's deciding value, for tasks with partial credit."""
         value = deciding_reward(self.rewards)
         return self.score if value is None else value
 
@@ -54,7 +54,7 @@ _FAULTS: Mapping[Cause, type[TrialFault]] = {
 
 
 def graded(result: Result, verifier_output: str) -> Graded:
-    """The verdict of an ended attempt; raises its fault where there is none."""
+    """The verdict of an ended try; raises its error if there is none."""
     if not result.outcome.graded:
         raise fault(result.cause, result.message)
     return Graded(
@@ -68,14 +68,14 @@ def graded(result: Result, verifier_output: str) -> Graded:
 
 
 def fault(cause: Cause | None, message: str) -> TrialFault:
-    """A message that Harbor put our own error's name before says it once."""
+    """Removes our own error's name, which Harbor puts before the message."""
     kind = _FAULTS[cause or Cause.SANDBOX]
     return kind(message.removeprefix(f"{kind.__name__}: "))
 
 
 @contextmanager
 def as_faults(phase: Phase) -> Iterator[None]:
-    """Whatever goes wrong is raised as one of our errors: callers have to handle no others."""
+    """Raises every error as one of ours, so that callers need to handle no others."""
     try:
         yield
     except SeatrialError:

@@ -1,4 +1,4 @@
-"""Images in a container engine, for frameworks that start containers by themselves and only need a name."""
+"""Images in a container engine, for frameworks that start containers themselves and need only an image name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class EngineImage(Frozen):
 
 
 class EngineImages:
-    """Builds, pulls or finds the image of a task in the engine, once for each content. Blocking."""
+    """Builds, pulls or finds the image of a task in the engine, once per content. Blocking."""
 
     def __init__(self, settings: Settings, images: ImageProvider | None = None) -> None:
         self._options = SandboxOptions.of(settings)

@@ -1,6 +1,6 @@
-"""Checks that an archive is the one that was meant, where somebody wrote down its SHA-256.
+"""Checks an archive's SHA-256 if it is written down.
 
-Looked for: ``<archive>.sha256`` beside it, ``SHA256SUMS`` in its folder (both as ``sha256sum`` writes them), and
+Sources: ``<archive>.sha256`` beside it, ``SHA256SUMS`` in its folder (both as written by ``sha256sum``), and
 ``manifest.json`` in its folder (names to digests, or a list of entries with a name and a ``sha256``).
 """
 
@@ -22,7 +22,7 @@ _NAMES = ("name", "file", "filename", "path", "archive")
 
 
 def checked_digest(archive: Path) -> str:
-    """The archive's SHA-256; ``InvalidArchive`` where another one was written down."""
+    """The archive's SHA-256; raises ``InvalidArchive`` if a different one is written down."""
     with archive.open("rb") as source:
         actual = hashlib.file_digest(source, "sha256").hexdigest()
     for place, expected in _expectations(archive):
@@ -62,7 +62,7 @@ def _entries(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _named(content: Any) -> Iterator[tuple[str, str]]:
-    """Digests by file name, in whichever of the usual shapes."""
+    """Digests by file name, in any of the usual formats."""
     if isinstance(content, list):
         for entry in content:
             yield from _named(entry)

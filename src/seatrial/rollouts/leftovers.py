@@ -1,6 +1,6 @@
-"""Removes sandboxes of rollouts that nobody will close: those of dead processes, and at the very end our own.
+"""Removes sandboxes of rollouts that nobody will close: those of dead processes and, at exit, our own.
 
-They carry a label like every sandbox of ours, but no trial: a worker's clean-up leaves them alone while we live.
+They carry our label but no trial, so a worker's clean-up ignores them while this process lives.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from seatrial.sandboxes.sweep import sweep
 
 
 async def remove_stray(options: SandboxOptions) -> int:
-    """Sandboxes whose process is gone."""
+    """Removes sandboxes whose process is gone."""
 
     async def none_leased() -> set[tuple[int, int]]:
         return set()
@@ -30,7 +30,7 @@ async def remove_stray(options: SandboxOptions) -> int:
 
 
 def remove_own(options: SandboxOptions, owner: Owner, work_dir: Path) -> None:
-    """What this process still has. Blocking, and needs no thread: the interpreter may be ending."""
+    """Removes sandboxes of this process. Blocking, and without threads: the interpreter may be exiting."""
     me = ProcessIdentity.mine()
 
     def mine(record: SandboxRecord) -> bool:
@@ -39,13 +39,13 @@ def remove_own(options: SandboxOptions, owner: Owner, work_dir: Path) -> None:
     if any(mine(record) for record in OciLeftovers(options.run_dir).sandboxes()):
         OciLeftovers(options.run_dir).remove(mine)
     if engine_listens(options.docker_host):
-        with suppress(Exception):  # the engine went away; whoever comes next finds what is left
+        with suppress(Exception):  # the engine is gone; the next process removes what is left
             asyncio.run(_sweep_engine(options, mine))
     remove_files(work_dir)
 
 
 def remove_files(work_dir: Path) -> None:
-    """The folder of a room, and that of its process if it was the last in it."""
+    """Removes the folder of a host, and the folder of its process if it is empty."""
     remove_tree(work_dir)
     with suppress(OSError):
         work_dir.parent.rmdir()

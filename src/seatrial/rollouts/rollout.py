@@ -1,6 +1,6 @@
-"""One rollout as its caller sees it: a sandbox of its own for one attempt at one task, graded by the task's own tests.
+"""One rollout, as its caller sees it: one sandbox for one trial of one task, graded by the task's own tests.
 
-``RolloutHost`` opens rollouts. They may be used from any event loop; the work happens on the room's.
+``RolloutHost`` opens rollouts. Any event loop may use them; the work runs on the host's loop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seatrial.rollouts.tasks import FoundTask
 
 
 class Rollout:
-    """``execute_commands`` as often as wanted, then ``grade``; ``close`` in any case."""
+    """Call ``execute_commands`` any number of times, then ``grade``; always ``close``."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Rollout:
     ) -> None:
         self.task = task
         self.transcript: list[str] = []
-        """What each call answered, for whoever wants to see the agent's output afterwards."""
+        """The output of each call."""
         self._attempt = attempt
         self._loop = loop
         self._command_timeout_sec = command_timeout_sec
@@ -37,19 +37,19 @@ class Rollout:
 
     @property
     def out_of_time(self) -> bool:
-        """The task's limit for the attempt has passed; it can still be graded."""
+        """The task's time limit has passed; it can still be graded."""
         return self._attempt.out_of_time
 
     async def execute_commands(self, commands: Sequence[str], reasoning: str = "") -> str:
-        """Runs shell commands one after another and says what they printed; the working directory lasts from one to
-        the next. ``reasoning`` is the model's own note. A sandbox that broke is a ``TrialFault``."""
+        """Runs shell commands one after another and returns their output. The working directory persists between
+        commands. ``reasoning`` is the model's own note. Raises a ``TrialFault`` if the sandbox fails."""
         self._refuse_ended()
         answer = await self._loop.run(self._attempt.execute(commands, self._command_timeout_sec))
         self.transcript.append(answer)
         return answer
 
     async def grade(self) -> Graded:
-        """The verdict of the task's own tests; ends the rollout. Faults are raised and never scored."""
+        """Runs the task's own tests and ends the rollout. Infrastructure errors are raised, never scored."""
         self._refuse_ended()
         return await self._loop.run(self._graded())
 
@@ -59,7 +59,7 @@ class Rollout:
             await self._loop.run(self.end())
 
     async def end(self) -> None:
-        """The same for the room, which is on its own loop already."""
+        """The same for ``RolloutHost``, which already runs on its own loop."""
         try:
             await self._attempt.close()
         finally:

@@ -1,7 +1,7 @@
-"""The tasks that rollouts can attempt: in a folder, in archives, or in a dataset that is registered in Seatrial.
+"""Finds tasks for rollouts: in a folder, in archives, or in a dataset registered in Seatrial.
 
-Environments ask here before any rollout. Both formats are read; what is not in Harbor's becomes so in a cache, once for
-each content. Nothing is executed and nothing is written beside the tasks.
+Environments call this before any rollout. Both task formats are read; other formats than Harbor's are converted into a
+cache, once per content. Nothing is executed, and nothing is written beside the tasks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FoundTask(Frozen):
 
 
 class LeftOut(Frozen):
-    """A task that was found and cannot be rolled out, and why."""
+    """A task that cannot be rolled out, and why."""
 
     name: str
     reason: str
@@ -44,7 +44,7 @@ class FoundTasks(Frozen):
 
 
 class TaskFinder:
-    """Blocking: task trees are read and hashed. ``dataset`` starts a loop of its own, so any caller may ask."""
+    """Blocking: task trees are read and hashed. ``dataset`` starts its own loop, so it works for any caller."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -52,7 +52,8 @@ class TaskFinder:
         self._readers = task_readers()
 
     def in_place(self, path: Path, selection: TaskSelection) -> FoundTasks:
-        """Of a task, a folder of tasks or archives, or an archive. ``InvalidInput`` where nothing can be rolled out."""
+        """From a task, a folder of tasks or archives, or an archive. Raises ``InvalidInput`` if no task can be
+        rolled out."""
         if not path.exists():
             raise NotFound(f"There is no file or folder {path}.")
         inspections = {root: self._inspect(root) for root in self._roots(path)}
@@ -61,7 +62,7 @@ class TaskFinder:
         return self._chosen(found, selection, left_out, str(path))
 
     def dataset(self, name: str, selection: TaskSelection) -> FoundTasks:
-        """Of a dataset of this installation: ``name`` or ``name@version``."""
+        """From a dataset of this installation: ``name`` or ``name@version``."""
         loop = BackgroundLoop("seatrial-dataset")
         try:
             found = loop.wait(self._registered(name))
@@ -90,7 +91,7 @@ class TaskFinder:
         chosen = selection.apply(task for task in admitted if not _obstacle(task))
         if not chosen:
             reasons = "; ".join(f"{one.name}: {one.reason}" for one in refused)
-            raise InvalidInput(f"No task of {place} was chosen. {reasons}".strip(), field="tasks")
+            raise InvalidInput(f"No task of {place} was selected. {reasons}".strip(), field="tasks")
         for one in refused:
             _LOG.warning("Task %s is left out: %s", one.name, one.reason)
         return FoundTasks(
@@ -119,7 +120,7 @@ class TaskFinder:
             return roots
 
     def _unpacked(self, archive: Path) -> Path:
-        """The archive's content, checked and unpacked once for each content."""
+        """The archive's content, checked and unpacked once per content."""
         digest = checked_digest(archive)
         name = next(archive.name.removesuffix(kind) for kind in (*_ARCHIVES, "") if archive.name.endswith(kind))
         into = self._home / "archives" / digest / name
@@ -127,7 +128,7 @@ class TaskFinder:
             try:
                 unpack_archive(self._settings, archive, into)
             except (Conflict, OSError):
-                if not into.is_dir():  # else somebody else was quicker, with the same content
+                if not into.is_dir():  # otherwise another process was faster, with the same content
                     raise
         return into
 

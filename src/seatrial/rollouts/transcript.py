@@ -1,4 +1,4 @@
-"""What a model sees of its commands: short enough to be read, the end kept, and said how much is missing."""
+"""Formats command output for a model: limited in length, with the end kept and a note about what is missing."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import shlex
 from seatrial.domain.frozen import Frozen
 
 LONGEST_ANSWER = 20_000
-"""Characters that one call may answer with, unless told otherwise."""
+"""Default maximum of characters per call."""
 _LEAST = 400
-"""Characters that each command of a call may use, however many there are."""
+"""Minimum of characters for each command of a call, however many there are."""
 
 
 class Shell(Frozen):
-    """The one thing that lasts from command to command besides the files: the working directory."""
+    """The state that persists between commands, besides files: the working directory."""
 
     cwd: str | None = None
 
     def wrap(self, command: str) -> tuple[str, re.Pattern[str]]:
-        """A script that runs the command where the last one ended, both streams in one, and how to find in its output
-        where it ended itself."""
+        """A script that runs the command in the last working directory with both streams merged, and a marker for
+        the new working directory in its output."""
         mark = secrets.token_hex(8)
         lines = [f'trap \'printf "\\n%s%s%s\\n" {mark} "$PWD" {mark}\' EXIT', "exec 2>&1"]
         if self.cwd is not None:
@@ -30,13 +30,13 @@ class Shell(Frozen):
 
 
 def read_answer(text: str, end: re.Pattern[str]) -> tuple[str, str | None]:
-    """The output without our mark, and the directory in it; ``None`` where the command never got there."""
+    """The output without the marker, and the directory; ``None`` if the command did not reach the marker."""
     found = end.search(text)
     return (text[: found.start()] + text[found.end() :], found[1]) if found else (text, None)
 
 
 def tail(text: str, limit: int) -> str:
-    """The last ``limit`` characters, and how many were cut off before them."""
+    """The last ``limit`` characters, with a note about how many were removed."""
     if len(text) <= limit:
         return text
     return f"[the first {len(text) - limit} characters of this output are left out]\n{text[len(text) - limit :]}"

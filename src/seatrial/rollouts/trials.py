@@ -1,4 +1,4 @@
-"""Makes the Harbor trial behind a rollout. Called by ``RolloutHost``, on its own loop."""
+"""Creates the Harbor trial behind a rollout. Called by ``RolloutHost`` on its own loop."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class TrialMaker:
         self._sandboxes = SandboxSelection(options)
 
     async def make(self, task: FoundTask, directory: Path) -> Attempt:
-        """An attempt that has yet to be started; its files will be in ``directory``."""
+        """A try that has not started yet; its files will be in ``directory``."""
         sandbox = await self._sandboxes.choose(self._rules.sandbox, task.task)
         trial = await Trial.create(self._config(task, sandbox, directory))
-        # Harbor would fill in ${NAME} from this process's environment, which here is a trainer's, keys included.
+        # Harbor would replace ${NAME} from this process's environment: a trainer's, with its keys.
         trial.task.config.verifier.env = own_values(trial.task.config.verifier.env)
         return Attempt(trial, directory, longest_answer=self._rules.longest_answer)
 

@@ -1,1 +1,2 @@
-"""Models that play a script: ``-m scripted/<name>`` needs no key. ``seatrial.testing`` offers them to users' tests."""
+"""Models that follow a script: ``-m scripted/<name>`` needs no key. ``seatrial.testing`` exports them for users'
+tests."""

@@ -1,8 +1,8 @@
-"""How an act of a script is said to the agent that asked, and how a completion looks in OpenAI's API.
+"""Formats a script's act for the agent that asked, as an OpenAI completion.
 
-terminus-2 wants commands as JSON (or XML) text and hears "complete" twice; mini-swe-agent wants tool calls and a
-sentence that ends the task; other agents with tools are done when an answer calls none. Which of them asked is seen
-from the conversation.
+terminus-2 expects commands as JSON (or XML) text and asks for confirmation of "complete". mini-swe-agent expects tool
+calls and a final command. Other agents with tools stop at an answer without a tool call. The conversation shows which
+agent asked.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from xml.sax.saxutils import escape
 from seatrial.scripted_models.scripts import SUBMISSION, Act, View, text_of
 
 SUBMIT = f"echo {SUBMISSION}"
-"""The command by which mini-swe-agent knows that a task is complete."""
+"""The command that ends a task of mini-swe-agent."""
 MANY_COMMANDS = "execute_commands"
-"""A tool whose name ends like this takes a list of commands; any other takes one."""
+"""A tool with this suffix takes a list of commands; any other takes one."""
 _CHARS_PER_TOKEN = 4
 _PIECE = 40
 
@@ -32,7 +32,7 @@ class Completion:
     model: str
     text: str
     command: str | None
-    """The command of a tool call, if the agent takes those."""
+    """The command of a tool call, if the agent uses tools."""
     prompt_tokens: int
     created: int
     tool: str = "bash"
@@ -78,7 +78,7 @@ class Completion:
 
 
 def complete(view: View, act: Act, model: str, number: int) -> Completion:
-    """The act in the words of the agent that holds this conversation."""
+    """The act in the format of the agent of this conversation."""
     command = None
     if view.tools:
         ends_in_words = act.done and not view.wants_submission

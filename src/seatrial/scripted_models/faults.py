@@ -1,7 +1,7 @@
-"""How a scripted model misbehaves: single faults, and plans that say which call meets which fault.
+"""Errors of scripted models, and plans that assign errors to calls.
 
-A plan is asked once for every call, with the call's number and the seconds since the server started; it answers with
-a fault or with ``None``. Plans are seeded, so a failing test fails again.
+A plan is called once per request, with the number of the call and the seconds since the server started; it returns an
+error or ``None``. Plans are seeded, so failures are reproducible.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ FaultKind = Literal["rate_limit", "server_error", "hang", "cut", "garbage", "con
 
 
 class Fault(Frozen):
-    """One way in which a call goes wrong."""
+    """One kind of failing call."""
 
     kind: FaultKind
     status: int = 500
     """HTTP status of a ``server_error``."""
     retry_after_sec: float | None = None
-    """What a ``rate_limit`` or ``server_error`` says about when to come back."""
+    """``Retry-After`` of a ``rate_limit`` or ``server_error``."""
     retry_after_form: Literal["seconds", "date"] = "seconds"
     hang_sec: float = 3600.0
-    """How long a ``hang`` stays silent before the connection is closed."""
+    """How long a ``hang`` is silent before the connection is closed."""
 
 
 FaultPlan = Callable[[int, float], Fault | None]
 
 
 def never(call: int, at: float) -> Fault | None:
-    """Everything works."""
+    """No errors."""
     return None
 
 
 def first(faults: Sequence[Fault | None]) -> FaultPlan:
-    """The given faults for the first calls, one each, and none after them."""
+    """The given errors for the first calls, one each, then none."""
     return lambda call, at: faults[call] if call < len(faults) else None
 
 
@@ -46,7 +46,7 @@ def always(fault: Fault) -> FaultPlan:
 
 
 def share(part: float, faults: Sequence[Fault], *, seconds: float, seed: int) -> FaultPlan:
-    """For the first ``seconds``, a seeded ``part`` of the calls meets one of ``faults``; afterwards none does."""
+    """For the first ``seconds``, a seeded ``part`` of the calls gets one of ``faults``; later calls get none."""
     chance = random.Random(seed)  # noqa: S311 - a reproducible plan, not a secret
 
     def plan(call: int, at: float) -> Fault | None:

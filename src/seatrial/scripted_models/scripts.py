@@ -1,10 +1,10 @@
-"""Scripts that play a model: each looks at what the agent sent and decides what to do next.
+"""Scripts that act as a model: each reads the conversation and decides the next step.
 
-A script is a function from a ``View`` of the conversation to an ``Act``. It keeps no state of its own: everything it
-knows it reads from the messages, as a model would, so one script serves any number of conversations at once. What it
-types next depends on the screen that came back; without a real terminal behind it, it gets nowhere.
+A script is a function from a ``View`` of the conversation to an ``Act``. It is stateless: it reads everything from the
+messages, as a model does, so one script serves any number of conversations. Its next input depends on the screen that
+came back, so it needs a real terminal to make progress.
 
-``SCRIPTS`` are the ones users can name: ``seatrial run … -m scripted/<name>``.
+``SCRIPTS`` lists those that users can name: ``seatrial run … -m scripted/<name>``.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from seatrial.scripted_models.faults import Fault
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What a script does in one turn. The server puts it into the words of the agent that asked."""
+    """The script's action in one turn. The server formats it for the agent."""
 
     why: str
     commands: tuple[str, ...] = ()
-    """Lines to type, in order. None means: look again after ``wait``."""
+    """Lines to type, in order. Empty: look again after ``wait``."""
     wait: float = 0.3
-    """Seconds to give each command before the screen is looked at."""
+    """Seconds to wait after each command."""
     done: bool = False
 
 
@@ -36,18 +36,18 @@ class View:
 
     messages: tuple[Mapping[str, Any], ...]
     tools: bool = False
-    """The agent takes commands as tool calls rather than as text."""
+    """The agent expects tool calls instead of text."""
     tool: str = "bash"
     """The tool that runs commands."""
 
     @property
     def instruction(self) -> str:
-        """The first thing the user said: the agent's own prompt with the task's instruction in it."""
+        """The first user message: the agent's prompt with the task's instruction."""
         return next((text_of(message) for message in self.messages if message.get("role") == "user"), "")
 
     @property
     def screen(self) -> str:
-        """What came back last. Of the first prompt only the terminal in it: instructions quote what will be seen."""
+        """The last output. In the first prompt only the terminal part: instructions quote what will be seen."""
         last = self.messages[-1] if self.messages else {}
         if last.get("role") == "assistant":
             return ""
@@ -55,17 +55,17 @@ class View:
 
     @property
     def turns(self) -> int:
-        """How often the model has spoken."""
+        """How often the model has answered."""
         return sum(message.get("role") == "assistant" for message in self.messages)
 
     @property
     def wants_submission(self) -> bool:
-        """mini-swe-agent wants a command to end with; others take an answer without a tool call for the end."""
+        """mini-swe-agent needs a final command; others stop at an answer without a tool call."""
         return any(SUBMISSION in text_of(message) for message in self.messages[:2])
 
     @property
     def asked_to_confirm(self) -> bool:
-        """terminus-2 wants to hear twice that the task is complete."""
+        """terminus-2 asks for confirmation that the task is complete."""
         return "Are you sure you want to mark the task as complete" in self.screen
 
     def has_typed(self, text: str) -> bool:
@@ -79,13 +79,13 @@ class View:
 
 
 SUBMISSION = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
-"""mini-swe-agent's prompt says that a command has to print this at the end."""
+"""mini-swe-agent's final command must print this."""
 _TERMINAL = "\nCurrent terminal state:\n"
 Script = Callable[[View], Act | Fault]
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """A message's text, whether it came as a string or in parts."""
+    """A message's text, whether it is a string or a list of parts."""
     content = message.get("content")
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
@@ -93,7 +93,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def solve_read_the_screen(view: View) -> Act:
-    """Solves the sample ``read-the-screen``: types back each code that the screen shows."""
+    """Solves the sample ``read-the-screen``: types each code that the screen shows."""
     screen = view.screen
     if view.asked_to_confirm or "ALL CODES ACCEPTED" in screen:
         return Act("Every code was accepted.", done=True)
@@ -106,13 +106,13 @@ def solve_read_the_screen(view: View) -> Act:
 
 
 def shell(view: View) -> Act:
-    """Types the commands of the instruction's first fenced block, waits until they ended, and is done."""
+    """Types the commands of the instruction's first fenced block, waits until they ended, and completes."""
     block = re.search(r"^```(?:sh|bash|console)?\n(.*?)^```", view.instruction, re.DOTALL | re.MULTILINE)
     if block is None:
         return Act("The instruction has no commands in a fenced block.", done=True)
     if view.asked_to_confirm or "finished-42" in view.screen:
         return Act("The commands have run.", done=True)
-    end = "echo finished-$((6 * 7))"  # the screen shows the sum only once the shell has got there
+    end = "echo finished-$((6 * 7))"  # the screen shows the product only when the shell gets there
     if view.has_typed(end):
         return Act("The commands are still running.", wait=1.0)
     commands = [line for line in block[1].splitlines() if line.strip()]
@@ -122,12 +122,12 @@ def shell(view: View) -> Act:
 
 
 def give_up(view: View) -> Act:
-    """Says that the task is complete without having done anything."""
+    """Completes without doing anything."""
     return Act("There is nothing I want to do.", done=True)
 
 
 def outage(view: View) -> Fault:
-    """A model whose service is down: every call ends in HTTP 503."""
+    """A model whose service is down: every call gets HTTP 503."""
     return Fault(kind="server_error", status=503)
 
 

@@ -1,8 +1,8 @@
-"""A model server that plays scripts: OpenAI's chat API over real HTTP, for tests and for trying Seatrial without a key.
+"""A server for scripted models: OpenAI's chat API over HTTP, for tests and for trying Seatrial without a key.
 
-In a program: ``async with ScriptedModels() as models`` and give ``models.base_url`` to an agent as its ``api_base``;
+In a program: ``async with ScriptedModels() as models``, and give ``models.base_url`` to an agent as its ``api_base``;
 the model's name is the script's. As a process: ``python -m seatrial.testing.model_server``, which prints its address.
-It knows nothing of Harbor, and imports nothing but the standard library and its own scripts.
+It does not know Harbor, and imports only the standard library and its own scripts.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from seatrial.scripted_models.scripts import SCRIPTS, Script, View
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One request for a completion, as it arrived."""
+    """One completion request, as received."""
 
     at: float
     """Seconds since the server started."""
     model: str
     body: Mapping[str, Any]
     headers: Mapping[str, str]
-    """Lower-case names. Of a key only its hash is here."""
+    """Lower-case names. A key appears only as its hash."""
     fault: Fault | None
-    """What the call met instead of an answer."""
+    """The error that the call got instead of an answer."""
 
 
 @dataclass
 class ScriptedModels:
-    """All scripts behind one address. ``calls`` counts every request for a completion, answered or not."""
+    """All scripts behind one address. ``calls`` counts every completion request, answered or not."""
 
     scripts: Mapping[str, Script] = field(default_factory=lambda: SCRIPTS)
     faults: FaultPlan = never
     key: str | None = field(default=None, repr=False)
-    """Where set, requests without ``Authorization: Bearer <key>`` get 401."""
+    """If set, requests without ``Authorization: Bearer <key>`` get 401."""
     host: str = "127.0.0.1"
     port: int = 0
     kept: int = 1000
-    """How many of the latest requests are remembered."""
+    """Number of recent requests to keep."""
 
     def __post_init__(self) -> None:
         self.calls = 0
@@ -85,7 +85,7 @@ class ScriptedModels:
                 with contextlib.suppress(ConnectionError):
                     await Response(writer).json(error.status, _error(str(error), "invalid_request_error"))
             except (ConnectionError, _HungUp, asyncio.CancelledError):
-                pass  # the client went away, a fault closed the connection, or the server is closing
+                pass  # the client disconnected, a fault closed the connection, or the server is closing
 
     async def _answer(self, request: Request, response: Response) -> None:
         match request.method, request.path.partition("?")[0].removeprefix("/v1"):
@@ -181,7 +181,7 @@ async def _misbehave(fault: Fault, response: Response, *, streaming: bool) -> No
 
 
 def _tool(offered: Sequence[Mapping[str, Any]]) -> str:
-    """The tool that runs commands, among those that a request offers."""
+    """The tool that runs commands, of those that a request offers."""
     names = [str((tool.get("function") or {}).get("name", "")) for tool in offered]
     return next((name for name in names if name.endswith(MANY_COMMANDS)), "bash")
 
@@ -191,7 +191,7 @@ def _error(message: str, kind: str, code: str | None = None) -> dict[str, Any]:
 
 
 def _without_key(headers: Mapping[str, str]) -> dict[str, str]:
-    """A key is kept as its hash: enough to see that the right one came."""
+    """Keys are stored as hashes: enough to compare them."""
     kept = dict(headers)
     for name in ("authorization", "x-api-key", "api-key"):
         if name in kept:

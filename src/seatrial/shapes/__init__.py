@@ -1,4 +1,4 @@
-"""What goes over the wire: the native API answers with these shapes, the Python client reads them.
+"""Response and request models of the native API, shared by the server and the Python client.
 
-They know the domain and the engine's values, and nothing of servers or clients.
+They depend on domain and engine values, and on neither servers nor clients.
 """

@@ -1,4 +1,4 @@
-"""Tokens, provider keys and who one is. No shape holds a secret but the one that tells it once."""
+"""Tokens, provider keys and sessions. Only ``CreatedToken`` contains a secret."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TokenRequest(BaseModel):
     name: str = Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")
     role: Role = Role.USER
     expires: str = Field(default="90d", max_length=20)
-    """How long it is valid: ``30d``, ``12h``, ``2w``, or ``never``."""
+    """Lifetime: ``30d``, ``12h``, ``2w``, or ``never``."""
 
 
 class TokenItem(BaseModel):
@@ -30,7 +30,7 @@ class TokenItem(BaseModel):
 
 class TokenMade(TokenItem):
     secret: str
-    """Shown now and never again."""
+    """Shown only in this answer."""
 
 
 class TokenPage(BaseModel):
@@ -57,7 +57,7 @@ class Login(BaseModel):
 
 
 class SessionState(BaseModel):
-    """Who one is here. Without a session, and where tokens are asked for, ``name`` and ``role`` are missing."""
+    """The caller. ``name`` and ``role`` are missing if tokens are required and there is no session."""
 
     name: str | None
     role: Role | None

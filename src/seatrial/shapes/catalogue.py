@@ -1,14 +1,14 @@
-"""What can be named in a job."""
+"""Agents, models and sandboxes."""
 
 from __future__ import annotations
 
 from seatrial.domain.catalogue import Agent
-from seatrial.shapes.page import Shape
+from seatrial.shapes.answers import Shape
 
 
 class AgentItem(Agent):
     takes_model: bool
-    """Whether models of the job go to it at all."""
+    """Whether the agent uses the job's models."""
 
 
 class AgentList(Shape):
@@ -17,11 +17,11 @@ class AgentList(Shape):
 
 class ModelItem(Shape):
     id: str
-    """LiteLLM's name: `provider/model`. Any other LiteLLM name works as well."""
+    """LiteLLM's name: `provider/model`. Any other LiteLLM name works too."""
     name: str
     provider: str
     keys: list[str]
-    """Any of these has to be set; empty for models that need no key."""
+    """Environment variables; one of them must be set. Empty for models without a key."""
     ready: bool
     """Whether the installation has a key for it, or it needs none."""
 
@@ -34,7 +34,7 @@ class SandboxItem(Shape):
     name: str
     description: str
     default: bool
-    """What `auto` stands for here."""
+    """Whether `auto` selects it here."""
 
 
 class SandboxList(Shape):

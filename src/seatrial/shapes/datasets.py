@@ -1,4 +1,4 @@
-"""Datasets, as they are asked for and listed, and the sample tasks."""
+"""Datasets and sample tasks."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pydantic import Field
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.task import Dataset, TaskSelection
-from seatrial.shapes.page import Plain, Shape
+from seatrial.shapes.answers import Plain, Shape
 from seatrial.shapes.tasks import TaskItem
 
 _NAME = r"^[^\x00@]+$"
 
 
 class DatasetRequest(Frozen):
-    """A new dataset: the tasks by digest or name, or a selection of the library."""
+    """A new dataset: tasks by digest or name, or a selection of the library."""
 
     name: str = Field(min_length=1, max_length=200, pattern=_NAME)
     version: str = Field(default="1", min_length=1, max_length=100, pattern=_NAME)
@@ -23,11 +23,11 @@ class DatasetRequest(Frozen):
 
 
 class DatasetImport(Frozen):
-    """A dataset of the registry that the service is set to."""
+    """A dataset of the configured registry."""
 
     name: str = Field(min_length=1, max_length=200, pattern=_NAME)
     version: str | None = Field(default=None, min_length=1, max_length=100, pattern=_NAME)
-    """Without it: `head`, or else the highest."""
+    """Default: `head`, otherwise the highest version."""
 
 
 class DatasetItem(Shape):

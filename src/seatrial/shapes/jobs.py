@@ -1,4 +1,4 @@
-"""What is sent to start a job, and what is answered about one."""
+"""Job requests and job answers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints
 
+from seatrial.domain.comparison import Comparison
 from seatrial.domain.frozen import Frozen, trusted
 from seatrial.domain.job import JobSpec, JobStatus
 from seatrial.domain.numbers import LARGEST_ID
@@ -16,14 +17,14 @@ from seatrial.engine.jobs.request import AgentWish, JobWish
 from seatrial.engine.reports.listing import JobLine, ScoreLine
 from seatrial.engine.reports.reporting import configuration_labels
 from seatrial.ports.store import JobTotals
-from seatrial.shapes.page import Listing, Plain, Shape
+from seatrial.shapes.answers import Listing, Plain, Shape
 from seatrial.shapes.trials import TrialCounts
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00]*$")]
 
 
 class AgentRequest(AgentWish):
-    """One agent of a job, by name or import path; with a model of its own or with each of the job's."""
+    """One agent of a job, by name or import path; with its own model or with each model of the job."""
 
     name: Word
     model: Word | None = None
@@ -31,11 +32,11 @@ class AgentRequest(AgentWish):
 
 
 class JobRequest(JobWish):
-    """A new job: tasks × agents × models × attempts. Provider keys come beside it, in ``X-Provider-Key`` headers."""
+    """A new job: tasks × agents × models × attempts. Send provider keys as ``X-Provider-Key`` headers."""
 
     name: Plain = ""
     tasks: tuple[Word, ...] = Field(default=(), max_length=100_000)
-    """By digest or name. Without tasks and a dataset, the selection takes from the whole library."""
+    """By digest or name. Without tasks and dataset, the selection applies to the whole library."""
     dataset: Word | None = None
     agents: tuple[AgentRequest, ...] = Field(default=(), max_length=1000)
     models: tuple[Word, ...] = Field(default=(), max_length=1000)
@@ -45,7 +46,7 @@ class JobRequest(JobWish):
 
 
 class Totals(Shape):
-    """What a job's trials came to, summed over their last results."""
+    """Totals over the last results of a job's trials."""
 
     seconds: float
     input_tokens: int
@@ -68,7 +69,7 @@ class JobItem(Shape):
 
     id: int
     name: str
-    """As it was given, or `job-<id>`."""
+    """The given name, or `job-<id>`."""
     status: JobStatus
     origin: str
     dataset: str | None
@@ -79,17 +80,17 @@ class JobItem(Shape):
     counts: TrialCounts
     totals: Totals
     agents: list[str]
-    """Its configurations: agent, or agent / model, with the options in which they differ."""
+    """Its configurations: agent, or agent / model, with the options that differ."""
     tasks: int
     attempts: int
     sandbox: str
     labels: dict[str, str]
     score: ScoreLine | None
-    """Where it was asked for."""
+    """Only if requested."""
 
     @classmethod
     def of(cls, line: JobLine, **more: Any) -> Self:
-        """``more`` are the fields that a larger shape has besides."""
+        """``more``: further fields of a subclass."""
         job, spec, totals = line.job, line.job.spec, line.totals
         values = {
             "id": job.id,
@@ -115,7 +116,7 @@ class JobItem(Shape):
 
 
 class JobDetail(JobItem):
-    """A job with everything that decides what it runs."""
+    """A job with its specification."""
 
     spec: JobSpec
 
@@ -125,7 +126,7 @@ class JobPage(Listing[JobItem]):
 
 
 class JobEstimate(Estimate):
-    """What a job would take, and how to start the same from a terminal."""
+    """Estimated cost and duration, and the equivalent command."""
 
     command: str
     """The ``seatrial run`` line."""
@@ -134,7 +135,7 @@ class JobEstimate(Estimate):
 
 class Cancelled(Shape):
     cancelled: int
-    """Trials that were cancelled or told to stop."""
+    """Trials that were cancelled or asked to stop."""
 
 
 class Queued(Shape):
@@ -143,8 +144,18 @@ class Queued(Shape):
 
 
 class RetryRequest(Frozen):
-    """Which ended trials to run again; earlier tries are kept."""
+    """Which ended trials to run again. Earlier tries are kept."""
 
     outcomes: tuple[Outcome, ...] = (Outcome.ERROR, Outcome.CANCELLED)
     trials: tuple[Annotated[int, Field(ge=1, le=LARGEST_ID)], ...] | None = Field(default=None, max_length=100_000)
-    """Only these of the job; all of it without."""
+    """Only these trials. Default: all trials of the job."""
+
+
+class JudgedComparison(Comparison):
+    """A comparison with its verdict in one sentence."""
+
+    verdict: str
+
+
+class Comparisons(Shape):
+    items: list[JudgedComparison]

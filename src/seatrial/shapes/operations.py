@@ -1,4 +1,4 @@
-"""Who works, what waits, and the whole installation in numbers."""
+"""Workers, queue, limits and statistics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime
 
 from seatrial.domain.job import JobStatus
 from seatrial.domain.trial import Cause
-from seatrial.shapes.page import Listing, Shape
+from seatrial.shapes.answers import Listing, Shape
 from seatrial.shapes.trials import TrialCounts, TrialItem
 
 
@@ -27,20 +27,20 @@ class WorkerItem(Shape):
     pid: int
     capacity: int
     running: int
-    """Trials that it holds."""
+    """Trials that it runs."""
     alive: bool
-    """Whether it has been heard of within its lease."""
+    """Whether its last heartbeat is within its lease."""
     starting: bool = False
-    """It is there, and still loading what it runs trials with."""
+    """It has registered and is still loading."""
     draining: bool
     paused: str = ""
-    """Why it claims nothing at the moment, such as a full disk."""
+    """Why it claims nothing now, such as a full disk."""
     troubles: list[WorkerTrouble] = []
-    """Its background duties that fail at the moment."""
+    """Its background duties that currently fail."""
     started_at: datetime
     seen_at: datetime
     sandboxes: list[str] = []
-    """Those that work where it runs, as it found out itself."""
+    """Sandboxes that work on its machine."""
     versions: dict[str, str]
 
 
@@ -51,30 +51,30 @@ class WorkerList(Shape):
 class QueueState(Shape):
     queued: int
     delayed: int
-    """Queued, but not before a later moment."""
+    """Queued, but not due yet."""
     running: int
     capacity: int
-    """Of the workers that live and take new trials."""
+    """Total of the live workers that accept trials."""
     backlog_per_worker: float | None
-    """Queued trials for each of them; `null` without any."""
+    """Queued trials per live worker; `null` without workers."""
     oldest_queued_at: datetime | None
     ended_last_minute: int
     workers: list[WorkerItem]
 
 
 class RunningTrial(TrialItem):
-    """A trial that somebody works on."""
+    """A running trial."""
 
     sandbox: str | None = None
-    """Where it runs; `null` while its worker has not told yet what works there."""
+    """`null` until its worker has reported which sandboxes work."""
 
 
 class RunningPage(Listing[RunningTrial]):
-    """One page of the trials that run, newest first."""
+    """One page of running trials, newest first."""
 
 
 class Limits(Shape):
-    """What this installation is set to; the settings' own names, without `SEATRIAL_`."""
+    """Limits of this installation, named as the settings without `SEATRIAL_`."""
 
     sandbox: str
     trial_limit_sec: float
@@ -92,7 +92,7 @@ class Limits(Shape):
 
 
 class Stats(Shape):
-    """The whole installation in numbers."""
+    """Totals of the installation."""
 
     jobs: dict[JobStatus, int]
     trials: TrialCounts

@@ -1,4 +1,4 @@
-"""Tasks in lists, and what became of uploaded archives."""
+"""Tasks, and the results of uploads."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from seatrial.domain.frozen import trusted
 from seatrial.domain.task import Resources, Task, TaskFormat, TaskProblem
 from seatrial.engine.tasks.task_files import TaskFile
 from seatrial.ports.tasks import Inspection
-from seatrial.shapes.page import Listing, Shape
-from seatrial.shapes.problem import Problem
+from seatrial.shapes.answers import Listing, Problem, Shape
 
 
 class TaskItem(Shape):
@@ -56,7 +55,7 @@ class TaskPage(Listing[TaskItem]):
 
 
 class TakenArchive(Shape):
-    """What became of one uploaded archive: all of its tasks, or the reason why none."""
+    """The result for one uploaded archive: its tasks, or the reason why it was refused."""
 
     filename: str
     tasks: list[Task]
@@ -68,7 +67,7 @@ class TakenArchives(Shape):
 
 
 class TaskCheck(Shape):
-    """One task of an archive, with all of its problems."""
+    """One task of an archive, with all its problems."""
 
     name: str
     valid: bool

@@ -1,4 +1,4 @@
-"""Trials in lists and in full, and what their tries left."""
+"""Trials, their results, tries and files."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from seatrial.domain.result import Attempt, FilesLeftOut, Result, StoredFile, Te
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store import TrialHistory, TrialRow, TrialSummary
-from seatrial.shapes.page import Listing, Shape
+from seatrial.shapes.answers import Listing, Shape
 
 
 class TrialCounts(Shape):
-    """How many trials stand how."""
+    """Counts of trials by state and outcome."""
 
     held: int
     queued: int
@@ -42,7 +42,7 @@ class TrialCounts(Shape):
 
 
 class _TrialShape(Shape):
-    """What every shape of a trial has."""
+    """Fields of every trial model."""
 
     id: int
     job_id: int
@@ -50,7 +50,7 @@ class _TrialShape(Shape):
     agent: str
     model: str | None
     agent_index: int
-    """Which of the job's configurations."""
+    """Index of the job's configuration."""
     repeat: int
     """1 … attempts of the job."""
     state: TrialState
@@ -58,7 +58,7 @@ class _TrialShape(Shape):
     outcome: Outcome | None
     cause: Cause | None
     attempt: int
-    """Tries so far."""
+    """Number of tries so far."""
     worker: str | None
     cancel_requested: bool
     created_at: datetime
@@ -70,7 +70,7 @@ class TrialItem(_TrialShape):
     """A trial in a list."""
 
     reward: float | None
-    """Of the last try that has a result, as everything below."""
+    """From the last try with a result, like all fields below."""
     marks: list[Mark]
     seconds: float | None
     input_tokens: int | None
@@ -79,7 +79,7 @@ class TrialItem(_TrialShape):
 
     @classmethod
     def of(cls, summary: TrialSummary, **more: Any) -> Self:
-        """``more`` are the fields that a larger shape has besides."""
+        """``more``: further fields of a subclass."""
         values = {
             **trial_fields(summary.trial),
             "reward": summary.reward,
@@ -98,7 +98,7 @@ class TrialPage(Listing[TrialItem]):
 
 
 def trial_fields(trial: Trial) -> dict[str, Any]:
-    """What every shape of a trial has."""
+    """Values for ``_TrialShape``."""
     return {
         "id": trial.id,
         "job_id": trial.job_id,
@@ -159,7 +159,7 @@ class TrialResult(_TrialShape):
 
 
 class ResultPage(Listing[TrialResult]):
-    """One page of trials with their results, in the order of the job's plan."""
+    """One page of trials with their results, in planned order."""
 
 
 class TrialDetail(_TrialShape):
@@ -184,7 +184,7 @@ class TrialDetail(_TrialShape):
 
 
 class TestList(Shape):
-    """Test by test, as the verifier told it."""
+    """Results of the verifier's tests."""
 
     __test__ = False  # not a pytest class
 
@@ -209,3 +209,10 @@ class LogItem(Shape):
 class LogList(Shape):
     attempt: int
     items: list[LogItem]
+
+
+class Gap(Shape):
+    """Some live output of a trial was dropped because it was written faster than it was read. The files contain all
+    of it."""
+
+    trial_id: int

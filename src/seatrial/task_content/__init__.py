@@ -1,3 +1,4 @@
-"""A task as files: what belongs to it, its digest, where tasks are found, and how one is packed.
+"""Tasks as files: their tree, digest, discovery and packing.
 
-Shared by the adapters, which read tasks on the server, and by the client, which sends them there."""
+Shared by the adapters, which read tasks on the server, and by the client, which uploads them.
+"""

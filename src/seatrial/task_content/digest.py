@@ -1,8 +1,8 @@
-"""The content digest by which a task is known, here and on every other machine.
+"""The content digest that identifies a task on every machine.
 
-It covers what can change how a task runs: each file's path, whether it is executable, and its bytes; each link's path
-and words. It does not cover dates, owners, other mode bits, empty folders, and what ``tree`` leaves out (``.git``,
-``__pycache__``, ``.DS_Store``). A task that was packed and unpacked again keeps its digest.
+It covers what can change how a task runs: each file's path, executable bit and bytes; each link's path and target. It
+does not cover dates, owners, other mode bits, empty folders, and files that ``tree`` excludes (``.git``,
+``__pycache__``, ``.DS_Store``). Packing and unpacking a task does not change its digest.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from seatrial.task_content.tree import Entry, walk
 
 
 def content_digest(root: Path) -> str:
-    """``sha256:`` and 64 hex digits. Reads every file once, in pieces; blocks, so call it in a thread."""
+    """``sha256:`` and 64 hex digits. Reads every file once, in pieces. Blocking; call it in a thread."""
     whole = hashlib.sha256(b"seatrial task 1\n")
     for entry in walk(root):
         kind, digest = _fingerprint(entry)
-        # Lengths first: no choice of names and contents can imitate another tree.
+        # Length prefixes: no choice of names and contents can imitate another tree.
         path = os.fsencode(entry.path)
         whole.update(b"%s %d " % (kind, len(path)) + path + digest)
     return f"sha256:{whole.hexdigest()}"

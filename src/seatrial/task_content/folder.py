@@ -1,7 +1,6 @@
-"""Finding tasks: a task directory, a folder of tasks, or an archive of either.
+"""Finds tasks: a task directory, a folder of tasks, or an archive of either.
 
-Called by the CLI and the upload routes, through ``wiring``. Knows the two file names by which formats are told apart,
-and nothing else about formats.
+Called by the CLI and the upload routes, through ``wiring``. Knows only the two file names that identify the formats.
 """
 
 from __future__ import annotations
@@ -22,20 +21,22 @@ def is_task(path: Path) -> bool:
 
 
 def find_tasks(path: Path, unpack: Callable[[Path, str], Path]) -> list[Path]:
-    """The task directories that ``path`` stands for, sorted by name.
+    """The task directories at ``path``, sorted by name.
 
-    A file is an archive: ``unpack(file, name)`` has to give the folder with its content, called ``name``, since a task
-    at the very top of an archive is named after it. ``NotFound`` where there is nothing, ``InvalidInput`` where there
-    is no task."""
+    A file is an archive: ``unpack(file, name)`` must return a folder called ``name`` with its content, since a task at
+    the top of an archive is named after the file. Raises ``NotFound`` if the path does not exist, ``InvalidInput`` if
+    it contains no task.
+    """
     if not path.exists():
         raise NotFound(f"There is no file or folder {path}.")
     return tasks_below(path) if path.is_dir() else tasks_below(unpack(path, _stem(path.name)), path.name)
 
 
 def tasks_below(folder: Path, called: str = "") -> list[Path]:
-    """The folder itself if it is a task, else the tasks in it, a few folders deep. Links are not followed.
+    """The folder itself if it is a task, otherwise the tasks in it, a few levels deep. Links are not followed.
 
-    ``called`` is the name by which somebody knows what was unpacked there."""
+    ``called`` is the name to show for an unpacked folder.
+    """
     found = sorted(_search(folder, _DEPTH), key=lambda task: (task.name, str(task)))
     if not found:
         raise InvalidInput(f"There is no task in {called or folder}.", fix=_HOW_TASKS_LOOK)

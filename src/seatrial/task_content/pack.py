@@ -1,6 +1,6 @@
-"""Packing a task into a ZIP that is the same byte for byte whenever the task is the same.
+"""Packs a task into a reproducible ZIP file.
 
-Called by ``seatrial task pack``; the page and the curl lines of the docs upload what comes out.
+Called by ``seatrial task pack`` and by the client.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _CHUNK = 256 * 1024
 
 
 def pack(task_dir: Path, target: Path) -> Path:
-    """Writes ``target`` with the task under its folder's name: sorted, dateless, with executable bits and links."""
+    """Writes ``target`` with the task under its folder's name: sorted, without dates, with executable bits and
+    links."""
     target.parent.mkdir(parents=True, exist_ok=True)
     descriptor, partial = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
@@ -41,7 +42,7 @@ def _add(archive: zipfile.ZipFile, name: str, source: Path, mode: int) -> None:
     info.compress_type = zipfile.ZIP_DEFLATED
     if stat.S_ISLNK(mode):
         info.external_attr = (stat.S_IFLNK | 0o777) << 16
-        archive.writestr(info, os.readlink(source))  # noqa: PTH115 - the words of the link, not a path
+        archive.writestr(info, os.readlink(source))  # noqa: PTH115 - the link's target as written
         return
     info.external_attr = (stat.S_IFREG | (0o755 if mode & 0o100 else 0o644)) << 16
     with source.open("rb") as content, archive.open(info, "w") as sink:

@@ -1,6 +1,6 @@
-"""The files of a task, in one order and with one idea of what belongs to it. Used for digests, packing and copying.
+"""The files of a task in a fixed order. Used for digests, packing and copying.
 
-What never belongs: version control (``.git``), byte-code caches (``__pycache__``) and ``.DS_Store``.
+Excluded: version control (``.git``), byte-code caches (``__pycache__``) and ``.DS_Store``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ IGNORED_NAMES = frozenset({".git", "__pycache__", ".DS_Store"})
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file or a symbolic link (or something that should not be there at all) of a tree."""
+    """A file or symbolic link of a tree (or a special file, which callers refuse)."""
 
     path: str
     """Relative to the tree's root, with ``/``."""
@@ -38,7 +38,7 @@ class Entry:
 
 
 def walk(root: Path) -> Iterator[Entry]:
-    """Everything below ``root`` but folders, sorted by path. Links are entries and are never followed."""
+    """Everything below ``root`` except folders, sorted by path. Links are returned, never followed."""
     yield from sorted(_scan(root, ""), key=lambda entry: entry.path)
 
 

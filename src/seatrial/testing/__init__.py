@@ -1,1 +1,1 @@
-"""In-memory fakes of the ports and real servers in miniature, for our tests and for users' own."""
+"""In-memory fakes of the ports, a scripted model server and a private PostgreSQL, for our tests and for users'."""

@@ -1,4 +1,4 @@
-"""A runner that needs no sandbox: it goes through the phases and returns what the script says."""
+"""A runner without a sandbox: it goes through the phases and returns scripted results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAIL = Result(outcome=Outcome.FAILED, rewards={"reward": 0.0})
 
 
 class FakeRunner:
-    """``FakeRunner()`` passes everything. A script decides by the order, or results are given by task and attempt."""
+    """``FakeRunner()`` passes everything. Give a script that decides by order, or results by task and attempt."""
 
     def __init__(
         self,
@@ -26,13 +26,13 @@ class FakeRunner:
         seconds: float = 0.0,
         files: Mapping[str, bytes] | None = None,
     ) -> None:
-        """``results`` are a task's results attempt by attempt; the last one goes on for ever."""
+        """``results``: a task's results, one per try; the last one repeats."""
         self._script = script
         self._results = results or {}
         self._seconds = seconds
         self._files = files or {}
         self.orders: list[Order] = []
-        """Every order that was started, also those that were cancelled."""
+        """Every order that started, including cancelled ones."""
         self.most_at_once = 0
         self._running = 0
 

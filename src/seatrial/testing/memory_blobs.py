@@ -1,4 +1,4 @@
-"""Blobs in memory, for tests of everything above them."""
+"""Blobs in memory, for tests."""
 
 from __future__ import annotations
 

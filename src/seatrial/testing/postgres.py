@@ -1,7 +1,6 @@
 """A private PostgreSQL server in a temporary directory, for tests. Needs the server's programs on this machine.
 
-It listens on a Unix socket only, dies with the process that started it, and does not flush to disk: it is as fast as
-a fake and as strict as the real thing, because it is.
+It listens on a Unix socket only, dies with the process that started it, and does not flush to disk.
 """
 
 from __future__ import annotations
@@ -75,11 +74,11 @@ class PostgresServer:
         self._wait_until_ready()
 
     def stop(self) -> None:
-        """Connections are cut, transactions rolled back, data kept."""
+        """Drops connections, rolls back transactions, keeps the data."""
         self._end(signal.SIGINT)
 
     def stop_hard(self) -> None:
-        """As a crash would: no goodbye and no checkpoint; the next start recovers from the log."""
+        """Simulates a crash: no checkpoint; the next start recovers from the log."""
         self._end(signal.SIGQUIT)
 
     def pause(self) -> None:
@@ -144,7 +143,7 @@ class PostgresServer:
 
 
 def _find_programs() -> Path:
-    """Debian keeps them per version and off the PATH."""
+    """Debian installs them per version, outside of PATH."""
     found = shutil.which("initdb")
     candidates = [Path(found).resolve().parent] if found else []
     candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: path.parent.name, reverse=True)

@@ -71,7 +71,7 @@ async def test_nobody_but_the_operator_says_where_from(tmp_path: Path, registry:
     async with serving(tmp_path) as api, client_of(api) as client:
         wanted = {"name": "pair", "registry": str(registry)}
         await api.post("/datasets/import", wanted, status=422)
-        with pytest.raises(InvalidInput, match="no other"):
+        with pytest.raises(InvalidInput, match="only from its own"):
             await RemoteDatasets(client).take_in("pair", None, str(registry))
 
 

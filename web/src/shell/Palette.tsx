@@ -44,7 +44,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
         className="mb-2 h-9 w-full border-b bg-transparent px-2 outline-none"
       />
       <Command.List className="max-h-80 overflow-auto">
-        <Command.Empty className="px-2 py-3 text-sm text-ink-soft">Nothing by that name.</Command.Empty>
+        <Command.Empty className="px-2 py-3 text-sm text-ink-soft">No match.</Command.Empty>
         {number == null ? null : (
           <Command.Item value={`${typed} job`} className={row} onSelect={() => go(`/jobs/${number}`)}>
             Go to job {number}

@@ -1,1 +1,1 @@
-"""Contracts of other systems: TBench Runner and AgentCompass."""
+"""APIs of other systems: TBench Runner and AgentCompass."""

@@ -1,7 +1,7 @@
-"""AgentCompass: one request runs one task and is answered when it is graded.
+"""AgentCompass: one request runs one task. The answer is sent when the task is graded.
 
-The client waits; when it goes away, its trial is cancelled. What could not be graded is 5xx with ``retryable``, never a
-false ``"False"``. Called by the route of ``POST /api/tasks`` for JSON bodies.
+If the client disconnects, its trial is cancelled. A trial that could not be graded is answered with 5xx and
+``retryable``, never with ``"False"``. Called by the route of ``POST /api/tasks`` for JSON bodies.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ log = logging.getLogger(__name__)
 ORIGIN = "agentcompass"
 _AGENT = "terminus-2"
 _PASSING = (Cause.LLM, Cause.SANDBOX, Cause.IMAGE, Cause.WORKER_LOST)
-"""Faults that another try may not meet."""
+"""Errors that another try may avoid."""
 _REFUSED = "refused the request"
-"""How ``agents.patience`` says that a model's service will go on refusing."""
+"""Part of the message of ``agents.patience`` when a provider refuses for good."""
 _VERIFIER_OUTPUT = ("verifier/test-stdout.txt", "verifier/test-stderr.txt")
 
 
 @dataclass(frozen=True)
 class _Wish:
-    """A request that was understood."""
+    """A parsed request."""
 
     task: Task
     spec: JobSpec
@@ -66,11 +66,11 @@ async def answer(request: Request, service: Service) -> TrialAnswer | JSONRespon
     except (StoreUnavailable, SetupProblem) as error:
         return _fault(503, Fault(detail=str(error), error=str(error), retryable=True))
     except _Gone:
-        return _fault(503, Fault(detail="The client went away.", error="disconnected", retryable=True))
+        return _fault(503, Fault(detail="The client disconnected.", error="disconnected", retryable=True))
 
 
 def _understood(body: bytes) -> TaskRequest:
-    """400 for what is no request at all, 422 for fields that are wrong."""
+    """400 if the body is not a JSON object, 422 if a field is invalid."""
     try:
         document = from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -83,7 +83,7 @@ def _understood(body: bytes) -> TaskRequest:
         found = [{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()]
         raise RequestValidationError(found) from error
     if asked.task_id is None:
-        raise HTTPException(400, "The request names no task: params.task_id is missing.")
+        raise HTTPException(400, "params.task_id is missing.")
     return asked
 
 
@@ -114,11 +114,11 @@ def _keys(model: str, key: str | None) -> dict[str, str]:
 
 
 class _Gone(Exception):
-    """The client is no longer there."""
+    """The client disconnected."""
 
 
 async def _while_connected[T](request: Request, work: Awaitable[T]) -> T:
-    """The work's result; the work is cancelled when the client goes away, or the server."""
+    """Returns the result of ``work``. Cancels ``work`` if the client disconnects or the server stops."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.create_task(_left(request))
     try:
@@ -139,7 +139,7 @@ async def _left(request: Request) -> None:
 
 
 async def _run(service: Service, asked: TaskRequest) -> TrialAnswer | JSONResponse:
-    """Waits for a place, in order of arrival, then for the trial."""
+    """Waits for a free slot, in order of arrival, then for the trial."""
     wish = await _wish(service, asked)
     there = service.installation
     async with service.waiting:
@@ -147,7 +147,7 @@ async def _run(service: Service, asked: TaskRequest) -> TrialAnswer | JSONRespon
         try:
             [trial_id] = [row.trial.id async for row in there.store.trials(TrialFilter(job_id=job.id))]
             row = await until_trial_ended(there.store, trial_id)
-        except BaseException:  # the client left, too: nobody waits for the trial any more
+        except BaseException:  # the client disconnected as well: nobody waits for the trial
             await asyncio.shield(_cancel(service, job))
             raise
     return await _answer(service, wish, row)

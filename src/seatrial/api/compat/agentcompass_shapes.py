@@ -1,4 +1,4 @@
-"""AgentCompass's words: what it asks for, and what it is answered. Unknown keys are tolerated everywhere."""
+"""Request and response models of AgentCompass. Unknown keys are ignored everywhere."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ class LlmConfig(BaseModel):
     api_key: Annotated[str | None, BeforeValidator(_none_if_empty)] = Field(default=None, repr=False)
     url: Annotated[str | None, BeforeValidator(_none_if_empty)] = Field(default=None, max_length=2000)
     model_infer_params: Annotated[dict[str, Any], BeforeValidator(_empty_if_none)] = {}
-    """Each of them goes to the model with every call."""
+    """Passed to the model with every call."""
     request_timeout: float | None = Field(default=None, gt=0, le=86400, allow_inf_nan=False)
-    """Seconds that one call of the model may take."""
+    """Timeout of one model call, in seconds."""
 
 
 class TaskRequest(BaseModel):
     params: Annotated[dict[str, Any], BeforeValidator(_empty_if_none)] = {}
     llm_config: LlmConfig
     max_steps: int | None = Field(default=None, ge=1, le=100_000)
-    """Turns of the agent."""
+    """Maximum turns of the agent."""
 
     @property
     def task_id(self) -> str | None:
-        """By the names that clients of all ages use, in the order that they are meant to be looked at."""
+        """Clients of different versions use different names; the first one present counts."""
         return next((name for name in self._candidates() if isinstance(name, str) and name), None)
 
     @property
     def instruction(self) -> str | None:
-        """Replaces the task's own."""
+        """Replaces the instruction of the task."""
         statement = self._metadata.get("problem_statement")
         return statement if isinstance(statement, str) and statement.strip() else None
 
@@ -76,7 +76,7 @@ class Grading(BaseModel):
     step: int
     action: Literal["evaluation"] = "evaluation"
     output: str
-    """``{'resolved': …, 'output': …}`` as a text; the output is the verifier's."""
+    """``{'resolved': …, 'output': …}`` as text; ``output`` is the verifier's."""
 
 
 class CallStat(BaseModel):
@@ -86,7 +86,7 @@ class CallStat(BaseModel):
 
 
 def _self_contained(schema: dict[str, Any]) -> dict[str, Any]:
-    """With what it refers to in its place: inside an OpenAPI file its own definitions could not be found."""
+    """The schema with its references resolved. Inside an OpenAPI document its own definitions would not be found."""
     definitions = schema.pop("$defs", {})
 
     def whole(part: Any) -> Any:
@@ -105,7 +105,7 @@ BODY_SCHEMA = _self_contained(TaskRequest.model_json_schema())
 
 
 class TrialAnswer(BaseModel):
-    """A task that was run and graded."""
+    """A task that ran and was graded."""
 
     final_answer: str
     """``"True"`` or ``"False"``."""

@@ -1,4 +1,4 @@
-"""Small answers of TBench Runner's API, and the errors that its routes may give."""
+"""Small response models of TBench Runner's API, and the errors that its routes answer."""
 
 from __future__ import annotations
 

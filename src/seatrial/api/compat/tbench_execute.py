@@ -1,4 +1,4 @@
-"""Executing TBench Runner's tasks: pending runs are queued, with the key and the limit that came with the call."""
+"""Executing TBench Runner's tasks: queues pending runs with the key and the time limit of the call."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ router = plain_router("TBench Runner")
 _KEY = "OPENROUTER_API_KEY"
 _FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 _LONGEST_SEC = 7 * 86400
-_NOTHING_PENDING = "The task has no pending run. Retry makes ended ones pending again."
+_NOTHING_PENDING = "The task has no pending run. Retry makes ended runs pending again."
 
 
 @dataclass(frozen=True)
 class Execution:
-    """How runs are to be executed."""
+    """How to execute runs."""
 
     keys: dict[str, str]
     limit_sec: float
@@ -44,12 +44,12 @@ class _Limit(BaseModel):
 async def _execution(
     request: Request,
     given: GivenKeys,
-    openrouter_api_key: Annotated[str | None, Query(description="Better sent as X-Provider-Key.")] = None,
+    openrouter_api_key: Annotated[str | None, Query(description="Prefer the X-Provider-Key header.")] = None,
     timeout_seconds: Annotated[
-        float, Query(gt=0, le=_LONGEST_SEC, allow_inf_nan=False, description="Limit of a whole run.")
+        float, Query(gt=0, le=_LONGEST_SEC, allow_inf_nan=False, description="Time limit of a whole run.")
     ] = 1200,
 ) -> Execution:
-    """Parameters of the query, or fields of a form."""
+    """From query parameters or form fields."""
     keys = dict(given)
     if openrouter_api_key:
         keys.setdefault(_KEY, openrouter_api_key)
@@ -73,7 +73,7 @@ ExecutionDep = Annotated[Execution, Depends(_execution)]
 
 @router.post("/api/tasks/{task_id}/start", responses=may_fail(400, 404))
 async def start_task(service: ServiceDep, task_id: JobId, execution: ExecutionDep) -> RunsQueued:
-    """As execute-async."""
+    """Same as execute-async."""
     return await execute_task(service, task_id, execution)
 
 
@@ -131,7 +131,7 @@ async def _release_run(service: Service, task_id: int, run_id: int, execution: E
 
 
 async def _release(service: Service, job: Job, trial_ids: list[int], execution: Execution) -> int:
-    """Only the keys that its model needs are kept for the job. Two that release at once share what there is."""
+    """Stores only the keys that the job's model needs. Two concurrent calls share the pending runs."""
     needed = {name for agent in job.spec.agents if agent.model for name in keys_for(agent.model)}
     keys = {name: value for name, value in execution.keys.items() if name in needed}
     with as_400():

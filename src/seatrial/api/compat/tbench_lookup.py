@@ -1,4 +1,4 @@
-"""Finding what a call of TBench Runner's API is about, and saying in its words what is wrong."""
+"""Finds the job and trial that a TBench Runner call names, and answers errors in that API's format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seatrial.ports.store import TrialFilter, TrialRow
 
 
 async def job_of(service: Service, task_id: int) -> Job:
-    """Jobs that came through other doors are not tasks here."""
+    """Jobs created through another API are not found here."""
     try:
         job = await service.installation.store.job(task_id)
     except NotFound as error:
@@ -53,7 +53,7 @@ def validated[T: BaseModel](kind: type[T], fields: dict[str, Any]) -> T:
 
 @contextmanager
 def as_400() -> Iterator[None]:
-    """This contract has one status for what the caller can fix."""
+    """This API answers 400 for every error that the caller can fix."""
     try:
         yield
     except InvalidInput as error:

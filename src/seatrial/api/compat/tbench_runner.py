@@ -1,7 +1,7 @@
-"""TBench Runner's API, call by call, so that its page and its load scripts work against us unchanged.
+"""TBench Runner's API, so that its page and its load scripts work unchanged.
 
-Ids are ours: a task is a job, a run is a trial. ``POST /api/tasks`` is shared with AgentCompass, told apart by the kind
-of the body. Errors are ``{"detail": …}`` with 400 for whatever the caller can fix.
+The ids are Seatrial's: a task is a job, a run is a trial. ``POST /api/tasks`` is shared with AgentCompass; the content
+type tells them apart. Errors are ``{"detail": …}``, with 400 for everything that the caller can fix.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _STOPPING_SEC = 10.0
 
 @router.get("/", response_model=About)
 async def root(request: Request) -> Response | About:
-    """The web page for browsers, these words for programs."""
+    """The web page for browsers, JSON for programs."""
     page = getattr(request.app.state, "page", None)
     if page is not None and page.is_built and "text/html" in request.headers.get("accept", ""):
         shell: Response = page.shell(request)
@@ -67,7 +67,7 @@ async def list_agents() -> list[RunnerAgent]:
 
 
 def _title(agent: Agent) -> str:
-    """Begins with the id: a page shows no more of it than fits into its menu."""
+    """Starts with the id: the page cuts long titles in its menu."""
     return f"{agent.name} · {agent.description.rstrip('.')}"
 
 
@@ -103,20 +103,20 @@ async def create_task(
     service: ServiceDep,
     idempotency_key: Annotated[str | None, Header(max_length=200, pattern=r"^[^\x00]*$")] = None,
 ) -> Any:
-    """A ZIP archive (multipart) is kept as a task whose runs wait to be executed. A JSON body is AgentCompass's: it
-    runs one task and is answered when that is done."""
+    """A ZIP archive (multipart) becomes a task whose runs wait to be executed. A JSON body is an AgentCompass
+    request: it runs one task and is answered when the task has ended."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
         return await agentcompass.answer(request, service)
     if kind != "multipart/form-data":
-        raise HTTPException(415, "Send a ZIP archive as multipart/form-data, or a request of AgentCompass as JSON.")
+        raise HTTPException(415, "Send a ZIP archive as multipart/form-data, or an AgentCompass request as JSON.")
     settings = service.installation.settings
     async with received_zip(request, "file", settings.upload_limit_mb) as form:
         wanted = validated(NewTask, {**form.fields, **request.query_params})
         with as_400():
             tasks = await service.installation.library.add(form.archive.path)
             if len(tasks) != 1:
-                raise InvalidInput(f"The archive holds {len(tasks)} tasks; here it has to be one.")
+                raise InvalidInput(f"The archive holds {len(tasks)} tasks; it must hold exactly one.")
             wish = wish_of(wanted, tasks[0], form.archive.filename)
             submission = service.installation.submission
             spec = submission.plan(wish, tasks, Door(ORIGIN, service.model_urls))
@@ -146,7 +146,7 @@ async def get_task(service: ServiceDep, task_id: JobId) -> TaskDetail:
 
 @router.delete("/api/tasks/{task_id}", responses=may_fail(404, 409))
 async def delete_task(service: ServiceDep, task_id: JobId) -> Message:
-    """Cancels what is left to do, waits for it to stop, then forgets the task with its files."""
+    """Cancels unfinished runs, waits for them to stop, then deletes the task and its files."""
     await job_of(service, task_id)
     await service.installation.jobs.stop_and_delete(task_id, _STOPPING_SEC)
     return Message(message="Task deleted successfully")
@@ -154,7 +154,7 @@ async def delete_task(service: ServiceDep, task_id: JobId) -> Message:
 
 @router.post("/api/tasks/{task_id}/retry", responses=may_fail(400, 404))
 async def retry_task(service: ServiceDep, task_id: JobId) -> TaskMessage:
-    """Makes ended runs pending again; their earlier attempts are kept."""
+    """Makes ended runs pending again. Earlier tries are kept."""
     rows = await rows_of(service, await job_of(service, task_id))
     if any(row.trial.state in (TrialState.QUEUED, TrialState.RUNNING) for row in rows):
         raise HTTPException(400, "The task is running; it can be retried when it has ended.")
@@ -176,7 +176,7 @@ async def get_run(service: ServiceDep, task_id: JobId, run_id: TrialId) -> RunIt
 
 @router.get("/api/tasks/{task_id}/runs/{run_id}/logs", responses=may_fail(404))
 async def get_logs(service: ServiceDep, task_id: JobId, run_id: TrialId) -> RunLogs:
-    """What the run logged, the output of its tests last. Long logs are cut at their beginning."""
+    """The run's logs, with the test output last. The beginning of a long log is cut."""
     row = await run_of(service, task_id, run_id)
     run = RunItem.of(row)
     return RunLogs(
@@ -191,7 +191,7 @@ async def get_logs(service: ServiceDep, task_id: JobId, run_id: TrialId) -> RunL
 
 @router.get("/api/stats", responses=may_fail())
 async def get_stats(service: ServiceDep) -> Numbers:
-    """Of the tasks that came through this API."""
+    """Counts only tasks created through this API."""
     store = service.installation.store
     tasks = {status: await store.count_jobs(status.filter) for status in TaskStatus}
     runs = (await store.overview(ORIGIN)).trials

@@ -1,4 +1,4 @@
-"""TBench Runner's words: its tasks and runs, made of our jobs and trials. A task is one upload and one job."""
+"""TBench Runner's tasks and runs, built from jobs and trials. A task is one upload and one job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seatrial.ports.store import JobFilter, TrialRow
 
 ORIGIN = "tbench-runner"
 FILENAME, MODEL, AGENT, HARNESS, DESCRIPTION = "original_filename", "model", "agent", "harness", "description"
-"""Labels of a job that hold what was uploaded and asked for, word by word."""
+"""Job labels that hold the parameters of the upload, unchanged."""
 
 
 class TaskStatus(StrEnum):
@@ -24,7 +24,7 @@ class TaskStatus(StrEnum):
     RUNNING = "running"
     COMPLETED = "completed"
     FAILED = "failed"
-    """It ended, and not one of its runs could be graded."""
+    """It ended, and none of its runs could be graded."""
     CANCELLED = "cancelled"
 
     @classmethod
@@ -39,7 +39,7 @@ class TaskStatus(StrEnum):
 
     @property
     def filter(self) -> JobFilter:
-        """The jobs that stand so."""
+        """The job filter for this status."""
         match self:
             case TaskStatus.PENDING:
                 return JobFilter(origin=ORIGIN, waits=True)
@@ -94,9 +94,9 @@ class RunnerTask(BaseModel):
     total_runs: int
     passed_runs: int
     failed_runs: int
-    """Graded and not passed. What could not be graded is in ``error_runs``."""
+    """Graded and not passed. Runs that could not be graded are in ``error_runs``."""
     error_runs: int
-    """Added to the contract: faults of the infrastructure are no failures of the agent."""
+    """Not in the original API: infrastructure errors are not failures of the agent."""
 
     @classmethod
     def of(cls, line: JobLine) -> RunnerTask:
@@ -114,7 +114,7 @@ class RunItem(BaseModel):
     tests_passed: int
     tests_failed: int
     logs: str | None
-    """Only where one run was asked for."""
+    """Only in answers about a single run."""
     error_message: str | None
     duration_seconds: float | None
 
@@ -145,7 +145,7 @@ class Statistics(BaseModel):
     passed: int
     failed: int
     error: int
-    pass_rate: float | None = Field(description="Of the runs that were graded; null without any.")
+    pass_rate: float | None = Field(description="Share of the graded runs that passed; null if none was graded.")
 
 
 class TaskDetail(RunnerTask):
@@ -169,7 +169,7 @@ class TaskDetail(RunnerTask):
 
 
 class RunResult(BaseModel):
-    """How a run ended that somebody waited for."""
+    """The result of a run that the caller waited for."""
 
     run_id: int
     task_id: int
@@ -200,7 +200,7 @@ class RunResult(BaseModel):
 
 
 def tests_of(result: Result | None) -> tuple[int, int, int]:
-    """Passed, failed, and all of them."""
+    """Passed, failed, total."""
     tests = result.tests if result is not None else ()
     passed = sum(test.status is TestStatus.PASSED for test in tests)
     failed = sum(test.status in (TestStatus.FAILED, TestStatus.ERROR) for test in tests)
@@ -214,8 +214,8 @@ def error_of(trial: Trial, result: Result | None) -> str | None:
 
 
 def duration_of(trial: Trial, result: Result | None) -> float | None:
-    """Of a run that was stopped nothing was measured: it lasted from its claim to its end. Never 0, which is what a
-    page would show for a run that never began."""
+    """A stopped run has no measurement, so this is the time from its claim to its end. Never 0: the page shows 0 for
+    a run that never started."""
     if result is not None and result.seconds:
         return result.seconds
     if trial.state is not TrialState.ENDED or trial.started_at is None or trial.ended_at is None:

@@ -1,4 +1,4 @@
-"""An upload of TBench Runner's clients: what comes with the archive, and the job that is made of it."""
+"""An upload of a TBench Runner client: its parameters, and the job made from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seatrial.ports.store import Once
 
 
 class NewTask(BaseModel):
-    """What comes with an upload, in the query or as fields of the form."""
+    """Parameters of an upload, from the query or the form."""
 
     name: str = Field(min_length=1, max_length=255, pattern=r"^[^\x00]*$")
     model: str = Field(default=MODELS[0].id, max_length=255, pattern=r"^[^\x00]*$")
@@ -46,7 +46,7 @@ def wish_of(wanted: NewTask, task: Task, filename: str) -> JobWish:
 
 
 def once_of(caller: Caller | None, spec: JobSpec, key: str | None) -> Once | None:
-    """By what was asked for: the bytes of a form differ each time it is sent."""
+    """The idempotency key. Built from the parameters: the bytes of a form differ each time it is sent."""
     if not key:
         return None
     fingerprint = hashlib.sha256(json.dumps(spec.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()

@@ -1,6 +1,6 @@
-"""The one archive of a multipart form, for the contract that takes ZIP files only and answers 400 to all else.
+"""Reads the one archive of a multipart form, for TBench Runner's API: ZIP files only, 400 for every error.
 
-The body streams to the disk, and its size is counted while it comes.
+The body streams to disk; its size is checked while it arrives.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 
 @dataclass(frozen=True)
 class ZipForm:
-    """What came: the archive, and the other fields."""
+    """The archive and the other form fields."""
 
     archive: Upload
     fields: dict[str, str]
@@ -30,7 +30,7 @@ class ZipForm:
 
 @asynccontextmanager
 async def received_zip(request: Request, field: str, limit_mb: int) -> AsyncIterator[ZipForm]:
-    """400 for what is no form, has no such file, is too large or is no ZIP archive."""
+    """Answers 400 if the body is not a form, or the file is missing, too large or not a ZIP archive."""
     form = await _form(request, limit_mb)
     try:
         file = form.get(field)
@@ -50,10 +50,10 @@ async def _form(request: Request, limit_mb: int) -> FormData:
     parser = MultiPartParser(request.headers, _counted(request, limit_mb), max_files=1, max_fields=_FIELDS)
     try:
         return await parser.parse()
-    except (MultiPartException, KeyError) as error:  # a form without a boundary is a KeyError
+    except (MultiPartException, KeyError) as error:  # a form without a boundary raises KeyError
         raise HTTPException(400, "The form cannot be read.") from error
     except HTTPException as error:
-        if error.status_code == 413:  # of the gate that measures every request; this contract knows no 413
+        if error.status_code == 413:  # raised by the gate for request sizes; this API does not use 413
             raise _too_large(limit_mb) from error
         raise
 

@@ -1,1 +1,1 @@
-"""What a request passes before it reaches a route: keys, limits, origin, identity, disk room."""
+"""Checks that a request passes before it reaches a route: keys, limits, origin, identity, disk space."""

@@ -1,6 +1,6 @@
-"""The rules of entry: whom this installation asks for a token, and which role a method and a path need.
+"""Access rules: when a token is required, and which role a method and a path need.
 
-Pure, except that starting looks whether there is a token at all. The guard applies it.
+Pure functions, except that ``check_access`` looks whether a token exists. The guard applies them.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ log = logging.getLogger(__name__)
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 METHODS = SAFE_METHODS | {"POST", "PUT", "PATCH", "DELETE"}
-"""Any other is refused, whoever asks."""
+"""Every other method is refused."""
 _GUARDED = ("api", "docs", "redoc", "openapi.json", "metrics")
-"""First parts of paths that are not the web page."""
+"""First path segments that do not belong to the web page."""
 _SESSION = ["api", "v1", "session"]
 _ADMIN = (["api", "v1", "tokens"], ["api", "v1", "keys"], ["api", "v1", "datasets", "import"])
 
 
 class Access(StrEnum):
     LOOPBACK = "loopback"
-    """Whoever can reach the loopback address of this machine; pages of other sites cannot."""
+    """Anybody who can reach the loopback address of this machine, except pages of other sites."""
     TOKEN = "token"  # noqa: S105 - the name of a mode
-    """Whoever shows a valid token."""
+    """Anybody with a valid token."""
     OPEN = "open"
-    """Whoever can reach it at all: the operator said so."""
+    """Anybody who can reach the server. The operator chose this."""
 
 
 def access_mode(settings: Settings, host: str | None = None) -> Access:
-    """Where ``settings.auth`` is ``auto``, the address decides. ``host`` is the one that is listened on."""
+    """If ``settings.auth`` is ``auto``, the address decides. ``host`` is the address that the server listens on."""
     local = is_loopback(settings.host if host is None else host)
     if settings.auth == "token":
         return Access.TOKEN
@@ -46,7 +46,7 @@ def access_mode(settings: Settings, host: str | None = None) -> Access:
 
 
 async def check_access(settings: Settings, tokens: TokenStore, now: datetime, host: str | None = None) -> Access:
-    """To be asked before listening: refuses to open a server that nobody could enter, warns of one that all can."""
+    """Called before listening. Refuses to start a server that nobody could use; warns if everybody can."""
     mode = access_mode(settings, host)
     address = settings.host if host is None else host
     if mode is Access.OPEN:
@@ -55,20 +55,22 @@ async def check_access(settings: Settings, tokens: TokenStore, now: datetime, ho
             address,
         )
     if mode is not Access.TOKEN and "*" in settings.cors_origins:
-        log.warning("SEATRIAL_CORS_ORIGINS=* counts only where tokens are asked for; name the origins instead.")
+        log.warning("SEATRIAL_CORS_ORIGINS=* has no effect unless tokens are required; list the origins instead.")
     if mode is Access.TOKEN and not any(token.is_valid(now) for token in await tokens.tokens()):
         if not is_loopback(address):
             raise SetupProblem(
-                f"Listening on {address or 'every address'} lets others in, and there is no token yet.",
-                fix="Make one with `seatrial token create me --role admin`, or set SEATRIAL_AUTH=none to let "
-                "everybody in on purpose.",
+                f"Listening on {address or 'every address'} is open to others, and there is no token yet.",
+                fix=(
+                    "Create one with `seatrial token create me --role admin`, or set SEATRIAL_AUTH=none to let "
+                    "everybody in on purpose."
+                ),
             )
-        log.warning("There is no token yet: make one with `seatrial token create me --role admin`.")
+        log.warning("There is no token yet. Create one with `seatrial token create me --role admin`.")
     return mode
 
 
 def is_loopback(host: str) -> bool:
-    """Of an address as it is bound; a name other than ``localhost`` is taken for one that others can reach."""
+    """For a bound address. A name other than ``localhost`` counts as reachable by others."""
     if host.lower() == "localhost":
         return True
     try:
@@ -78,7 +80,7 @@ def is_loopback(host: str) -> bool:
 
 
 def needed_role(method: str, path: str) -> Role | None:
-    """``None`` for what is open to all. A path is read as strictly as any router could read it."""
+    """``None`` for public paths. The path is read as strictly as any router could read it."""
     parts = [part.lower() for part in path.split("/") if part not in ("", ".")]
     if parts == _SESSION and method != "PATCH" and method != "PUT":
         return None

@@ -1,4 +1,4 @@
-"""Slows down whoever guesses tokens. Guessing 256 bits is hopeless anyway; this keeps it from costing us anything."""
+"""Slows down clients that guess tokens. Guessing 256 bits is hopeless; this limits its cost for the server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class Brake:
-    """Counts failures by address. Its memory is bounded: the address that failed longest ago is forgotten first."""
+    """Counts failures by address. Memory is bounded: the address with the oldest failure is dropped first."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class Brake:
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
     def wait(self, address: str) -> float:
-        """Seconds until this address may try again; 0 when it may."""
+        """Seconds until this address may try again; 0 if it may now."""
         count, since = self._failures.get(address, (0, 0.0))
         left = since + self._window - self._clock()
         return left if count >= self._limit and left > 0 else 0.0

@@ -1,7 +1,6 @@
-"""Lets pages of listed origins read our answers, whichever layer gave them: a refusal that its page may not read helps
-nobody.
+"""Lets pages of listed origins read every answer, including refusals of other gates.
 
-The outermost layer of all. Whether such a page may ask at all is the guard's to say.
+This is the outermost layer. The guard decides whether such a page may send the request at all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Uploads are refused with 507 before a byte of them is read, where the disk has no room for them."""
+"""Refuses an upload with 507 before reading it if the disk has no room for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seatrial.disk import Disk
 from seatrial.errors import StorageFull
 
 _SMALL_TYPES = ("application/json", "application/x-www-form-urlencoded", "text/")
-"""Bodies that are read into memory and leave no file behind."""
+"""Bodies that are parsed in memory and create no file."""
 
 
 class DiskRoomCheck:
@@ -30,7 +30,7 @@ class DiskRoomCheck:
 
 
 def _upload_bytes(headers: Headers) -> int | None:
-    """How much a request says it brings to be kept; ``None`` for one that brings no file."""
+    """The declared size of the upload; ``None`` if the request brings no file."""
     kind = headers.get("content-type", "").lower()
     if not kind or kind.startswith(_SMALL_TYPES):
         return None

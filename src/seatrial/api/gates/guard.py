@@ -1,8 +1,8 @@
-"""Who is it, and may they: nothing reaches a router that has not passed here.
+"""Authentication and authorization. Every request passes here before it reaches a router.
 
-A request shows a token as ``Authorization: Bearer``, as Basic (a URL's user-info; either half), or by the page's
-session cookie. What a browser adds by itself (a cookie, Basic, or nothing at all where no token is asked for) counts
-only for our own pages and for origins that the operator listed.
+A token arrives as ``Authorization: Bearer``, as Basic (user-info of a URL; either half), or as the page's session
+cookie. Credentials that a browser adds by itself (a cookie, Basic, or none where no token is required) count only for
+our own pages and for origins that the operator listed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from seatrial.api.gates.origins import Origins
 from seatrial.domain.token import Role
 from seatrial.errors import SeatrialError
 from seatrial.settings import Settings
-from seatrial.shapes.problem import Problem
+from seatrial.shapes.answers import Problem
 
 COOKIE = "seatrial_session"
 _ANYBODY = Caller("anonymous", Role.ADMIN)
@@ -61,7 +61,7 @@ class Guard:
         self._origins = Origins(settings, self._access)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":  # there is none; a router that adds one has to be let through here first
+        if scope["type"] == "websocket":  # none exists; a router that adds one must be allowed here first
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] != "http":
@@ -78,7 +78,7 @@ class Guard:
             response = error_response(scope["path"], refusal.status, refusal.problem, refusal.headers)
             await response(scope, receive, send)
             return
-        except SeatrialError as error:  # the store does not answer; the routers' own handlers are further in
+        except SeatrialError as error:  # the store does not answer; the routers' error handlers are further in
             status, code = status_of(error)
             problem = Problem(code=code, message=error.message, fix=error.fix)
             await error_response(scope["path"], status, problem)(scope, receive, send)
@@ -91,7 +91,7 @@ class Guard:
         if not self._origins.knows_host(headers):
             raise _Refused(
                 421,
-                "This server does not go by the name in the Host header.",
+                "The Host header does not name this server.",
                 "Use localhost or 127.0.0.1, or add the name to SEATRIAL_ALLOWED_HOSTS.",
             )
 
@@ -101,7 +101,7 @@ class Guard:
         return Response(status_code=204, headers=self._origins.grant_ahead(headers))
 
     async def _admit(self, scope: Scope, headers: Headers) -> None:
-        """Leaves the caller in the scope, or refuses."""
+        """Stores the caller in the scope, or refuses."""
         method: str = scope["method"]
         needed = needed_role(method, _route_path(scope))
         if self._access is not Access.TOKEN:
@@ -115,8 +115,8 @@ class Guard:
         if caller is None and needed is not None:
             raise _Refused(
                 401,
-                "A valid token is needed.",
-                "Send Authorization: Bearer TOKEN; `seatrial token create` makes one.",
+                "A valid token is required.",
+                "Send Authorization: Bearer TOKEN; `seatrial token create` creates one.",
                 {"WWW-Authenticate": 'Bearer realm="seatrial"'},
             )
         self._check_method(method)
@@ -124,7 +124,7 @@ class Guard:
         if caller is None:
             return
         if needed is not None and not caller.role.covers(needed):
-            raise _Refused(403, f"This needs the role {needed}; the token {caller.name!r} is for {caller.role}.")
+            raise _Refused(403, f"This needs the role {needed}; the token {caller.name!r} has the role {caller.role}.")
         scope["seatrial.caller"] = caller
 
     async def _identify(self, scope: Scope, credential: _Credential, needed: Role | None) -> Caller | None:
@@ -143,10 +143,10 @@ class Guard:
 
     def _check_method(self, method: str) -> None:
         if method not in METHODS:
-            raise _Refused(405, "There is no such method here.", headers={"Allow": ", ".join(sorted(METHODS))})
+            raise _Refused(405, "This method is not supported.", headers={"Allow": ", ".join(sorted(METHODS))})
 
     def _check_page(self, method: str, headers: Headers, shown: _Shown, needed: Role | None) -> None:
-        """Against requests that another site's page makes with what the browser adds by itself."""
+        """Refuses requests of other sites' pages that rely on what the browser adds by itself."""
         if shown is _Shown.BEARER:
             return
         changes = method not in SAFE_METHODS
@@ -168,13 +168,13 @@ def session_cookie(headers: Headers) -> str:
 def _foreign() -> _Refused:
     return _Refused(
         403,
-        "A page of another site asked for this.",
-        "If its origin is to be trusted, add it to SEATRIAL_CORS_ORIGINS.",
+        "A page of another site sent this request.",
+        "To trust its origin, add it to SEATRIAL_CORS_ORIGINS.",
     )
 
 
 def _credential(headers: Headers) -> _Credential:
-    """A header counts before the cookie, even when it is wrong: whoever sends one means it."""
+    """A header takes precedence over the cookie, even if it is wrong: a client that sends one means it."""
     given = headers.get("authorization")
     if given is None:
         cookie = session_cookie(headers)
@@ -186,7 +186,7 @@ def _credential(headers: Headers) -> _Credential:
 
 
 def _from_basic(value: str) -> str:
-    """The half that is a token; clients put theirs before or after the colon."""
+    """The half that is a token. Clients put it before or after the colon."""
     try:
         name, _, word = base64.b64decode(value, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
@@ -199,14 +199,14 @@ def _is_preflight(scope: Scope, headers: Headers) -> bool:
 
 
 def _arrived_on_loopback(scope: Scope) -> bool:
-    """By the address that the connection reached; a socket file or a test has none, and is local."""
+    """Checks the address that the connection reached. A Unix socket or a test has none and is local."""
     server = scope.get("server")
     return server is None or _is_loopback(server[0])
 
 
 @lru_cache(maxsize=64)
 def _is_loopback(address: str) -> bool:
-    """Remembered, since it is always one of the few addresses of this machine."""
+    """Cached: it is always one of this machine's few addresses."""
     try:
         return ip_address(address).is_loopback
     except ValueError:
@@ -214,6 +214,6 @@ def _is_loopback(address: str) -> bool:
 
 
 def _route_path(scope: Scope) -> str:
-    """The path as routers see it, behind a proxy that adds a prefix. Only a whole part is a prefix."""
+    """The path as routers see it, without the prefix of a proxy. Only whole segments count as prefix."""
     path, prefix = str(scope["path"]), str(scope.get("root_path", ""))
     return path.removeprefix(prefix) if path.startswith(f"{prefix}/") else path

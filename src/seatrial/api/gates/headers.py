@@ -1,7 +1,7 @@
-"""What every answer tells a browser: not to guess types, not to frame us, not to send our addresses elsewhere.
+"""Security headers of every answer: no type sniffing, no framing, no referrer.
 
-Outermost of all, so that refusals carry it too. An answer that says something of its own about one of these (a file's
-sandbox, the documentation's scripts) is left alone.
+Added outside of the other gates, so that refusals carry them too. A header that an answer sets itself (the sandbox of a
+file, the scripts of the API documentation) is kept.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",
-        "script-src 'self' 'wasm-unsafe-eval'",  # the terminal's player is WebAssembly; scripts stay our own files
-        "style-src 'self' 'unsafe-inline'",  # the terminal's player writes its styles into the page
+        "script-src 'self' 'wasm-unsafe-eval'",  # the terminal player is WebAssembly; scripts stay our own files
+        "style-src 'self' 'unsafe-inline'",  # the terminal player adds inline styles
         "img-src 'self' data: blob:",
         "font-src 'self' data:",
         "connect-src 'self'",

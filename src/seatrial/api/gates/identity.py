@@ -1,7 +1,7 @@
-"""Who holds a token or a session. Asked by the guard for every request, and by the login.
+"""Finds the holder of a token or a session. Called by the guard for every request, and by sign-in.
 
-A session's cookie is a sealed reference to the token's fingerprint: it tells nothing to whoever reads it, survives
-a restart, and ends with its token.
+The session cookie is a sealed reference to the token's fingerprint: it reveals nothing, survives a restart, and ends
+with its token.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONGEST_SECRET = 512
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks, as the guard found out."""
+    """The authenticated caller."""
 
     name: str
     role: Role
@@ -41,7 +41,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Session:
-    """What the cookie says."""
+    """Content of the session cookie."""
 
     id: str
     fingerprint: str
@@ -49,7 +49,7 @@ class Session:
 
 
 class TooManyFailures(SeatrialError):
-    """Too many wrong tokens came from this address."""
+    """Too many wrong tokens from this address."""
 
     def __init__(self, wait_sec: float) -> None:
         self.wait_sec = wait_sec
@@ -68,9 +68,10 @@ class Identities:
         self._notes: set[asyncio.Task[None]] = set()
 
     async def by_secret(self, secret: str, address: str) -> Caller | None:
-        """Who holds this token; ``None`` when nobody does, or no longer. Raises ``TooManyFailures``.
+        """The holder of the token; ``None`` if it is unknown, expired or revoked. Raises ``TooManyFailures``.
 
-        Who proved a token before is never held up by others that guess from the same address."""
+        A token that was valid before is not slowed down by others that guess from the same address.
+        """
         mark = fingerprint(secret[:_LONGEST_SECRET])
         wait = self._brake.wait(address)
         if wait and mark not in self._proven:
@@ -90,19 +91,19 @@ class Identities:
         return _caller(token) if token is not None else None
 
     def open_session(self, secret: str) -> str:
-        """A cookie for somebody whose token was just found valid."""
+        """A cookie for a caller whose token was just verified."""
         until = self._clock() + SESSION_LIFE
         mark = fingerprint(secret[:_LONGEST_SECRET])
         return self._seal.close(json.dumps([secrets.token_urlsafe(16), mark, until.isoformat()]))
 
     def end_session(self, cookie: str) -> None:
-        """Remembered in this process alone; revoking the token ends its sessions everywhere."""
+        """Ends it in this process only; revoking the token ends its sessions everywhere."""
         session = self._read(cookie)
         if session is not None:
             _remember(self._ended, session.id)
 
     async def close(self) -> None:
-        """Waits for what is still being written down."""
+        """Waits for pending writes."""
         await asyncio.gather(*self._notes, return_exceptions=True)
 
     def _read(self, cookie: str) -> Session | None:
@@ -121,7 +122,7 @@ class Identities:
         return token
 
     def _note_use(self, token: Token, now: datetime) -> None:
-        """At most once a minute, and nobody waits for it."""
+        """At most once a minute, in the background."""
         last = self._noted.get(token.id, token.used_at)
         if last is not None and now - last < _NOTE_EVERY:
             return
@@ -134,7 +135,7 @@ class Identities:
         try:
             await self._tokens.note_token_use(token_id, now)
         except SeatrialError as error:
-            log.warning("The last use of token %d was not written down: %s", token_id, error)
+            log.warning("Could not save the last use of token %d: %s", token_id, error)
 
 
 def _caller(token: Token) -> Caller:

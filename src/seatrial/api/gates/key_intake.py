@@ -1,8 +1,8 @@
-"""Takes provider keys out of a request before anything can log or keep it; handlers find them as ``GivenKeys``.
+"""Removes provider keys from a request before anything can log or store it. Handlers get them as ``GivenKeys``.
 
-``?openrouter_api_key=`` is how TBench Runner's clients send theirs: it works and is answered with a ``Deprecation``.
-``X-Provider-Key: NAME=value``, as often as needed or joined by commas, is the way without that risk. The scope itself
-is changed, because that is what the server's access log, the request log and error reports read.
+TBench Runner's clients send ``?openrouter_api_key=``; that works, and the answer carries ``Deprecation``. The safe way
+is the header ``X-Provider-Key: NAME=value``, repeated or joined by commas. The scope itself is changed, because the
+access log, the request log and error reports read it.
 """
 
 from __future__ import annotations
@@ -17,22 +17,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from seatrial.api.answers import error_response
 from seatrial.engine.jobs.keys import check_key
 from seatrial.errors import InvalidInput
-from seatrial.shapes.problem import Problem
+from seatrial.shapes.answers import Problem
 
 _URL_NAME = b"openrouter_api_key"
 _URL_KEY = "OPENROUTER_API_KEY"
 _HEADER = b"x-provider-key"
 _SEPARATORS = re.compile(rb"([&;])")
 _NEXT_KEY = re.compile(r",[ \t]+(?=[A-Z][A-Z0-9_]*=)")
-"""Browsers, and proxies as HTTP allows them to, join headers of one name; a comma inside a value is none of these."""
+"""Browsers and proxies may join headers of one name with commas. A comma inside a value does not match this."""
 _ENCODINGS = 4
-"""A name that was percent-encoded more often than this is not one that any client sends, nor one that anybody reads."""
+"""Levels of percent-encoding to decode. No client uses more, and no reader decodes more."""
 
 _DEPRECATION = {
-    "Deprecation": "@1767225600",  # RFC 9745: since the first of January 2026
+    "Deprecation": "@1767225600",  # RFC 9745: deprecated since 2026-01-01
     "Link": '</docs>; rel="deprecation"; type="text/html"',
-    "Warning": '299 - "A key in the URL ends up in logs along the way: send it as X-Provider-Key: '
-    'OPENROUTER_API_KEY=... instead"',
+    "Warning": '299 - "A key in the URL ends up in logs: send it as X-Provider-Key: OPENROUTER_API_KEY=... instead"',
 }
 
 
@@ -50,7 +49,7 @@ class KeyIntake:
         self._learn((*from_url, *(value for _, value in from_headers)))
         reply = _deprecating(send) if from_url else send
         try:
-            # TBench Runner's own clients send an empty one when there is none.
+            # TBench Runner's clients send an empty value if they have no key.
             given = [(_URL_KEY, value) for value in from_url if value]
             scope["seatrial.keys"] = _agreed([*given, *from_headers])
         except InvalidInput as refusal:
@@ -65,7 +64,7 @@ class KeyIntake:
 
 
 def _take_from_query(scope: Scope) -> list[str]:
-    """The values of every spelling of the name; what is left of the query keeps its order and encoding."""
+    """The values of every spelling of the name. The rest of the query keeps its order and encoding."""
     query: bytes = scope.get("query_string", b"")
     left, values = _without_key(query)
     if values:
@@ -113,12 +112,12 @@ def _take_from_headers(scope: Scope) -> list[tuple[str, str]]:
 
 
 def _agreed(given: list[tuple[str, str]]) -> dict[str, str]:
-    """One value for each name; a name with two different ones is refused, since nobody could say which is meant."""
+    """One value per name. A name with two different values is refused: it is not clear which one is meant."""
     keys: dict[str, str] = {}
     for name, value in given:
         check_key(name, value)
         if keys.setdefault(name, value) != value:
-            raise InvalidInput(f"The key {name} was sent twice, with different values.", field=name, fix="Send one.")
+            raise InvalidInput(f"The key {name} was sent twice with different values.", field=name, fix="Send one.")
     return keys
 
 

@@ -1,8 +1,8 @@
-"""Size and pace of what comes in: too much is 413, too slow is 408, too many uploads at once is 429 or 503.
+"""Limits on request bodies: too large is 413, too slow is 408, too many uploads at once is 429 or 503.
 
-Bytes are counted while they stream, so a body that lies about its length, or gives none, is stopped just the same. The
-limits hold for whoever reads the body, through ``receive``; a handler sees them as an ``HTTPException``. A connection
-whose body was not read to its end is closed, after its client had a moment to read the answer.
+Bytes are counted while they stream, so a wrong or missing Content-Length does not help. The limits apply through
+``receive``, whichever code reads the body; a handler sees them as an ``HTTPException``. If a body was not read to its
+end, the connection is closed after its client had time to read the answer.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ JSON_LIMIT = 2 << 20
 _UPLOAD_TYPES = ("multipart/", "application/zip", "application/gzip", "application/x-", "application/octet-stream")
 _SLOWEST_BYTES_PER_SEC = 1000
 _KNOWS_NO_413 = ("/api/tasks",)
-"""TBench Runner's upload says 400 to whatever is wrong with an archive."""
+"""TBench Runner's upload answers 400 for everything that is wrong with an archive."""
 _LINGER_SEC = 3.0
-"""Most clients read the answer only once they have sent everything; cut at once, they would see a broken connection."""
+"""Most clients read the answer only after they have sent everything. Closing at once would break the connection."""
 _UPLOADS_OF_ONE = 128
 _UPLOADS_OF_ALL = 256
 
 
 class UploadCount:
-    """Uploads whose bytes are still coming in, by caller."""
+    """Uploads in progress, by caller."""
 
     def __init__(self, of_one: int = _UPLOADS_OF_ONE, of_all: int = _UPLOADS_OF_ALL) -> None:
         self._of_one = of_one
@@ -40,9 +40,9 @@ class UploadCount:
 
     def enter(self, caller: str) -> None:
         if self._by_caller.total() >= self._of_all:
-            raise HTTPException(503, "Too many uploads are coming in; try again soon.", {"Retry-After": "5"})
+            raise HTTPException(503, "Too many uploads at once; try again soon.", {"Retry-After": "5"})
         if self._by_caller[caller] >= self._of_one:
-            message = f"You have {self._of_one} uploads under way already; try again when one has ended."
+            message = f"You already have {self._of_one} uploads in progress; try again when one has ended."
             raise HTTPException(429, message, {"Retry-After": "5"})
         self._by_caller[caller] += 1
 
@@ -81,7 +81,7 @@ class Limits:
 
 
 class _Body:
-    """One request's body on its way in, and what is sent back before it has ended."""
+    """The body of one request, and what is sent before the body has ended."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class _Body:
         try:
             message = await asyncio.wait_for(self._receive(), self._patience)
         except TimeoutError:
-            raise HTTPException(408, f"Nothing came for {self._patience:g} s in the middle of the request.") from None
+            raise HTTPException(408, f"No data for {self._patience:g} s in the middle of the request.") from None
         self._waited += self._clock() - began
         self._take(message)
         return message
@@ -155,10 +155,10 @@ class _Body:
             self._ended = True
             self.leave()
         elif self._waited > self._patience and self._size < self._waited * _SLOWEST_BYTES_PER_SEC:
-            raise HTTPException(408, "The request came in too slowly.")
+            raise HTTPException(408, "The request was sent too slowly.")
 
     def _enter(self) -> None:
-        """When the first byte is asked for: by then the guard has said who it is, and refused whom it does not know."""
+        """Runs when the first byte is read: by then the guard has identified the caller."""
         self.waits_to_be_asked = False
         if self._uploads is not None and self._entered is None:
             caller = _name_of_caller(self._scope)
@@ -166,7 +166,7 @@ class _Body:
             self._entered = caller
 
     async def _let_it_read(self) -> None:
-        """Takes what is still coming and throws it away, for a moment."""
+        """Reads and discards what still arrives, for a limited time."""
         try:
             async with asyncio.timeout(_LINGER_SEC):
                 while (message := await self._receive())["type"] != "http.disconnect":

@@ -1,7 +1,7 @@
-"""Where a request comes from, as far as a browser tells: the name it used for us, and the page that asked.
+"""Checks of the Host and Origin headers.
 
-A page of another site can make a browser call a service on its user's machine, by a form, by a script, or by a name of
-its own that suddenly means 127.0.0.1 (DNS rebinding). The guard asks here; this knows nothing of tokens.
+A page of another site can make a browser call a service on the user's machine: with a form, with a script, or with a
+host name of its own that resolves to 127.0.0.1 (DNS rebinding). The guard calls this; it knows nothing about tokens.
 """
 
 from __future__ import annotations
@@ -34,9 +34,11 @@ class Origins:
         self._allowed = frozenset(origin.rstrip("/").lower() for origin in allowed if origin != "*")
 
     def knows_host(self, headers: Headers) -> bool:
-        """Whether the Host header names us. With tokens any name will do: a page of another site has none to show.
+        """Whether the Host header names this server. With tokens any name is accepted: a page of another site has no
+        token.
 
-        Ports are not compared: a browser reached us, so its port is right, even through a forwarded one."""
+        Ports are not compared: the browser reached us, so its port is right, even if it is forwarded.
+        """
         if self._access is Access.TOKEN or (self._access is Access.OPEN and not self._names):
             return True
         given = headers.getlist("host")
@@ -47,7 +49,7 @@ class Origins:
         return name in self._own_names or name in self._names or whole in self._names
 
     def is_own(self, headers: Headers) -> bool:
-        """The page that asks is ours: the origin is what the browser called us by."""
+        """The page is ours: its origin equals the host that the browser used."""
         found = _ORIGIN.fullmatch(headers.get("origin", ""))
         if found is None:
             return False
@@ -55,15 +57,16 @@ class Origins:
         return found[2].lower().removesuffix(default) == host.removesuffix(default)
 
     def is_allowed(self, headers: Headers) -> bool:
-        """May read our answers, if it shows a token."""
+        """May read answers if it has a token."""
         return self._anywhere or self.is_listed(headers)
 
     def is_listed(self, headers: Headers) -> bool:
-        """The operator trusts that very origin."""
+        """The operator listed exactly this origin."""
         return headers.get("origin", "").lower() in self._allowed
 
     def is_foreign(self, method: str, headers: Headers) -> bool:
-        """A browser says that a page of another site asks. Opening one of our pages from a link is not that."""
+        """The browser reports a request from another site's page. Following a link to one of our pages does not
+        count."""
         if "origin" in headers:
             return not (self.is_own(headers) or self.is_listed(headers))
         if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
@@ -72,17 +75,17 @@ class Origins:
         return not (opens_a_page and method in SAFE_METHODS)
 
     def is_surely_own(self, headers: Headers) -> bool:
-        """Told so by the browser: what a cookie needs before it may change anything."""
+        """The browser confirms that the page is ours. A cookie needs this before it may change anything."""
         if "origin" in headers:
             return self.is_own(headers)
         return headers.get("sec-fetch-site") == "same-origin"
 
     def grant(self, headers: Headers) -> dict[str, str]:
-        """The headers that let a listed origin read the answer; none for any other."""
+        """Headers that let a listed origin read the answer; none for other origins."""
         origin = headers.get("origin")
         if origin is None or not self.is_allowed(headers):
             return {}
-        if not self.is_listed(headers):  # anywhere: never together with credentials
+        if not self.is_listed(headers):  # any origin: never together with credentials
             return {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": _READABLE}
         return {
             "Access-Control-Allow-Origin": origin,
@@ -92,7 +95,7 @@ class Origins:
         }
 
     def grant_ahead(self, headers: Headers) -> dict[str, str]:
-        """The same for the question that a browser asks before the request itself."""
+        """The same for a preflight request."""
         ahead = {
             "Access-Control-Allow-Methods": _METHODS,
             "Access-Control-Allow-Headers": _ASKABLE,
@@ -102,6 +105,6 @@ class Origins:
 
 
 def _listed(text: str) -> list[str]:
-    """``a, b``; a JSON list, as other systems want it, is understood too."""
-    plain = re.sub(r"""[\[\]"']""", " ", text) if '"' in text else text  # brackets alone belong to an IPv6 address
+    """``a, b``, or a JSON list as other systems use it."""
+    plain = re.sub(r"""[\[\]"']""", " ", text) if '"' in text else text  # brackets alone may be an IPv6 address
     return [item for item in re.split(r"[\s,]+", plain) if item]

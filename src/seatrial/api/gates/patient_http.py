@@ -1,8 +1,7 @@
-"""uvicorn's HTTP protocol with bounds on what comes before a request is known: its time, its size, how many at once.
+"""uvicorn's HTTP protocol with limits on request heads: time, size, and number of open ones.
 
-uvicorn waits for a head for ever and keeps whatever it is sent. Here a head that is too slow is cut, one that is too
-large is answered with 431, and so are trailers and whatever else a client sends between two pieces of a body. Bodies
-are another matter: ``limits`` looks after those. Used by ``serve``.
+uvicorn waits for a head without a limit and buffers all of it. Here a slow head is cut, and a large one is answered
+with 431; so are trailers and other bytes that are not body. ``limits`` handles bodies. Used by ``serve``.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from typing import ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 LARGEST_HEAD = 64 << 10
-"""Bytes of a request line with its headers, and of everything else that is no body."""
+"""Maximum bytes of a request line with its headers, and of everything else that is not body."""
 MOST_HEADERS = 100
 HEADS_OF_ONE = 2048
-"""Connections of one address whose first head has not come. As many as are accepted in one go: a crowd may come at
-once, and each of it ask at once."""
+"""Maximum connections of one address whose first head is incomplete. Equals the number accepted in one go, so that
+many clients may connect at once."""
 HEADS_OF_ALL = 4096
 BYTES_OF_ALL = 32 << 20
-"""Of all heads that are not complete."""
+"""Maximum bytes of all incomplete heads together."""
 _LINGER_SEC = 2.0
 _LINGER_BYTES = 64 << 20
-"""After a refusal, what the client still sends is thrown away: cut at once, it would never see the answer."""
+"""After a refusal, further input is read and discarded: if we closed at once, the client would not see the answer."""
 _ANSWER = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-type: application/json\r\n"
     b"content-length: %d\r\n\r\n%s"
@@ -37,14 +36,14 @@ _PROBLEM = (
 
 
 class HeadCount:
-    """Heads that have begun and are not complete, over all connections of a server."""
+    """Incomplete request heads of all connections of a server."""
 
     def __init__(self) -> None:
         self.waiting: Counter[str] = Counter()
         self.bytes = 0
 
     def enter(self, address: str) -> bool:
-        """Whether there is room for one more connection of this address."""
+        """Whether another connection of this address is allowed."""
         if self.waiting[address] >= HEADS_OF_ONE or self.waiting.total() >= HEADS_OF_ALL:
             return False
         self.waiting[address] += 1
@@ -57,20 +56,20 @@ class HeadCount:
 
 
 class _TooLarge(Exception):
-    """Raised inside of the parser, which turns it into an error of its own."""
+    """Raised inside the parser, which converts it into its own error."""
 
 
 class PatientHttp(HttpToolsProtocol):
     head_sec: ClassVar[float] = 30.0
-    """From the connection, or from the first byte of a further request, to the end of its headers."""
+    """Time from the connection, or from the first byte of a further request, to the end of its headers."""
     heads: ClassVar[HeadCount] = HeadCount()
     _head_timer: asyncio.TimerHandle | None = None
     _counted: str | None = None
-    """The address under which this connection is counted, until its first head is complete."""
+    """The address that this connection counts for, until its first head is complete."""
     _in_head = True
     _head_size = 0
     _idle_bytes = 0
-    """Received since the last piece of a body or the end of a head or a message."""
+    """Bytes received since the last body piece, or the end of a head or message."""
     _too_large = False
     _left_to_discard = _LINGER_BYTES
 
@@ -90,7 +89,7 @@ class PatientHttp(HttpToolsProtocol):
         self._count_idle(self._idle_bytes + len(data))
         before = self._idle_bytes
         super().data_received(data)
-        late = self._idle_bytes == before > LARGEST_HEAD  # nothing came to an end with it
+        late = self._idle_bytes == before > LARGEST_HEAD  # it completed nothing
         if not self._too_large and (late or self.heads.bytes > BYTES_OF_ALL):
             self._refuse()
 
@@ -112,7 +111,7 @@ class PatientHttp(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         self._grow(len(name) + len(value) + 4)
         if not self._in_head:
-            return  # a trailer: it came after everything was decided by the headers
+            return  # a trailer: the headers have already decided everything
         if len(self.headers) >= MOST_HEADERS:
             self._too_large = True
             raise _TooLarge
@@ -150,7 +149,7 @@ class PatientHttp(HttpToolsProtocol):
         self._idle_bytes = size
 
     def _refuse(self) -> None:
-        """Answers, unless another answer is on its way, and closes."""
+        """Answers, unless another answer is in progress, and closes."""
         self._too_large = True
         self._count_idle(0)
         self._stop_waiting()
@@ -169,7 +168,7 @@ class PatientHttp(HttpToolsProtocol):
             self.transport.abort()
 
     def _await_head(self) -> None:
-        """A timer that runs is left to run: sending a byte now and then buys no time."""
+        """A running timer is not reset: sending single bytes buys no time."""
         if self._head_timer is None:
             self._head_timer = self.loop.call_later(self.head_sec, self._cut)
 
@@ -184,12 +183,12 @@ class PatientHttp(HttpToolsProtocol):
             self._counted = None
 
     def _cut(self) -> None:
-        """Only between requests: what is still being answered is not cut short by the one that was sent after it."""
+        """Only between requests: a request that is being answered is not cut because of the next one."""
         self._head_timer = None
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
 
 
 def patient_http(head_sec: float) -> type[PatientHttp]:
-    """The protocol's class with this patience; uvicorn makes one of it for each connection."""
+    """The protocol class with these limits; uvicorn creates one instance per connection."""
     return type("PatientHttp", (PatientHttp,), {"head_sec": head_sec, "heads": HeadCount()})

@@ -1,6 +1,6 @@
-"""One line for each request, an id that follows it, and its numbers. Pure ASGI: a stream passes through as it comes.
+"""Logs one line per request, gives it an id, and counts it. Pure ASGI, so streams pass through unbuffered.
 
-The query string is never written: it may hold what nobody should read.
+The query string is never logged: it may contain secrets.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ log = logging.getLogger("seatrial.access")
 
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _QUIET = ("/health", "/ready", "/metrics")
-"""Asked by machines every few seconds, and so written at DEBUG unless something is wrong. A 503 is an answer here."""
+"""Polled by machines every few seconds, so logged at DEBUG unless something is wrong. A 503 is a normal answer here."""
 _UNKNOWN = "(none)"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class RequestNumbers(Protocol):
-    """Who counts requests."""
+    """Counts requests."""
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None: ...
 
     def listening(self, change: int) -> None:
-        """A stream of events began (+1) or ended (-1)."""
+        """An event stream began (+1) or ended (-1)."""
         ...
 
 
@@ -53,7 +53,7 @@ class RequestLog:
 
 
 class _Answer:
-    """One request from its arrival to the last byte of its answer."""
+    """One request, from its arrival to the last byte of the answer."""
 
     def __init__(self, scope: Scope, send: Send, request_id: str, numbers: RequestNumbers) -> None:
         self._scope = scope
@@ -97,5 +97,5 @@ class _Answer:
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the route that answered, such as ``/api/v1/jobs/{job_id}``: paths would be without number."""
+    """The template of the matched route, such as ``/api/v1/jobs/{job_id}``: paths would be too many label values."""
     return getattr(scope.get("route"), "path", None) or _UNKNOWN

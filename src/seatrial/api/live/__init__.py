@@ -1,1 +1,1 @@
-"""Server-sent events: one reader of the store for all listeners, one stream for each client."""
+"""Server-sent events: one reader of the store for all listeners, one stream per client."""

@@ -1,9 +1,9 @@
-"""Tells many listeners what happens, with one reader of the store for all of them.
+"""Sends events to many listeners with a single reader of the store.
 
-``api.event_stream`` opens a ``Listener`` for each client. While anybody listens, the tail of the event log and the live
-output of the watched trials are read a few times a second; what several listeners hear is written out once and lies in
-each of their queues. A queue that is full is emptied and its listener reads from the store by itself: nobody waits for
-anybody. Nothing here knows HTTP.
+``live.event_stream`` opens a ``Listener`` per client. While there are listeners, the reader polls the event log and the
+live output of the watched trials several times a second. Each message is serialised once and put into the queues of all
+its listeners. A full queue is emptied, and its listener reads from the store instead, so slow clients delay nobody.
+This module knows nothing about HTTP.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ log = logging.getLogger(__name__)
 
 _EVERY_SEC = 0.2
 _PER_LISTENER_SEC = 0.0006
-"""A crowd is told a little more rarely and in larger portions: 500 listeners three times a second."""
+"""Many listeners are served less often, in larger batches: 500 listeners three times a second."""
 _PAGE = 1000
 _LONGEST_QUEUE = 2000
 
 _Audience = tuple[int | None, int | None]
-"""Whom an event is for: a job's listeners, a trial's, or everyone's."""
+"""Who receives an event: listeners of a job, of a trial, or of everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a listener wants to hear: everything of a job, of a trial, or of all."""
+    """What a listener subscribes to: a job, a trial, or everything."""
 
     job_id: int | None = None
     trial_id: int | None = None
     kinds: frozenset[str] = frozenset()
-    """Empty means every kind of event."""
+    """Empty means all kinds of events."""
     output: bool = False
 
 
 @dataclass(eq=False, slots=True)
 class Listener:
-    """One client. ``queue`` holds what came since; ``lost_track`` says that this is not all there is."""
+    """One client. ``queue`` holds new messages; ``lost_track`` means that some were dropped."""
 
     choice: Choice
     trials: set[int] = field(default_factory=set)
-    """Trials whose output it hears."""
+    """Trials whose output it receives."""
     queue: list[Batch] = field(default_factory=list)
     lost_track: bool = True
     news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -70,7 +70,7 @@ class Listener:
 
 
 class Broadcast:
-    """One per process. Its reader runs only while somebody listens."""
+    """One per process. Its reader runs only while there are listeners."""
 
     def __init__(self, store: Store, every_sec: float = _EVERY_SEC) -> None:
         self._store = store
@@ -91,14 +91,14 @@ class Broadcast:
         return self._is_closed
 
     def close(self) -> None:
-        """Ends every stream, so that a server that shuts down does not wait for clients who never leave."""
+        """Ends every stream, so that shutdown does not wait for clients that never disconnect."""
         self._is_closed = True
         for listener in self._listeners:
             listener.news.set()
 
     @contextlib.asynccontextmanager
     async def listen(self, choice: Choice) -> AsyncIterator[Listener]:
-        """It hears nothing before ``join``."""
+        """Receives nothing until ``join``."""
         listener = Listener(choice, {choice.trial_id} if choice.output and choice.trial_id is not None else set())
         self._listeners.add(listener)
         try:
@@ -110,9 +110,10 @@ class Broadcast:
                 self._reader = None
 
     async def join(self, listener: Listener, trials: Iterable[int] = ()) -> None:
-        """From now on everything new is in its queue; what came before it reads by itself, after this.
+        """From now on its queue receives everything new; the listener reads older events from the store after this.
 
-        Never in the middle of a round: what that round finds would be lost on it."""
+        Waits for a running round to end: its results would be lost for this listener.
+        """
         async with self._reading:
             if self._reader is None:
                 self._last_event = await self._store.last_event()
@@ -128,12 +129,12 @@ class Broadcast:
                 async with self._reading:
                     over = await self._tell_events()
                     await self._tell_output()
-                    for listener, trial_id in over:  # its last words were among the output that was just told
+                    for listener, trial_id in over:  # its final output was sent just now
                         listener.trials.discard(trial_id)
             except StoreUnavailable as fault:
-                log.warning("Listeners wait for the store: %s", fault)
-            except Exception:  # a fact that cannot be told must not end the telling of all others
-                log.exception("Listeners could not be told")
+                log.warning("Live events wait for the store: %s", fault)
+            except Exception:  # one bad event must not stop the others
+                log.exception("Could not send live events")
 
     async def _tell_events(self) -> list[tuple[Listener, int]]:
         over: list[tuple[Listener, int]] = []
@@ -162,7 +163,7 @@ class Broadcast:
                     listener.hear(batch)
 
     def _watch_trials(self, events: Sequence[Event]) -> list[tuple[Listener, int]]:
-        """Who hears the output of a whole job hears it of each trial as it is claimed; says which ended."""
+        """Adds claimed trials for listeners of a whole job's output; returns the trials that ended."""
         over: list[tuple[Listener, int]] = []
         for listener in self._listeners:
             if listener.choice.output and listener.choice.job_id is not None:

@@ -1,7 +1,7 @@
-"""One client's stream: first what the store has, then what the broadcast tells, without gaps and without doubles.
+"""The event stream of one client: first from the store, then from the broadcast, without gaps or duplicates.
 
-``api.events`` makes one for each request. A ``Story`` is the text; ``EventStream`` sends it and notices that the client
-left or does not read.
+``routes.events`` creates one per request. ``Feed`` produces the text; ``EventStream`` sends it, and notices when the
+client disconnects or stops reading.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _PAGE = 500
 _KEEP_ALIVE_SEC = 15.0
 _STORE_PATIENCE_SEC = 1.0
 _STALLED_SEC = 120.0
-"""A client that takes nothing for so long is cut; it can come back with the last id it got."""
+"""A client that reads nothing for this long is cut. It can resume with its last id."""
 _STILL_HERE = b": still here\n\n"
 
 
-class Story:
-    """What one listener is told, in portions."""
+class Feed:
+    """The messages of one listener, in portions."""
 
     def __init__(self, store: Store, broadcast: Broadcast, choice: Choice, position: Position) -> None:
         self._store = store
@@ -40,7 +40,7 @@ class Story:
         self._is_over = False
 
     async def portions(self) -> AsyncGenerator[bytes]:
-        """Ends when the job or trial has ended and everything was told, or when the server leaves."""
+        """Ends when the job or trial has ended and everything was sent, or when the server stops."""
         async with self._broadcast.listen(self._choice) as listener:
             yield self._note("retry: 2000")
             while not self._broadcast.is_closed:
@@ -53,7 +53,7 @@ class Story:
                     elif batches := listener.take():
                         yield b"".join(map(self._tell, batches))
                     elif self._is_over:
-                        if self._choice.output:  # the last words may be written and not yet told
+                        if self._choice.output:  # the final output may be written but not sent yet
                             async for portion in self._rest(listener):
                                 yield portion
                         yield self._note("event: end", {})
@@ -66,7 +66,7 @@ class Story:
                     await asyncio.sleep(_STORE_PATIENCE_SEC)
 
     async def _rest(self, listener: Listener) -> AsyncGenerator[bytes]:
-        """What the store has beyond what was told. A queue that was joined before goes on from there."""
+        """What the store has beyond the current position. The queue, joined before, continues from there."""
         choice, position = self._choice, self._position
         while events := await self._store.events(position.event, choice.job_id, choice.trial_id, _PAGE):
             yield self._tell(Batch.of(events))
@@ -97,19 +97,20 @@ class Story:
         return f"{line}\nid: {self._position}\n{body}\n".encode()
 
     async def _running_trials(self) -> list[int]:
-        """Whose output a listener to a whole job hears from the start; later ones are added as they are claimed."""
+        """Trials whose output a listener of a whole job receives from the start; later ones are added when they are
+        claimed."""
         if not self._choice.output or self._choice.job_id is None:
             return []
         running = TrialFilter(job_id=self._choice.job_id, states=(TrialState.RUNNING,))
         return [row.trial.id for row in await self._store.summaries(running, Page(limit=1000))]
 
     async def _has_lost_output(self, trial_id: int) -> bool:
-        """The oldest pieces fall out of a full ring; if one that was told is still in it, none was missed."""
+        """A full ring drops its oldest pieces. If a piece that was sent is still there, none was missed."""
         ring = await self._store.output([trial_id], 0, RING_PIECES)
         return len(ring) >= RING_PIECES and ring[0].seq > self._position.output
 
     async def _has_ended(self) -> bool:
-        """The state and the event that tells of it are written together: whoever sees this can read that next."""
+        """The state and its event are written together, so the event can be read once this is true."""
         try:
             if self._choice.trial_id is not None:
                 return (await self._store.trial(self._choice.trial_id)).trial.state is TrialState.ENDED
@@ -121,14 +122,14 @@ class Story:
 
 
 class EventStream(Response):
-    """Sends a story. Frees everything at once when the client leaves, and cuts one that does not read."""
+    """Sends a feed. Frees its resources when the client disconnects, and cuts a client that does not read."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, feed: Feed) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self._story = story
+        self._feed = feed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         telling = asyncio.create_task(self._tell(send), name="event-stream")
@@ -145,7 +146,7 @@ class EventStream(Response):
 
     async def _tell(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        portions = self._story.portions()
+        portions = self._feed.portions()
         try:
             async for portion in portions:
                 if portion:
@@ -159,7 +160,7 @@ class EventStream(Response):
 
 
 async def _awaited_news(listener: Listener) -> bytes:
-    """A comment now and then, so that whatever is between us and the client sees that the stream lives."""
+    """Sends a comment at intervals, so that proxies see that the stream is alive."""
     listener.news.clear()
     if listener.queue or listener.lost_track:
         return b""

@@ -1,4 +1,4 @@
-"""Facts as server-sent events: written out once, whoever hears them. Used by the broadcast and by each stream."""
+"""Events as server-sent messages, serialised once for all listeners. Used by the broadcast and by each stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENDS = (EventKind.JOB_ENDED, EventKind.TRIAL_ENDED)
 _REOPENING = frozenset({EventKind.TRIAL_RETRY, EventKind.TRIAL_RELEASED, EventKind.TRIAL_CLAIMED})
 
 OUTPUT = "trial.output"
-"""The kind of live output; all others are kinds of events."""
+"""The kind of live output; all other kinds are events."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Position:
             return cls()
         found = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", text.strip(), re.ASCII)
         if found is None:
-            raise InvalidInput("That is not the id of a message.", field="after", fix="Such an id looks like 120-0.")
+            raise InvalidInput("This is not a message id.", field="after", fix="An id looks like 120-0.")
         return cls(int(found[1]), int(found[2] or 0))
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class Message:
     kind: str
     seq: int
     body: str
-    """Everything but the id, which depends on what the listener has heard."""
+    """Everything except the id, which depends on the listener's position."""
 
     @property
     def is_output(self) -> bool:
@@ -52,11 +52,11 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Messages in their order, either all of them events or all of them output. Listeners share it."""
+    """Messages in order, all events or all output. Listeners share it."""
 
     messages: tuple[Message, ...]
     turns: dict[EventKind, Message]
-    """Of a job's end and of a trial's: the last message that says that it is there, or that there is more to come."""
+    """For the end of a job and of a trial: the last message that announces the end, or that more follows."""
     _written: dict[tuple[frozenset[str], int], bytes] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -73,7 +73,7 @@ class Batch:
         return cls(messages, turns)
 
     def tell(self, position: Position, kinds: frozenset[str]) -> bytes:
-        """What a listener at this position has not heard of it, and moves the position on. Without ``kinds``: all."""
+        """The messages after this position; moves the position on. Without ``kinds``: all."""
         is_output = self.messages[0].is_output
         heard, other = (position.output, position.event) if is_output else (position.event, position.output)
         if self.messages[0].seq > heard:

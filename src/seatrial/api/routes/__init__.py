@@ -1,1 +1,1 @@
-"""One router for each resource of the native API, the page, and what the routers share."""
+"""One router per resource of the native API, the web page, and code that routers share."""

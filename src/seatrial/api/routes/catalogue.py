@@ -1,4 +1,4 @@
-"""What can be named in a job: agents, models, sandboxes. Answered without Harbor and without a model client."""
+"""Agents, models and sandboxes that a job can name. Does not import Harbor or a model client."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from seatrial.shapes.catalogue import AgentItem, AgentList, ModelItem, ModelList
 
 router = native_router("", "catalogue")
 _SANDBOXES = {
-    "auto": "The best that this machine offers.",
-    "oci": "Daemonless containers of Seatrial's own.",
-    "docker": "Containers of Docker or Podman.",
+    "auto": "The best one that works on this machine.",
+    "oci": "Seatrial's own containers, without a daemon.",
+    "docker": "Docker or Podman containers.",
 }
 
 
 @router.get("/agents", responses=errors())
 async def list_agents() -> AgentList:
-    """Agents that can be named; an admin's own goes by import path, `pkg.mod:Class`."""
+    """Lists the agents. Admins may also use their own by import path, `pkg.mod:Class`."""
     return _agents()
 
 
 @cache
 def _agents() -> AgentList:
-    """Made once: it stays the same for as long as the program runs."""
+    """Cached: it does not change while the program runs."""
     return AgentList(items=[AgentItem(**dict(agent), takes_model=takes_model(agent.name)) for agent in AGENTS])
 
 
 @router.get("/models", responses=errors())
 async def list_models(service: ServiceDep) -> ModelList:
-    """A selection for menus."""
+    """A selection of models for menus."""
     there = await service.installation.keys.names()
     items = []
     for model in MODELS:
@@ -44,9 +44,9 @@ async def list_models(service: ServiceDep) -> ModelList:
 
 @router.get("/sandboxes", responses=errors())
 async def list_sandboxes(service: ServiceDep) -> SandboxList:
-    """Where trials can run. Harbor's own environments go by `harbor:<name>`."""
+    """Lists the sandboxes. Harbor's own environments are named `harbor:<name>`."""
     default = service.installation.settings.sandbox
-    known = dict(_SANDBOXES) if default in _SANDBOXES else {**_SANDBOXES, default: "As this installation is set."}
+    known = dict(_SANDBOXES) if default in _SANDBOXES else {**_SANDBOXES, default: "The default of this installation."}
     return SandboxList(
         items=[
             SandboxItem(name=name, description=description, default=name == default)

@@ -1,4 +1,4 @@
-"""``/docs``: the API, described and ready to be tried, without anything from the internet."""
+"""``/docs``: interactive API documentation, without loading anything from the internet."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def docs() -> HTMLResponse:
 
 @router.get("/docs/start.js")
 async def start() -> Response:
-    """A file of its own, so that the page needs no script of the kind that a policy has to make an exception for."""
+    """A separate file, so that the page needs no inline script and no exception in the content security policy."""
     return Response(_START, media_type="text/javascript")
 
 
@@ -54,7 +54,7 @@ def add_docs(app: FastAPI) -> None:
 
 
 def _static_folder() -> Path:
-    """Found without importing the package, which would bring an application of its own."""
+    """Located without importing the package, which would create an application of its own."""
     spec = find_spec("fastapi_offline")
     assert spec is not None and spec.submodule_search_locations
     return Path(spec.submodule_search_locations[0]) / "static"

@@ -1,5 +1,7 @@
-"""Files that strangers made, handed out so that no browser runs them: as what they are where that is harmless, else to
-be saved; never sniffed, in a sandbox of their own. Ranges are honoured.
+"""Serves untrusted files so that no browser runs them.
+
+Harmless types are sent as such, all others as attachments; without sniffing, in a sandboxed origin. Ranges are
+supported.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ _SHOWN = {
     "application/x-asciicast": "application/x-asciicast",
     "image/png": "image/png",
 }
-"""Harmless in a browser, and what they are sent as."""
+"""Types that are harmless in a browser, and the content type they are sent with."""
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 Reader = Callable[[int, int], AsyncIterator[bytes]]
-"""Gives a range: from where on, and how many bytes."""
+"""Reads a range: start offset and number of bytes."""
 
 
 async def _range_header(request: Request) -> str | None:
@@ -46,7 +48,7 @@ def safe_headers(name: str, *, attach: bool) -> dict[str, str]:
 
 
 def download(path: str, size: int, media_type: str, read: Reader, wanted: str | None) -> Response:
-    """``wanted`` is the Range header. One range is honoured; several, or nonsense, give the whole file."""
+    """``wanted`` is the Range header. A single range is supported; several or invalid ones give the whole file."""
     shown = _SHOWN.get(media_type)
     headers = safe_headers(path.rsplit("/", 1)[-1], attach=shown is None) | {"Accept-Ranges": "bytes"}
     kind = shown or "application/octet-stream"
@@ -61,12 +63,12 @@ def download(path: str, size: int, media_type: str, read: Reader, wanted: str | 
 
 
 def _range(wanted: str | None, size: int) -> tuple[int, int] | None:
-    """From … to before; empty where it lies outside of the file."""
+    """Start and end (exclusive); empty if outside of the file."""
     match = _RANGE.fullmatch((wanted or "").strip())
     if match is None or match.group(1) == match.group(2) == "":
         return None
     first, last = match.groups()
-    if not first:  # the last so many bytes
+    if not first:  # the last n bytes
         return max(0, size - int(last)), size
     if last and int(last) < int(first):
         return None

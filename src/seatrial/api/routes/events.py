@@ -1,7 +1,7 @@
-"""Live: what happens to a job, a trial or everything, as server-sent events that can be taken up where they broke.
+"""Events of a job, a trial or the whole service as server-sent events that a client can resume.
 
-Every message has the id ``<event>-<output>``: the last event and the last piece of live output that were sent. A client
-that comes back with it (``Last-Event-ID``, or ``?after=``) gets exactly what it missed.
+The id of a message is ``<event>-<output>``: the last event and the last piece of live output sent so far. A client that
+reconnects with it (``Last-Event-ID``, or ``?after=``) receives exactly what it missed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fastapi import Header, Query
 
 from seatrial.api.context import ServiceDep
 from seatrial.api.live.broadcast import Choice
-from seatrial.api.live.event_stream import EventStream, Story
+from seatrial.api.live.event_stream import EventStream, Feed
 from seatrial.api.live.messages import OUTPUT, Position
 from seatrial.api.routes.pages import JobId, TrialId
 from seatrial.api.routes.router import native_router
@@ -29,56 +29,56 @@ _STREAM: dict[int | str, dict[str, object]] = {
     }
 }
 
-After = Annotated[str, Query(description="Go on after the message with this id, as `Last-Event-ID` does.")]
+After = Annotated[str, Query(description="Continue after the message with this id, like `Last-Event-ID`.")]
 Kinds = Annotated[
-    str, Query(description="Kinds of messages to send, with commas between; live output is `trial.output`.")
+    str, Query(description="Kinds of messages to send, separated by commas. Live output is `trial.output`.")
 ]
-LastEventId = Annotated[str, Header(description="Sent by browsers that come back.")]
+LastEventId = Annotated[str, Header(description="Sent by browsers when they reconnect.")]
 
 
 @router.get("/events", response_class=EventStream, status_code=200, responses=_STREAM)
 async def all_events(
     service: ServiceDep, after: After = "", kinds: Kinds = "", last_event_id: LastEventId = ""
 ) -> EventStream:
-    """Everything that happens from now on, or after the given id; without live output. It never ends."""
+    """Streams all events from now on, or after the given id, without live output. It never ends."""
     store = service.installation.store
     given = last_event_id or after
     position = Position.parse(given) if given else Position(await store.last_event())
     wanted = _kinds(kinds) - {OUTPUT}
     if kinds and not wanted:
-        raise InvalidInput("Live output is sent for a job or a trial.", field="kinds")
-    return EventStream(Story(store, service.broadcast, Choice(kinds=wanted), position))
+        raise InvalidInput("Live output is available for a job or a trial only.", field="kinds")
+    return EventStream(Feed(store, service.broadcast, Choice(kinds=wanted), position))
 
 
 @router.get("/jobs/{job_id}/events", response_class=EventStream, status_code=200, responses=_STREAM)
 async def job_events(
     job_id: JobId, service: ServiceDep, after: After = "", kinds: Kinds = "", last_event_id: LastEventId = ""
 ) -> EventStream:
-    """The whole story of a job so far, then what happens. Live output of its trials is sent if it is asked for."""
+    """Streams all events of a job, past and new. Includes live output of its trials if `trial.output` is requested."""
     store = service.installation.store
     await store.job(job_id)
     wanted = _kinds(kinds)
     choice = Choice(job_id=job_id, kinds=wanted, output=OUTPUT in wanted)
-    return EventStream(Story(store, service.broadcast, choice, Position.parse(last_event_id or after)))
+    return EventStream(Feed(store, service.broadcast, choice, Position.parse(last_event_id or after)))
 
 
 @router.get("/trials/{trial_id}/events", response_class=EventStream, status_code=200, responses=_STREAM)
 async def trial_events(
     trial_id: TrialId, service: ServiceDep, after: After = "", kinds: Kinds = "", last_event_id: LastEventId = ""
 ) -> EventStream:
-    """The whole story of a trial so far, then what happens, with what it writes while it runs."""
+    """Streams all events of a trial, past and new, with its live output."""
     store = service.installation.store
     await store.trial(trial_id)
     wanted = _kinds(kinds)
     choice = Choice(trial_id=trial_id, kinds=wanted, output=not wanted or OUTPUT in wanted)
-    return EventStream(Story(store, service.broadcast, choice, Position.parse(last_event_id or after)))
+    return EventStream(Feed(store, service.broadcast, choice, Position.parse(last_event_id or after)))
 
 
 def _kinds(given: str) -> frozenset[str]:
     kinds = frozenset(kind.strip() for kind in given.split(",") if kind.strip())
     if unknown := sorted(kinds - _KINDS):
         raise InvalidInput(
-            f"There are no messages of the kind {', '.join(unknown)}.",
+            f"Unknown kind of message: {', '.join(unknown)}.",
             field="kinds",
             fix=f"Use {', '.join(sorted(_KINDS))}.",
         )

@@ -1,4 +1,4 @@
-"""Whether the service lives, and whether it can do its work."""
+"""Liveness and readiness of the service."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Health(BaseModel):
 class Ready(BaseModel):
     status: Literal["ready", "not ready"]
     missing: list[str]
-    """The names of the parts that are not well."""
+    """Names of the parts that do not work."""
     parts: list[Part]
 
 
 @router.get("/health", responses=may_fail())
 async def health() -> Health:
-    """Answers whenever the process does."""
+    """Answers as long as the process runs."""
     return Health()
 
 
 @router.get("/ready", responses={**may_fail(), 503: {"model": Ready}})
 async def ready(service: ServiceDep, response: Response) -> Ready:
-    """Whether a job that is handed in now would run: store, queue, files, disk space and a live worker."""
+    """Whether a job submitted now would run. Checks store, queue, files, disk space and live workers."""
     parts = await service.readiness.parts()
     missing = [part.name for part in parts if not part.ok]
     response.status_code = 503 if missing else 200

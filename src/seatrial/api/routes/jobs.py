@@ -1,4 +1,4 @@
-"""``/api/v1/jobs``: create, estimate, list, look at, cancel, resume, retry, delete."""
+"""``/api/v1/jobs``: create, estimate, list, show, cancel, resume, retry, delete."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import Depends, Query, Request
 
 from seatrial.api.context import GivenKeys, Service, ServiceDep
-from seatrial.api.gates.once import OnceDep
+from seatrial.api.gates.idempotency import OnceDep
 from seatrial.api.routes.pages import Asked, JobId, asked, cut
 from seatrial.api.routes.router import native_router
 from seatrial.api.routes.shapes import errors
@@ -20,6 +20,7 @@ from seatrial.engine.jobs.estimate import Estimator
 from seatrial.engine.jobs.submit import Door
 from seatrial.errors import MissingKey
 from seatrial.ports.store import JobFilter
+from seatrial.shapes.answers import Plain
 from seatrial.shapes.jobs import (
     Cancelled,
     JobDetail,
@@ -30,16 +31,16 @@ from seatrial.shapes.jobs import (
     Queued,
     RetryRequest,
 )
-from seatrial.shapes.page import Plain
 
 router = native_router("/jobs", "jobs")
 
 
 @router.post("", status_code=201, responses=errors(400, 409, 507))
 async def create_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys, once: OnceDep) -> JobItem:
-    """Queues tasks × agents × models × attempts. Everything that can be known to be wrong is said now, with the field.
+    """Queues tasks × agents × models × attempts. Validates everything first; an error names the field.
 
-    Keys of model providers come in headers (`X-Provider-Key: NAME=value`) and are forgotten when the job ends."""
+    Send provider keys as headers (`X-Provider-Key: NAME=value`). They are deleted when the job ends.
+    """
     spec, _ = await _planned(service, wanted)
     job = await service.installation.submission.submit(spec, keys, once)
     return JobItem.of(await service.listing.line(job, with_score=False))
@@ -47,7 +48,7 @@ async def create_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys, o
 
 @router.post("/estimate", responses=errors(400))
 async def estimate_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys, request: Request) -> JobEstimate:
-    """What such a job would take, from what earlier trials took; starts nothing. Refuses what `create_job` would."""
+    """Estimates cost and duration from earlier trials. Starts nothing. Refuses whatever `create_job` refuses."""
     installation = service.installation
     spec, tasks = await _planned(service, wanted)
     await installation.submission.check(spec, None)
@@ -71,15 +72,15 @@ async def list_jobs(
     service: ServiceDep,
     page: Annotated[Asked, Depends(asked)],
     status: JobStatus | None = None,
-    name: Annotated[Plain | None, Query(description="A part of its name, in any case.")] = None,
+    name: Annotated[Plain | None, Query(description="Part of the name; case is ignored.")] = None,
     dataset: Plain | None = None,
-    task: Annotated[Plain | None, Query(description="Jobs with a task of this name.")] = None,
+    task: Annotated[Plain | None, Query(description="Only jobs with a task of this name.")] = None,
     agent: Plain | None = None,
     model: Plain | None = None,
     origin: Annotated[Plain | None, Query(description="seatrial, tbench-runner or agentcompass.")] = None,
-    include: Annotated[list[Literal["score"]] | None, Query(description="`score` adds each job's score.")] = None,
+    include: Annotated[list[Literal["score"]] | None, Query(description="`score` includes each job's score.")] = None,
 ) -> JobPage:
-    """Jobs with their numbers, newest first."""
+    """Jobs with their counts, newest first."""
     chosen = JobFilter(status=status, name=name, dataset=dataset, task=task, agent=agent, model=model, origin=origin)
     shown, last = cut(await service.job_items.page(page.by_id(), chosen, with_score=bool(include)), page.limit)
     return JobPage(items=shown, next=str(last.id) if last else None)
@@ -87,26 +88,26 @@ async def list_jobs(
 
 @router.get("/{job_id}", responses=errors(404))
 async def get_job(service: ServiceDep, job_id: JobId) -> JobDetail:
-    """One job: its numbers, its score so far, and what it was asked to run."""
+    """One job: its counts, its score so far, and its specification."""
     job = await service.installation.store.job(job_id)
     return JobDetail.of(await service.listing.line(job), spec=job.spec)
 
 
 @router.delete("/{job_id}", status_code=204, responses=errors(404, 409))
 async def delete_job(service: ServiceDep, job_id: JobId) -> None:
-    """Forgets an ended job with its trials and all of their files. 409 while any of it is left to do."""
+    """Deletes an ended job with its trials and all their files. 409 while the job has not ended."""
     await service.installation.jobs.delete(job_id)
 
 
 @router.post("/{job_id}/cancel", responses=errors(404))
 async def cancel_job(service: ServiceDep, job_id: JobId) -> Cancelled:
-    """What is queued ends now; what runs is stopped by its worker within seconds."""
+    """Cancels a job. Queued trials end now; workers stop running ones within seconds."""
     return Cancelled(cancelled=await service.installation.jobs.cancel(job_id))
 
 
 @router.post("/{job_id}/resume", responses=errors(400, 404))
 async def resume_job(service: ServiceDep, job_id: JobId, keys: GivenKeys) -> Queued:
-    """Queues what was cancelled or never ran; whatever has a result stays as it is."""
+    """Queues trials that were cancelled or never ran. Trials with a result stay as they are."""
     return Queued(queued=await service.installation.jobs.resume(job_id, keys))
 
 

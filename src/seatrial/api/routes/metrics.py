@@ -1,7 +1,7 @@
-"""``/metrics``: what a Prometheus scrapes. What each number means is in ``docs/how-to/operate.md``.
+"""``/metrics`` for Prometheus. ``docs/how-to/operate.md`` explains each number.
 
-Trials are counted by tailing the event log from the moment this process started, so that any worker's trials count.
-Labels have few values: outcomes, causes, phases, route templates; never a task, an agent, a model or a path.
+Trials are counted by following the event log from the start of this process, so trials of all workers count. Labels
+have few values: outcomes, causes, phases, route templates; never a task, an agent, a model or a path.
 """
 
 from __future__ import annotations
@@ -36,32 +36,42 @@ _HTTP_BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5, 5, 10, 
 
 
 class Metrics:
-    """Every number, in a registry of its own. One for each application."""
+    """All metrics in their own registry. One per application."""
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # a second line for each counter that nobody reads
         self.registry = CollectorRegistry()
         counter, gauge, histogram = self._counter, self._gauge, self._histogram
-        self._queued = gauge("seatrial_queue_depth", "Trials that wait and may be claimed now.")
-        self._delayed = gauge("seatrial_queue_delayed", "Trials that wait for a later moment, after a fault.")
-        self._oldest = gauge("seatrial_queue_oldest_seconds", "How long the oldest queued trial has waited.")
-        self._running = gauge("seatrial_trials_running", "Trials that run now.")
+        self._queued = gauge("seatrial_queue_depth", "Queued trials that may be claimed now.")
+        self._delayed = gauge(
+            "seatrial_queue_delayed", "Queued trials that wait before their next try, after an error."
+        )
+        self._oldest = gauge("seatrial_queue_oldest_seconds", "Age of the oldest queued trial.")
+        self._running = gauge("seatrial_trials_running", "Running trials.")
         self._workers = gauge("seatrial_workers", "Live workers.", "state")
-        self._capacity = gauge("seatrial_worker_capacity", "Trials that the live workers can hold at once.")
-        self._backlog = gauge("seatrial_backlog_per_worker", "Queued trials for each live worker.")
-        self._disk = gauge("seatrial_home_free_bytes", "Free bytes where the installation keeps its state.")
-        self._created = counter("seatrial_jobs_created", "Jobs that were handed in.")
-        self._ended = counter("seatrial_trials_ended", "Trials that ended, by outcome and cause.", "outcome", "cause")
-        self._retried = counter("seatrial_trials_retried", "Tries that were followed by another, by cause.", "cause")
-        self._seconds = histogram("seatrial_trial_seconds", "A trial's last try.", _PHASE_BUCKETS, "outcome")
-        self._phases = histogram("seatrial_phase_seconds", "Phases of every try.", _PHASE_BUCKETS, "phase")
-        self._starts = counter("seatrial_sandbox_starts", "Sandboxes that were started, over all tries.")
-        self._calls = counter("seatrial_model_calls", "Calls of models, as agents told them.")
-        self._tokens = counter("seatrial_model_tokens", "Tokens of models, as agents told them.", "kind")
-        self._cost = counter("seatrial_model_cost_usd", "US dollars spent on models, as agents told them.")
+        self._capacity = gauge("seatrial_worker_capacity", "Trials that the live workers can run at once.")
+        self._backlog = gauge("seatrial_backlog_per_worker", "Queued trials per live worker.")
+        self._disk = gauge("seatrial_home_free_bytes", "Free bytes on the disk that holds the installation's data.")
+        self._created = counter("seatrial_jobs_created", "Jobs submitted.")
+        self._ended = counter("seatrial_trials_ended", "Ended trials, by outcome and cause.", "outcome", "cause")
+        self._retried = counter(
+            "seatrial_trials_retried", "Tries that were followed by another try, by cause.", "cause"
+        )
+        self._seconds = histogram(
+            "seatrial_trial_seconds", "Duration of a trial's last try.", _PHASE_BUCKETS, "outcome"
+        )
+        self._phases = histogram(
+            "seatrial_phase_seconds", "Duration of the phases of every try.", _PHASE_BUCKETS, "phase"
+        )
+        self._starts = counter("seatrial_sandbox_starts", "Sandboxes started, over all tries.")
+        self._calls = counter("seatrial_model_calls", "Model calls, as reported by agents.")
+        self._tokens = counter("seatrial_model_tokens", "Model tokens, as reported by agents.", "kind")
+        self._cost = counter("seatrial_model_cost_usd", "Model cost in US dollars, as reported by agents.")
         self._requests = counter("seatrial_http_requests", "Requests.", "method", "route", "status")
-        self._latency = histogram("seatrial_http_request_seconds", "Requests, without streams.", _HTTP_BUCKETS, "route")
-        self._listeners = gauge("seatrial_event_listeners", "Streams of events that are open.")
+        self._latency = histogram(
+            "seatrial_http_request_seconds", "Requests, without event streams.", _HTTP_BUCKETS, "route"
+        )
+        self._listeners = gauge("seatrial_event_listeners", "Open event streams.")
         for outcome in Outcome:
             if outcome is not Outcome.ERROR:
                 self._ended.labels(outcome, "")
@@ -76,7 +86,7 @@ class Metrics:
         self._listeners.inc(change)
 
     def happened(self, event: Event) -> None:
-        """Counts one fact of the event log."""
+        """Counts one event of the log."""
         match event.kind:
             case EventKind.JOB_CREATED:
                 self._created.inc()
@@ -91,7 +101,7 @@ class Metrics:
                 self._spent(event)
 
     def waits(self, backlog: Backlog, waited_sec: float, workers: list[WorkerRow], free_bytes: int) -> None:
-        """How things stand at the moment of the scrape."""
+        """Sets the gauges at the time of the scrape."""
         ready = backlog.queued - backlog.delayed
         self._queued.set(ready)
         self._delayed.set(backlog.delayed)
@@ -108,7 +118,7 @@ class Metrics:
         return generate_latest(self.registry)
 
     def _spent(self, event: Event) -> None:
-        """Of one try, whether it was the last or another follows."""
+        """Usage of one try, whether or not it was the last."""
         phases = event.data.get("phases", {})
         for phase, seconds in phases.items():
             self._phases.labels(_known(Phase, phase)).observe(seconds)
@@ -130,7 +140,7 @@ class Metrics:
 
 
 class EventTail:
-    """Hands every event that comes to ``tell``, once."""
+    """Passes every new event to ``tell`` once."""
 
     def __init__(self, events: EventStore, tell: Callable[[Event], None], seen: int) -> None:
         self._events = events
@@ -146,13 +156,13 @@ class EventTail:
                     self._tell(event)
 
     async def follow(self) -> None:
-        """For ever, so that a scrape after a quiet weekend has little left to read."""
+        """Runs for ever, so that a scrape after a quiet weekend has little left to read."""
         await Duties(system_clock).repeat("metrics", self.catch_up, _TAIL_SEC)
 
 
 @asynccontextmanager
 async def counting(metrics: Metrics, events: EventStore) -> AsyncIterator[EventTail]:
-    """Counts what happens from now on."""
+    """Counts events from now on."""
     tail = EventTail(events, metrics.happened, await events.last_event())
     following = asyncio.create_task(tail.follow(), name="metrics")
     try:
@@ -164,7 +174,7 @@ async def counting(metrics: Metrics, events: EventStore) -> AsyncIterator[EventT
 
 @router.get("/metrics", response_class=PlainTextResponse, responses=may_fail())
 async def metrics(request: Request, service: ServiceDep) -> Response:
-    """Prometheus' text format. A store that does not answer leaves the last numbers standing."""
+    """Prometheus text format. If the store does not answer, the last values stay."""
     numbers: Metrics = request.app.state.metrics
     tail: EventTail = request.app.state.event_tail
     now = service.installation.clock()
@@ -174,12 +184,12 @@ async def metrics(request: Request, service: ServiceDep) -> Response:
         waited = (now - backlog.oldest_queued_at).total_seconds() if backlog.oldest_queued_at else 0.0
         numbers.waits(backlog, waited, await service.readiness.live_workers(), service.disk.free_bytes)
     except StoreUnavailable as fault:
-        log.warning("The metrics could not be brought up to date: %s", fault)
+        log.warning("Could not update the metrics: %s", fault)
     return Response(numbers.text(), media_type=CONTENT_TYPE_LATEST)
 
 
 def _known(kind: type[Outcome] | type[Cause] | type[Phase], value: object) -> str:
-    """A label has the values it was made for, whatever an older version wrote into the log."""
+    """Limits a label to its known values, whatever an older version wrote into the log."""
     return str(value) if value in list(kind) else ""
 
 

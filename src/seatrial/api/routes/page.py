@@ -1,7 +1,7 @@
-"""The web page: files that were built into the package, and one HTML shell for every address that is not a file.
+"""The web page: files built into the package, and one HTML shell for every address that is not a file.
 
-Files under ``assets/`` have their content in their name and may be kept for ever; the shell is asked for each time.
-What was compressed at build time is sent as it is to browsers that take it.
+Files under ``assets/`` have a content hash in their name and are cached for ever; the shell is always revalidated.
+Files compressed at build time are sent as they are to browsers that accept them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ _NOT_PAGES = ("api/", "docs", "openapi.json", "metrics", "health", "ready")
 
 
 class Page:
-    """The built page in a folder; says whether there is one.
+    """The built page in a folder, if there is one.
 
-    Only names that are in the folder are ever opened. They are listed again when the page was built anew."""
+    Only names found in the folder are opened. The list is refreshed after a rebuild.
+    """
 
     def __init__(self, folder: Path = BUILT) -> None:
         self._folder = folder
@@ -51,7 +52,7 @@ class Page:
         return self._send(request, "index.html", "no-cache")
 
     def answer(self, request: Request, path: str) -> Response:
-        """A file by its exact name, the shell for addresses of the page, else 404."""
+        """A file by its exact name, the shell for addresses of the page, otherwise 404."""
         if path in self._files:
             return self._send(request, path, _FOREVER if path.startswith("assets/") else "no-cache")
         if not self.is_built or path.startswith(_NOT_PAGES) or path.startswith("assets/"):
@@ -68,7 +69,7 @@ class Page:
 
 
 class PageFallback:
-    """Answers what no route did: the last resort of the application's router. A wrong method stays a wrong method."""
+    """Answers requests that match no route. A wrong method stays a 405."""
 
     def __init__(self, page: Page) -> None:
         self._page = page

@@ -1,4 +1,4 @@
-"""Pages of a list: how many, and from where on. A cursor means something to the list that gave it only."""
+"""Pagination. A cursor is valid only for the list that issued it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from seatrial.domain.numbers import LARGEST_COUNT, LARGEST_ID
 from seatrial.domain.task import Task, TaskRef
 from seatrial.errors import InvalidInput
 from seatrial.ports.store import Page
-from seatrial.shapes.page import Plain
+from seatrial.shapes.answers import Plain
 
 DEFAULT_LIMIT = 50
 MOST = 500
 
-Limit = Annotated[int, Query(ge=1, le=MOST, description="At most so many.")]
-Skip = Annotated[int, Query(ge=0, le=LARGEST_COUNT, description="Leave out so many.")]
-Cursor = Annotated[Plain | None, Query(description="`next` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=MOST, description="Maximum number of items.")]
+Skip = Annotated[int, Query(ge=0, le=LARGEST_COUNT, description="Number of items to skip.")]
+Cursor = Annotated[Plain | None, Query(description="`next` of the previous page.")]
 JobId = Annotated[int, Path(ge=1, le=LARGEST_ID, description="A job's number.")]
 TrialId = Annotated[int, Path(ge=1, le=LARGEST_ID, description="A trial's number.")]
 Digest = Annotated[
@@ -30,14 +30,14 @@ Digest = Annotated[
 
 @dataclass(frozen=True)
 class Asked:
-    """The page that was asked for."""
+    """The requested page."""
 
     limit: int
     cursor: str | None
 
     @property
     def one_more(self) -> int:
-        """Whoever fetches one more than fits sees whether there is a next page."""
+        """One row more than fits shows whether there is a next page."""
         return self.limit + 1
 
     def by_id(self) -> Page:
@@ -67,7 +67,7 @@ async def asked(limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Asked:
 
 
 def cut[Row](rows: list[Row], limit: int) -> tuple[list[Row], Row | None]:
-    """The rows that fit, and the last of them where there are more."""
+    """The rows that fit, and the last of them if there are more."""
     return rows[:limit], rows[limit - 1] if len(rows) > limit else None
 
 
@@ -76,4 +76,4 @@ def name_cursor(task: Task) -> str:
 
 
 def _foreign() -> InvalidInput:
-    return InvalidInput("This is not a cursor of this list.", field="cursor", fix="Take `next` of the page before.")
+    return InvalidInput("This is not a cursor of this list.", field="cursor", fix="Use `next` of the previous page.")

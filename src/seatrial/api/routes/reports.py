@@ -1,4 +1,4 @@
-"""Numbers of jobs and between jobs: report, grid, table, comparison, and where two trials went different ways."""
+"""Reports, grids, tables and comparisons of jobs, and where two trials diverge."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from seatrial.engine.reports.grid import Grid, grid_of, table_of
 from seatrial.engine.reports.reporting import report_job
 from seatrial.errors import InvalidInput, NotFound
 from seatrial.ports.store import TrialRow
-from seatrial.shapes.page import Plain
-from seatrial.shapes.reports import Comparisons, JudgedComparison
+from seatrial.shapes.answers import Plain
+from seatrial.shapes.jobs import Comparisons, JudgedComparison
 
 router = native_router("", "reports")
 _LARGEST_TRAJECTORY = 64 << 20
@@ -33,16 +33,16 @@ _LARGEST_TRAJECTORY = 64 << 20
 async def get_report(
     service: ServiceDep,
     job_id: JobId,
-    tests: Annotated[bool, Query(description="Test by test, too.")] = False,
+    tests: Annotated[bool, Query(description="Include every test.")] = False,
 ) -> JobReport:
-    """Scores with their uncertainty, errors by cause, costs and durations. A job that still runs has one too."""
+    """Scores with their uncertainty, errors by cause, costs and durations. Also available while the job runs."""
     store = service.installation.store
     return await report_job(store, await store.job(job_id), with_tests=tests)
 
 
 @router.get("/jobs/{job_id}/grid", responses=errors(404))
 async def get_grid(service: ServiceDep, job_id: JobId) -> Grid:
-    """Every trial of a job in its place: tasks × configurations."""
+    """Every trial of a job, arranged by task and configuration."""
     store = service.installation.store
     return await grid_of(store, await store.job(job_id))
 
@@ -64,14 +64,19 @@ async def compare_jobs(
     baseline: Annotated[Plain, Query(description="A: JOB or JOB:CONFIGURATION.")],
     other: Annotated[
         list[Plain] | None,
-        Query(max_length=20, description="B, and more: each is compared with A. None: A's own configurations."),
+        Query(
+            max_length=20,
+            description="B, repeatable: each is compared with A. Default: compare the configurations of A.",
+        ),
     ] = None,
     basis: Basis = Basis.VALID,
-    by_name: Annotated[bool, Query(description="Tasks of one name, even if their content differs.")] = False,
+    by_name: Annotated[bool, Query(description="Match tasks by name, even if their content differs.")] = False,
 ) -> Comparisons:
-    """A against B on the tasks they have in common: by how much, how surely, and what could not have been seen.
+    """Compares A with B on their common tasks: the difference, its confidence, and the smallest detectable
+    difference.
 
-    `a_minus_b` is what the names say; p-values are corrected after Holm where there are several pairs."""
+    `a_minus_b` is the score of A minus that of B. P-values of several pairs are Holm-corrected.
+    """
     sides = []
     for field, wanted in (("baseline", baseline), *(("other", each) for each in other or ())):
         try:
@@ -84,9 +89,10 @@ async def compare_jobs(
 
 @router.get("/trials/{trial_id}/diverges-from/{other_id}", responses=errors(404, 409))
 async def get_divergence(service: ServiceDep, trial_id: TrialId, other_id: TrialId) -> Divergence:
-    """The first step at which two trials' agents acted differently, and the tests that turned out differently.
+    """The first step at which the agents of two trials acted differently, and the tests with different results.
 
-    `left` is the trial that is named first."""
+    `left` is the trial named first.
+    """
     store = service.installation.store
     left, right = await store.trial(trial_id), await store.trial(other_id)
     tests = [row.result.tests if row.result else () for row in (left, right)]

@@ -1,4 +1,4 @@
-"""Signing in from the page: a token is shown once, and a cookie of its own stands for it from then on."""
+"""Sign-in from the page: the token is sent once and replaced by a session cookie."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from seatrial.api.gates.guard import COOKIE, address_of, session_cookie
 from seatrial.api.gates.identity import SESSION_LIFE, TooManyFailures
 from seatrial.api.routes.router import native_router
 from seatrial.shapes.access import Login, SessionState
-from seatrial.shapes.problem import ErrorAnswer
+from seatrial.shapes.answers import ErrorAnswer
 
 router = native_router("/session", "access", 400, 404)
 
 
 @router.post("", responses={401: {"model": ErrorAnswer}, 429: {"model": ErrorAnswer}})
 async def sign_in(login: Login, request: Request, response: Response, service: ServiceDep) -> SessionState:
-    """Sets the cookie. Where no token is asked for there is nothing to sign in to, and any is accepted."""
+    """Sets the session cookie. If this installation requires no tokens, any token is accepted."""
     if service.access is not Access.TOKEN:
         return _state(request, service)
     try:
@@ -30,7 +30,7 @@ async def sign_in(login: Login, request: Request, response: Response, service: S
         wait = {"Retry-After": str(math.ceil(failures.wait_sec))}
         raise HTTPException(429, f"{failures.message} {failures.fix}", wait) from failures
     if caller is None:
-        raise HTTPException(401, "That token is not valid, or no longer.")
+        raise HTTPException(401, "The token is not valid.")
     response.set_cookie(
         COOKIE,
         service.identities.open_session(login.token),
@@ -44,13 +44,13 @@ async def sign_in(login: Login, request: Request, response: Response, service: S
 
 @router.get("")
 async def who_am_i(request: Request, service: ServiceDep) -> SessionState:
-    """Who the caller is, and whether tokens are asked for at all."""
+    """The caller, and whether this installation requires tokens."""
     return _state(request, service)
 
 
 @router.delete("", status_code=204)
 async def sign_out(request: Request, response: Response, service: ServiceDep) -> None:
-    """Ends the session, wherever its cookie may have got to."""
+    """Ends the session, even for copies of the cookie."""
     cookie = session_cookie(request.headers)
     if cookie:
         service.identities.end_session(cookie)
@@ -66,5 +66,5 @@ def _state(request: Request, service: Service) -> SessionState:
 
 
 def _by_https(request: Request) -> bool:
-    """Behind a proxy that ends TLS only the browser knows: it says so in the origin."""
+    """Behind a proxy that ends TLS only the browser knows the scheme: it sends it in the Origin header."""
     return request.url.scheme == "https" or request.headers.get("origin", "").startswith("https://")

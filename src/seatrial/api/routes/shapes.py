@@ -1,4 +1,4 @@
-"""Shapes that several routers answer with, and how routes tell the errors that they may answer."""
+"""Response models that several routers share, and the error answers that routes document."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from typing import Any
 from pydantic import BaseModel
 
 from seatrial.ports.store import TrialSummary
-from seatrial.shapes.problem import ErrorAnswer
+from seatrial.shapes.answers import ErrorAnswer
 from seatrial.shapes.trials import TrialItem, TrialPage
 
 _ERRORS = {
-    400: "What was sent cannot be read.",
-    401: "A token is needed.",
+    400: "The request cannot be parsed.",
+    401: "A token is required.",
     403: "The token's role does not allow this.",
-    404: "There is no such thing.",
-    405: "This address does not know the method.",
-    408: "The request came too slowly.",
+    404: "Not found.",
+    405: "This address does not support the method.",
+    408: "The request was sent too slowly.",
     409: "The current state does not allow this.",
-    413: "More was sent than is taken in.",
-    415: "This kind of body is not understood.",
+    413: "The request is too large.",
+    415: "The content type is not supported.",
     416: "The range lies outside of the file.",
-    421: "The server is not known by this host name.",
-    422: "Something about the input is wrong; `field` says what.",
-    429: "Too many attempts; wait a little.",
-    503: "The service cannot do this at the moment; try again.",
+    421: "The Host header does not name this server.",
+    422: "The input is invalid; `field` names the field.",
+    429: "Too many requests or failed attempts; wait and try again.",
+    503: "The service cannot do this now; try again.",
     507: "The disk is full.",
 }
 _ALWAYS = (401, 403, 408, 413, 421, 422, 429, 503)
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Documented answers of a route, besides those that every route may give."""
+    """Documented errors of a route, in addition to those of every route."""
     return {status: refers_to(ErrorAnswer, _ERRORS[status]) for status in sorted({*_ALWAYS, *statuses})}
 
 
 def refers_to(model: type[BaseModel], description: str) -> dict[str, Any]:
-    """An answer by the name of its model, which some route has to bring. FastAPI would make a validator for each answer
-    of each route, a thousand in all, and the service would start later for it."""
+    """References a response model by name; some route must define it. FastAPI would create a validator per answer of
+    each route, a thousand in all, and slow down the start of the service."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 

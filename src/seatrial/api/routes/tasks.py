@@ -1,4 +1,4 @@
-"""``/api/v1/tasks``: take tasks in, check them, look at them, forget them."""
+"""``/api/v1/tasks``: add, validate, show and delete tasks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from seatrial.engine.jobs.choice import TaskSearch, search_tasks
 from seatrial.engine.tasks.task_files import find_file, list_files, read_file
 from seatrial.errors import InvalidInput, SeatrialError
 from seatrial.ports.store import TrialFilter
-from seatrial.shapes.page import Plain
-from seatrial.shapes.problem import Problem
+from seatrial.shapes.answers import Plain, Problem
 from seatrial.shapes.tasks import (
     CheckedArchive,
     CheckedArchives,
@@ -41,7 +40,7 @@ _SCRATCH = re.compile(r"\S*/seatrial-(?:tasks|upload)-[^/\s]+/(?:\d+/)?")
 
 
 class NothingTaken(InvalidInput):
-    """None of the archives could be taken in."""
+    """None of the archives could be added."""
 
     def __init__(self, refused: Sequence[TakenArchive]) -> None:
         faults = [(item.filename, item.error) for item in refused if item.error is not None]
@@ -52,10 +51,11 @@ class NothingTaken(InvalidInput):
 
 @router.post("", status_code=201, responses=errors(400, 507))
 async def upload_tasks(service: ServiceDep, files: Archives) -> TakenArchives:
-    """Takes in every task of every archive. Each archive stands by itself: a broken one loses nothing of the others.
+    """Adds every task of every archive. Archives are independent: a broken one does not affect the others.
 
-    422 where none could be taken in; the message then says why for each, and `problems` has all of theirs. Where that
-    was no fault of theirs, such as a full disk (507), this is the answer instead."""
+    422 if none could be added; the message then gives the reason for each, and `problems` lists all. If the cause is
+    not in the archives, such as a full disk (507), the answer has that status instead.
+    """
     installation = service.installation
     taken: list[TakenArchive] = []
     faults: list[SeatrialError] = []
@@ -77,7 +77,7 @@ async def upload_tasks(service: ServiceDep, files: Archives) -> TakenArchives:
 
 @router.post("/validate", responses=errors(400, 507))
 async def validate_tasks(service: ServiceDep, files: Archives) -> CheckedArchives:
-    """Checks every task of every archive and keeps nothing. Problems come with file, line and what to do."""
+    """Validates every task of every archive; stores nothing. Problems come with file, line and fix."""
     installation = service.installation
     checked: list[CheckedArchive] = []
     async with received(files, installation.settings.upload_limit_mb << 20) as uploads:
@@ -86,7 +86,7 @@ async def validate_tasks(service: ServiceDep, files: Archives) -> CheckedArchive
                 found = [TaskCheck.of(each) for each in await installation.library.inspect(upload.path)]
                 checked.append(CheckedArchive(filename=upload.filename, inspections=found, error=None))
             except InvalidInput as error:
-                if is_disk_full(error):  # which says nothing about the archive
+                if is_disk_full(error):  # this says nothing about the archive
                     raise
                 problem = _problem(error, upload)
                 checked.append(CheckedArchive(filename=upload.filename, inspections=[], error=problem))
@@ -97,13 +97,13 @@ async def validate_tasks(service: ServiceDep, files: Archives) -> CheckedArchive
 async def list_tasks(
     service: ServiceDep,
     page: Annotated[Asked, Depends(asked)],
-    name: Annotated[Plain | None, Query(description="Exactly this name.")] = None,
+    name: Annotated[Plain | None, Query(description="The exact name.")] = None,
     category: Plain | None = None,
     difficulty: Plain | None = None,
     tag: Plain | None = None,
     format: TaskFormat | None = None,
     q: Annotated[Plain | None, Query(description="Words in the name, the description or the instruction.")] = None,
-    latest: Annotated[bool, Query(description="With `name`: only the task that was taken in or used last.")] = False,
+    latest: Annotated[bool, Query(description="With `name`: only the task that was added or used last.")] = False,
 ) -> TaskPage:
     """The tasks of the library, by name."""
     if name is not None and latest:
@@ -116,19 +116,19 @@ async def list_tasks(
 
 @router.get("/{digest}", responses=errors(404))
 async def get_task(service: ServiceDep, digest: Digest) -> Task:
-    """One task: what it asks, its limits, its resources."""
+    """One task: its instruction, limits and resources."""
     return await service.installation.store.task(digest)
 
 
 @router.delete("/{digest}", status_code=204, responses=errors(404, 409))
 async def delete_task(service: ServiceDep, digest: Digest) -> None:
-    """Forgets a task and its files. 409 while a dataset, or a job that has not ended, needs it."""
+    """Deletes a task and its files. 409 while a dataset, or a job that has not ended, uses it."""
     await service.installation.library.remove(digest)
 
 
 @router.get("/{digest}/files", responses=errors(404))
 async def list_task_files(service: ServiceDep, digest: Digest) -> TaskFileList:
-    """The task's own files, by path."""
+    """Files of the task, by path."""
     task = await service.installation.store.task(digest)
     return TaskFileList(items=await list_files(service.installation.library, task))
 
@@ -139,7 +139,7 @@ async def list_task_files(service: ServiceDep, digest: Digest) -> TaskFileList:
     responses=errors(404, 416) | {200: {"content": {"application/octet-stream": {}, "text/plain": {}}}},
 )
 async def get_task_file(service: ServiceDep, digest: Digest, path: str, wanted: RangeHeader) -> Response:
-    """One file of a task. Ranges are honoured."""
+    """One file of a task. Ranges are supported."""
     task = await service.installation.store.task(digest)
     file = await find_file(service.installation.library, task, path)
     return download(path, file.size, file.media_type, lambda start, length: read_file(file.path, start, length), wanted)
@@ -149,7 +149,7 @@ async def get_task_file(service: ServiceDep, digest: Digest, path: str, wanted: 
     "/{digest}/archive", response_class=Response, responses=errors(404) | {200: {"content": {"application/zip": {}}}}
 )
 async def get_task_archive(service: ServiceDep, digest: Digest) -> Response:
-    """The task as one ZIP file: the same content always gives the same bytes."""
+    """The task as a ZIP file. The same content always gives the same bytes."""
     task = await service.installation.store.task(digest)
     name = f"{task.name.replace('/', '__')}.zip"
     archive = service.installation.library.archive(digest)
@@ -158,14 +158,14 @@ async def get_task_archive(service: ServiceDep, digest: Digest) -> Response:
 
 @router.get("/{digest}/history", responses=errors(404))
 async def get_task_history(service: ServiceDep, digest: Digest, page: Annotated[Asked, Depends(asked)]) -> TrialPage:
-    """Every trial of the tasks of this name, newest first; earlier contents of the task included."""
+    """Every trial of tasks with this name, newest first, including earlier versions of the task."""
     store = service.installation.store
     task = await store.task(digest)
     return trial_page(await store.summaries(TrialFilter(task=task.name), page.by_id()), page.limit)
 
 
 def _problem(error: SeatrialError, upload: Upload) -> Problem:
-    """Where we unpacked it is nobody's business."""
+    """Without the folder that we unpacked it to."""
     return Problem(
         code=status_of(error)[1],
         message=_SCRATCH.sub("", error.message.replace(str(upload.path), upload.path.name)),

@@ -1,4 +1,4 @@
-"""Tokens: made, listed and revoked by admins. The secret is in one answer and nowhere else, ever."""
+"""Tokens: admins create, list and revoke them. Only the answer that creates a token contains its secret."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ router = native_router("/tokens", "access", 400, 404)
 
 @router.get("")
 async def list_tokens(service: ServiceDep) -> TokenPage:
-    """All of them, newest first, revoked ones too."""
+    """All tokens, newest first, including revoked ones."""
     now = service.installation.clock()
     return TokenPage(items=[_item(token, now) for token in await service.installation.store.tokens()])
 
 
 @router.post("", status_code=201)
 async def make_token(asked: TokenRequest, service: ServiceDep) -> TokenMade:
-    """A new token. This answer is the only one with its secret."""
+    """Creates a token. Only this answer contains its secret."""
     now = service.installation.clock()
     life = lifetime(asked.expires)
     secret = fresh_secret()
@@ -42,7 +42,7 @@ async def make_token(asked: TokenRequest, service: ServiceDep) -> TokenMade:
 
 @router.delete("/{token_id}", status_code=204)
 async def revoke_token(token_id: TokenId, service: ServiceDep) -> None:
-    """From now on it is refused, and so are sessions that were opened with it."""
+    """Revokes a token. It and all sessions opened with it are refused from now on."""
     await service.installation.store.revoke_token(token_id, service.installation.clock())
 
 

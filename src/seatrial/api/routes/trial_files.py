@@ -1,4 +1,4 @@
-"""Files that a trial's tries left: listed, read in ranges, and the two that have a meaning of their own."""
+"""Files of a trial's tries: list, read in ranges, and the trajectory and the recording."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _ANY_FILE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/octet-stream": {}, "text/plain": {}, "application/json": {}}}
 }
 _PART: dict[int | str, dict[str, Any]] = {
-    206: {"description": "The range that was asked for.", "content": {"application/octet-stream": {}}}
+    206: {"description": "The requested range.", "content": {"application/octet-stream": {}}}
 }
 
 
 @router.get("/files", responses=errors(404))
 async def list_files(service: ServiceDep, trial_id: TrialId, attempt: AttemptNumber = None) -> FileList:
-    """Every file that a try left."""
+    """Every file of a try."""
     kept = await service.files.kept(trial_id, attempt)
     return FileList(attempt=kept.attempt, items=list(kept.files), left_out=kept.left_out)
 
@@ -39,14 +39,14 @@ async def list_files(service: ServiceDep, trial_id: TrialId, attempt: AttemptNum
 async def get_file(
     service: ServiceDep, trial_id: TrialId, path: str, wanted: RangeHeader, attempt: AttemptNumber = None
 ) -> Response:
-    """One file. Ranges are honoured; what a browser might run is sent to be saved."""
+    """One file. Ranges are supported. Types that a browser might run are sent as attachments."""
     kept = await service.files.kept(trial_id, attempt)
     return await _download(service, kept, kept.find(path), wanted)
 
 
 @router.get("/logs", responses=errors(404))
 async def list_logs(service: ServiceDep, trial_id: TrialId, attempt: AttemptNumber = None) -> LogList:
-    """The files that are logs: the agent's, the verifier's, Harbor's, the build's."""
+    """The log files: the agent's, the verifier's, Harbor's, the build's."""
     kept = await service.files.kept(trial_id, attempt)
     return LogList(attempt=kept.attempt, items=[LogItem(name=file.path, size=file.size) for file in kept.logs])
 
@@ -58,7 +58,7 @@ async def list_logs(service: ServiceDep, trial_id: TrialId, attempt: AttemptNumb
     | {
         200: {
             "content": {"text/plain": {}},
-            "headers": {"X-Total-Size": {"description": "Of the whole log.", "schema": {"type": "integer"}}},
+            "headers": {"X-Total-Size": {"description": "Size of the whole log.", "schema": {"type": "integer"}}},
         }
     },
 )
@@ -67,10 +67,12 @@ async def get_log(
     trial_id: TrialId,
     name: str,
     attempt: AttemptNumber = None,
-    offset: Annotated[int, Query(ge=-(2**62), le=2**62, description="In bytes; below 0, counted from the end.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=_MOST_OF_A_LOG, description="At most so many bytes.")] = 1 << 20,
+    offset: Annotated[
+        int, Query(ge=-(2**62), le=2**62, description="Offset in bytes. Negative values count from the end.")
+    ] = 0,
+    limit: Annotated[int, Query(ge=1, le=_MOST_OF_A_LOG, description="Maximum number of bytes.")] = 1 << 20,
 ) -> Response:
-    """A range of a log as text; `X-Total-Size` says how long the whole is."""
+    """A range of a log as text. `X-Total-Size` is the size of the whole log."""
     files = service.files
     kept = await files.kept(trial_id, attempt)
     file = kept.find(name)
@@ -90,7 +92,7 @@ async def get_log(
 async def get_trajectory(
     service: ServiceDep, trial_id: TrialId, wanted: RangeHeader, attempt: AttemptNumber = None
 ) -> Response:
-    """What the agent did, step by step, in Harbor's format (ATIF). 404 where the agent wrote none."""
+    """The agent's steps in Harbor's format (ATIF). 404 if the agent wrote none."""
     kept = await service.files.kept(trial_id, attempt)
     return await _download(service, kept, kept.first("agent/trajectory.json"), wanted)
 
@@ -103,7 +105,7 @@ async def get_trajectory(
 async def get_recording(
     service: ServiceDep, trial_id: TrialId, wanted: RangeHeader, attempt: AttemptNumber = None
 ) -> Response:
-    """What the agent's terminal showed, as an asciinema recording. 404 where the agent used none."""
+    """The agent's terminal as an asciinema recording. 404 if the agent used none."""
     kept = await service.files.kept(trial_id, attempt)
     return await _download(service, kept, kept.first(".cast"), wanted)
 

@@ -1,4 +1,4 @@
-"""``/api/v1/trials`` and ``/api/v1/jobs/{id}/trials``: what happened in each attempt."""
+"""``/api/v1/trials`` and ``/api/v1/jobs/{id}/trials``: each trial and its result."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from seatrial.domain.numbers import LARGEST_COUNT
 from seatrial.domain.trial import Cause, Outcome, TrialState
 from seatrial.engine.trials.trial_files import ended_attempt
 from seatrial.ports.store import TrialFilter, TrialRow
+from seatrial.shapes.answers import Plain
 from seatrial.shapes.jobs import Cancelled, Queued
-from seatrial.shapes.page import Plain
 from seatrial.shapes.trials import ResultPage, TestList, TrialDetail, TrialPage, TrialResult
 
 router = native_router("", "trials")
-AttemptNumber = Annotated[int | None, Query(ge=1, le=LARGEST_COUNT, description="Which try; the last one without it.")]
+AttemptNumber = Annotated[
+    int | None, Query(ge=1, le=LARGEST_COUNT, description="Number of the try. Default: the last one.")
+]
 
 
 async def chosen(
@@ -31,7 +33,7 @@ async def chosen(
     agent: Plain | None = None,
     model: Plain | None = None,
 ) -> TrialFilter:
-    """Several states, outcomes or causes may be named; a trial has to have one of them."""
+    """Several states, outcomes or causes may be given; a trial matches if it has one of each."""
     return TrialFilter(
         states=tuple(dict.fromkeys(state or ())),
         outcomes=tuple(dict.fromkeys(outcome or ())),
@@ -59,15 +61,15 @@ async def list_job_trials(service: ServiceDep, job_id: JobId, page: Wanted, whic
     of_job = which.model_copy(update={"job_id": job_id})
     found = await store.summaries(of_job, page.by_id())
     if not found:
-        await store.job(job_id)  # says so where there is no such job
+        await store.job(job_id)  # 404 for an unknown job
     return trial_page(found, page.limit)
 
 
 @router.get("/jobs/{job_id}/results", responses=errors(404))
 async def list_job_results(service: ServiceDep, job_id: JobId, page: Wanted) -> ResultPage:
-    """Trials of one job with their results in full, in the order of the job's plan."""
+    """Trials of one job with their full results, in planned order."""
     store = service.installation.store
-    await store.job(job_id)  # says so where there is no such job
+    await store.job(job_id)  # 404 for an unknown job
     found: list[TrialRow] = []
     async with aclosing(store.trials(TrialFilter(job_id=job_id, after=page.number() or 0))) as rows:
         async for row in rows:
@@ -80,24 +82,24 @@ async def list_job_results(service: ServiceDep, job_id: JobId, page: Wanted) -> 
 
 @router.get("/trials/{trial_id}", responses=errors(404))
 async def get_trial(service: ServiceDep, trial_id: TrialId) -> TrialDetail:
-    """One trial: how it stands, its last result in full, and every try."""
+    """One trial: its state, its last result in full, and all tries."""
     return TrialDetail.of(await service.installation.store.history(trial_id))
 
 
 @router.post("/trials/{trial_id}/cancel", responses=errors(404))
 async def cancel_trial(service: ServiceDep, trial_id: TrialId) -> Cancelled:
-    """Stops one trial; the others of its job go on."""
+    """Stops one trial. The other trials of its job continue."""
     return Cancelled(cancelled=await service.installation.jobs.cancel_trial(trial_id))
 
 
 @router.post("/trials/{trial_id}/retry", responses=errors(400, 404))
 async def retry_trial(service: ServiceDep, trial_id: TrialId, keys: GivenKeys) -> Queued:
-    """Runs an ended trial again, whatever its outcome; earlier tries are kept."""
+    """Runs an ended trial again, whatever its outcome. Earlier tries are kept."""
     return Queued(queued=await service.installation.jobs.retry_trial(trial_id, keys))
 
 
 @router.get("/trials/{trial_id}/tests", responses=errors(404))
 async def list_tests(service: ServiceDep, trial_id: TrialId, attempt: AttemptNumber = None) -> TestList:
-    """The verifier's tests, one by one."""
+    """Results of the verifier's tests."""
     found = await ended_attempt(service.installation.store, trial_id, attempt)
     return TestList(attempt=found.number, items=list(found.result.tests) if found.result else [])

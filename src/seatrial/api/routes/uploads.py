@@ -1,4 +1,4 @@
-"""Archives that come in: each one written to a folder of its own, its size counted, gone when the request ends."""
+"""Uploaded archives: each is written to its own folder, limited in size, and deleted when the request ends."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _PIECE = 1 << 20
 @dataclass(frozen=True)
 class Upload:
     filename: str
-    """As the client called it; never used as a path."""
+    """The name that the client sent; never used as a path."""
     path: Path
 
 
 @asynccontextmanager
 async def received(files: Sequence[UploadFile], limit_bytes: int) -> AsyncIterator[list[Upload]]:
-    """The uploads as files on disk. Memory stays flat; all of them together may be as large as the limit."""
+    """The uploads as files on disk, with constant memory. The size limit applies to all of them together."""
     with tempfile.TemporaryDirectory(prefix="seatrial-upload-") as scratch:
         left = limit_bytes
         uploads: list[Upload] = []
@@ -42,11 +42,11 @@ async def _write(file: UploadFile, path: Path, limit_bytes: int) -> int:
         while piece := await file.read(_PIECE):
             written += len(piece)
             if written > limit_bytes:
-                raise HTTPException(413, f"{file.filename} is larger than is taken in.")
+                raise HTTPException(413, f"{file.filename} is too large.")
             await asyncio.to_thread(sink.write, piece)
     return written
 
 
 def _file_name(filename: str) -> str:
-    """A task at the very top of an archive is named after it, so as much of the name is kept as is harmless."""
+    """A safe form of the client's file name. A task at the top of an archive is named after the file."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", filename.rsplit("/", 1)[-1])[-100:].lstrip(".-") or "archive.zip"

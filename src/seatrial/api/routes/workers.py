@@ -1,4 +1,4 @@
-"""``/api/v1/workers``, ``/queue``, ``/limits`` and ``/stats``: who works, what waits, and the whole in numbers."""
+"""``/api/v1/workers``, ``/queue``, ``/limits`` and ``/stats``: workers, queued trials and totals."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _PAGE = 1000
 
 @router.get("/workers", responses=errors())
 async def list_workers(service: ServiceDep) -> WorkerList:
-    """Workers that were heard of, and how much each has to do."""
+    """Known workers and their load."""
     return WorkerList(items=await _workers(service))
 
 
 @router.get("/queue", responses=errors())
 async def get_queue(service: ServiceDep) -> QueueState:
-    """What waits, what runs, and who could take more."""
+    """Queued trials, running trials, and free capacity."""
     installation = service.installation
     backlog = await installation.store.backlog(installation.clock())
     workers = await _workers(service)
@@ -57,7 +57,7 @@ async def get_queue(service: ServiceDep) -> QueueState:
 
 @router.get("/queue/running", responses=errors())
 async def list_running_trials(service: ServiceDep, page: Annotated[Asked, Depends(asked)]) -> RunningPage:
-    """Who runs what, and in which sandbox; newest first."""
+    """Running trials with their worker and sandbox, newest first."""
     store = service.installation.store
     found = await store.summaries(TrialFilter(states=(TrialState.RUNNING,)), page.by_id())
     shown, last = cut(found, page.limit)
@@ -68,7 +68,7 @@ async def list_running_trials(service: ServiceDep, page: Annotated[Asked, Depend
 
 @router.get("/limits", responses=errors())
 async def get_limits(service: ServiceDep) -> Limits:
-    """What trials, uploads and waiting callers are held to. They are changed where the service runs."""
+    """Limits of trials, uploads and waiting callers. The operator sets them where the service runs."""
     settings = service.installation.settings
     return Limits(**{name: getattr(settings, name) for name in Limits.model_fields})
 

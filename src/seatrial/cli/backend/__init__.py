@@ -1,1 +1,1 @@
-"""Where a command's work is done: this machine's installation, or a service named by ``--server``."""
+"""Where a command runs: this machine's installation, or the service named by ``--server``."""

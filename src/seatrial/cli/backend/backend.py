@@ -1,7 +1,7 @@
-"""What commands ask for, whether the work is done here or by a service elsewhere: small protocols in domain verbs.
+"""Protocols for what commands do, the same for this machine and for a remote service.
 
-``session`` hands out one of the two: ``local`` over this machine's installation, ``remote`` over a client.
-Commands parse, ask a backend and print; they do not know which one it is.
+``session`` returns an implementation: ``local`` uses this machine's installation, ``remote`` a client. Commands parse,
+call the backend and print; they do not know which one it is.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class JobRow(Frozen):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would do; ``estimate`` where somebody has experience to tell it from."""
+    """What a run would do. ``estimate`` is present if earlier trials exist."""
 
     spec: JobSpec
     tasks: Sequence[Task]
@@ -54,40 +54,40 @@ class Plan:
 
 
 class Runs(Protocol):
-    """Starting jobs and seeing them through."""
+    """Starts and follows jobs."""
 
     async def plan(self, request: RunRequest) -> Plan:
-        """Checks everything; starts nothing."""
+        """Validates everything; starts nothing."""
         ...
 
     async def submit(self, request: RunRequest) -> Job: ...
 
     async def resume(self, job: Job) -> int:
-        """Queues what was cancelled or held; says how many. What is queued or runs already goes on by itself."""
+        """Queues cancelled and held trials; returns how many. Queued and running trials are not touched."""
         ...
 
     async def retry(self, job: Job, outcomes: Sequence[Outcome]) -> int:
-        """Queues ended trials again; says how many."""
+        """Queues ended trials again; returns how many."""
         ...
 
     async def see_through(self, job: Job, as_json: bool) -> int:
-        """Until the job has ended or somebody interrupts; prints the outcome and returns the exit status."""
+        """Follows the job until it ends or the user interrupts; prints the result and returns the exit status."""
         ...
 
     def advice(self, job: Job) -> str:
-        """What to do with a job that was only queued."""
+        """How to continue with a job that was only queued."""
         ...
 
 
 class Jobs(Protocol):
-    """Looking at jobs, and stopping them."""
+    """Shows and stops jobs."""
 
     async def page(self, limit: int, before: int | None) -> list[JobRow]: ...
 
     async def get(self, job_id: int) -> tuple[Job, JobCounts]: ...
 
     async def rows(self, job_id: int) -> list[TrialRow]:
-        """Every trial with its result, in the order in which they were planned."""
+        """Every trial with its result, in planned order."""
         ...
 
     async def cancel(self, job_id: int) -> int: ...
@@ -98,19 +98,19 @@ class Jobs(Protocol):
 
 
 class Trials(Protocol):
-    """Looking at what one attempt left."""
+    """Shows the results of one trial."""
 
     async def get(self, trial_id: int) -> tuple[TrialRow, Sequence[Attempt]]: ...
 
     async def files(self, trial_id: int, number: int | None) -> KeptFiles:
-        """Of one try, or of the last that ended."""
+        """Files of one try, by default the last that ended."""
         ...
 
     def read(self, kept: KeptFiles, file: StoredFile) -> AsyncIterator[bytes]: ...
 
 
 class Tasks(Protocol):
-    """The library."""
+    """The task library."""
 
     async def inspect(self, path: Path) -> list[Inspection]: ...
 
@@ -131,7 +131,7 @@ class Datasets(Protocol):
     async def save(self, name: str, version: str, tasks: Sequence[Task], description: str) -> Dataset: ...
 
     async def take_in(self, name: str, version: str | None, registry: str | None) -> Dataset:
-        """From a registry file in Harbor's format; without one named, from the configured one."""
+        """Imports from a Harbor registry file; by default the configured one."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The backend over this machine's installation: see ``backend`` for what each verb means."""
+"""The backend for this machine's installation. ``backend`` documents each method."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from seatrial.wiring import Installation, import_dataset, make_worker
 from seatrial.worker import Worker
 
 Hire = Callable[[int, int], Worker]
-"""From a capacity and a job's id to a worker that runs that job alone."""
+"""From a capacity and a job id to a worker that runs only that job."""
 
 
 @dataclass(frozen=True)
 class LocalRuns:
-    """Each run has a worker of its own, in this process."""
+    """Each run has its own worker in this process."""
 
     here: Installation
     hire: Hire
-    """Makes that worker."""
+    """Creates that worker."""
 
     async def plan(self, request: RunRequest) -> Plan:
         spec = await self._spec(request)
@@ -83,7 +83,7 @@ class LocalJobs:
         return job, (await self.here.store.counts([job_id]))[job_id]
 
     async def rows(self, job_id: int) -> list[TrialRow]:
-        await self.here.store.job(job_id)  # says so where there is no such job
+        await self.here.store.job(job_id)  # raises for an unknown job
         return [row async for row in self.here.store.trials(TrialFilter(job_id=job_id))]
 
     async def cancel(self, job_id: int) -> int:
@@ -146,7 +146,7 @@ class LocalDatasets:
     async def take_in(self, name: str, version: str | None, registry: str | None) -> Dataset:
         source = registry or self.here.settings.registry
         if not source:
-            problem = f"No registry is configured to look {name} up in."
+            problem = f"No registry is configured to look up {name}."
             raise InvalidInput(problem, field="registry", fix="Give --registry FILE.")
         return await import_dataset(self.here, source, name, version)
 

@@ -1,6 +1,6 @@
-"""Sees a job through in this process: its own worker, live progress, the result. For ``run``, ``resume`` and ``retry``.
+"""Runs a job in this process with its own worker, live progress and result. For ``run``, ``resume`` and ``retry``.
 
-An interrupt stops the worker, gives back what was in flight and says how to go on; nothing that ended is lost.
+An interrupt stops the worker, requeues running trials and prints how to continue. Ended trials are kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOOK_EVERY_SEC = 0.2
 
 
 async def see_job_through(session: Installation, hire: Hire, job: Job, as_json: bool) -> int:
-    """Until the job has ended or somebody interrupts; returns the exit status."""
+    """Runs until the job ends or the user interrupts; returns the exit status."""
     started = time.monotonic()
     capacity = job.spec.concurrency or session.settings.worker_concurrency
     worker = hire(capacity, job.id)
@@ -35,13 +35,13 @@ async def see_job_through(session: Installation, hire: Hire, job: Job, as_json: 
     wall = time.monotonic() - started
     print_outcome(job, rows, wall, as_json)
     if interrupted:
-        say(f"Interrupted. Go on with: seatrial job resume {job.id}", err=True)
+        say(f"Interrupted. Continue with: seatrial job resume {job.id}", err=True)
         return INTERRUPTED
     return exit_status(rows)
 
 
 async def _drive(session: Installation, worker: Worker, job: Job, quiet: bool) -> bool:
-    """Runs the worker until no trial of the job is left; says whether it was interrupted."""
+    """Runs the worker until all trials of the job have ended; returns whether it was interrupted."""
     working = asyncio.create_task(worker.run(), name="worker")
     watching = asyncio.create_task(_until_ended(session, job, quiet), name="watch")
     interrupt = asyncio.Event()

@@ -1,4 +1,4 @@
-"""The tasks that a run on this machine is about: those at paths, of the library, of a dataset or of a registry."""
+"""Finds the tasks of a local run: at paths, in the library, in a dataset or in a registry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def refuse_missing_module(agent: str) -> None:
-    """An agent by import path, ``pkg.mod:Class``, whose module this Python does not find."""
+    """Refuses an agent by import path (``pkg.mod:Class``) if Python cannot find its module."""
     module, colon, _ = agent.partition(":")
     if not colon:
         return
@@ -24,21 +24,21 @@ def refuse_missing_module(agent: str) -> None:
         found = None
     if found is None:
         raise InvalidInput(
-            f"There is no module {module} for the agent {agent}.",
+            f"Cannot find the module {module} of the agent {agent}.",
             field="agent",
-            fix="Say where it is: PYTHONPATH=FOLDER seatrial run ….",
+            fix="Set its location: PYTHONPATH=FOLDER seatrial run ….",
         )
 
 
 def refuse_nothing(request: RunRequest) -> None:
     if not request.paths and not request.library and request.dataset is None:
         raise InvalidInput(
-            "Nothing to run.", field="paths", fix="Name a task, a folder of tasks, an archive, or a dataset with -d."
+            "Nothing to run.", field="paths", fix="Give a task, a folder of tasks, an archive, or a dataset with -d."
         )
 
 
 async def choose_tasks(session: Installation, request: RunRequest) -> tuple[Task, ...]:
-    """The tasks at the paths, of the library and of the dataset, then narrowed by the selection."""
+    """The tasks at the paths, in the library and in the dataset, narrowed by the selection."""
     from seatrial.engine.jobs.choice import choose
 
     refuse_nothing(request)
@@ -49,7 +49,7 @@ async def choose_tasks(session: Installation, request: RunRequest) -> tuple[Task
 
 
 async def import_if_unknown(session: Installation, name: str) -> None:
-    """A dataset that is not registered comes from the configured registry."""
+    """Imports an unregistered dataset from the configured registry."""
     from seatrial.wiring import import_dataset
 
     if not session.settings.registry:

@@ -1,5 +1,4 @@
-"""The backend over a service: see ``backend`` for what each verb means. Shapes of the API become values of the
-domain."""
+"""The backend for a remote service. ``backend`` documents each method. Converts API models to domain values."""
 
 from __future__ import annotations
 
@@ -82,7 +81,7 @@ class RemoteTrials:
         return KeptFiles(trial_id=trial_id, attempt=chosen[-1], files=tuple(files), left_out=left_out)
 
     async def read(self, kept: KeptFiles, file: StoredFile) -> AsyncIterator[bytes]:
-        """By way of the disk: a file may be larger than memory."""
+        """Through a file on disk: it may be larger than memory."""
         with tempfile.TemporaryDirectory(prefix="seatrial-file-") as scratch:
             target = Path(scratch) / "file"
             await self.client.trials.download(kept.trial_id, file.path, target, kept.attempt)
@@ -133,8 +132,8 @@ class RemoteDatasets:
 
     async def take_in(self, name: str, version: str | None, registry: str | None) -> Dataset:
         if registry:
-            problem = "A service imports from the registry that it is set to, and from no other."
-            raise InvalidInput(problem, field="registry", fix="Leave --registry away, or import without --server.")
+            problem = "A service imports only from its own configured registry."
+            raise InvalidInput(problem, field="registry", fix="Omit --registry, or import without --server.")
         return await self.client.datasets.take_in(name, version)
 
 

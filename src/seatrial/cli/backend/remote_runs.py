@@ -1,6 +1,6 @@
-"""Runs on a service: tasks go up, a job is made and followed. The service's workers do the work.
+"""Runs on a service: uploads tasks, creates a job and follows it. The service's workers run it.
 
-Provider keys of this machine's environment are sent, in headers, where the service says that it has none.
+Provider keys from this machine's environment are sent as headers if the service has none.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RemoteRuns:
     of_dataset: Callable[[str], Awaitable[list[Task]]]
 
     async def plan(self, request: RunRequest) -> Plan:
-        """The tasks are taken in for it, as they are on this machine."""
+        """Uploads the tasks, as a local plan adds them to the library."""
         taken = await self._take_in(request)
         found = [*taken, *[await self.find(name) for name in request.library]]
         if request.dataset is not None:
@@ -71,14 +71,16 @@ class RemoteRuns:
         )
 
     async def see_through(self, job: Job, as_json: bool) -> int:
-        """An interrupt leaves the job to the service."""
+        """An interrupt leaves the job running on the service."""
         began = time.monotonic()
         ended = await self._follow(job, as_json)
         if not ended:
             again = f"seatrial --server {self.client.url} job"
             say(
-                f"Job {job.id} goes on at the service. Follow it with: {again} resume {job.id}\n"
-                f"Stop it with: {again} cancel {job.id}",
+                (
+                    f"Job {job.id} continues on the service. Follow it with: {again} resume {job.id}\nStop it with: "
+                    f"{again} cancel {job.id}"
+                ),
                 err=True,
             )
             return INTERRUPTED
@@ -96,7 +98,8 @@ class RemoteRuns:
     async def _with_keys[Answer](
         self, agents: Sequence[AgentSpec], call: Callable[[dict[str, str]], Awaitable[Answer]]
     ) -> Answer:
-        """First with what the service's list of models says it lacks; that list does not have every provider."""
+        """First sends the keys that the service's model list reports as missing. That list does not cover every
+        provider."""
         try:
             return await call(await self._lacking(agents))
         except MissingKey:
@@ -106,7 +109,7 @@ class RemoteRuns:
             return await call(ours)
 
     async def _lacking(self, agents: Sequence[AgentSpec]) -> dict[str, str]:
-        """Keys of ours for models of which the service says that it has no key."""
+        """Local keys for models that the service has no key for."""
         if not self._ours(agents):
             return {}
         unready = {name for model in await self.client.installation.models() if not model.ready for name in model.keys}
@@ -120,7 +123,7 @@ class RemoteRuns:
         return {name: there[name] for name in wanted if name in there}
 
     async def _follow(self, job: Job, quiet: bool) -> bool:
-        """Whether it ended; not so if somebody interrupted."""
+        """Returns whether the job ended; false after an interrupt."""
         with show_progress(job, quiet) as show:
             watching = asyncio.create_task(self._watch(job.id, show))
             loop = asyncio.get_running_loop()
@@ -136,11 +139,11 @@ class RemoteRuns:
         return True
 
     async def _watch(self, job_id: int, show: Show) -> JobDetail:
-        """Looks at the job while it is waited for, and once more when it has ended."""
+        """Polls the job while waiting for it, and once more after it ended."""
         waiting = asyncio.create_task(self.client.jobs.wait(job_id))
         try:
             while not waiting.done():
-                with suppress(StoreUnavailable):  # the one that waits knows how long to put up with it
+                with suppress(StoreUnavailable):  # the waiting task decides when to give up
                     show(counts_of((await self.client.jobs.get(job_id)).counts))
                 await asyncio.wait({waiting}, timeout=_LOOK_EVERY_SEC)
             ended = waiting.result()
@@ -153,7 +156,7 @@ class RemoteRuns:
 
 
 def _wanted(request: RunRequest, taken: Sequence[Task]) -> JobRequest:
-    """The same wish for the service, which looks up the tasks and narrows them as we would."""
+    """The same request for the service, which finds and selects the tasks as the local backend does."""
     content = {name: getattr(request, name) for name in JobWish.model_fields}
     content["agents"] = [agent.model_dump() for agent in request.agents]
     return JobRequest.model_validate({**content, "tasks": (*(task.digest for task in taken), *request.library)})

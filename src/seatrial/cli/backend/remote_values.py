@@ -1,4 +1,4 @@
-"""From the API's shapes to the domain's values, as the commands print them."""
+"""Converts API models to domain values for printing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def row_of(found: TrialDetail | TrialResult) -> TrialRow:
 
 
 def attempts_of(found: TrialDetail) -> list[Attempt]:
-    """The last try that ended has its whole result; of earlier ones the service tells how they ended."""
+    """The last ended try has its full result; for earlier ones the service gives only the outcome."""
     ended = [attempt.number for attempt in found.attempts if attempt.outcome is not None]
     return [
         Attempt(

@@ -1,7 +1,7 @@
-"""What ``seatrial run`` was asked for, from flags and a job file together. Flags win over the file.
+"""The request of ``seatrial run``, merged from flags and a job file. Flags win.
 
-The file is YAML. Its own names are ours; Harbor's (``n_attempts``, ``n_concurrent_trials``, ``model_name``, ``kwargs``,
-``datasets``) are understood too, so that a Harbor job file can be tried as it is.
+The file is YAML. Harbor's field names (``n_attempts``, ``n_concurrent_trials``, ``model_name``, ``kwargs``,
+``datasets``) are accepted too, so that Harbor job files work unchanged.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class AgentEntry(AgentWish):
 
 
 class RunRequest(JobWish):
-    """One run, before tasks are looked up."""
+    """One run, before its tasks are looked up."""
 
     name: str = Field(default="", validation_alias=AliasChoices("name", "job_name"))
     paths: tuple[Path, ...] = Field(default=(), validation_alias=AliasChoices("paths", "tasks"))
     library: tuple[str, ...] = ()
-    """Tasks that were taken in before, by name or digest."""
+    """Tasks of the library, by name or digest."""
     agents: tuple[AgentEntry, ...] = ()
     attempts: int = Field(default=1, ge=1, le=1000, validation_alias=AliasChoices("attempts", "n_attempts"))
     concurrency: int | None = Field(
@@ -50,7 +50,7 @@ class RunRequest(JobWish):
     @field_validator("sandbox", mode="before")
     @classmethod
     def _harbor_environment(cls, value: Any) -> Any:
-        """Harbor's job files say ``environment: {type: docker}``."""
+        """Harbor's job files write ``environment: {type: docker}``."""
         if isinstance(value, dict):
             kind = value.get("import_path") or value.get("type")
             return kind if kind is None or ":" in kind else f"harbor:{kind}"
@@ -58,7 +58,7 @@ class RunRequest(JobWish):
 
 
 def read_request(flags: dict[str, Any], file: Path | None) -> RunRequest:
-    """Flags that were given (not ``None``, not empty) over the file's content, checked as one."""
+    """Merges the given flags (not ``None``, not empty) over the file's content, and validates the result."""
     content = _read_file(file) if file is not None else {}
     given = {name: value for name, value in flags.items() if value is not False and value not in (None, (), {})}
     names = _names()
@@ -69,12 +69,12 @@ def read_request(flags: dict[str, Any], file: Path | None) -> RunRequest:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         where = f" in {file}" if file is not None else ""
-        problem = "There is no such field" if first["type"] == "extra_forbidden" else first["msg"]
+        problem = "Unknown field" if first["type"] == "extra_forbidden" else first["msg"]
         raise InvalidInput(f"{place}{where}: {problem}.", field=place) from error
 
 
 def _names() -> dict[str, str]:
-    """Every name that a field may have in a file, and the field's own."""
+    """Every name of a field in a file, including its own."""
     aliases = {name: field.validation_alias for name, field in RunRequest.model_fields.items()}
     return {
         str(choice): name
@@ -102,14 +102,14 @@ def _read_file(file: Path) -> dict[str, Any]:
     names = [*_entries(named, "dataset", file), *(found for found in datasets if isinstance(found, str))]
     if len(names) > 1:
         problem = f"The job file {file} names several datasets."
-        raise InvalidInput(problem, field="datasets", fix="Run one job for each.")
+        raise InvalidInput(problem, field="datasets", fix="Run one job per dataset.")
     tasks = [_path(entry) for entry in (*_entries(named, "paths", file), *_entries(named, "tasks", file))]
     named["paths"] = [*tasks, *(found for found in datasets if isinstance(found, Path))]
     return {**named, "dataset": names[0]} if names else named
 
 
 def _entries(content: dict[str, Any], name: str, file: Path) -> list[Any]:
-    """A list of the file, taken out of it; one entry may stand alone."""
+    """Removes a list from the file's content. A single entry may stand without a list."""
     value = content.pop(name, None) or []
     if isinstance(value, str | dict):
         return [value]
@@ -119,7 +119,7 @@ def _entries(content: dict[str, Any], name: str, file: Path) -> list[Any]:
 
 
 def _path(entry: str | dict[str, Any]) -> Any:
-    """Harbor writes ``{path: …}``. What has no path is left for the check of the whole request."""
+    """Harbor writes ``{path: …}``. Anything else is left to the validation of the request."""
     return entry.get("path", entry) if isinstance(entry, dict) else entry
 
 
@@ -144,7 +144,7 @@ def parse_pairs(pairs: Sequence[str], flag: str) -> dict[str, str]:
 
 
 def parse_options(pairs: Sequence[str], flag: str) -> dict[str, Any]:
-    """``KEY=VALUE`` flags whose values are JSON where they can be: ``temperature=0.2`` is a number."""
+    """``KEY=VALUE`` flags. Values are parsed as JSON if possible: ``temperature=0.2`` is a number."""
     import json
 
     options: dict[str, Any] = {}

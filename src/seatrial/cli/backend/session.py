@@ -1,7 +1,7 @@
-"""Where a command's work is done: at this machine's installation or, with ``--server``, by a service.
+"""Opens the backend of a command: this machine's installation or, with ``--server``, a service.
 
-``open_backend`` is for commands that work either way. ``open_session`` is for those that need the installation itself;
-they say so with ``refuse_server`` where a service was named.
+``open_backend`` is for commands that work with both. ``open_session`` is for commands that need the installation; they
+call ``refuse_server``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from seatrial.wiring import Installation
 
 NAMED_SERVER: ContextVar[str | None] = ContextVar("NAMED_SERVER", default=None)
-"""What ``--server`` said; the command line's callback sets it for the time of one command."""
+"""The value of ``--server``, set by the command line's callback for one command."""
 
 
 def read_settings() -> Settings:
-    """The settings, or one sentence that names what cannot be understood."""
+    """The settings, or an error that names the invalid one."""
     from pydantic import ValidationError
 
     from seatrial.errors import InvalidInput
@@ -45,14 +45,14 @@ def read_settings() -> Settings:
 
 
 def refuse_server(command: str) -> None:
-    """For commands that work on this machine and nowhere else."""
+    """For commands that work on this machine only."""
     from seatrial.errors import InvalidInput
 
     if read_settings().server:
         raise InvalidInput(
             f"`seatrial {command}` works on this machine only, not on a service.",
             field="server",
-            fix="Leave --server out, and SEATRIAL_SERVER unset.",
+            fix="Omit --server and unset SEATRIAL_SERVER.",
         )
 
 
@@ -108,7 +108,7 @@ def with_backend[T](work: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document and nothing else."""
+    """Prints one JSON document and nothing else."""
     import json
 
     from pydantic import BaseModel

@@ -1,1 +1,1 @@
-"""One module for each command: it parses, calls the backend and prints."""
+"""One module per command: it parses, calls the backend and prints."""

@@ -1,4 +1,4 @@
-"""``seatrial agents`` and ``seatrial models``: what can be named, answered without importing Harbor or LiteLLM."""
+"""``seatrial agents`` and ``seatrial models``. Does not import Harbor or LiteLLM."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def agents(as_json: AsJson = False) -> None:
-    """List the agents that can be named; your own goes by import path, pkg.mod:Class."""
+    """List the agents. Use your own by import path, pkg.mod:Class."""
     from seatrial.cli.backend.session import print_json
     from seatrial.domain.catalogue import AGENTS, Agent
 
@@ -46,7 +46,7 @@ def models(as_json: AsJson = False) -> None:
 
 
 def _told_by_service[Answer](ask: Callable[[AsyncClient], Coroutine[Any, Any, Answer]]) -> Answer | None:
-    """What the service says; ``None`` where none was named."""
+    """The service's list; ``None`` without ``--server``."""
     import asyncio
 
     from seatrial.cli.backend.session import open_client, read_settings

@@ -14,16 +14,16 @@ from seatrial.cli.view.say import say
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
 
-app = typer.Typer(help="Named, versioned lists of tasks.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Manage datasets: named, versioned lists of tasks.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()
 def create(
     name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")],
-    paths: Annotated[list[Path], typer.Argument(help="Tasks: directories, folders of tasks, archives.")],
-    description: Annotated[str, typer.Option(help="What it is for.")] = "",
+    paths: Annotated[list[Path], typer.Argument(help="Task directories, directories of tasks, or archives.")],
+    description: Annotated[str, typer.Option(help="Description of the dataset.")] = "",
 ) -> None:
-    """Register tasks under a name and a version. A version is written once and never changes."""
+    """Register tasks under a name and a version. A version never changes."""
 
     async def work(backend: Backend) -> None:
         from seatrial.cli.backend.local_tasks import split_name
@@ -43,7 +43,7 @@ def import_(
     name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION in the registry.")],
     registry: Annotated[str | None, typer.Option(help="Harbor registry file: a path or URL.")] = None,
 ) -> None:
-    """Import a dataset from a registry file in Harbor's format."""
+    """Import a dataset from a Harbor registry file."""
 
     async def work(backend: Backend) -> None:
         from seatrial.cli.backend.local_tasks import split_name
@@ -56,7 +56,7 @@ def import_(
 
 @app.command("list")
 def list_datasets(as_json: AsJson = False) -> None:
-    """List the registered datasets."""
+    """List datasets."""
 
     async def work(backend: Backend) -> None:
         datasets = await backend.datasets.all()
@@ -64,7 +64,7 @@ def list_datasets(as_json: AsJson = False) -> None:
             print_json([{"id": found.id, "tasks": found.tasks, "description": found.description} for found in datasets])
             return
         if not datasets:
-            say("No dataset yet. Make one with: seatrial dataset create NAME PATH…")
+            say("No datasets. Create one with: seatrial dataset create NAME PATH…")
         for found in datasets:
             say(f"{found.id:<40} {found.tasks:>5} tasks  {found.description}")
 

@@ -1,4 +1,4 @@
-"""``seatrial doctor``: what works here, what does not, and the one command that would fix it."""
+"""``seatrial doctor``: which sandboxes work on this machine, and how to fix those that do not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def _database(settings: Settings) -> str:
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Check this machine. Exit status 1 when no sandbox works here."""
+    """Check this machine. The exit status is 1 if no sandbox works."""
     import asyncio
 
     from seatrial.cli.backend.session import print_json, read_settings

@@ -1,4 +1,4 @@
-"""``seatrial images``: build, bring, publish and prune what sandboxes start from."""
+"""``seatrial images``: build, pull, push and prune the images of sandboxes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from seatrial.sandboxes.images.image import ImageRequest, LogSink
     from seatrial.wiring import Installation
 
-app = typer.Typer(help="Images that sandboxes start from.", no_args_is_help=True, rich_markup_mode=None)
-SandboxName = Annotated[str, typer.Option("--sandbox", help="Sandbox whose images are meant: oci or docker.")]
+app = typer.Typer(help="Manage the images of sandboxes.", no_args_is_help=True, rich_markup_mode=None)
+SandboxName = Annotated[str, typer.Option("--sandbox", help="Sandbox whose images to use: oci or docker.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-n", min=1, help="Number of images to build at the same time.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of the builds.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the build output.")]
 
 
 @app.command("list")
 def list_images(sandbox: SandboxName = "oci", as_json: AsJson = False) -> None:
-    """List the images that are here, the most recently used first."""
+    """List local images, the most recently used first."""
     from seatrial.sandboxes.images.catalogue import catalogue
 
     images = _images(sandbox)
@@ -38,7 +38,7 @@ def list_images(sandbox: SandboxName = "oci", as_json: AsJson = False) -> None:
         print_json(lines)
         return
     if not lines:
-        say("No image yet. Build some with: seatrial images build PATH…")
+        say("No images. Build some with: seatrial images build PATH…")
     for line in lines:
         used = line.used_at.astimezone().strftime("%Y-%m-%d %H:%M") if line.used_at else "never"
         name = line.name or "(no name)"
@@ -49,13 +49,15 @@ def list_images(sandbox: SandboxName = "oci", as_json: AsJson = False) -> None:
 def build(
     paths: TaskPaths = None,
     dataset: DatasetName = None,
-    force: Annotated[bool, typer.Option("--force", help="Build from the Dockerfile even where one is pinned.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Build from the Dockerfile even if an image is pinned.")
+    ] = False,
     jobs: Jobs = 2,
     sandbox: SandboxName = "oci",
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
-    """Bring or build the images of tasks before trials ask for them."""
+    """Pull or build the images of tasks before trials need them."""
 
     async def work(session: Installation) -> None:
         images = _images(sandbox)
@@ -69,8 +71,8 @@ def build(
 def push(
     paths: TaskPaths = None,
     dataset: DatasetName = None,
-    registry: Annotated[str, typer.Option(help="Repository to push to instead of the configured one.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="Push builds even where an image is pinned.")] = False,
+    registry: Annotated[str, typer.Option(help="Repository to push to. Default: the configured one.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Push builds even if an image is pinned.")] = False,
     jobs: Jobs = 2,
     sandbox: SandboxName = "oci",
     verbose: Verbose = False,
@@ -85,7 +87,7 @@ def push(
         publisher = Publisher(_images(sandbox), registry, settings.docker_registry, settings.default_registry)
         requests = await _requests(session, paths or [], dataset, force)
         for request in requests:
-            publisher.name_for(request)  # a missing registry is told before anything is built
+            publisher.name_for(request)  # check the registry before building
         await _bring(publisher.publish, requests, jobs, verbose, as_json)
 
     with_session(work)
@@ -96,7 +98,7 @@ def bootstrap(
     names: Annotated[list[str] | None, typer.Argument(help="debian:bookworm-slim, debian:12, …")] = None,
     sandbox: SandboxName = "oci",
 ) -> None:
-    """Make Debian bases from the package mirror, for machines that reach no registry."""
+    """Create Debian base images from the package mirror, for machines without access to a registry."""
     from seatrial.sandboxes.images.references import parse
 
     async def make() -> None:
@@ -110,10 +112,10 @@ def bootstrap(
 
 @app.command()
 def pull(
-    names: Annotated[list[str], typer.Argument(help="Images to bring from their registries.")],
+    names: Annotated[list[str], typer.Argument(help="Images to pull.")],
     sandbox: SandboxName = "oci",
 ) -> None:
-    """Bring images from registries."""
+    """Pull images from registries."""
     from seatrial.sandboxes.images.references import parse
 
     async def bring() -> None:
@@ -127,11 +129,11 @@ def pull(
 
 @app.command()
 def prune(
-    everything: Annotated[bool, typer.Option("--all", help="Every image that no sandbox uses now.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Remove every image that no sandbox uses.")] = False,
     dry_run: DryRun = False,
     sandbox: SandboxName = "oci",
 ) -> None:
-    """Remove nameless images, and the least recently used ones while the disk is below its low-water mark."""
+    """Remove untagged images, and the least recently used ones while free disk space is below the limit."""
     report = asyncio.run(_images(sandbox).pruner.prune(everything=everything, dry_run=dry_run))
     for image in report.removed:
         say(f"{image.references[0] if image.references else image.digest}  {_size(image.size_bytes)}")
@@ -159,7 +161,7 @@ async def _requests(
         await import_if_unknown(session, dataset)
         tasks += await dataset_tasks(session.store, dataset)
     if not tasks:
-        raise InvalidInput("No task was named.", fix="Give a path, or a dataset with -d NAME.")
+        raise InvalidInput("No task given.", fix="Give a path, or a dataset with -d NAME.")
     return [request_for(task, await session.library.directory(task), force_build=force) for task in tasks]
 
 
@@ -180,7 +182,7 @@ async def _bring(bring: Bring, requests: Sequence[ImageRequest], jobs: int, verb
 
 @contextmanager
 def _progress(total: int, quiet: bool) -> Iterator[Callable[[Outcome], None]]:
-    """A bar on a terminal, a line per image elsewhere, nothing beside JSON."""
+    """A bar on a terminal, a line per image elsewhere, nothing with JSON."""
     import sys
 
     if quiet:
@@ -224,7 +226,7 @@ def _as_json(outcome: Outcome) -> dict[str, object]:
 
 def _log_for(verbose: bool) -> LogFor:
     def quiet(_: str) -> None:
-        """The log is kept in the cache all the same."""
+        """The cache keeps the log anyway."""
 
     def sink_for(task: str) -> LogSink:
         return (lambda text: _echo("".join(f"{task} | {line}\n" for line in text.splitlines()))) if verbose else quiet

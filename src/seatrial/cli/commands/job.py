@@ -1,4 +1,4 @@
-"""``seatrial job``: list, look at, cancel, resume and retry jobs."""
+"""``seatrial job``: list, show, cancel, resume and retry jobs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def list_jobs(
             print_json([_row(job) for job in jobs])
             return
         if not jobs:
-            say("No job yet. Start one with: seatrial run PATH")
+            say("No jobs. Start one with: seatrial run PATH")
         for job in jobs:
             row = _row(job)
             say(
@@ -73,14 +73,14 @@ def cancel(job_id: JobId) -> None:
 
     async def work(backend: Backend) -> None:
         stopped = await backend.jobs.cancel(job_id)
-        say(f"job {job_id}: {stopped} trial(s) cancelled or told to stop")
+        say(f"job {job_id}: {stopped} trial(s) cancelled")
 
     with_backend(work)
 
 
 @app.command()
 def resume(job_id: JobId, as_json: AsJson = False) -> None:
-    """Go on with a job that was interrupted or cancelled. Trials that have a result are not run again."""
+    """Continue a job that was interrupted or cancelled. Trials with a result are not run again."""
 
     async def work(backend: Backend) -> int:
         job, _ = await backend.jobs.get(job_id)

@@ -1,4 +1,4 @@
-"""``seatrial gc`` and ``seatrial db``: keeping an installation tidy and safe."""
+"""``seatrial gc`` and ``seatrial db``: maintenance of an installation."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from seatrial.cli.view.say import say
 if TYPE_CHECKING:
     from seatrial.wiring import Installation
 
-db = typer.Typer(help="The database: upgrade, back up, restore.", no_args_is_help=True, rich_markup_mode=None)
+db = typer.Typer(help="Upgrade, back up or restore the database.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def gc(
     keep_days: Annotated[int, typer.Option(min=0, help="Keep files of trials that ended in the last N days.")] = 30,
     dry_run: DryRun = False,
 ) -> None:
-    """Remove what is no longer needed: files of old trials, and what killed workers left behind.
+    """Remove files of old trials, and leftovers of killed workers.
 
-    Trials of workers that are gone are queued again, or end if they were cancelled. Then their sandboxes, work folders
-    and firewall tables are removed. Results, scores and locks always stay; only files go."""
+    Trials of dead workers are queued again, or end if they were cancelled. Then their sandboxes, work directories and
+    firewall tables are removed. Results, scores and locks are always kept."""
 
     async def work(session: Installation) -> None:
         from seatrial.engine.trials.retention import Retention
@@ -52,7 +52,7 @@ def _say_waiting(trials: int, seconds: float) -> None:
 
 @db.command()
 def upgrade() -> None:
-    """Bring the database to this version's schema. Opening an installation does it too."""
+    """Upgrade the database to this version's schema. Opening an installation does this too."""
 
     async def work(session: Installation) -> None:
         say(f"The database is up to date (installation {session.id}).")
@@ -61,8 +61,8 @@ def upgrade() -> None:
 
 
 @db.command()
-def backup(target: Annotated[Path, typer.Argument(help="The file to write.")]) -> None:
-    """Write a consistent copy of the database while everything runs."""
+def backup(target: Annotated[Path, typer.Argument(help="File to write.")]) -> None:
+    """Write a consistent copy of the database while the service runs."""
 
     async def work(session: Installation) -> None:
         from seatrial.wiring import backup_database
@@ -75,10 +75,10 @@ def backup(target: Annotated[Path, typer.Argument(help="The file to write.")]) -
 
 @db.command()
 def restore(
-    source: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A file that `db backup` wrote.")],
+    source: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="File written by `db backup`.")],
     force: Annotated[bool, typer.Option("--force", help="Replace the present database.")] = False,
 ) -> None:
-    """Put a backup in the place of the database. The present one is kept beside it."""
+    """Replace the database by a backup. The present database is kept beside it."""
     import asyncio
 
     from seatrial.wiring import restore_database

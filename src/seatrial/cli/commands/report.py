@@ -1,4 +1,4 @@
-"""``seatrial report`` and ``seatrial compare``: what a job's trials say, and which of two did better."""
+"""``seatrial report`` and ``seatrial compare``: scores of a job, and differences between jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def report(
     tests: Annotated[bool, typer.Option("--tests", help="Also show every test.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show a job's scores with their uncertainty, errors, costs and durations. A job that still runs has one too."""
+    """Show a job's scores with their uncertainty, errors, costs and durations. Also works while the job runs."""
 
     async def work(backend: Backend) -> None:
         job, found = await backend.jobs.report(job_id, tests)
@@ -43,8 +43,10 @@ def compare(
         list[str],
         typer.Argument(
             metavar="JOB[:CONFIGURATION]",
-            help="A, then B. A configuration is (a part of) its agent / model. More are compared with A, too; "
-            "a single job has its own configurations compared.",
+            help=(
+                "A, then B. A configuration is (part of) agent / model. Further ones are compared with A, too. A "
+                "single job compares its own configurations."
+            ),
         ),
     ],
     basis: Annotated[
@@ -56,7 +58,7 @@ def compare(
     every_task: Annotated[bool, typer.Option("--all", help="Also list tasks without a difference.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare A with B on the tasks they have in common: by how much, how surely, and what could not be seen."""
+    """Compare A with B on their common tasks: the difference, its confidence, and what could be detected."""
 
     async def work(backend: Backend) -> None:
         comparisons = await backend.jobs.compare(sides, _basis(basis), by_name)

@@ -1,4 +1,4 @@
-"""``seatrial run``: tasks × agents × models × attempts, here and now. Whoever knows ``harbor run`` knows it."""
+"""``seatrial run``: runs tasks × agents × models × attempts. Its options follow ``harbor run``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Words = list[str] | None
 
 @dataclass(frozen=True)
 class Tasks:
-    """Which tasks the job takes."""
+    """Options that select the tasks."""
 
     paths: TaskPaths = None
-    path: Annotated[list[Path] | None, typer.Option("-p", "--path", help="The same as PATHS. Repeatable.")] = None
+    path: Annotated[list[Path] | None, typer.Option("-p", "--path", help="Same as PATHS. Repeatable.")] = None
     task: Annotated[Words, typer.Option("-t", "--task", help="Task of the library, by name or digest. Repeatable.")] = (
         None
     )
@@ -31,7 +31,7 @@ class Tasks:
         Words, typer.Option("-i", "--include", help="Run only tasks whose name matches this glob. Repeatable.")
     ] = None
     exclude: Annotated[
-        Words, typer.Option("-x", "--exclude", help="Leave out tasks whose name matches this glob. Repeatable.")
+        Words, typer.Option("-x", "--exclude", help="Exclude tasks whose name matches this glob. Repeatable.")
     ] = None
     category: Annotated[Words, typer.Option(help="Run only tasks of this category. Repeatable.")] = None
     difficulty: Annotated[Words, typer.Option(help="Run only tasks of this difficulty. Repeatable.")] = None
@@ -68,7 +68,7 @@ class Tasks:
 
 @dataclass(frozen=True)
 class Agents:
-    """Who attempts them."""
+    """Options that select agents and models."""
 
     agent: Annotated[
         Words,
@@ -97,10 +97,10 @@ class Agents:
 
 @dataclass(frozen=True)
 class Execution:
-    """How the trials are run."""
+    """Options for running the trials."""
 
     attempts: Annotated[
-        int | None, typer.Option("-k", "--n-attempts", "--attempts", min=1, help="Number of attempts at each task.")
+        int | None, typer.Option("-k", "--n-attempts", "--attempts", min=1, help="Number of attempts per task.")
     ] = None
     concurrency: Concurrency = None
     sandbox: Annotated[
@@ -110,7 +110,7 @@ class Execution:
         ),
     ] = None
     force_build: Annotated[
-        bool, typer.Option("--force-build", help="Build images even where the task names a prebuilt one.")
+        bool, typer.Option("--force-build", help="Build images even if the task names a prebuilt one.")
     ] = False
     timeout_multiplier: Annotated[
         float | None, typer.Option(help="Multiplier for all timeouts of the task. Default: 1.0.")
@@ -118,7 +118,7 @@ class Execution:
     trial_limit: Annotated[float | None, typer.Option(help="Timeout for a whole trial, in seconds.")] = None
     max_tries: Annotated[
         int | None,
-        typer.Option(min=1, help="Maximum number of tries of a trial that an infrastructure fault ends. Default: 2."),
+        typer.Option(min=1, help="Maximum number of tries of a trial after infrastructure errors. Default: 2."),
     ] = None
     name: Annotated[str | None, typer.Option("--name", help="Name of the job.")] = None
 
@@ -137,12 +137,12 @@ class Execution:
 
 @dataclass(frozen=True)
 class Handling:
-    """What the command itself does."""
+    """Options of the command itself."""
 
     config: Annotated[
-        Path | None, typer.Option("-c", "--config", help="Job file (YAML). Options on the command line win over it.")
+        Path | None, typer.Option("-c", "--config", help="Job file (YAML). Command-line options override it.")
     ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the job and show its plan; run nothing.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Validate the job and show its plan; run nothing.")] = False
     queue_only: QueueOnly = False
     as_json: AsJson = False
 
@@ -151,7 +151,8 @@ class Handling:
 def run(tasks: Tasks, agents: Agents, execution: Execution, handling: Handling) -> None:
     """Run tasks with agents and print the results.
 
-    Exit status: 0 when every trial got a valid reward, 3 when some ended in errors, 2 for bad usage."""
+    Exit status: 0 if every trial got a valid reward, 3 if some ended in errors, 2 for bad usage.
+    """
     import asyncio
 
     from seatrial.cli.backend.request import read_request

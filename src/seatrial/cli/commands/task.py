@@ -1,4 +1,4 @@
-"""``seatrial task``: take tasks in, look at them, pack them."""
+"""``seatrial task``: add, show and pack tasks."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from seatrial.shapes.tasks import TaskItem
     from seatrial.wiring import Installation
 
-app = typer.Typer(help="Take tasks in, look at them, pack them.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Add, list, show and pack tasks.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()
 def add(
-    paths: Annotated[list[Path], typer.Argument(help="Task directories, folders of tasks, archives.")],
+    paths: Annotated[list[Path], typer.Argument(help="Task directories, directories of tasks, or archives.")],
     check: Annotated[bool, typer.Option("--check", help="Validate only; add nothing to the library.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Validate tasks and take them into the library. Reports every problem at once, with file, line and fix."""
+    """Validate tasks and add them to the library. Reports all problems at once, with file, line and fix."""
 
     async def work(backend: Backend) -> int:
         inspections = [found for path in paths for found in await backend.tasks.inspect(path)]
@@ -57,7 +57,7 @@ def list_tasks(as_json: AsJson = False) -> None:
             print_json([_row(task) for task in tasks])
             return
         if not tasks:
-            say("No task yet. Take some in with: seatrial task add PATH")
+            say("No tasks. Add some with: seatrial task add PATH")
         for task in sorted(tasks, key=lambda task: task.name):
             say(f"{task.name:<32} {task.format:<17} {task.difficulty:<8} {task.category:<20} {task.digest[:19]}")
 
@@ -65,8 +65,8 @@ def list_tasks(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="A task's name or digest.")], as_json: AsJson = False) -> None:
-    """Show one task: what it asks, its limits, its resources."""
+def show(name: Annotated[str, typer.Argument(help="Name or digest of a task.")], as_json: AsJson = False) -> None:
+    """Show one task: its instruction, limits and resources."""
 
     async def work(backend: Backend) -> None:
         task = await backend.tasks.get(name)
@@ -82,12 +82,12 @@ def show(name: Annotated[str, typer.Argument(help="A task's name or digest.")], 
 
 @app.command()
 def pack(
-    path: Annotated[Path, typer.Argument(help="A task directory, or a folder of tasks.")],
+    path: Annotated[Path, typer.Argument(help="Task directory, or directory of tasks.")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for the ZIP files; or NAME.zip, for one task.")
+        Path, typer.Option("-o", "--output", help="Directory for the ZIP files; or NAME.zip, for one task.")
     ] = Path(),
 ) -> None:
-    """Pack tasks as ZIP files, ready to upload. The same content always gives the same bytes."""
+    """Pack tasks as ZIP files for upload. The same content always gives the same bytes."""
 
     async def work(session: Installation) -> None:
         from seatrial.engine.tasks.library import refuse_invalid

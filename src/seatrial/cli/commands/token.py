@@ -1,4 +1,4 @@
-"""``seatrial token``: who may use the service, and as what. Works on this installation's store, running or not."""
+"""``seatrial token``: tokens of the service. Works on this installation's store, whether the service runs or not."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from seatrial.domain.token import Role, Token
     from seatrial.wiring import Installation
 
-app = typer.Typer(help="Tokens for the service: make, list, revoke.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Create, list and revoke tokens of the service.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(help="Whose token it is, or what for.")],
-    role: Annotated[str, typer.Option(help="viewer looks, user also runs, admin also hands out tokens.")] = "user",
-    expires: Annotated[str, typer.Option(help="How long it is valid: 30d, 12h, 2w or never.")] = "90d",
+    name: Annotated[str, typer.Argument(help="Name of the token's owner or purpose.")],
+    role: Annotated[str, typer.Option(help="viewer reads, user also runs jobs, admin also manages tokens.")] = "user",
+    expires: Annotated[str, typer.Option(help="Lifetime: 30d, 12h, 2w or never.")] = "90d",
     as_json: AsJson = False,
 ) -> None:
-    """Make a token and print its secret. It is shown this once; only its fingerprint is kept."""
+    """Create a token and print its secret. The secret is shown once; only its fingerprint is stored."""
     from seatrial.domain.token import NewToken, fingerprint, fresh_secret, lifetime
 
     chosen, life = _role(role), lifetime(expires)
@@ -42,12 +42,12 @@ def create(
         return
     say(secret)
     until = f"valid until {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "valid until revoked"
-    say(f"Token {token.id} ({token.name}, {token.role}), {until}. This is shown once: keep it safe.", err=True)
+    say(f"Token {token.id} ({token.name}, {token.role}), {until}. The secret is shown only once.", err=True)
 
 
 @app.command("list")
 def list_tokens(as_json: AsJson = False) -> None:
-    """Show every token, newest first, and whether it is still valid. Secrets are not kept and cannot be shown."""
+    """List all tokens, newest first. Secrets are not stored and cannot be shown."""
 
     async def work(session: Installation) -> None:
         tokens, now = await session.store.tokens(), session.clock()
@@ -60,14 +60,14 @@ def list_tokens(as_json: AsJson = False) -> None:
             state = _state(token, token.is_valid(now))
             say(f"{token.id:>4}  {token.role:<6}  {state:<22}  {used:<21}  {token.name}")
         if not tokens:
-            say("There is no token. Make one with `seatrial token create NAME`.", err=True)
+            say("No tokens. Create one with `seatrial token create NAME`.", err=True)
 
     with_session(work)
 
 
 @app.command()
-def revoke(token_id: Annotated[int, typer.Argument(metavar="ID", help="As `token list` shows it.")]) -> None:
-    """Refuse a token from now on, and every session that was opened with it."""
+def revoke(token_id: Annotated[int, typer.Argument(metavar="ID", help="Id of the token; see `token list`.")]) -> None:
+    """Revoke a token and every session that was opened with it."""
 
     async def work(session: Installation) -> None:
         token = await session.store.revoke_token(token_id, session.clock())
@@ -85,11 +85,11 @@ def _state(token: Token, valid: bool) -> str:
 
 
 def _role(name: str) -> Role:
-    """Looked up here and not by the option's type, for which ``seatrial --help`` would have to load it."""
+    """Checked here and not by the option's type, because ``seatrial --help`` would have to import the type."""
     from seatrial.domain.token import Role
     from seatrial.errors import InvalidInput
 
     try:
         return Role(name)
     except ValueError as error:
-        raise InvalidInput(f"There is no role {name!r}.", field="role", fix=f"Use {', '.join(Role)}.") from error
+        raise InvalidInput(f"Unknown role {name!r}.", field="role", fix=f"Use {', '.join(Role)}.") from error

@@ -1,4 +1,4 @@
-"""``seatrial up``: the service on one machine, with nothing else installed."""
+"""``seatrial up``: the service on one machine, without other software."""
 
 from __future__ import annotations
 
@@ -15,22 +15,27 @@ if TYPE_CHECKING:
 def up(
     host: Annotated[str | None, typer.Option(help="Address to listen on [SEATRIAL_HOST, 127.0.0.1].")] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port; 0 takes any free one [SEATRIAL_PORT, 8000].")
+        int | None,
+        typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any free one [SEATRIAL_PORT, 8000]."),
     ] = None,
-    next_port: Annotated[bool, typer.Option("--next-port", help="Take the next free port if it is busy.")] = False,
+    next_port: Annotated[
+        bool, typer.Option("--next-port", help="Use the next free port if the port is taken.")
+    ] = False,
     keep_alive: Annotated[
-        int | None, typer.Option("--timeout-keep-alive", min=1, help="Seconds an idle connection stays open.")
+        int | None, typer.Option("--timeout-keep-alive", min=1, help="Seconds that an idle connection stays open.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=0, help="Worker processes; 0 runs the API alone.")] = 1,
+    workers: Annotated[int, typer.Option(min=0, help="Number of worker processes; 0 runs the API alone.")] = 1,
     concurrency: Annotated[
         int | None,
-        typer.Option("-n", "--n-concurrent", "--concurrency", min=1, help="Trials at the same time in each worker."),
+        typer.Option(
+            "-n", "--n-concurrent", "--concurrency", min=1, help="Number of trials to run at the same time per worker."
+        ),
     ] = None,
 ) -> None:
-    """Start the API and its workers. The first interrupt drains, a second one gives trials in flight back."""
+    """Start the API and its workers. The first interrupt drains; a second one requeues running trials."""
     import gc
 
-    gc.disable()  # what is loaded now stays: looking through it again and again is an eighth of the start
+    gc.disable()  # excluding loaded objects from garbage collection saves an eighth of the start
     from seatrial.api.serve import address_of, listen
     from seatrial.cli.backend.session import read_settings
     from seatrial.logs import write_logs

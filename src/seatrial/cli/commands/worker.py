@@ -1,4 +1,4 @@
-"""``seatrial worker``: works on whatever is queued in this installation until it is told to stop."""
+"""``seatrial worker``: runs queued trials of this installation until it is stopped."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def worker(
     concurrency: Concurrency = None,
     supervised_by: Annotated[
-        int | None, typer.Option(hidden=True, help="The process that started this one, and that it may not outlive.")
+        int | None, typer.Option(hidden=True, help="Parent process; the worker exits when it ends.")
     ] = None,
 ) -> None:
-    """Run queued trials until interrupted. The first signal drains, a second one gives trials in flight back."""
+    """Run queued trials until interrupted. The first signal drains; a second one requeues running trials."""
     import asyncio
 
     from seatrial.cli.backend.session import read_settings
@@ -65,7 +65,7 @@ async def _work(session: Installation, capacity: int) -> None:
     try:
         crew = await duty
     except asyncio.CancelledError:
-        # Nothing is held yet, and a thread that imports cannot be stopped: it would keep us for seconds.
+        # The worker holds nothing yet. A thread that imports cannot be stopped and would delay the exit by seconds.
         os._exit(0)
     with contextlib.suppress(asyncio.CancelledError):
         say(f"Worker ready: up to {capacity} trials at once. Interrupt to drain and stop.", err=True)
@@ -78,7 +78,7 @@ async def _work(session: Installation, capacity: int) -> None:
 
 
 async def _tell_what_works(session: Installation, crew: Worker) -> None:
-    """Beside the first trials, because each sandbox is tried for it."""
+    """Runs beside the first trials, because it tries every sandbox."""
     from seatrial.engine.duties import Duties
     from seatrial.wiring import working_sandboxes
 

@@ -1,4 +1,4 @@
-"""Tables of a comparison. Called by ``report``; knows the domain's values and Rich, no store."""
+"""Tables of a comparison. Called by ``report``; depends on domain values and Rich only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seatrial.domain.verdict import p_text, points, verdict
 
 
 def print_comparisons(console: Console, comparisons: Sequence[Comparison], every_task: bool = False) -> None:
-    """One after the other; tasks without a difference only where ``every_task`` asks for them."""
+    """Prints each comparison. Tasks without a difference are shown only with ``every_task``."""
     for position, comparison in enumerate(comparisons):
         if position:
             console.print()
@@ -95,7 +95,7 @@ def _left_out(left_out: LeftOut) -> list[Text]:
     reasons = (
         ("Only in A", left_out.only_a),
         ("Only in B", left_out.only_b),
-        ("Same name, other content (--by-name compares them all the same)", left_out.changed),
+        ("Same name, other content (--by-name compares them anyway)", left_out.changed),
         ("Without a valid trial on one side", left_out.no_valid_trial),
     )
     return [plain(f"{reason}: {listing(names)}", style="yellow") for reason, names in reasons if names]

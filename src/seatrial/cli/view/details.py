@@ -1,6 +1,6 @@
-"""What ``seatrial report`` shows: every number of a job with its label, and a reason where there is none.
+"""The output of ``seatrial report``: every number of a job with its label, or the reason why it is missing.
 
-Knows the domain's values and Rich, no store.
+Depends on domain values and Rich only.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from seatrial.domain.statistics import Interval
 
 
 def print_report(console: Console, job: Job, report: JobReport) -> None:
-    """The numbers of each configuration, then the tasks, the tests and the rules."""
+    """The numbers of each configuration, then tasks, tests and rules."""
     console.print(plain(f"job {job.id} ({job.title}): {standing(report.counts)}", style="bold"))
     if not report.complete:
-        console.print("Still running: scores and coverage are over what has ended.")
+        console.print("Still running: scores and coverage cover the trials that have ended.")
     for configuration in report.configurations:
         console.print()
         console.print(plain(configuration.label, style="bold"))
@@ -107,5 +107,5 @@ def _cost_text(each: ConfigurationReport) -> str:
         return spent.unavailable["cost_usd"]
     success = f"{dollars(spent.cost_per_success)} per success" if spent.cost_per_success is not None else "none passed"
     silent = each.counts.ended - spent.priced
-    missing = f" ({plural(silent, 'trial')} did not tell theirs)" if silent > 0 else ""
+    missing = f" ({plural(silent, 'trial')} did not report a cost)" if silent > 0 else ""
     return f"{dollars(spent.cost_usd)}, {dollars(spent.cost_per_trial)} per trial, {success}{missing}"

@@ -1,6 +1,6 @@
-"""Numbers and foreign text as people read them in a terminal. Called by ``tables`` and its kin.
+"""Formats numbers and untrusted text for a terminal. Used by the other view modules.
 
-A number carries its unit and, where there is one, its uncertainty. Text from tasks and agents is only ever text.
+Numbers carry their unit and, if known, their uncertainty. Text from tasks and agents is never interpreted as markup.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FALLBACK_WIDTH, _FILE_WIDTH = 80, 160
 
 
 def open_console() -> Console:
-    """Standard output. A file or a pipe, whose width nobody told, has room for every column."""
+    """Standard output. A file or pipe has no width, so it gets room for every column."""
     console = Console(highlight=False)
     if not console.is_terminal and console.width == _FALLBACK_WIDTH:
         return Console(highlight=False, width=_FILE_WIDTH)
@@ -23,7 +23,7 @@ def open_console() -> Console:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """Foreign text for the terminal: no markup, and no control character that could drive the terminal."""
+    """Untrusted text for the terminal: without markup and without control characters."""
     return Text("".join(letter if letter.isprintable() else "�" for letter in text), style=style)
 
 
@@ -37,7 +37,7 @@ def signed_points(share: float) -> str:
 
 
 def estimate(value: float | None, interval: Interval | None) -> str:
-    """``62.4 % ± 4.1``, or ``96.0 % (85.2 to 99.1)`` where the interval is not even on both sides."""
+    """``62.4 % ± 4.1``, or ``96.0 % (85.2 to 99.1)`` if the interval is asymmetric."""
     if value is None or interval is None:
         return percent(value)
     below, above = value - interval.low, interval.high - value
@@ -47,7 +47,7 @@ def estimate(value: float | None, interval: Interval | None) -> str:
 
 
 def span(interval: Interval | None) -> str:
-    """``23 – 88 %``: for one task, where tenths would pretend a precision that a few trials do not have."""
+    """``23 – 88 %``, for a single task: a few trials do not justify tenths."""
     return NOTHING if interval is None else f"{100 * interval.low:.0f} – {100 * interval.high:.0f} %"
 
 
@@ -71,7 +71,7 @@ def plural(number: int, word: str) -> str:
 
 
 def listing(names: tuple[str, ...], most: int = 12) -> str:
-    """Names in one line; a long list is cut, and says by how much."""
+    """Names on one line. A long list is cut and says by how much."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 

@@ -1,4 +1,4 @@
-"""``--dry-run`` and ``--queue-only``: what a job would do, or will do once a worker takes it."""
+"""Output of ``--dry-run`` and ``--queue-only``: what a job would do, or will do when a worker claims it."""
 
 from __future__ import annotations
 
@@ -46,6 +46,6 @@ def print_plan(plan: Plan, as_json: bool) -> None:
 
 def _expectation(found: Estimate) -> str:
     if found.wall_seconds is None:
-        return "not known: there are no earlier trials to tell from"
+        return "not known: there are no earlier trials"
     cost = "" if found.cost_usd is None else f", about ${found.cost_usd:.2f}"
     return f"about {duration(found.wall_seconds)}{cost}, from {found.based_on} earlier trial(s)"

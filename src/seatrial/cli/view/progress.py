@@ -1,4 +1,4 @@
-"""Live progress of a job: counts, rate, time left. A moving line on a terminal, now and then a plain one elsewhere."""
+"""Live progress of a job: counts, rate, time left. A live line on a terminal, occasional plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAIN_EVERY_SEC = 10.0
 
 @contextmanager
 def show_progress(job: Job, quiet: bool) -> Iterator[Show]:
-    """Yields a function that is called with fresh counts a few times a second."""
+    """Yields a function that takes new counts a few times a second."""
     if quiet:
         yield lambda counts: None
     elif sys.stderr.isatty():
@@ -67,7 +67,7 @@ class _PlainLines:
 
 
 class Pace:
-    """Trials per second and the time that is left, from what ended since it was made."""
+    """Trials per second and the time left, from the trials that ended since its creation."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""How a run ends: its table or its one JSON object, and the exit status."""
+"""The end of a run: its table or JSON object, and the exit status."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def print_outcome(job: Job, rows: Sequence[TrialRow], wall_seconds: float, as_js
 
 
 def exit_status(rows: Sequence[TrialRow]) -> int:
-    """0 when every trial got a valid reward, else 3."""
+    """0 if every trial got a valid reward, otherwise 3."""
     return 0 if all(row.trial.outcome is not None and row.trial.outcome.graded for row in rows) else 3
 
 
 def summary(job: Job, rows: Sequence[TrialRow], wall_seconds: float) -> dict[str, object]:
-    """The one object of ``--json``."""
+    """The JSON object of ``--json``."""
     outcomes = [row.trial.outcome for row in rows]
     return {
         "job": job.id,

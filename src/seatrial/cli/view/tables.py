@@ -1,7 +1,7 @@
-"""Tables and headlines of a job's numbers. ``print_run`` ends ``seatrial run``; ``details`` uses the rest.
+"""Tables and headlines of a job. ``print_run`` ends ``seatrial run``; ``details`` uses the rest.
 
-Knows the domain's values and Rich, no store. Columns that a narrow terminal has no room for are left out, the least
-needed first; numbers are never cut.
+Depends on domain values and Rich only. On a narrow terminal the least important columns are dropped first; numbers are
+never cut.
 """
 
 from __future__ import annotations
@@ -37,25 +37,26 @@ from seatrial.ports.store import TrialRow
 
 _EVERY_COLUMN = ("passed", "score", "95 %", "time", "tokens", "cost", "errors")
 _DISPENSABLE = ("95 %", "tokens", "cost", "time", "errors")
-"""Given up in this order where there is no room; errors are also told below the table."""
+"""Columns to drop, in this order, if the terminal is too narrow. Errors are also listed below the table."""
 _GAP = 2
 _MOST_REASONS = 5
 _NAME_WIDTH = 18
 
 
 def print_run(console: Console, job: Job, rows: Sequence[TrialRow], wall_seconds: float) -> None:
-    """What ``seatrial run`` ends with: task × agent × model, then one headline for each configuration."""
+    """The result of ``seatrial run``: a table of task × agent × model, then one headline per configuration."""
     report = report_rows(rows, job)
     console.print(task_table(report, console.width))
     for line in headlines(report):
         console.print(line)
     for line in (*gaps(report), *notes(report), *reasons(rows)):
         console.print(line)
-    console.print(plain(f"job {job.id}: {standing(report.counts)}; {duration(wall_seconds)} altogether"))
+    console.print(plain(f"job {job.id}: {standing(report.counts)}; {duration(wall_seconds)} in total"))
 
 
 def task_table(report: JobReport, width: int) -> Table:
-    """One row for each task and configuration. Scores are of the valid trials; faults of ours stand beside them."""
+    """One row per task and configuration. Scores count valid trials only; infrastructure errors have their own
+    column."""
     several = len(report.configurations) > 1
     rows = sorted(
         ((task, each.label) for each in report.configurations for task in each.tasks), key=lambda row: row[0].task
@@ -76,7 +77,7 @@ def task_table(report: JobReport, width: int) -> Table:
 
 
 def test_table(report: JobReport) -> Table:
-    """Each test of each task, by configuration: how many of the trials that ran it passed it."""
+    """Each test of each task, by configuration: how many trials passed it, of those that ran it."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("test", overflow="fold")
     labels = [each.label for each in report.configurations]
@@ -114,7 +115,7 @@ def headline(configuration: ConfigurationReport) -> Text:
 
 
 def gaps(report: JobReport) -> Iterator[Text]:
-    """Tasks about which a configuration's trials say nothing."""
+    """Tasks for which a configuration has no valid trial."""
     for each in report.configurations:
         if each.without_valid_trial:
             story = f"no valid trial of {listing(each.without_valid_trial)}: 0 in the first score, not in the valid one"
@@ -122,7 +123,7 @@ def gaps(report: JobReport) -> Iterator[Text]:
 
 
 def notes(report: JobReport) -> Iterator[Text]:
-    """What stood beside the rewards."""
+    """Notes on errors and other findings."""
     for each in report.configurations:
         who = f"{each.label}: " if len(report.configurations) > 1 else ""
         if each.counts.errors:
@@ -132,7 +133,7 @@ def notes(report: JobReport) -> Iterator[Text]:
 
 
 def reasons(rows: Sequence[TrialRow]) -> Iterator[Text]:
-    """What errors said, the most frequent first, each with a trial to look at."""
+    """Error messages, the most frequent first, each with an example trial."""
     said: dict[tuple[str, str], list[int]] = {}
     for row in rows:
         if row.trial.outcome is Outcome.ERROR and row.result is not None and row.result.message:
@@ -161,13 +162,13 @@ def standing(counts: Counts) -> str:
 
 def _estimate_of(each: ConfigurationReport) -> str:
     score = each.leaderboard
-    if score.tasks == 1:  # says nothing about other tasks, but something about this one
+    if score.tasks == 1:  # not comparable between tasks, but useful for this one
         return estimate(score.value, wilson_interval(each.counts.passes(Basis.LEADERBOARD)))
     return estimate(score.value, score.tasks_as_sample)
 
 
 def _widths(cells: Sequence[dict[str, Text]]) -> dict[str, int]:
-    """Of the columns that say anything. Causes of errors may stand below each other; numbers stay in one piece."""
+    """Widths of the non-empty columns. Error causes may wrap; numbers stay on one line."""
     telling = [column for column in _EVERY_COLUMN if any(row[column].plain != NOTHING for row in cells)]
     widths = {column: max(len(column), *(len(row[column]) for row in cells)) for column in telling}
     if "errors" in widths:
@@ -177,7 +178,7 @@ def _widths(cells: Sequence[dict[str, Text]]) -> dict[str, int]:
 
 
 def _fitting_columns(widths: dict[str, int], room: int) -> tuple[str, ...]:
-    """The columns that have room, given up in the order of ``_DISPENSABLE``."""
+    """The columns that fit. Columns are dropped in the order of ``_DISPENSABLE``."""
     columns = list(widths)
     for name in _DISPENSABLE:
         if sum(widths[column] + _GAP for column in columns) <= room:
@@ -188,7 +189,7 @@ def _fitting_columns(widths: dict[str, int], room: int) -> tuple[str, ...]:
 
 
 def _comfortable(names: Sequence[Text]) -> int:
-    """What a column of names should have; longer ones are broken into lines, so that none is ever cut."""
+    """The preferred width of a column of names; longer names wrap and are never cut."""
     return min(_NAME_WIDTH, max((len(name) for name in names), default=0))
 
 

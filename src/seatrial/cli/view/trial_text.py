@@ -1,4 +1,4 @@
-"""One trial told for people."""
+"""Prints one trial."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The store in memory: the ports' behaviour in its plainest form, for tests of everything above the store.
+"""The store in memory: the simplest implementation of the ports, for tests.
 
-Passes the same contract suite as the SQL store. It never waits, so nothing can come between the steps of a method.
+Passes the same contract suite as the SQL store. It never awaits, so every method is atomic.
 """
 
 from __future__ import annotations

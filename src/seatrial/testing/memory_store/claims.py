@@ -1,4 +1,4 @@
-"""Trials in memory, from a claim to the end of the attempt."""
+"""Claims in memory, until the end of a try."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class MemoryClaims(MemoryRecords):
         return claimed
 
     def _by_turns(self) -> list[Job]:
-        """All jobs; the one after the job that was served last comes first."""
+        """All jobs; the job after the one served last comes first."""
         return sorted(self._jobs.values(), key=lambda job: (job.id <= self._served_last, job.id))
 
     def _ready(self, job: Job, now: datetime, suspected: bool) -> list[Trial]:

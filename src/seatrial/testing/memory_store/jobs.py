@@ -1,4 +1,4 @@
-"""Jobs in memory: made, listed, cancelled, retried, forgotten."""
+"""Jobs in memory: created, listed, cancelled, retried, deleted."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class MemoryJobs(MemoryRecords):
         del self._jobs[job_id]
 
     def _ask_to_stop(self, trials: Sequence[Trial], now: datetime) -> None:
-        """Who waits has ended by that; who runs has yet to hear of it."""
+        """A queued trial ends now; a running one is asked to stop."""
         for trial in trials:
             after = self._change(trial, CancelAsked(), now)
             if after.state is TrialState.ENDED:

@@ -1,4 +1,4 @@
-"""The whole installation in numbers, counted in memory."""
+"""Statistics of the installation, counted in memory."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Jobs, trials and events in memory, and the steps that several of the store's parts take.
+"""Jobs, trials and events in memory, and operations that several parts of the store share.
 
-Every change of a trial goes through ``transition``."""
+Every change of a trial goes through ``transition``.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from seatrial.errors import NotFound
 
 
 class MemoryRecords:
-    """What the parts of the store have in common."""
+    """State that the parts of the store share."""
 
     def __init__(self) -> None:
         super().__init__()

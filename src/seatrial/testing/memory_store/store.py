@@ -8,9 +8,8 @@ from typing import Self
 from seatrial.ports.store import StoreFacts
 from seatrial.testing.memory_store.access import MemoryAccess
 from seatrial.testing.memory_store.claims import MemoryClaims
-from seatrial.testing.memory_store.events import MemoryEvents
+from seatrial.testing.memory_store.events import MemoryEvents, MemoryOutput
 from seatrial.testing.memory_store.jobs import MemoryJobs
-from seatrial.testing.memory_store.output import MemoryOutput
 from seatrial.testing.memory_store.overview import MemoryOverview
 from seatrial.testing.memory_store.tasks import MemoryTasks
 from seatrial.testing.memory_store.trials import MemoryTrials
@@ -28,7 +27,7 @@ class MemoryStore(
     MemoryAccess,
     MemoryWorkers,
 ):
-    """All ports of the store; gone with the process."""
+    """All ports of the store, in memory."""
 
     def __init__(self) -> None:
         super().__init__()

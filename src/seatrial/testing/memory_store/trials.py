@@ -1,4 +1,4 @@
-"""Trials in memory, as they are read."""
+"""Reading trials in memory."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ export function CompareTrials({ left, right }: { left: number; right: number | u
         </label>
       </div>
       {right ? (
-        <Panel title="Where they part">
+        <Panel title="First difference">
           <Parting left={left} right={right} />
         </Panel>
       ) : null}

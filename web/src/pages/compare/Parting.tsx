@@ -23,7 +23,7 @@ export function Parting({ left, right }: { left: number; right: number }) {
       <p>
         {found.data.step == null
           ? found.data.steps_left || found.data.steps_right
-            ? "Both did the same, step by step."
+            ? "Both took the same steps."
             : "Neither left a trajectory."
           : `They part at step ${found.data.step} (of ${found.data.steps_left} and ${found.data.steps_right}).`}
       </p>
@@ -70,7 +70,7 @@ function Side({ name, step }: { name: string; step: Schemas["StepView"] | null |
           ))}
         </>
       ) : (
-        <p className="text-ink-soft">It had ended before.</p>
+        <p className="text-ink-soft">It had already ended.</p>
       )}
     </div>
   );

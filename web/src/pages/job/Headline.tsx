@@ -28,12 +28,12 @@ export function Headline({ job, report }: { job: Schemas["JobDetail"]; report: S
           <Figure
             name="coverage"
             value={percent(job.score?.coverage)}
-            hint="Trials that could be graded, of those that ended; the rest were errors, which count against no agent"
+            hint="Share of ended trials that could be graded; the others were infrastructure errors"
           />
           <Figure
             name="cost"
             value={money(job.totals.cost_usd)}
-            hint="What the models' services charge, where the agent told it"
+            hint="Cost of model calls, as reported by agents"
           />
           <Figure name="tokens" value={count(job.totals.input_tokens + job.totals.output_tokens)} />
           <Figure name="time" value={duration(seconds)} />
@@ -52,7 +52,7 @@ export function Headline({ job, report }: { job: Schemas["JobDetail"]; report: S
             columns={COLUMNS}
             rowKey={(of) => of.label}
             height="16rem"
-            empty={<p className="p-3 text-sm text-ink-soft">Told once trials have ended.</p>}
+            empty={<p className="p-3 text-sm text-ink-soft">Appears once trials have ended.</p>}
           />
         ) : (
           <Waiting rows={2} />

@@ -138,7 +138,7 @@ export function TrialTable({ job, total }: { job: number; total: number }) {
           total={Object.keys(wanted).length ? undefined : total}
           height="34rem"
           onOpen={open}
-          empty={<Empty>No trial fits these filters.</Empty>}
+          empty={<Empty>No trial matches these filters.</Empty>}
         />
       )}
     </div>

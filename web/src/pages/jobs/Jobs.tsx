@@ -177,7 +177,7 @@ export default function Jobs() {
             onOpen={(job) => void navigate({ to: "/jobs/$job", params: { job: String(job.id) } })}
             empty={
               Object.keys(filters).length ? (
-                <Empty>No job fits these filters.</Empty>
+                <Empty>No job matches these filters.</Empty>
               ) : (
                 <Empty action={<TrySample />}>
                   No job yet. A job runs tasks with agents, every attempt in its own sandbox, and keeps what happened.

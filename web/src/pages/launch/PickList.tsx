@@ -74,7 +74,7 @@ export function PickList({
             </span>
           </label>
         ))}
-        {!shown.length && !other ? <p className="px-2 py-3 text-sm text-ink-soft">Nothing by that name.</p> : null}
+        {!shown.length && !other ? <p className="px-2 py-3 text-sm text-ink-soft">No match.</p> : null}
       </div>
     </div>
   );

@@ -29,16 +29,16 @@ export function Summary({ estimate, error, lacking, busy, onLaunch }: Props) {
           name="time"
           value={duration(shown?.wall_seconds)}
           hint={
-            shown?.based_on ? `From ${shown.based_on} earlier trials` : "No earlier trial of these tasks to judge by"
+            shown?.based_on ? `From ${shown.based_on} earlier trials` : "No earlier trials of these tasks"
           }
         />
         <Figure name="cost" value={money(shown?.cost_usd)} />
         <Figure
-          name="smallest visible difference"
+          name="smallest detectable difference"
           value={
             shown?.detectable_difference == null ? "–" : `${(shown.detectable_difference * 100).toFixed(1)} points`
           }
-          hint="A smaller difference between two configurations could not be told from chance"
+          hint="A smaller difference between two configurations cannot be distinguished from chance"
         />
         <div className="min-w-48 grow text-sm" role="status">
           {told ? (

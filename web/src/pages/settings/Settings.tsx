@@ -21,7 +21,7 @@ export default function Settings() {
         <div className="flex flex-col gap-3">
           <Panel title="You" minHeight={82}>
             {session.data?.auth === "none" ? (
-              <p className="text-sm">This service asks nobody for a token: whoever reaches it may do everything.</p>
+              <p className="text-sm">This service requires no token: everybody who can reach it has full access.</p>
             ) : session.data ? (
               <div className="flex items-center gap-3 text-sm">
                 <span>

@@ -121,7 +121,7 @@ function Archive({ item, taken }: { item: Checked; taken: boolean }) {
         <StateShape of={good ? "passed" : "failed"} /> {item.filename}
       </span>{" "}
       <span className="text-ink-soft">
-        {good ? (taken ? "taken in" : "valid") : "not taken in"}
+        {good ? (taken ? "added" : "valid") : "not added"}
         {good && problems.length ? `, ${problems.length} warning${problems.length > 1 ? "s" : ""}` : ""}
       </span>
       {item.error ? (

@@ -97,7 +97,7 @@ function History({ digest }: { digest: string }) {
       all={trials.all}
       height="32rem"
       onOpen={(trial) => void navigate({ to: "/trials/$trial", params: { trial: String(trial.id) } })}
-      empty={<Empty>Nobody has tried this task yet.</Empty>}
+      empty={<Empty>This task has no trials yet.</Empty>}
     />
   );
 }

@@ -39,7 +39,7 @@ const COLUMNS: Column<Task>[] = [
   },
   {
     id: "description",
-    name: "What it asks for",
+    name: "Description",
     width: "minmax(12rem, 3fr)",
     cell: (task) => (
       <span className="text-ink-soft" title={task.description}>
@@ -146,7 +146,7 @@ export default function Tasks() {
             onOpen={(task) => void navigate({ to: "/tasks/$digest", params: { digest: task.digest } })}
             empty={
               Object.keys(wanted).length ? (
-                <Empty>No task fits these filters.</Empty>
+                <Empty>No task matches these filters.</Empty>
               ) : (
                 <Empty action={<SamplesButton main />}>
                   No task yet. Drop an archive above, or begin with the samples.

@@ -41,7 +41,7 @@ export function Details({
           content: ended ? (
             <Tests trial={trial} attempt={of.attempt} />
           ) : (
-            <Empty>Tests run when the agent is done.</Empty>
+            <Empty>Tests run after the agent has ended.</Empty>
           ),
         },
         { id: "logs", name: "Logs", content: <Logs of={of} ended={ended} /> },
@@ -64,7 +64,7 @@ export function Details({
 
 function Files({ of, ended }: { of: Try; ended: boolean }) {
   const files = useFiles(of, ended);
-  if (!ended) return <Empty>Files are kept when the try ends.</Empty>;
+  if (!ended) return <Empty>Files are stored when the try ends.</Empty>;
   if (files.error) return <Trouble error={files.error} />;
   if (!files.data) return <Waiting />;
   const number = files.data.attempt;

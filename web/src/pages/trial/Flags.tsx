@@ -2,22 +2,22 @@ import type { Schemas } from "@/api/client";
 import { Empty } from "@/parts/Notice";
 
 const MEANINGS: Record<string, string> = {
-  agent_timeout: "The agent ran out of time; what it had done until then was graded.",
-  agent_error: "The agent crashed; what it had done until then was graded.",
-  over_budget: "The agent spent more than was set for it.",
+  agent_timeout: "The agent ran out of time; its work until then was graded.",
+  agent_error: "The agent crashed; its work until then was graded.",
+  over_budget: "The agent spent more than its budget.",
   memory_kill: "A process was killed because the sandbox ran out of memory.",
   limits_not_enforced: "This machine could not enforce the sandbox's limits.",
   privileged: "The task ran with elevated privileges that the operator allowed.",
-  suspect_path: "Programs on the verifier's PATH were changed by the agent. Look at the result before you trust it.",
-  suspect_python: "Python start-up files were changed by the agent. Look at the result before you trust it.",
-  suspect_shell: "Shell start-up files were changed by the agent. Look at the result before you trust it.",
+  suspect_path: "Programs on the verifier's PATH were changed by the agent. Check the result before you trust it.",
+  suspect_python: "Python start-up files were changed by the agent. Check the result before you trust it.",
+  suspect_shell: "Shell start-up files were changed by the agent. Check the result before you trust it.",
 };
 
 /** Marks stand beside a reward and change nothing about it. */
 export function Flags({ result }: { result: Schemas["TrialDetail"]["result"] }) {
   const marks = result?.marks ?? [];
   const failure = result?.failure;
-  if (!marks.length && !failure) return <Empty>Nothing to tell.</Empty>;
+  if (!marks.length && !failure) return <Empty>No marks.</Empty>;
   return (
     <div className="flex flex-col gap-3 p-3 text-sm">
       <ul className="flex flex-col gap-1">

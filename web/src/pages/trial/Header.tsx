@@ -107,7 +107,7 @@ export function Header({ trial, steps, attempt, onAttempt }: Props) {
       </div>
       {result?.message && trial.outcome !== "passed" ? (
         <p className={`text-sm ${trial.outcome === "error" ? "text-error" : "text-ink-soft"}`}>
-          {trial.outcome === "error" ? "Not your agent's fault: " : ""}
+          {trial.outcome === "error" ? "Error: " : ""}
           {result.message}
         </p>
       ) : null}

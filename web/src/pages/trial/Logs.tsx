@@ -19,7 +19,7 @@ export function Logs({ of, ended }: { of: Try; ended: boolean }) {
       ),
     enabled: ended,
   });
-  if (!ended) return <Empty>Logs are kept when the try ends; the terminal above is live.</Empty>;
+  if (!ended) return <Empty>Logs are stored when the try ends; the terminal above is live.</Empty>;
   if (logs.error) return <Trouble error={logs.error} />;
   if (!logs.data) return <Waiting />;
   const chosen = logs.data.items.find((log) => log.name === filters.log) ?? logs.data.items[0];

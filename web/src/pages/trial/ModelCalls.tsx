@@ -8,7 +8,7 @@ const COLUMNS: Column<Step>[] = [
   { id: "step", name: "Step", width: "4rem", cell: (step) => step.number, value: (step) => step.number },
   {
     id: "what",
-    name: "What came of it",
+    name: "Result",
     width: "minmax(12rem, 1fr)",
     cell: (step) => <span className="font-mono text-xs">{title(step)}</span>,
     value: title,
@@ -48,7 +48,7 @@ export function ModelCalls({ steps }: { steps: Step[] }) {
       columns={COLUMNS}
       rowKey={(step) => step.number}
       height="26rem"
-      empty={<Empty>No model was called, or the agent did not tell.</Empty>}
+      empty={<Empty>No model calls, or the agent did not report them.</Empty>}
     />
   );
 }

@@ -25,7 +25,7 @@ export function Screen({ state, live, recording, goal, onTime }: Props) {
         <LiveScreen live={live} />
       </Suspense>
     );
-  if (state !== "ended") return <Empty>The terminal appears here as soon as a worker takes this trial.</Empty>;
+  if (state !== "ended") return <Empty>The terminal appears here when a worker claims this trial.</Empty>;
   if (recording.pending) return space;
   if (!recording.text)
     return (

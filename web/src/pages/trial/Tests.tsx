@@ -24,7 +24,7 @@ export function Tests({ trial, attempt }: { trial: Schemas["TrialDetail"]; attem
   const earlier = trial.attempts.filter((one) => one.outcome && shown != null && one.number < shown).at(-1)?.number;
   const tests = useTests(trial.id, shown);
   const before = useTests(trial.id, earlier);
-  if (shown == null) return <Empty>Tests run when the agent is done.</Empty>;
+  if (shown == null) return <Empty>Tests run after the agent has ended.</Empty>;
   if (tests.error) return <Trouble error={tests.error} />;
   if (!tests.data) return <Waiting />;
   if (!tests.data.items.length) return <Empty>{rewards(trial)}</Empty>;
@@ -95,7 +95,7 @@ function rewards(trial: Schemas["TrialDetail"]): string {
   const found = Object.entries(trial.result?.rewards ?? {}).map(([name, value]) => `${name} ${String(value)}`);
   return found.length
     ? `The verifier told no single tests; what it gave decides: ${found.join(", ")}.`
-    : "The verifier did not run, or told nothing.";
+    : "The verifier did not run, or reported no tests.";
 }
 
 function useTests(trial: number, attempt: number | undefined) {

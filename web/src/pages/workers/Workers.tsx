@@ -68,8 +68,8 @@ export default function Workers() {
           empty={
             <Empty>
               {queue.data.queued
-                ? "Nothing runs yet; the next worker that is free takes what waits."
-                : "Nothing runs at the moment."}
+                ? "Nothing runs yet; the next free worker claims the queued trials."
+                : "No trial is running."}
             </Empty>
           }
         />
@@ -87,17 +87,17 @@ function Numbers({ of }: { of: Schemas["QueueState"] }) {
         <Figure
           name="running"
           value={`${count(of.running)} of ${count(of.capacity)}`}
-          hint="Trials that run, of those that the workers can hold"
+          hint="Running trials of the workers' capacity"
         />
         <Figure
           name="backlog per worker"
           value={of.backlog_per_worker == null ? "–" : of.backlog_per_worker.toFixed(1)}
-          hint="The number to scale workers by"
+          hint="Use this to scale workers"
         />
         <Figure
           name="ended per minute"
           value={count(of.ended_last_minute)}
-          hint="Trials that ended in the last minute"
+          hint="Trials ended in the last minute"
         />
         <Figure name="oldest waits since" value={<Moment at={of.oldest_queued_at} />} />
       </Figures>

@@ -1,7 +1,7 @@
-"""Where rollouts are opened and, whatever happens, ended. One per environment that a trainer loads.
+"""Opens rollouts and makes sure that they end. One host per environment that a trainer loads.
 
-Any loop may call, any number of rollouts may be open; the work happens on a loop of the room's own. Sandboxes that a
-killed process left behind are removed before the first rollout of the next one.
+Any loop may call it, and any number of rollouts may be open; the work runs on the host's own loop. Sandboxes left by a
+killed process are removed before the first rollout of the next one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from seatrial.settings import Settings
 
 
 class RolloutHost:
-    """Opens rollouts, knows which are open, and closes them all."""
+    """Opens rollouts, tracks the open ones, and closes them all."""
 
     def __init__(self, settings: Settings, rules: RolloutRules | None = None) -> None:
         self.rules = rules or RolloutRules()
@@ -47,8 +47,7 @@ class RolloutHost:
         self._process = os.getpid()
 
     async def open(self, task: FoundTask) -> Rollout:
-        """A sandbox of its own for one attempt. A ``TrialFault`` where it could not be had; cancelling leaves nothing
-        behind."""
+        """Opens one sandbox for one trial. Raises a ``TrialFault`` if that fails; cancelling leaves nothing behind."""
         if self._closed:
             raise Conflict("These rollouts have been closed.")
         if not self._used:
@@ -69,15 +68,15 @@ class RolloutHost:
             self._end(self._loop.wait(self._close_all()))
 
     def abandon(self) -> None:
-        """Called when the interpreter ends. No thread can be started any more then, so what is there is removed as if
-        its process were gone already."""
+        """Called when the interpreter exits. Threads can no longer start then, so sandboxes are removed as if the
+        process were gone."""
         if self._process == os.getpid():
             self._closed = True
             remove_own(self._options, self._owner, self._work_dir)
 
     @property
     def in_flight(self) -> int:
-        """Rollouts that are open or being opened."""
+        """Number of rollouts that are open or opening."""
         return len(self._open) + len(self._opening)
 
     async def __aenter__(self) -> Self:
@@ -113,7 +112,7 @@ class RolloutHost:
         await remove_stray(self._options)
 
     async def _close_all(self) -> bool:
-        """Whether everything is gone."""
+        """Returns whether everything is removed."""
         for opening in self._opening:
             opening.cancel()
         await asyncio.gather(*self._opening, return_exceptions=True)
@@ -123,5 +122,5 @@ class RolloutHost:
 
     def _end(self, everything_gone: bool) -> None:
         self._loop.stop()
-        if everything_gone:  # else ``abandon`` tries again when the interpreter ends
+        if everything_gone:  # otherwise ``abandon`` tries again at exit
             atexit.unregister(self.abandon)

@@ -1,4 +1,4 @@
-"""Creations that may be repeated: the same ``Idempotency-Key`` with the same request gives what was made first."""
+"""Idempotent creation: the same ``Idempotency-Key`` with the same request returns the first result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def _once(
         Header(
             max_length=200,
             pattern=r"^[^\x00]*$",
-            description="Makes a repetition give what was created first. One key for one request.",
+            description="A repeated request with the same key returns the first result. Use one key per request.",
         ),
     ] = None,
 ) -> Once | None:

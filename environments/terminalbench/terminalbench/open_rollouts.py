@@ -1,31 +1,31 @@
-"""The rollouts of one worker process, by the trace that each belongs to.
+"""The open rollouts of one worker process, by trace.
 
-Verifiers builds tasks anew wherever it needs them, so what they share is found through the process: ``shared_desk``.
+Verifiers creates tasks wherever it needs them, so they share this object through the process: ``shared_rollouts``.
 """
 
 import os
 from functools import lru_cache
 
-from seatrial.rollouts.counter import Counter, Ticket
+from seatrial.rollouts.command_socket import CommandSocket, Ticket
 from seatrial.rollouts.graded import Graded
+from seatrial.rollouts.host import RolloutHost
 from seatrial.rollouts.rollout import Rollout
-from seatrial.rollouts.room import RolloutHost
 from seatrial.rollouts.rules import RolloutRules
 from seatrial.rollouts.tasks import FoundTask
 from seatrial.settings import Settings
 
 
-class Desk:
-    """Opens, grades and closes."""
+class OpenRollouts:
+    """Opens, grades and closes rollouts."""
 
     def __init__(self, rules: RolloutRules) -> None:
-        self._room = RolloutHost(Settings(), rules)
-        self._counter = Counter()
+        self._host = RolloutHost(Settings(), rules)
+        self._commands = CommandSocket()
         self._open: dict[str, tuple[Rollout, Ticket]] = {}
 
     async def open(self, trace: str, task: FoundTask) -> Ticket:
-        rollout = await self._room.open(task)
-        ticket = await self._counter.ticket(rollout)
+        rollout = await self._host.open(task)
+        ticket = await self._commands.ticket(rollout)
         self._open[trace] = rollout, ticket
         return ticket
 
@@ -40,25 +40,25 @@ class Desk:
         """May be called again."""
         if (known := self._open.pop(trace, None)) is not None:
             rollout, ticket = known
-            self._counter.void(ticket)
+            self._commands.void(ticket)
             await rollout.close()
 
     async def close(self) -> None:
-        await self._room.close()
-        await self._counter.close()
+        await self._host.close()
+        await self._commands.close()
 
 
 @lru_cache(maxsize=8)
-def _shared(rules: RolloutRules, _process: int) -> Desk:
-    return Desk(rules)
+def _shared(rules: RolloutRules, _process: int) -> OpenRollouts:
+    return OpenRollouts(rules)
 
 
-def shared_desk(rules: RolloutRules) -> Desk:
-    """The one of this process; it ends with the interpreter at the latest."""
+def shared_rollouts(rules: RolloutRules) -> OpenRollouts:
+    """The instance of this process; closed when the interpreter exits at the latest."""
     return _shared(rules, os.getpid())
 
 
-async def close_desks(rules: RolloutRules) -> None:
-    desk = shared_desk(rules)
+async def close_rollouts(rules: RolloutRules) -> None:
+    rollouts = shared_rollouts(rules)
     _shared.cache_clear()
-    await desk.close()
+    await rollouts.close()

@@ -1,7 +1,7 @@
-"""Hands commands of other processes of this machine to open rollouts, over a socket that only this user may open.
+"""Passes commands from other processes of this machine to open rollouts, over a socket that only this user may open.
 
-Some frameworks run their tools in a process of their own, while the sandbox belongs to the process that grades. The
-other side is ``ask``. Each rollout is reached by a ticket that nobody can guess.
+Some frameworks run their tools in a separate process, while the sandbox belongs to the process that grades. ``ask`` is
+the client side. Each rollout has a ticket with an unguessable secret.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Reply(Frozen):
     answer: str = ""
     out_of_time: bool = False
     fault: str = ""
-    """What is wrong with the sandbox, if something is. The rollout remembers it: it cannot be graded any more."""
+    """The sandbox's error, if any. The rollout remembers it and can no longer be graded."""
 
 
-class Counter:
-    """Opened by the first ticket; lives on the event loop of whoever gives that out."""
+class CommandSocket:
+    """Opened with the first ticket, on the event loop of the caller."""
 
     def __init__(self) -> None:
         self._rollouts: dict[str, Rollout] = {}
@@ -47,7 +47,7 @@ class Counter:
     async def ticket(self, rollout: Rollout) -> Ticket:
         async with self._opening:
             if self._server is None:
-                self._folder = Path(tempfile.mkdtemp(prefix="seatrial-counter-"))
+                self._folder = Path(tempfile.mkdtemp(prefix="seatrial-commands-"))
                 self._server = await asyncio.start_unix_server(self._serve, self._folder / "socket")
         ticket = Ticket(socket=str(self._folder and self._folder / "socket"), rollout=secrets.token_urlsafe(24))
         self._rollouts[ticket.rollout] = rollout
@@ -79,7 +79,7 @@ class Counter:
         try:
             commands = [str(command) for command in json.loads(request.body)["commands"]]
         except (ValueError, KeyError, TypeError) as error:
-            raise BadRequest(400, f"The body has no commands: {error!r}.") from error
+            raise BadRequest(400, f"The body contains no commands: {error!r}.") from error
         rollout = self._rollouts.get(request.path.lstrip("/"))
         if rollout is None:
             raise BadRequest(404, "There is no such rollout.")
@@ -91,7 +91,7 @@ class Counter:
 
 
 async def ask(ticket: Ticket, commands: Sequence[str]) -> Reply:
-    """Runs commands in a rollout of another process. ``SandboxFault`` where nobody is there any more."""
+    """Runs commands in a rollout of another process. Raises ``SandboxFault`` if that process is gone."""
     body = json.dumps({"commands": list(commands)}).encode()
     head = f"POST /{ticket.rollout} HTTP/1.1\r\nHost: seatrial\r\nContent-Length: {len(body)}\r\n\r\n"
     try:
