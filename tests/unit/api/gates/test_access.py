@@ -6,13 +6,13 @@ import logging
 from datetime import timedelta
 
 import pytest
-from tests.contracts.store.samples import MINUTE, NOON
 
 from seatrial.api.gates.access import Access, access_mode, check_access, is_loopback, needed_role
 from seatrial.domain.token import NewToken, Role, lifetime
 from seatrial.errors import InvalidInput, SetupProblem
 from seatrial.settings import Settings
 from seatrial.testing.memory_store import MemoryStore
+from tests.contracts.store.samples import MINUTE, NOON
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from harbor.agents.oracle import OracleAgent
 from harbor.models.task.task import Task
 from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig, VerifierConfig
 from harbor.trial.trial import Trial
-from tests.task_files import write_task
 
 from seatrial.adapters.runner_harbor.library_trial import LibraryTrials
+from tests.task_files import write_task
 
-SAMPLES = Path(__file__).parents[2] / "samples"
+SAMPLES = Path(__file__).parents[4] / "samples"
 ENVIRONMENT = "seatrial.sandboxes.oci:OciEnvironment"
 MCP_SERVER = '[[environment.mcp_servers]]\nname = "aid"\ntransport = "streamable-http"\nurl = "http://aid:8000/mcp"\n'
 VARIANTS: dict[str, dict[str, Any]] = {

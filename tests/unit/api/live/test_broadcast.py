@@ -7,8 +7,6 @@ import re
 from collections import Counter
 from typing import Any
 
-from tests.contracts.store.samples import MINUTE, NOON, passed, submit
-
 from seatrial.api.live.broadcast import Broadcast, Choice
 from seatrial.api.live.event_stream import Story
 from seatrial.api.live.messages import Position
@@ -18,6 +16,7 @@ from seatrial.domain.output import RING_PIECES, NewOutput, Output, OutputStream
 from seatrial.domain.trial import Trial, TrialState
 from seatrial.ports.store import TrialFilter
 from seatrial.testing.memory_store import MemoryStore
+from tests.contracts.store.samples import MINUTE, NOON, passed, submit
 
 
 class CountingStore(MemoryStore):

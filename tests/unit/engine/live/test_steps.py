@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.test_tail import SECRET, TRIAL
 
 from seatrial.engine.live.steps import StepLog
 from seatrial.engine.trials.redaction import Redaction
+from tests.unit.engine.live.test_tail import SECRET, TRIAL
 
 
 def step(number: int, **more: Any) -> dict[str, Any]:

@@ -7,14 +7,13 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tests.contracts.store.samples import MINUTE, NOON, passed, submit
-
 from seatrial.domain.output import NewOutput
 from seatrial.domain.trial import Trial
 from seatrial.engine.clock import system_clock
 from seatrial.engine.live.watch import LiveLog
 from seatrial.growing_files import FileView
 from seatrial.testing.memory_store import MemoryStore
+from tests.contracts.store.samples import MINUTE, NOON, passed, submit
 
 
 class WatchedStore(MemoryStore):
