@@ -202,7 +202,7 @@ def test_a_lost_line_is_told_and_found_again(visit: Visit, finished: Finished) -
         expect(page.get_by_text("The live line is lost.")).to_be_visible()
         expect(page.get_by_role("table", name="jobs")).to_contain_text("the oracle")
         page.unroute("**/api/v1/events*")
-        expect(page.locator("[data-line=open]")).to_have_count(1, timeout=30_000)
+        expect(page.locator("[data-line=open]")).to_have_count(1, timeout=60_000)
         expect(page.get_by_text("The live line is lost.")).to_have_count(0)
 
 
@@ -219,7 +219,7 @@ def test_workers_tell_who_runs_what_in_which_sandbox(visit: Visit, setting: Sett
         [working] = page.get_by_role("table", name="workers").get_by_role("row").nth(1).get_by_role("cell").nth(4).all()
         assert row.get_by_role("cell").nth(5).inner_text() == working.inner_text().split(",")[0]
         setting.client.post(f"/api/v1/jobs/{job}/cancel").raise_for_status()
-        expect(page.get_by_text("Nothing runs at the moment.")).to_be_visible(timeout=30_000)
+        expect(page.get_by_text("Nothing runs at the moment.")).to_be_visible(timeout=60_000)
 
 
 def test_nothing_jumps_when_rows_arrive(visit: Visit, setting: Setting, finished: Finished) -> None:

@@ -60,7 +60,7 @@ def test_an_interrupted_run_gives_its_trials_back(cli: CommandLine, tmp_path: Pa
     held = cli.sandboxes()
     assert len(held) == 3
     running.signal(signal.SIGINT)
-    done = running.wait(30)
+    done = running.wait()
     assert done.status == 130
     assert done.json()["trials"] == 4
     assert "seatrial job resume 1" in done.err
@@ -80,7 +80,7 @@ def test_a_job_is_cancelled_from_another_process_and_retried(cli: CommandLine, t
     until(lambda: cli.count(phase="agent") == 3, 90, "three under way")
     held = cli.sandboxes()
     assert "4 trial(s) cancelled or told to stop" in cli("job", "cancel", "1").out
-    done = running.wait(10)
+    done = running.wait()
     assert done.status == 3
     assert (done.json()["cancelled"], done.json()["trials"]) == (4, 4)
     assert traces(cli.cache, held) == []

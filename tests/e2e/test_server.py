@@ -103,7 +103,7 @@ def test_an_interrupt_leaves_the_job_running(remote: Remote, tmp_path: Path) -> 
     running = remote.cli.start("--server", remote.up.url, "run", write_task(tmp_path, "wait"), *agent, *told)
     until(lambda: diary.exists(), 90, "the agent began")
     running.signal(signal.SIGINT)
-    done = running.wait(20)
+    done = running.wait()
     assert done.status == 130
     assert f"seatrial --server {remote.up.url} job cancel" in done.err
     job = str(remote.json("job", "list")[0]["job"])
@@ -156,7 +156,7 @@ def test_a_key_goes_along_only_where_the_service_has_none(
     assert cli.rows("SELECT id FROM jobs WHERE sealed_keys IS NOT NULL") == [(job,)]
     assert secret not in "".join(map(str, cli.rows("SELECT * FROM jobs"))) + without.log
     without.tell()
-    assert without.ended(30).status == 0
+    assert without.ended().status == 0
 
     has_one = RunningService.start(cli, "--workers", "0", **{name: "the-service-s-own"})
     again = remote.cli("--server", has_one.url, *wanted, **{name: secret}).json()["job"]

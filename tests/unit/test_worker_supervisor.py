@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from seatrial.processes import start_time
 from seatrial.worker_supervisor import WorkerSupervisor
+from tests.waiting import LIMIT_SEC, eventually, until
 
 DIARY = """
 import os, sys, signal, time
@@ -35,49 +37,44 @@ def lines(diary: Path, word: str) -> list[str]:
     return [line for line in diary.read_text().splitlines() if line.startswith(word)] if diary.exists() else []
 
 
-async def until(met: Callable[[], object], seconds: float = 20) -> None:
-    async with asyncio.timeout(seconds):
-        while not met():
-            await asyncio.sleep(0.02)
-
-
 async def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
     async with WorkerSupervisor(command(diary, "lives"), 2, first_pause_sec=0.05) as crew:
-        await until(lambda: len(lines(diary, "born")) == 2)
+        await eventually(lambda: len(lines(diary, "born")) == 2, "two workers")
         before = set(crew.pids)
         os.kill(crew.pids[0], signal.SIGKILL)
-        await until(lambda: len(lines(diary, "born")) == 3)
+        await eventually(lambda: len(lines(diary, "born")) == 3, "another worker")
         assert len(set(crew.pids) - before) == 1
         assert len(set(crew.pids) & before) == 1
     assert all(start_time(int(line.split()[1])) is None for line in lines(diary, "born")), "gone with the crew"
 
 
-async def test_one_that_dies_at_its_start_is_replaced_less_and_less_often(tmp_path: Path) -> None:
+async def test_one_that_dies_at_its_start_is_replaced_less_and_less_often(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     diary = tmp_path / "diary"
-    async with WorkerSupervisor(command(diary, "dies"), 1, first_pause_sec=0.4):
-        await until(lambda: len(lines(diary, "born")) == 2)
-        began = asyncio.get_running_loop().time()
-        await until(lambda: len(lines(diary, "born")) == 3)
-        assert asyncio.get_running_loop().time() - began >= 0.75, "twice the first pause"
+    async with WorkerSupervisor(command(diary, "dies"), 1, first_pause_sec=0.01):
+        await eventually(lambda: len(lines(diary, "born")) == 4, "four workers, one after another")
+        said = [message.rpartition("another starts in ")[2] for message in caplog.messages]
+        assert said[:3] == ["0.01 s.", "0.02 s.", "0.04 s."]
 
 
 async def test_told_to_leave_they_leave_and_are_not_replaced(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
     async with WorkerSupervisor(command(diary, "lives"), 2, first_pause_sec=0.05) as crew:
-        await until(lambda: len(lines(diary, "born")) == 2)
+        await eventually(lambda: len(lines(diary, "born")) == 2, "two workers")
         crew.leave()
-        await asyncio.wait_for(crew.gone(), 10)
+        await asyncio.wait_for(crew.gone(), LIMIT_SEC)
     assert (len(lines(diary, "born")), len(lines(diary, "told"))) == (2, 2)
 
 
 async def test_one_that_does_not_leave_is_told_again_and_ended_at_last(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
     async with WorkerSupervisor(command(diary, "stubborn"), 1) as crew:
-        await until(lambda: len(lines(diary, "born")) == 1)
+        await eventually(lambda: len(lines(diary, "born")) == 1, "a worker")
         for count in (1, 2):
             crew.leave()
-            await until(lambda count=count: len(lines(diary, "told")) == count)  # type: ignore[misc]
+            await eventually(lambda count=count: len(lines(diary, "told")) == count, "it was told")  # type: ignore[misc]
         [pid] = crew.pids
     assert start_time(pid) is None
 
@@ -95,7 +92,7 @@ def test_a_worker_dies_with_whoever_started_it(tmp_path: Path) -> None:
         assert start_time(pid) is not None
         started.kill()
         started.wait()
-        asyncio.run(until(lambda: start_time(pid) is None, 5))
+        until(lambda: start_time(pid) is None, "the worker's end")
 
 
 def test_one_whose_parent_is_gone_already_is_told_so() -> None:

@@ -112,5 +112,5 @@ def test_an_interrupted_evaluation_leaves_no_sandbox(evaluation: NewEvaluation, 
     until(lambda: len(sandboxes_of_rollouts(image_cache, running.pid)) == 4, 120, "four sandboxes")
     mine = sandboxes_of_rollouts(image_cache, running.pid)
     os.kill(running.pid, signal.SIGINT)
-    running.wait(90)
-    until(lambda: not traces(image_cache, mine), 30, "nothing left")
+    running.wait(120)
+    until(lambda: not traces(image_cache, mine), 60, "nothing left")

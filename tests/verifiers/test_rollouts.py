@@ -26,6 +26,7 @@ from tests.engine import Engine
 from tests.task_files import write_task
 from tests.verifiers.generations import sandboxes_of_rollouts
 from tests.verifiers.tasks import ANSWERED, SmallTask, write_faulty
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.sandbox
 
@@ -164,8 +165,7 @@ async def test_cancelled_and_closed_rollouts_leave_nothing(
         held = [await room.open(task) for _ in range(2)]
         busy = asyncio.create_task(held[0].execute_commands(["sleep 60"]))
         opening = [asyncio.create_task(room.open(task)) for _ in range(12)]
-        while len(sandboxes_of_rollouts(image_cache)) < 3:  # some of them are half open
-            await asyncio.sleep(0.005)
+        await eventually(lambda: len(sandboxes_of_rollouts(image_cache)) >= 3, "some of them are half open")
         mine = sandboxes_of_rollouts(image_cache)
         for each in opening[:10]:
             each.cancel()
@@ -237,7 +237,7 @@ def test_a_program_that_exits_with_open_rollouts_leaves_nothing(
     with leaving(settings, task, 0.5) as program:
         mine = sandboxes_of_rollouts(image_cache, program.pid)
         assert len(mine) == 2
-        assert program.wait(30) == 7
+        assert program.wait(120) == 7
     assert not traces(image_cache, mine)
     assert not list(settings.work_dir.iterdir())
 
@@ -251,7 +251,7 @@ async def test_what_a_killed_program_left_is_removed_by_the_next(
         program.kill()
     async with RolloutHost(settings, RolloutRules(sandbox="oci")) as room:
         await (await room.open(task)).close()
-    until(lambda: not traces(image_cache, mine), 10, "nothing left")
+    until(lambda: not traces(image_cache, mine), 60, "nothing left")
     assert not list(settings.work_dir.iterdir())
 
 

@@ -24,6 +24,7 @@ from seatrial.sandboxes.selection import SandboxSelection
 from seatrial.settings import Settings
 from seatrial.wiring import Installation, assemble_worker
 from tests.command_line import SAMPLES
+from tests.waiting import LIMIT_SEC
 
 TASK_TOML = """schema_version = "1.4"
 [task]
@@ -60,7 +61,7 @@ class Server:
         assert answer.status_code == expect, answer.text
         return answer.json()
 
-    async def ended(self, task_id: int, seconds: float = 60) -> dict[str, Any]:
+    async def ended(self, task_id: int, seconds: float = LIMIT_SEC) -> dict[str, Any]:
         """Polls as the load scripts do."""
         async with asyncio.timeout(seconds):
             while (task := await self.get(f"/api/tasks/{task_id}"))["status"] in ("pending", "running"):

@@ -191,12 +191,18 @@ async def test_time_that_ran_out_on_a_silent_service_is_not_the_agents() -> None
 
 
 async def test_time_that_ran_out_otherwise_is_the_agents_own() -> None:
-    model = PatientModel(PlayedModel(["first", lambda: asyncio.sleep(30)]), Patience())
+    time = Time()
+
+    async def wait_until_cancelled() -> None:
+        time.now += 50
+        await asyncio.Event().wait()
+
+    model = patient(PlayedModel(["first", wait_until_cancelled]), time)
     await model.call("hi")
-    await asyncio.sleep(0.2)
+    time.now += 200
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(model.call("hi"), 0.05)
-    assert model.health.spoils_timeout(0.25) is None
+    assert model.health.spoils_timeout(250) is None
 
 
 def test_a_tenth_of_the_time_lost_spoils_the_rest() -> None:

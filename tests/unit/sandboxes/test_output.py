@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
+import struct
+import termios
 
 import pytest
 
 from seatrial.sandboxes.output import Kept, Stream
+from tests.waiting import LIMIT_SEC, eventually
+
+
+async def emptied(pipe: int) -> None:
+    """Until everything that was written has been read."""
+
+    def unread() -> int:
+        (count,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))
+        return int(count)
+
+    await eventually(lambda: not unread(), "an empty pipe")
 
 
 def test_everything_is_kept_below_the_bound() -> None:
@@ -48,7 +62,7 @@ async def test_listener_gets_whole_characters_in_order() -> None:
     draining = asyncio.create_task(stream.drain())
     for byte in "grün".encode():
         os.write(theirs, bytes([byte]))
-        await asyncio.sleep(0.01)
+        await emptied(ours)
     os.close(theirs)
     await draining
     assert "".join(heard) == "grün" and stream.settle() == "grün"
@@ -59,18 +73,18 @@ async def test_after_settling_writers_neither_block_nor_die() -> None:
     stream = Stream(ours)
     draining = asyncio.create_task(stream.drain())
     os.write(theirs, b"kept")
-    await asyncio.sleep(0.05)
+    await emptied(ours)
     assert stream.settle() == "kept"
     for _ in range(40):
         await asyncio.to_thread(os.write, theirs, b"x" * 65536)
     os.close(theirs)
-    await asyncio.wait_for(draining, 5)
+    await asyncio.wait_for(draining, LIMIT_SEC)
 
 
 async def test_cancelled_stream_closes_its_pipe() -> None:
     ours, theirs = os.pipe()
     draining = asyncio.create_task(Stream(ours).drain())
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)  # it waits for the pipe by now
     draining.cancel()
     await asyncio.gather(draining, return_exceptions=True)
     with pytest.raises(OSError):

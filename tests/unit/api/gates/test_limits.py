@@ -10,20 +10,34 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from seatrial.api.gates import limits
 from seatrial.api.gates.limits import JSON_LIMIT, Limits, UploadCount
 from seatrial.settings import Settings
+from tests.waiting import LIMIT_SEC, eventually
 
 UPLOAD = "multipart/form-data; boundary=x"
 
 
+class Time:
+    """A clock that moves when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class Client:
-    """Sends pieces of a body, each after a pause, and takes down what it is answered."""
+    """Sends pieces of a body and takes down what it is answered. Each piece takes ``pause`` seconds of ``time``."""
 
     def __init__(self, pieces: Iterable[bytes], pause: float = 0.0, *, ends: bool = True, **headers: str) -> None:
         self._pieces = list(pieces)
         self._pause = pause
         self._ends = ends
+        self.time = Time()
+        self.may_send = asyncio.Event()
+        self.may_send.set()
+        self.is_asked = False
         self.taken = 0
         self.sent: list[Message] = []
         raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
@@ -36,7 +50,9 @@ class Client:
         }
 
     async def receive(self) -> Message:
-        await asyncio.sleep(self._pause)
+        self.is_asked = True
+        await self.may_send.wait()
+        self.time.now += self._pause
         if self.taken == len(self._pieces):
             await asyncio.Event().wait()
         self.taken += 1
@@ -72,14 +88,10 @@ class Reader:
         await send({"type": "http.response.body", "body": b"done"})
 
 
-@pytest.fixture(autouse=True)
-def short_linger(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_LINGER_SEC", 0.05)
-
-
-async def ask(client: Client, uploads: UploadCount | None = None, slow_sec: float = 30.0) -> Reader:
+async def ask(client: Client, uploads: UploadCount | None = None, slow_sec: float = LIMIT_SEC) -> Reader:
     reader = Reader()
-    gate = Limits(reader, Settings(upload_limit_mb=3, slow_client_sec=slow_sec), uploads)
+    settings = Settings(upload_limit_mb=3, slow_client_sec=slow_sec)
+    gate = Limits(reader, settings, uploads, clock=client.time, linger_sec=0.05)
     await gate(client.scope, client.receive, client.send)
     return reader
 
@@ -122,40 +134,45 @@ async def test_a_client_that_stops_in_the_middle_is_cut() -> None:
 
 
 async def test_a_trickle_is_cut_and_a_steady_stream_is_not() -> None:
-    trickle = Client([b"x"] * 1000, pause=0.02)
-    await ask(trickle, slow_sec=0.2)
-    assert trickle.status == 408 and trickle.taken < 100
-    steady = Client([b"x" * 1000] * 30, pause=0.02)
-    assert (await ask(steady, slow_sec=0.2)).size == 30_000
+    trickle = Client([b"x"] * 1000, pause=1)
+    assert (await ask(trickle)).size == LIMIT_SEC
+    assert trickle.status == 408
+    steady = Client([b"x" * 1000] * 100, pause=1)
+    assert (await ask(steady)).size == 100_000
     assert steady.status == 200
 
 
 async def test_time_that_we_take_ourselves_is_not_held_against_the_client() -> None:
+    client = Client([b"x"] * 4)
+
     async def slow_reader(scope: Scope, receive: Receive, send: Send) -> None:
         async for _ in Request(scope, receive).stream():
-            await asyncio.sleep(0.15)
+            client.time.now += 2 * LIMIT_SEC
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
-    client = Client([b"x"] * 4)
-    gate = Limits(slow_reader, Settings(slow_client_sec=0.1))
+    gate = Limits(slow_reader, Settings(slow_client_sec=LIMIT_SEC), clock=client.time)
     await gate(client.scope, client.receive, client.send)
     assert client.status == 200
 
 
 async def test_only_so_many_uploads_at_once_and_each_gives_its_place_back() -> None:
     uploads = UploadCount(of_one=2, of_all=3)
-    slow = [Client([b"x"] * 10, 0.05, content_type=UPLOAD, content_length="10") for _ in range(5)]
+    slow = [Client([b"x"] * 10, content_type=UPLOAD, content_length="10") for _ in range(5)]
+    for client in slow[:3]:
+        client.may_send.clear()
     for client in slow[2:]:
         client.scope["client"] = ("127.0.0.2", 1)
     slow[4].scope["client"] = ("127.0.0.1", 2)
     working = [asyncio.create_task(ask(client, uploads)) for client in slow[:2]]
-    await asyncio.sleep(0.02)
+    await eventually(lambda: all(client.is_asked for client in slow[:2]), "two uploads under way")
     await ask(slow[4], uploads)
     assert slow[4].status == 429
     working.append(asyncio.create_task(ask(slow[2], uploads)))
-    await asyncio.sleep(0.02)
+    await eventually(lambda: slow[2].is_asked, "a third upload under way")
     await ask(slow[3], uploads)
     assert slow[3].status == 503
+    for client in slow[:3]:
+        client.may_send.set()
     await asyncio.gather(*working)
     assert [client.status for client in slow[:3]] == [200, 200, 200]
     again = Client([b"x"], content_type=UPLOAD, content_length="1")

@@ -17,6 +17,7 @@ from seatrial.domain.trial import Trial, TrialState
 from seatrial.ports.store import TrialFilter
 from seatrial.testing.memory_store import MemoryStore
 from tests.contracts.store.samples import MINUTE, NOON, passed, submit
+from tests.waiting import LIMIT_SEC, eventually
 
 
 class CountingStore(MemoryStore):
@@ -33,6 +34,34 @@ class CountingStore(MemoryStore):
     async def output(self, *arguments: Any, **options: Any) -> list[Output]:
         self.asked["output"] += 1
         return await super().output(*arguments, **options)
+
+
+class Rounds:
+    """The pause between two rounds of the reader: over when the test says so."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.sleepers = 0
+        self._allowed = asyncio.Semaphore(0)
+
+    async def sleep(self, seconds: float) -> None:
+        self.begun += 1
+        self.sleepers += 1
+        try:
+            await self._allowed.acquire()
+        finally:
+            self.sleepers -= 1
+
+    def go(self) -> None:
+        """The next round begins; it may be the last."""
+        self._allowed.release()
+
+    async def one(self) -> None:
+        """Returns when the round is over and the next pause has begun."""
+        await eventually(lambda: self.sleepers, "the reader's pause")
+        before = self.begun
+        self.go()
+        await eventually(lambda: self.begun > before, "the reader's next pause")
 
 
 def step(trial: Trial, number: int) -> NewEvent:
@@ -57,12 +86,12 @@ class Reader:
         self.text = ""
 
     async def read_on(self, until: str) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT_SEC):
             while until not in self.text:
                 self.text += (await anext(self._portions)).decode()
 
     async def read_to_end(self) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT_SEC):
             async for portion in self._portions:
                 self.text += portion.decode()
 
@@ -77,35 +106,43 @@ class Reader:
 async def test_many_listeners_cost_the_store_one_reader() -> None:
     store = CountingStore()
     trial = await running(store)
-    broadcast = Broadcast(store, every_sec=0.02)
+    rounds = Rounds()
+    broadcast = Broadcast(store, sleep=rounds.sleep)
     readers = [Reader(store, broadcast, Choice(job_id=trial.job_id)) for _ in range(50)]
     await asyncio.gather(*(reader.read_on("trial.claimed") for reader in readers))
     reading = [asyncio.create_task(reader.read_to_end()) for reader in readers]
-    await asyncio.sleep(0.1)
+    await store.append([step(trial, 0)], NOON)
+    await rounds.one()
+    await eventually(lambda: all(reader.steps for reader in readers), "everybody listens")
     store.asked.clear()
-    for number in range(20):
+    for number in range(1, 20):
         await store.append([step(trial, number)], NOON)
-        await asyncio.sleep(0.01)
+        await rounds.one()
+    assert store.asked["events"] == 19
     await store.finish(trial.id, trial.attempt, passed(), NOON)
+    rounds.go()
     await asyncio.gather(*reading)
     assert [reader.steps for reader in readers] == [list(range(20))] * 50
     assert {reader.text.count("event: end\n") for reader in readers} == {1}
-    assert store.asked["events"] < 40
+    assert store.asked["events"] == 20
     assert broadcast.listeners == 0
 
 
 async def test_nobody_listens_and_nobody_reads() -> None:
     store = CountingStore()
     trial = await running(store)
-    broadcast = Broadcast(store, every_sec=0.01)
+    rounds = Rounds()
+    broadcast = Broadcast(store, sleep=rounds.sleep)
     reader = Reader(store, broadcast, Choice(trial_id=trial.id, output=True))
     await reader.read_on("trial.claimed")
-    await asyncio.sleep(0.1)
-    assert store.asked["events"] > 3
-    await reader.leave()
     store.asked.clear()
-    await asyncio.sleep(0.1)
-    assert store.asked["events"] == 0
+    for _ in range(3):
+        await rounds.one()
+    assert store.asked["events"] == 3
+    await reader.leave()
+    await eventually(lambda: not rounds.sleepers, "the reader's end")
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "broadcast"]
+    assert store.asked["events"] == 3
 
 
 async def test_who_falls_behind_is_told_the_rest_from_the_store_and_holds_up_nobody() -> None:
@@ -153,13 +190,16 @@ async def test_a_trial_that_is_retried_after_its_end_is_told_to_its_last_end() -
     trial = await running(store)
     await store.finish(trial.id, trial.attempt, passed(), NOON)
     await store.retry_trials([trial.id], NOON)
-    broadcast = Broadcast(store, every_sec=0.01)
+    rounds = Rounds()
+    broadcast = Broadcast(store, sleep=rounds.sleep)
     reader = Reader(store, broadcast, Choice(trial_id=trial.id))
     reading = asyncio.create_task(reader.read_to_end())
-    await asyncio.sleep(0.1)
+    await eventually(lambda: "event: trial.ended" in reader.text, "the first end")
+    await rounds.one()
     assert not reading.done()
     (again,) = await store.claim("w", MINUTE, 1, NOON)
     await store.finish(again.id, again.attempt, passed(), NOON)
+    rounds.go()
     await reading
     assert reader.text.count("event: trial.ended") == 2
 
@@ -185,11 +225,12 @@ async def test_an_end_that_is_read_from_the_store_is_an_end() -> None:
 async def test_closing_ends_all_streams() -> None:
     store = MemoryStore()
     trial = await running(store)
-    broadcast = Broadcast(store, every_sec=0.01)
+    rounds = Rounds()
+    broadcast = Broadcast(store, sleep=rounds.sleep)
     reader = Reader(store, broadcast, Choice(job_id=trial.job_id))
     await reader.read_on("trial.claimed")
     reading = asyncio.create_task(reader.read_to_end())
-    await asyncio.sleep(0.05)
+    await rounds.one()
     broadcast.close()
     await reading
     assert "event: end" not in reader.text  # a client comes back

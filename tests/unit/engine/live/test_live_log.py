@@ -14,6 +14,7 @@ from seatrial.engine.live.watch import LiveLog
 from seatrial.growing_files import FileView
 from seatrial.testing.memory_store import MemoryStore
 from tests.contracts.store.samples import MINUTE, NOON, passed, submit
+from tests.waiting import eventually
 
 
 class WatchedStore(MemoryStore):
@@ -37,20 +38,39 @@ class Pane:
         return [FileView("agent/pane.txt", start, len(self.text), self.text[start:])]
 
 
+class Time:
+    """A clock that moves only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.pauses = 0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses += 1
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
 class SlowPane:
     """A window of a busy machine: each look at it takes a while."""
 
-    def __init__(self) -> None:
-        self.looks = 0
+    def __init__(self, time: Time) -> None:
+        self._time = time
+        self.looks: list[float] = []
 
     async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[FileView]:
-        self.looks += 1
-        await asyncio.sleep(0.2)
+        self.looks.append(self._time.now)
+        self._time.now += 0.2
         return []
 
 
-def log_of(store: MemoryStore) -> LiveLog:
-    return LiveLog(store, system_clock, every_sec=0.02, first_after_sec=0.05, linger_sec=0.2)
+def log_of(store: MemoryStore, time: Time) -> LiveLog:
+    return LiveLog(
+        store, system_clock, every_sec=0.02, first_after_sec=0.05, linger_sec=0.2, sleep=time.sleep, timer=time
+    )
 
 
 async def running(store: MemoryStore, trials: int = 1) -> list[Trial]:
@@ -61,19 +81,19 @@ async def running(store: MemoryStore, trials: int = 1) -> list[Trial]:
 async def test_many_attempts_are_told_in_one_write_and_their_rings_are_dropped(tmp_path: Path) -> None:
     store = WatchedStore()
     trials = await running(store, 30)
-    async with log_of(store) as live:
+    async with log_of(store, Time()) as live:
         followed = [live.follow(trial, tmp_path / str(trial.id), ["sk-canary-1"]) for trial in trials]
         open_ones = [one.__enter__() for one in followed]
         for trial in trials:
             (tmp_path / str(trial.id)).mkdir()
             (tmp_path / str(trial.id) / "trial.log").write_text(f"{trial.id} sk-canary-1\n")
         open_ones[0].show(Pane(b"inside"))
-        await asyncio.sleep(0.3)
+        await eventually(lambda: store.writes, "a look")
         told = await store.output([trial.id for trial in trials])
         assert sorted(piece.text for piece in told) == sorted(
             ["inside", *(f"{trial.id} [REDACTED]\n" for trial in trials)]
         )
-        assert len(store.writes) <= 6  # for 31 pieces
+        assert store.writes == [31]
         with (tmp_path / str(trials[0].id) / "trial.log").open("a") as file:
             file.write("the last words")
         await live.catch_up(open_ones[0])
@@ -82,34 +102,38 @@ async def test_many_attempts_are_told_in_one_write_and_their_rings_are_dropped(t
             one.__exit__(None, None, None)
             await store.finish(trial.id, trial.attempt, passed(), NOON)
             live.ended(trial)
-        async with asyncio.timeout(10):
-            while await store.output([trial.id for trial in trials]):
-                await asyncio.sleep(0.05)
+
+        async def is_dropped() -> bool:
+            return not await store.output([trial.id for trial in trials])
+
+        await eventually(is_dropped, "the rings of ended trials are dropped")
 
 
 async def test_an_attempt_that_is_over_at_once_writes_nothing(tmp_path: Path) -> None:
     store = WatchedStore()
     (trial,) = await running(store)
-    async with log_of(store) as live:
+    time = Time()
+    async with log_of(store, time) as live:
         (tmp_path / "trial.log").write_text("quick")
         with live.follow(trial, tmp_path, []) as followed:
             await live.catch_up(followed)
         await store.finish(trial.id, trial.attempt, passed(), NOON)
         live.ended(trial)
-        await asyncio.sleep(0.2)
+        pauses = time.pauses
+        await eventually(lambda: time.pauses > pauses + 20, "twenty rounds")
     assert store.writes == []
 
 
 async def _looks_in_two_seconds(trials: int, directory: Path) -> int:
-    store = WatchedStore()
-    pane = SlowPane()
-    async with log_of(store) as live, contextlib.AsyncExitStack() as following:
+    store, time = WatchedStore(), Time()
+    pane, began = SlowPane(time), time.now
+    async with log_of(store, time) as live, contextlib.AsyncExitStack() as following:
         for trial in await running(store, trials):
             followed = following.enter_context(live.follow(trial, directory, []))
             if trial.id == 1:
                 followed.show(pane)
-        await asyncio.sleep(2.0)
-    return pane.looks
+        await eventually(lambda: time.now > began + 2, "two seconds")
+    return sum(moment < began + 2 for moment in pane.looks)
 
 
 async def test_a_slow_look_does_not_put_off_the_next_one(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from seatrial.sandboxes.host.tree_copy import leads_out
 from seatrial.sandboxes.host.tree_size import Tree
 from seatrial.sandboxes.options import Owner
 from seatrial.sandboxes.record import SandboxRecord, remove_recorded
+from tests.waiting import eventually
 
 
 @pytest.mark.parametrize(
@@ -70,17 +70,11 @@ async def test_watch_tells_who_uses_too_much(tmp_path: Path) -> None:
         watch.add(name, meter, 1 << 20, lambda size, danger, name=name: told.append((name, danger)))  # type: ignore[misc]
     (tmp_path / "modest" / "data").write_bytes(b"x" * 500_000)
     (tmp_path / "greedy" / "data").write_bytes(b"x" * 1_300_000)
-    for _ in range(500):
-        if told:
-            break
-        await asyncio.sleep(0.02)
+    await eventually(lambda: told, "a sandbox over its limit")
     assert told == [("greedy", False)]
     (tmp_path / "greedy" / "more").write_bytes(b"x" * 2_000_000)
-    for _ in range(500):
-        if len(told) > 1:
-            break
-        await asyncio.sleep(0.02)
+    await eventually(lambda: len(told) > 1, "a sandbox far over its limit")
     assert told[1] == ("greedy", True)
     watch.remove("greedy")
     watch.remove("modest")
-    await asyncio.sleep(0.1)
+    await eventually(lambda: all(task.done() for task in watch._tasks.values()), "the end of watching")

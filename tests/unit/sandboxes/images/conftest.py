@@ -33,6 +33,8 @@ class FakeStore:
         self.registry: set[str] = set()
         self.answers = True
         self.build_sec = 0.0
+        self.may_build = asyncio.Event()
+        self.may_build.set()
         self.build_problem = ""
         self.calls: list[str] = []
         self.plans: list[BuildPlan] = []
@@ -63,6 +65,7 @@ class FakeStore:
         self.dockerfiles.append(plan.dockerfile.read_text())
         log("STEP 1\n")
         await asyncio.sleep(self.build_sec)
+        await self.may_build.wait()
         if self.build_problem:
             raise ImageFault(self.build_problem)
         self.calls.append("built")

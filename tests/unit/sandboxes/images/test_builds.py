@@ -16,6 +16,7 @@ from seatrial.sandboxes.images.buildah import BuildahStore
 from seatrial.sandboxes.images.buildlog import kept_log
 from seatrial.sandboxes.images.image import ImageRequest
 from seatrial.sandboxes.options import SandboxOptions
+from tests.waiting import LIMIT_SEC, eventually
 
 DEBIAN = "docker.io/library/debian:bookworm-slim"
 
@@ -111,10 +112,12 @@ async def test_a_failure_reaches_everyone_and_the_next_try_builds_again(
 
 
 async def test_cancelling_one_of_many_leaves_the_build_alone(store: Any, images: Images, environment: Path) -> None:
-    store.build_sec = 0.3
+    store.may_build.clear()
     waiting = [asyncio.ensure_future(images.resolver.resolve(request(environment))) for _ in range(3)]
-    await asyncio.sleep(0.1)
+    await eventually(lambda: "build" in store.calls, "the build began")
     waiting[0].cancel()
+    await asyncio.wait(waiting[:1])
+    store.may_build.set()
     rest = await asyncio.gather(*waiting[1:])
     assert waiting[0].cancelled()
     assert len(rest) == 2
@@ -122,16 +125,16 @@ async def test_cancelling_one_of_many_leaves_the_build_alone(store: Any, images:
 
 
 async def test_cancelling_the_last_one_ends_the_build(store: Any, images: Images, environment: Path) -> None:
-    store.build_sec = 30.0
+    store.may_build.clear()
     waiting = [asyncio.ensure_future(images.resolver.resolve(request(environment))) for _ in range(3)]
-    await asyncio.sleep(0.1)
+    await eventually(lambda: "build" in store.calls, "the build began")
     for task in waiting:
         task.cancel()
-    await asyncio.wait(waiting, timeout=5)
+    await asyncio.wait(waiting, timeout=LIMIT_SEC)
     assert all(task.cancelled() for task in waiting)
     assert store.calls.count("built") == 0
-    store.build_sec = 0.0
-    await asyncio.wait_for(images.resolver.resolve(request(environment)), 5)
+    store.may_build.set()
+    await asyncio.wait_for(images.resolver.resolve(request(environment)), LIMIT_SEC)
     assert store.calls.count("built") == 1
 
 

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.attacks.task_author.reading import is_canonical
 
 from seatrial.sandboxes.images.image import ImageConfig
 from seatrial.sandboxes.images.rewrite import rewrite
 from seatrial.sandboxes.images.stages import Recipe
+from tests.attacks.task_author.reading import is_canonical
 
-SAMPLES = sorted((Path(__file__).parents[3] / "samples").rglob("Dockerfile"))
+SAMPLES = sorted((Path(__file__).parents[4] / "samples").rglob("Dockerfile"))
 SHELL = '["/bin/sh", "-c", '
 
 CORPUS: dict[str, tuple[str, str]] = {
