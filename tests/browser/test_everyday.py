@@ -162,9 +162,9 @@ def test_a_key_travels_in_a_header_alone(visit: Visit, finished: Finished) -> No
         page.get_by_role("group", name="agents", exact=True).get_by_text("terminus-2", exact=True).click()
         page.get_by_label("Search models").fill("openrouter/some/model")
         page.get_by_role("button", name="Use “openrouter/some/model”").click()
-        page.get_by_label(re.compile("OPENROUTER_API_KEY")).fill(KEY)
+        with page.expect_request(lambda request: KEY in str(request.headers)):
+            page.get_by_label(re.compile("OPENROUTER_API_KEY")).fill(KEY)
         expect(page.get_by_role("button", name="Copy as CLI")).to_be_visible()
-        page.wait_for_timeout(600)
         _not_kept(page)
         copied = page.evaluate("() => document.querySelector('main').innerHTML")
     with_key = [one for one in sent if KEY in str(one.headers)]

@@ -42,6 +42,8 @@ class Server:
 
     http: httpx.AsyncClient
     installation: Installation
+    places: asyncio.Semaphore
+    """For callers who wait for the end of their trial."""
 
     async def upload(self, archive: bytes | None = None, status: int = 200, **fields: Any) -> dict[str, Any]:
         """As TBench Runner's page does it: the archive as a form, everything else in the query."""
@@ -79,7 +81,7 @@ async def serving(home: Path, runner: Runner | None, capacity: int = 8, **change
     async with ApiServer(app, listener, 5), httpx.AsyncClient(base_url=address, timeout=120, trust_env=False) as http:
         installation: Installation = app.state.service.installation
         async with _working(installation, runner, capacity):
-            yield Server(http, installation)
+            yield Server(http, installation, app.state.service.waiting)
 
 
 @asynccontextmanager

@@ -235,9 +235,14 @@ async def test_at_most_so_many_run_at_once_and_the_others_wait_their_turn(tmp_pa
     async with serving(tmp_path / "home", runner, tb2_dir=folder, waiting_limit=2) as server:
         await server.post("/api/tasks", json=request())
         calls = []
+
+        def arrived() -> int:
+            """Those that run or ran, and those that wait for a place."""
+            return len(runner.orders) - 1 + len(server.places._waiters or ())
+
         for number in range(5):
             calls.append(asyncio.create_task(server.post("/api/tasks", json=stating(str(number)))))
-            await asyncio.sleep(0.4)
+            await eventually(lambda: arrived() > number, f"call {number} is there")  # noqa: B023 - ends before the next
         answers = await asyncio.gather(*calls)
     assert [answer["final_answer"] for answer in answers] == ["True"] * 5
     assert runner.most_at_once == 2

@@ -12,7 +12,7 @@ from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.sandboxes.network.network import RoutedNetwork, SandboxNetwork
 from seatrial.sandboxes.network.network_set import SandboxNetworks
-from tests.integration.network.world import OTHER_WEB, WEB, World, reaches
+from tests.integration.network.world import OTHER_WEB, WEB, reaches
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.sandbox
@@ -85,14 +85,3 @@ async def test_giving_up_while_waiting_leaks_nothing(networks: SandboxNetworks) 
         if isinstance(result, RoutedNetwork):
             await result.release()
     assert networks._held == {}
-
-
-@pytest.mark.parametrize("mode", [NetworkMode.NO_NETWORK, NetworkMode.PUBLIC])
-async def test_acquiring_is_quick_once_warm(networks: SandboxNetworks, surroundings: World, mode: NetworkMode) -> None:
-    """The bound is loose, for busy machines; about one millisecond is usual."""
-    await (await networks.acquire(PUBLIC, "warm")).release()
-    loop = asyncio.get_running_loop()
-    start = loop.time()
-    for turn in range(20):
-        await (await networks.acquire(NetworkPolicy(network_mode=mode), f"turn {turn}")).release()
-    assert (loop.time() - start) / 20 < 0.05
