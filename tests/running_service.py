@@ -22,8 +22,8 @@ from typing import Any, Self
 import httpx
 
 from seatrial.processes import start_time
-from tests.command_line import CommandLine, Done, Running, until
-from tests.waiting import LIMIT_SEC
+from tests.command_line import CommandLine, Done, Running
+from tests.waiting import LIMIT_SEC, until
 
 _START_SEC = 120.0
 """It takes a second or two; on a machine that makes an image besides, many more."""
@@ -46,7 +46,7 @@ class RunningService:
             assert running.process.poll() is None, running.err.read_text()
             return re.search(r"is up: (http://\S+)", running.out.read_text())
 
-        until(address, _START_SEC, "the service says its address")
+        until(address, "the service says its address", _START_SEC)
         found = address()
         assert found is not None
         return cls(found[1], running)
@@ -95,7 +95,7 @@ class RunningService:
             return 0, None
 
     def until_ready(self, seconds: float = _START_SEC) -> None:
-        until(lambda: self.get("/ready")[0] == 200, seconds, "ready")
+        until(lambda: self.get("/ready")[0] == 200, "ready", seconds)
 
     def tell(self, number: signal.Signals = signal.SIGTERM) -> None:
         self.running.signal(number)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.command_line import ROOT, SAMPLES, CommandLine, Done, until
+from tests.command_line import ROOT, SAMPLES, CommandLine, Done
 from tests.running_service import RunningService
 from tests.task_files import write_task
+from tests.waiting import until
 
 pytestmark = pytest.mark.sandbox
 TASK = SAMPLES / "answer-file"
@@ -101,7 +102,7 @@ def test_an_interrupt_leaves_the_job_running(remote: Remote, tmp_path: Path) -> 
     told = ("--ak", f"gate={gate}", "--ak", f"diary={diary}")
     agent = ("-a", "tests.e2e.agents:Patient")
     running = remote.cli.start("--server", remote.up.url, "run", write_task(tmp_path, "wait"), *agent, *told)
-    until(lambda: diary.exists(), 90, "the agent began")
+    until(lambda: diary.exists(), "the agent began", 90)
     running.signal(signal.SIGINT)
     done = running.wait()
     assert done.status == 130

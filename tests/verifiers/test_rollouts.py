@@ -21,12 +21,12 @@ from seatrial.rollouts.room import RolloutHost
 from seatrial.rollouts.rules import RolloutRules
 from seatrial.rollouts.tasks import FoundTask, TaskFinder
 from seatrial.settings import Settings
-from tests.command_line import traces, until
+from tests.command_line import traces
 from tests.engine import Engine
 from tests.task_files import write_task
 from tests.verifiers.generations import sandboxes_of_rollouts
 from tests.verifiers.tasks import ANSWERED, SmallTask, write_faulty
-from tests.waiting import eventually
+from tests.waiting import eventually, until
 
 pytestmark = pytest.mark.sandbox
 
@@ -251,7 +251,7 @@ async def test_what_a_killed_program_left_is_removed_by_the_next(
         program.kill()
     async with RolloutHost(settings, RolloutRules(sandbox="oci")) as room:
         await (await room.open(task)).close()
-    until(lambda: not traces(image_cache, mine), 60, "nothing left")
+    until(lambda: not traces(image_cache, mine), "nothing left")
     assert not list(settings.work_dir.iterdir())
 
 
