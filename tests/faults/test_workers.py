@@ -148,7 +148,7 @@ def test_a_frozen_worker_is_replaced_and_its_result_refused(crew: WorkerSupervis
     crew.ended(job, LIMIT_SEC)
     assert crew.tries(job) == [[LOST, PASSED]]
     next_job = crew.submit(2)
-    crew.ended(next_job, 30)
+    crew.ended(next_job, LIMIT_SEC)
     assert crew.tries(next_job) == [[PASSED], [PASSED]]
     crew.check(job, next_job)
     for worker in (frozen, other):

@@ -11,7 +11,7 @@ import pytest
 from seatrial.sandboxes.host.accounts import UnknownUser, find_account
 from seatrial.sandboxes.host.in_root import SandboxRoot
 
-SOURCE = Path(__file__).parents[2] / "src" / "seatrial"
+SOURCE = Path(__file__).parents[4] / "src" / "seatrial"
 ENTERING = {
     "inside": {"private_mounts.py", "pod.py", "local_view.py"},
     "rooted": {"private_mounts.py", "pod_directory.py"},
