@@ -6,7 +6,7 @@ SEATRIAL := .venv/bin/seatrial
 PYTEST := .venv/bin/python -m pytest
 # These measure how fast something is, and so want the machine for themselves.
 ALONE := tests/browser/test_numbers.py tests/integration/live tests/faults/test_14_slow_uploads.py \
-  tests/faults/test_neighbours.py tests/faults/test_neighbours_files.py
+  tests/faults/test_neighbours.py tests/integration/network/test_speed.py tests/faults/test_neighbours_files.py
 # Tests start Python hundreds of times: what it compiled is kept, whatever the shell wants elsewhere.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -12,9 +12,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -174,15 +173,6 @@ class CommandLine:
     ) -> None:
         for running in self.started:
             running.end()
-
-
-def until(met: Callable[[], object], seconds: float, what: str) -> float:
-    """Waits for a condition; says how long that took."""
-    began = time.monotonic()
-    while not met():
-        assert time.monotonic() - began < seconds, f"not within {seconds:g} s: {what}"
-        time.sleep(0.1)
-    return time.monotonic() - began
 
 
 def traces(cache: Path, sandboxes: set[str]) -> list[str]:

@@ -23,6 +23,7 @@ from seatrial.ports.runner import Order, Progress
 from seatrial.settings import Settings
 from seatrial.testing.fake_runner import PASS
 from seatrial.wiring import Installation, assemble_worker, open_installation
+from tests.waiting import LIMIT_SEC
 
 ROOT = Path(__file__).parents[1]
 TASK = ROOT / "samples" / "answer-file"
@@ -92,7 +93,7 @@ def _process(kind: str, home: Path, *arguments: str) -> Iterator[subprocess.Pope
         finally:
             process.send_signal(signal.SIGTERM)
             try:
-                process.wait(20)
+                process.wait(LIMIT_SEC)
             except subprocess.TimeoutExpired:
                 process.kill()
 

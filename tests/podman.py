@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.engine import Engine, answers, spawn, stop_engine
 
 INSTALL = "Run: scripts/system-packages.sh test"
-_START_SEC = 60.0
+_START_SEC = 120.0
 _MANY = 1 << 20
 _CONFIGURATION = """[containers]
 default_ulimits = ["nofile={files}:{files}", "nproc={processes}:{processes}"]

@@ -22,9 +22,10 @@ from typing import Any, Self
 import httpx
 
 from seatrial.processes import start_time
-from tests.command_line import CommandLine, Done, Running, until
+from tests.command_line import CommandLine, Done, Running
+from tests.waiting import LIMIT_SEC, until
 
-_START_SEC = 60.0
+_START_SEC = 120.0
 """It takes a second or two; on a machine that makes an image besides, many more."""
 
 
@@ -45,7 +46,7 @@ class RunningService:
             assert running.process.poll() is None, running.err.read_text()
             return re.search(r"is up: (http://\S+)", running.out.read_text())
 
-        until(address, _START_SEC, "the service says its address")
+        until(address, "the service says its address", _START_SEC)
         found = address()
         assert found is not None
         return cls(found[1], running)
@@ -78,15 +79,15 @@ class RunningService:
         return sorted((int(child) for child in children if start_time(int(child)) is not None), key=_age)
 
     def client(self, **options: object) -> httpx.Client:
-        return httpx.Client(base_url=self.url, trust_env=False, timeout=30, **options)  # type: ignore[arg-type]
+        return httpx.Client(base_url=self.url, trust_env=False, timeout=120, **options)  # type: ignore[arg-type]
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(self.address, timeout=30)
+        return socket.create_connection(self.address, timeout=LIMIT_SEC)
 
     def get(self, path: str) -> tuple[int, Any]:
         """Status and JSON; status 0 where nothing answers."""
         try:
-            with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+            with urllib.request.urlopen(self.url + path, timeout=LIMIT_SEC) as answer:
                 return int(answer.status), json.load(answer)
         except urllib.error.HTTPError as refusal:
             return refusal.code, json.load(refusal)
@@ -94,12 +95,12 @@ class RunningService:
             return 0, None
 
     def until_ready(self, seconds: float = _START_SEC) -> None:
-        until(lambda: self.get("/ready")[0] == 200, seconds, "ready")
+        until(lambda: self.get("/ready")[0] == 200, "ready", seconds)
 
     def tell(self, number: signal.Signals = signal.SIGTERM) -> None:
         self.running.signal(number)
 
-    def ended(self, seconds: float) -> Done:
+    def ended(self, seconds: float = _START_SEC) -> Done:
         return self.running.wait(seconds)
 
 

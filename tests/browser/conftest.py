@@ -20,6 +20,7 @@ from tests.browser.visitor import Visitor, visiting
 from tests.command_line import ROOT, CommandLine
 from tests.running_service import RunningService, service_up
 from tests.task_files import write_task
+from tests.waiting import LIMIT_SEC
 
 CHROMIUM = "/usr/bin/chromium"
 _QUIET = ("--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync")
@@ -96,7 +97,7 @@ def finished(setting: Setting, tmp_path_factory: pytest.TempPathFactory) -> Fini
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Of one module: while Playwright is there, its event loop is in the way of every other test's."""
-    expect.set_options(timeout=15_000)
+    expect.set_options(timeout=LIMIT_SEC * 1000)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(_QUIET))
         yield chromium

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 import httpx
 
 from tests.browser.archives import packed
+from tests.waiting import until
 
-_LONGEST_SEC = 120
+_LONGEST_SEC = 240
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,8 @@ class Setting:
     def run(self, tasks: list[str], agent: str = "oracle", model: str | None = None, **more: Any) -> int:
         """Launched, and ended."""
         job = self.launch(tasks, agent, model, **more)
-        deadline = time.monotonic() + _LONGEST_SEC
-        while self.client.get(f"/api/v1/jobs/{job}").json()["ended_at"] is None:
-            assert time.monotonic() < deadline, f"job {job} did not end"
-            time.sleep(0.2)
+        path = f"/api/v1/jobs/{job}"
+        until(lambda: self.client.get(path).json()["ended_at"] is not None, f"the end of job {job}", _LONGEST_SEC)
         return job
 
     def trials(self, job: int) -> list[dict[str, Any]]:

@@ -162,9 +162,9 @@ def test_a_key_travels_in_a_header_alone(visit: Visit, finished: Finished) -> No
         page.get_by_role("group", name="agents", exact=True).get_by_text("terminus-2", exact=True).click()
         page.get_by_label("Search models").fill("openrouter/some/model")
         page.get_by_role("button", name="Use “openrouter/some/model”").click()
-        page.get_by_label(re.compile("OPENROUTER_API_KEY")).fill(KEY)
+        with page.expect_request(lambda request: KEY in str(request.headers)):
+            page.get_by_label(re.compile("OPENROUTER_API_KEY")).fill(KEY)
         expect(page.get_by_role("button", name="Copy as CLI")).to_be_visible()
-        page.wait_for_timeout(600)
         _not_kept(page)
         copied = page.evaluate("() => document.querySelector('main').innerHTML")
     with_key = [one for one in sent if KEY in str(one.headers)]
@@ -202,7 +202,7 @@ def test_a_lost_line_is_told_and_found_again(visit: Visit, finished: Finished) -
         expect(page.get_by_text("The live line is lost.")).to_be_visible()
         expect(page.get_by_role("table", name="jobs")).to_contain_text("the oracle")
         page.unroute("**/api/v1/events*")
-        expect(page.locator("[data-line=open]")).to_have_count(1, timeout=30_000)
+        expect(page.locator("[data-line=open]")).to_have_count(1, timeout=60_000)
         expect(page.get_by_text("The live line is lost.")).to_have_count(0)
 
 
@@ -219,7 +219,7 @@ def test_workers_tell_who_runs_what_in_which_sandbox(visit: Visit, setting: Sett
         [working] = page.get_by_role("table", name="workers").get_by_role("row").nth(1).get_by_role("cell").nth(4).all()
         assert row.get_by_role("cell").nth(5).inner_text() == working.inner_text().split(",")[0]
         setting.client.post(f"/api/v1/jobs/{job}/cancel").raise_for_status()
-        expect(page.get_by_text("No trial is running.")).to_be_visible(timeout=30_000)
+        expect(page.get_by_text("No trial is running.")).to_be_visible(timeout=60_000)
 
 
 def test_nothing_jumps_when_rows_arrive(visit: Visit, setting: Setting, finished: Finished) -> None:

@@ -132,10 +132,18 @@ def test_the_detectors_would_tell(visit: Visit, shelf: Shelf) -> None:
 
 
 def _put_as_markup(page: Page, payloads: tuple[str, ...]) -> None:
+    """Returns when two pictures that were asked for after the payloads have been answered."""
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     page.evaluate(
-        """(texts) => {
+        """async (texts) => {
           for (const text of texts) document.querySelector("main").insertAdjacentHTML("beforeend", text);
+          for (const name of ["one", "two"]) {
+            await new Promise((answered) => {
+              const picture = new Image();
+              picture.onload = picture.onerror = answered;
+              picture.src = `/no-such-picture-${name}.png`;
+            });
+          }
         }""",
         [payload for payload in payloads if "http-equiv" not in payload],
     )

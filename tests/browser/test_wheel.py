@@ -16,7 +16,7 @@ import pytest
 from tests.command_line import ROOT, CommandLine
 from tests.running_service import RunningService, service_up
 
-pytestmark = [pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.timeout(600)]
 
 
 @dataclass(frozen=True)

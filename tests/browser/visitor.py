@@ -14,6 +14,8 @@ from typing import Literal
 
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Page, Request, Response
 
+from tests.waiting import LIMIT_SEC
+
 Theme = Literal["light", "dark"]
 WIDE, NARROW = 1280, 400
 _COMPLAINTS = ("error", "warning")
@@ -73,7 +75,7 @@ def visiting(
     context = browser.new_context(
         viewport={"width": width, "height": 860}, color_scheme=theme, bypass_csp=bypass_csp, reduced_motion="reduce"
     )
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(LIMIT_SEC * 1000)
     page = context.new_page()
     visitor = Visitor(page, base)
     page.on("console", visitor.hear)

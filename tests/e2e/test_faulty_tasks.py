@@ -48,7 +48,7 @@ def fill(folder: Path) -> None:
     write_task(folder, "nan-reward", test=_GIVE.format("NaN"))
     write_task(folder, "word-reward", test=_GIVE.format("plenty"))
     write_task(folder, "slow-tests", test="sleep 60", verifier_timeout=1.0)
-    write_task(folder, "late-but-right", solve=f"{SOLVE}\nsleep 60", agent_timeout=2.0)
+    write_task(folder, "late-but-right", solve=f"{SOLVE}\nsleep 60", agent_timeout=5.0)
     write_task(folder, "late-and-wrong", solve=f"sleep 60\n{SOLVE}", agent_timeout=2.0)
     write_task(folder, "wants-secret", more='[environment.env]\nTOLD = "${SOME_SECRET}"')
     write_task(folder, "tests-want-secret", more='[verifier.env]\nTOLD = "${SOME_SECRET}"')

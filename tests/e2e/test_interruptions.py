@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.command_line import ROOT, CommandLine, traces, until
+from tests.command_line import ROOT, CommandLine, traces
 from tests.task_files import write_task
+from tests.waiting import until
 
 pytestmark = pytest.mark.sandbox
 
@@ -28,7 +29,7 @@ def tries(cli: CommandLine, trial: int) -> list[dict[str, Any]]:
 def test_a_killed_run_is_resumed_and_every_trial_ends_once(cli: CommandLine, tmp_path: Path) -> None:
     task = write_task(tmp_path, "nap", solve="sleep 2\necho 42 > /app/answer.txt")
     running = cli.start("run", task, "-k", "12", "-n", "4")
-    until(lambda: cli.count(outcome="passed") >= 2 and cli.count(phase="agent") >= 2, 90, "some done, some under way")
+    until(lambda: cli.count(outcome="passed") >= 2 and cli.count(phase="agent") >= 2, "some done, some under way", 90)
     running.signal(signal.SIGKILL)
     running.wait()
     before, left = cli.sandboxes(), 12 - cli.count(state="ended")
@@ -56,11 +57,11 @@ def test_a_killed_run_is_resumed_and_every_trial_ends_once(cli: CommandLine, tmp
 def test_an_interrupted_run_gives_its_trials_back(cli: CommandLine, tmp_path: Path) -> None:
     task = write_task(tmp_path, "wait")
     running = cli.start("run", task, *gated(tmp_path), "-k", "4", "-n", "3", "--json", PYTHONPATH=str(ROOT))
-    until(lambda: cli.count(phase="agent") == 3, 90, "three under way")
+    until(lambda: cli.count(phase="agent") == 3, "three under way", 90)
     held = cli.sandboxes()
     assert len(held) == 3
     running.signal(signal.SIGINT)
-    done = running.wait(30)
+    done = running.wait()
     assert done.status == 130
     assert done.json()["trials"] == 4
     assert "seatrial job resume 1" in done.err
@@ -77,10 +78,10 @@ def test_a_job_is_cancelled_from_another_process_and_retried(cli: CommandLine, t
     task = write_task(tmp_path, "wait")
     cli.environment.update(SEATRIAL_HEARTBEAT_SEC="1", PYTHONPATH=str(ROOT))
     running = cli.start("run", task, *gated(tmp_path), "-k", "4", "-n", "3", "--json")
-    until(lambda: cli.count(phase="agent") == 3, 90, "three under way")
+    until(lambda: cli.count(phase="agent") == 3, "three under way", 90)
     held = cli.sandboxes()
     assert "4 trial(s) cancelled" in cli("job", "cancel", "1").out
-    done = running.wait(10)
+    done = running.wait()
     assert done.status == 3
     assert (done.json()["cancelled"], done.json()["trials"]) == (4, 4)
     assert traces(cli.cache, held) == []

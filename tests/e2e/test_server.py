@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.command_line import ROOT, SAMPLES, CommandLine, Done, until
+from tests.command_line import ROOT, SAMPLES, CommandLine, Done
 from tests.running_service import RunningService
 from tests.task_files import write_task
+from tests.waiting import until
 
 pytestmark = pytest.mark.sandbox
 TASK = SAMPLES / "answer-file"
@@ -101,9 +102,9 @@ def test_an_interrupt_leaves_the_job_running(remote: Remote, tmp_path: Path) -> 
     told = ("--ak", f"gate={gate}", "--ak", f"diary={diary}")
     agent = ("-a", "tests.e2e.agents:Patient")
     running = remote.cli.start("--server", remote.up.url, "run", write_task(tmp_path, "wait"), *agent, *told)
-    until(lambda: diary.exists(), 90, "the agent began")
+    until(lambda: diary.exists(), "the agent began", 90)
     running.signal(signal.SIGINT)
-    done = running.wait(20)
+    done = running.wait()
     assert done.status == 130
     assert f"seatrial --server {remote.up.url} job cancel" in done.err
     job = str(remote.json("job", "list")[0]["job"])
@@ -156,7 +157,7 @@ def test_a_key_goes_along_only_where_the_service_has_none(
     assert cli.rows("SELECT id FROM jobs WHERE sealed_keys IS NOT NULL") == [(job,)]
     assert secret not in "".join(map(str, cli.rows("SELECT * FROM jobs"))) + without.log
     without.tell()
-    assert without.ended(30).status == 0
+    assert without.ended().status == 0
 
     has_one = RunningService.start(cli, "--workers", "0", **{name: "the-service-s-own"})
     again = remote.cli("--server", has_one.url, *wanted, **{name: secret}).json()["job"]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import time
 from pathlib import Path
 
 import pytest
 
 from seatrial.processes import start_time
-from tests.command_line import ROOT, CommandLine, traces, until
+from tests.command_line import ROOT, CommandLine, traces
 from tests.running_service import RunningService
 from tests.task_files import write_task
+from tests.waiting import until
 
 pytestmark = pytest.mark.sandbox
 
@@ -35,7 +35,7 @@ class Gate:
         self._cli("run", write_task(self._place, "wait"), "-a", "tests.e2e.agents:Patient", *told, "--queue-only")
 
     def at_work(self, times: int = 1) -> None:
-        until(lambda: self.begun >= times, _WORKING_SEC, f"the agent began {times} time(s)")
+        until(lambda: self.begun >= times, f"the agent began {times} time(s)", _WORKING_SEC)
 
     @property
     def begun(self) -> int:
@@ -67,7 +67,7 @@ def test_it_says_where_it_is_and_a_busy_port_is_said(cli: CommandLine) -> None:
     assert str(cli.home) in greeting
     assert "curl" in greeting
     up.tell(signal.SIGINT)
-    assert up.ended(10).status == 0
+    assert up.ended().status == 0
 
 
 def test_beyond_loopback_it_refuses_to_start_without_a_token(cli: CommandLine) -> None:
@@ -82,10 +82,10 @@ def test_the_first_signal_lets_the_trial_end(cli: CommandLine, gate: Gate) -> No
     up = RunningService.start(cli)
     gate.at_work()
     up.tell()
-    until(lambda: up.get("/health")[0] == 0, 5, "no connection is taken any more")
+    until(lambda: up.get("/health")[0] == 0, "no connection is taken any more")
     assert cli.count(state="running") == 1
     gate.open()
-    done = up.ended(30)
+    done = up.ended()
     assert done.status == 0, done.err
     assert cli.count(outcome="passed") == 1
     assert (gate.begun, cli.sandboxes()) == (1, set())
@@ -98,16 +98,16 @@ def test_the_second_signal_gives_the_trial_back(cli: CommandLine, gate: Gate) ->
     held = cli.sandboxes()
     assert len(held) == 1
     up.tell()
-    time.sleep(1)
+    until(lambda: up.get("/health")[0] == 0, "the first signal was heard")
     up.tell()
-    assert up.ended(20).status == 0
+    assert up.ended().status == 0
     assert cli.count(state="queued") == 1
     assert traces(cli.cache, held) == []
     gate.open()
     again = RunningService.start(cli)
-    until(lambda: cli.count(outcome="passed") == 1, _WORKING_SEC, "the trial that was given back")
+    until(lambda: cli.count(outcome="passed") == 1, "the trial that was given back", _WORKING_SEC)
     again.tell()
-    assert again.ended(30).status == 0
+    assert again.ended().status == 0
 
 
 def test_killed_it_takes_its_workers_along_and_the_next_start_cleans_up(cli: CommandLine, gate: Gate) -> None:
@@ -118,13 +118,13 @@ def test_killed_it_takes_its_workers_along_and_the_next_start_cleans_up(cli: Com
     assert (len(workers), len(held)) == (2, 1)
     up.tell(signal.SIGKILL)
     up.running.process.wait()
-    until(lambda: all(start_time(pid) is None for pid in workers), 5, "no worker left")
+    until(lambda: all(start_time(pid) is None for pid in workers), "no worker left")
     gate.open()
     again = RunningService.start(cli)
-    until(lambda: cli.count(outcome="passed") == 1, _WORKING_SEC, "the trial that was lost")
+    until(lambda: cli.count(outcome="passed") == 1, "the trial that was lost", _WORKING_SEC)
     assert traces(cli.cache, held) == []
     again.tell()
-    assert again.ended(30).status == 0
+    assert again.ended().status == 0
 
 
 def test_a_killed_worker_is_replaced_and_its_trial_recovered(cli: CommandLine, gate: Gate) -> None:
@@ -137,9 +137,9 @@ def test_a_killed_worker_is_replaced_and_its_trial_recovered(cli: CommandLine, g
     assert worker not in up.workers
     assert "was ended by SIGKILL; another one starts" in up.log
     gate.open()
-    until(lambda: cli.count(outcome="passed") == 1, _WORKING_SEC, "the recovered trial")
+    until(lambda: cli.count(outcome="passed") == 1, "the recovered trial", _WORKING_SEC)
     up.tell()
-    assert up.ended(30).status == 0
+    assert up.ended().status == 0
 
 
 def test_workers_are_there_before_harbor_is_and_tell_what_works(cli: CommandLine) -> None:
@@ -148,10 +148,10 @@ def test_workers_are_there_before_harbor_is_and_tell_what_works(cli: CommandLine
 
     cli.environment.update(SEATRIAL_HEARTBEAT_SEC="0.5")
     up = RunningService.start(cli, SEATRIAL_LOG_FORMAT="json")
-    until(lambda: up.get("/ready")[0] == 200 and '"starting":true' in told(), 30, "ready, and still loading")
-    until(lambda: '"sandboxes":["oci"' in told(), 90, "oci")
+    until(lambda: up.get("/ready")[0] == 200 and '"starting":true' in told(), "ready, and still loading")
+    until(lambda: '"sandboxes":["oci"' in told(), "oci", 90)
     up.tell()
-    assert up.ended(30).status == 0
+    assert up.ended().status == 0
     assert '"message": "Stopped."' in up.log
 
 
@@ -159,7 +159,7 @@ def test_told_to_stop_while_its_workers_still_load_it_stops(cli: CommandLine) ->
     up = RunningService.start(cli)
     up.until_ready()
     up.tell()
-    done = up.ended(20)
+    done = up.ended()
     assert done.status == 0
     assert "Traceback" not in done.err
     assert cli.rows("SELECT * FROM workers") == [], "nobody is left on the list"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
@@ -42,7 +41,6 @@ async def test_fork_bomb_ends_with_its_command(make: Make) -> None:
 async def test_disk_fill_is_stopped_and_said(make: Make, workplace: Workplace) -> None:
     sandbox = await make(storage_mb=600)
     assert (await sandbox.exec("dd if=/dev/zero of=/fine bs=1M count=100 status=none")).return_code == 0
-    began = time.monotonic()
     try:
         result = await sandbox.exec(FILL.replace("; i=$", " || exit 28; i=$"), timeout_sec=120)
     except SandboxFault as fault:  # it was faster than the watch: the sandbox is gone, and its files with it
@@ -50,7 +48,6 @@ async def test_disk_fill_is_stopped_and_said(make: Make, workplace: Workplace) -
     else:
         assert result.return_code == (137 if workplace.engine else 28)
         assert (await sandbox.exec("echo usable")).stdout == "usable\n"
-    assert time.monotonic() - began < 110
     assert sandbox.facts.limits["storage_exceeded_mb"] > 598
 
 
@@ -86,11 +83,9 @@ async def test_hundred_megabytes_in_one_line(make: Make) -> None:
     "wreck", ["rm -rf /bin /tmp/*", "rm -rf /usr/bin /bin", "rm -rf --no-preserve-root / 2>/dev/null"]
 )
 async def test_broken_sandbox_is_said(workplace: Workplace, wreck: str) -> None:
-    began = time.monotonic()
     outcome = await workplace.run(workplace.task(wreck, "echo 0 > /logs/verifier/reward.txt"))
     assert outcome.error == "SandboxFault" and outcome.reward is None
     assert "broken" in outcome.result.exception_info.exception_message  # type: ignore[union-attr]
-    assert time.monotonic() - began < 30
 
 
 async def test_command_that_is_missing_is_no_broken_sandbox(make: Make) -> None:

@@ -95,10 +95,11 @@ async def test_honest_changes_are_not_flagged(workplace: Workplace, honest: str)
 
 
 async def test_answer_after_the_timeout_does_not_count(workplace: Workplace) -> None:
-    late = "(sleep 2.2; echo 42 > /app/answer) & sleep 2.2; echo 42 > /app/answer; sleep 60"
-    outcome = await _graded(workplace, late, "sleep 1.5; " + JUDGE, agent_timeout=2.0)
+    """The judge looks when the late answer would be there."""
+    answers = "(sleep {late}; echo 42 > /app/answer) & sleep {late}; echo 42 > /app/answer; sleep 60"
+    outcome = await _graded(workplace, answers.format(late=7), "sleep 5; " + JUDGE, agent_timeout=3.0)
     assert outcome.reward == 0
-    in_time = await _graded(workplace, late.replace("2.2", "0.2"), "sleep 1.5; " + JUDGE, agent_timeout=2.0)
+    in_time = await _graded(workplace, answers.format(late=0.2), JUDGE, agent_timeout=3.0)
     assert in_time.reward == 1
 
 

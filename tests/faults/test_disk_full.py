@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import CommandLine, until
+from tests.command_line import CommandLine
 from tests.running_service import RunningService
 from tests.task_files import write_task
+from tests.waiting import until
 
 pytestmark = pytest.mark.sandbox
 
@@ -31,7 +32,7 @@ def small_disk(cli: CommandLine) -> Iterator[Path]:
     finally:
         for running in cli.started:
             running.end()
-        until(lambda: subprocess.run(["umount", cli.home], check=False).returncode == 0, 10, "unmounted")
+        until(lambda: subprocess.run(["umount", cli.home], check=False).returncode == 0, "unmounted")
 
 
 def fill(disk: Path, leave_mb: int) -> Path:
@@ -71,23 +72,23 @@ def test_claims_stop_uploads_are_refused_and_it_recovers(cli: CommandLine, small
     up = RunningService.start(cli)
     up.until_ready()
     filler = fill(small_disk, _LOW_WATER_MB - 8)
-    until(lambda: "disk" in up.get("/ready")[1]["missing"], 15, "a full disk is said")
+    until(lambda: "disk" in up.get("/ready")[1]["missing"], "a full disk is said")
     cli("run", write_task(tmp_path, "wait"), "-a", "oracle", "--queue-only")
     before = blobs(small_disk)
     assert upload(up, archive) == 507
     assert blobs(small_disk) == before, "nothing of it was kept, whole or in part"
-    until(lambda: "workers" in up.get("/ready")[1]["missing"], 30, "the workers say why they wait")
+    until(lambda: "workers" in up.get("/ready")[1]["missing"], "the workers say why they wait")
     assert up.get("/ready")[1]["parts"][-1]["detail"].startswith("All workers wait:")
     time.sleep(3)
     assert cli.count(state="queued") == 1, "nothing is claimed"
     assert up.get("/health")[0] == 200
 
     filler.unlink()
-    until(lambda: cli.count(outcome="passed") == 1, 30, "it goes on by itself")
-    up.until_ready(15)
+    until(lambda: cli.count(outcome="passed") == 1, "it goes on by itself")
+    up.until_ready()
     assert upload(up, archive) == 201
     up.tell()
-    assert up.ended(30).status == 0
+    assert up.ended().status == 0
 
 
 def test_not_a_byte_left_and_still_nothing_is_lost(cli: CommandLine, small_disk: Path, tmp_path: Path) -> None:
@@ -96,12 +97,12 @@ def test_not_a_byte_left_and_still_nothing_is_lost(cli: CommandLine, small_disk:
     task = write_task(tmp_path, "slow", solve="sleep 4\necho 42 > /app/answer.txt")
     cli("run", task, "-a", "oracle", "--queue-only")
     up = RunningService.start(cli)
-    until(lambda: cli.count(phase="agent") == 1, 90, "the agent is at work")
+    until(lambda: cli.count(phase="agent") == 1, "the agent is at work", 90)
     filler = fill(small_disk, 0)
     time.sleep(7)
     assert cli.count(state="ended") == 0
     filler.unlink()
-    until(lambda: cli.count(state="ended") == 1, 30, "the result was recorded")
+    until(lambda: cli.count(state="ended") == 1, "the result was recorded")
     assert cli.count(outcome="passed") == 1
     up.tell()
-    assert up.ended(30).status == 0
+    assert up.ended().status == 0

@@ -22,7 +22,7 @@ from tests.engine_fixture import image_cache
 
 __all__ = ["image_cache"]
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 _TASK = """schema_version = "1.4"
 [task]

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from seatrial.settings import Settings
-from tests.command_line import ROOT, CommandLine, Running, traces, until
+from tests.command_line import ROOT, CommandLine, Running, traces
 from tests.faults.checker import check_home
 from tests.task_files import write_task
+from tests.waiting import LIMIT_SEC, until
 
 pytestmark = pytest.mark.sandbox
 
@@ -23,7 +24,6 @@ LOST = ("error", "worker_lost")
 PASSED = ("passed", None)
 CANCELLED = ("cancelled", None)
 LEASE_SEC = 6
-PROMISED_SEC = 10.0
 _START_SEC = 90.0
 _AGENTS = "tests.e2e.agents"
 
@@ -46,7 +46,7 @@ class WorkerSupervisor:
     def hire(self, count: int, capacity: int = 1) -> list[Running]:
         """Workers that are ready for work."""
         hired = [self.cli.fork("worker", "-n", str(capacity)) for _ in range(count)]
-        until(lambda: all("Worker ready" in worker.err.read_text() for worker in hired), _START_SEC, "workers ready")
+        until(lambda: all("Worker ready" in worker.err.read_text() for worker in hired), "workers ready", _START_SEC)
         return hired
 
     @contextmanager
@@ -70,7 +70,7 @@ class WorkerSupervisor:
 
     def working(self, count: int) -> None:
         """Waits until so many agents have begun, over all tries."""
-        until(lambda: len(self.begun) >= count, _START_SEC, f"{count} agents at work")
+        until(lambda: len(self.begun) >= count, f"{count} agents at work", _START_SEC)
 
     @property
     def begun(self) -> list[str]:
@@ -78,7 +78,7 @@ class WorkerSupervisor:
         return self.diary.read_text().splitlines() if self.diary.exists() else []
 
     def ended(self, job: int, seconds: float) -> None:
-        until(lambda: self.cli.count(job_id=str(job), state="ended") == self.cli.count(job_id=str(job)), seconds, "end")
+        until(lambda: self.cli.count(job_id=str(job), state="ended") == self.cli.count(job_id=str(job)), "end", seconds)
 
     def check(self, *jobs: int) -> None:
         """What holds after every fault."""
@@ -118,14 +118,14 @@ def test_twenty_kills_lose_nothing(crew: WorkerSupervisor) -> None:
         others = crew.hire(4)
         for worker in workers:
             worker.signal(signal.SIGKILL)
-        until(lambda expected=4 * (kills + 1): crew.claims == expected, PROMISED_SEC, "claimed again")  # type: ignore[misc]
+        until(lambda expected=4 * (kills + 1): crew.claims == expected, "claimed again")  # type: ignore[misc]
         workers = others
     crew.working(24)
     crew.gate.touch()
-    crew.ended(job, 30)
+    crew.ended(job, LIMIT_SEC)
     assert crew.tries(job) == [[LOST] * 5 + [PASSED]] * 4
     assert len(seen) == 20
-    until(lambda: not traces(crew.cli.cache, seen | crew.cli.sandboxes()), PROMISED_SEC, "sandboxes gone")
+    until(lambda: not traces(crew.cli.cache, seen | crew.cli.sandboxes()), "sandboxes gone")
     crew.check(job)
 
 
@@ -137,7 +137,7 @@ def test_a_frozen_worker_is_replaced_and_its_result_refused(crew: WorkerSupervis
     [other] = crew.hire(1)
     frozen.signal(signal.SIGSTOP)
     began = time.monotonic()
-    until(lambda: not traces(crew.cli.cache, {sandbox}), LEASE_SEC + PROMISED_SEC, "its sandbox gone")
+    until(lambda: not traces(crew.cli.cache, {sandbox}), "its sandbox gone")
     crew.working(2)
     assert crew.begun == [str(frozen.pid), str(other.pid)]
     time.sleep(max(0.0, 15 - (time.monotonic() - began)))
@@ -145,15 +145,15 @@ def test_a_frozen_worker_is_replaced_and_its_result_refused(crew: WorkerSupervis
     time.sleep(3)
     assert crew.cli.count(state="running") == 1, "what the frozen one had to say did not count"
     crew.gate.touch()
-    crew.ended(job, 30)
+    crew.ended(job, LIMIT_SEC)
     assert crew.tries(job) == [[LOST, PASSED]]
     next_job = crew.submit(2)
-    crew.ended(next_job, 30)
+    crew.ended(next_job, LIMIT_SEC)
     assert crew.tries(next_job) == [[PASSED], [PASSED]]
     crew.check(job, next_job)
     for worker in (frozen, other):
         worker.signal(signal.SIGTERM)
-        assert worker.wait(30).status == 0
+        assert worker.wait(LIMIT_SEC).status == 0
     assert crew.cli.sandboxes() == set()
 
 
@@ -178,7 +178,7 @@ def test_a_trial_that_kills_its_worker_takes_nobody_along(crew: WorkerSupervisor
     """Twenty neighbours in the same process: twice they are lost together, then each gets the worker to itself."""
     neighbours, killer = crew.submit(20), crew.submit(1, "Assassin")
     with crew.supervised(21) as starts:
-        until(lambda: crew.cli.count(shared_losses="2") == 21, 240, "all suspected")
+        until(lambda: crew.cli.count(shared_losses="2") == 21, "all suspected", 240)
         crew.gate.touch()
         crew.ended(neighbours, 300)
         crew.ended(killer, 120)
@@ -200,10 +200,10 @@ def test_trials_are_cancelled_while_their_workers_are_away(crew: WorkerSuperviso
     assert crew.cli.count(state="ended", outcome="cancelled") == 4
     frozen.signal(signal.SIGCONT)
     crew.hire(1)
-    crew.ended(job, PROMISED_SEC)
+    crew.ended(job, LIMIT_SEC)
     crew.gate.touch()
     assert crew.cli.count(outcome="cancelled") == 6
     assert len(crew.begun) == 2, "no agent began after the cancel"
-    until(lambda: not traces(crew.cli.cache, held), PROMISED_SEC, "sandboxes gone")
+    until(lambda: not traces(crew.cli.cache, held), "sandboxes gone")
     assert crew.tries(job) == [[CANCELLED]] * 2
     crew.check(job)

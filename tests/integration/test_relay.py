@@ -19,6 +19,7 @@ from seatrial.sandboxes.network.relay import ModelRelay
 from seatrial.scripted_models import faults
 from seatrial.scripted_models.faults import Fault
 from seatrial.scripted_models.server import ScriptedModels
+from tests.waiting import LIMIT_SEC
 
 KEY = "sk-canary-relay"
 AUTHORIZED = {"Authorization": f"Bearer {KEY}"}
@@ -30,7 +31,7 @@ request = urllib.request.Request(url, method=method, data=json.dumps(body).encod
 request.add_header("Authorization", "Bearer made-up-inside")
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 try:
-    with opener.open(request, timeout=20) as answer:
+    with opener.open(request, timeout=60) as answer:
         print(json.dumps([answer.status, answer.read().decode()]))
 except urllib.error.HTTPError as error:
     print(json.dumps([error.code, error.read().decode()]))
@@ -44,7 +45,7 @@ def island() -> Iterator[int]:
     """A process in a network namespace of its own, with nothing but a loopback."""
     command = ["unshare", "--net", "sh", "-c", "ip link set lo up && exec sleep 300"]
     with subprocess.Popen(command) as process:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + LIMIT_SEC
         while Path(f"/proc/{process.pid}/comm").read_text().strip() != "sleep":
             assert time.monotonic() < deadline
             time.sleep(0.01)

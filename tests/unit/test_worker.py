@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,7 @@ from seatrial.ports.store import Heartbeat, TrialFilter
 from seatrial.testing.memory_blobs import MemoryBlobs
 from seatrial.testing.memory_store import MemoryStore
 from seatrial.worker import Pace, Worker
+from tests.waiting import LIMIT_SEC, eventually
 
 TASK = Task(digest="sha256:" + "0" * 64, name="answer-file", format=TaskFormat.HARBOR, instruction="Do it.")
 PASSED = Result(outcome=Outcome.PASSED, rewards={"reward": 1.0})
@@ -63,6 +65,22 @@ class ScriptedRunner:
         return await self.behaviour(order)
 
 
+class BeatenStore(MemoryStore):
+    """Counts heartbeats: they tell that a worker went on in the meantime."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.beats = 0
+
+    async def beat(self, *arguments: Any, **options: Any) -> Any:
+        self.beats += 1
+        return await super().beat(*arguments, **options)
+
+    async def several_beats(self) -> None:
+        before = self.beats
+        await eventually(lambda: self.beats >= before + 5, "five heartbeats")
+
+
 class SlowBlobs(MemoryBlobs):
     """Keeps nothing before ``ready`` is set."""
 
@@ -86,7 +104,7 @@ def trust() -> LeaseTrust:
 class Bench:
     """A store with one job, and workers to run it."""
 
-    store: MemoryStore
+    store: BeatenStore
     blobs: MemoryBlobs
     queue: LocalQueue
     job: Job
@@ -135,7 +153,7 @@ class Bench:
 
     async def until_ended(self, worker: Worker) -> None:
         working = asyncio.create_task(worker.run())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT_SEC):
             while None in await self.outcomes():
                 await asyncio.sleep(0.01)
         worker.leave()
@@ -144,7 +162,7 @@ class Bench:
 
 @asynccontextmanager
 async def bench(folder: Path, attempts: int = 1, **spec: object) -> AsyncIterator[Bench]:
-    store, queue = MemoryStore(), LocalQueue(folder)
+    store, queue = BeatenStore(), LocalQueue(folder)
     async with store:
         now = system_clock()
         await store.save_task(TASK, now)
@@ -238,12 +256,12 @@ async def test_a_whole_trial_has_a_limit_and_what_used_it_up_is_not_tried_again(
         await asyncio.sleep(60)
         return PASSED
 
-    async with bench(tmp_path, trial_limit_sec=0.05, retry=RetryPolicy(max_attempts=2, backoff_sec=0)) as ground:
+    async with bench(tmp_path, trial_limit_sec=0.5, retry=RetryPolicy(max_attempts=2, backoff_sec=0)) as ground:
         await ground.until_ended(ground.worker(ScriptedRunner(hang, reaches=reaches)))
         row = await ground.store.trial(1)
         assert (row.trial.outcome, row.trial.cause, row.trial.attempt) == (Outcome.ERROR, cause, tries)
         assert row.result is not None
-        assert "limit of 0.05 s" in row.result.message
+        assert "limit of 0.5 s" in row.result.message
 
 
 async def test_the_next_trial_starts_while_the_last_one_is_saved(tmp_path: Path) -> None:
@@ -252,14 +270,14 @@ async def test_the_next_trial_starts_while_the_last_one_is_saved(tmp_path: Path)
         runner = ScriptedRunner(succeed)
         worker = ground.worker(runner, capacity=2)
         working = asyncio.create_task(worker.run())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT_SEC):
             while blobs.asked < 4:
                 await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)
+        await ground.store.several_beats()
         assert len(runner.orders) == 4, "no more than twice its capacity, however slow the blobs are"
         assert await ground.outcomes() == [None] * 9
         blobs.ready.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT_SEC):
             while None in await ground.outcomes():
                 await asyncio.sleep(0.01)
         worker.leave()
@@ -272,10 +290,10 @@ async def test_a_jobs_own_limit_counts_what_is_being_saved(tmp_path: Path) -> No
         ground.blobs = blobs = SlowBlobs()
         runner = ScriptedRunner(succeed)
         working = asyncio.create_task(ground.worker(runner).run())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT_SEC):
             while not blobs.asked:
                 await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)
+        await ground.store.several_beats()
         assert len(runner.orders) == 1
         working.cancel()
         blobs.ready.set()
@@ -288,16 +306,17 @@ async def test_what_is_being_saved_is_past_stopping(tmp_path: Path, by: str) -> 
         ground.blobs = blobs = SlowBlobs()
         worker = ground.worker(ScriptedRunner(succeed))
         working = asyncio.create_task(worker.run())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT_SEC):
             while not blobs.asked:
                 await asyncio.sleep(0.01)
         if by == "cancel":
             await ground.store.cancel_job(ground.job.id, system_clock())
-            await asyncio.sleep(0.1)  # several heartbeats
+            await ground.store.several_beats()
         elif by == "stop":
             working.cancel()
         worker.leave()
-        await asyncio.sleep(0.05)
+        if by != "stop":
+            await ground.store.several_beats()
         assert not working.done()
         blobs.ready.set()
         await asyncio.gather(working, return_exceptions=True)
@@ -317,7 +336,7 @@ async def test_cancelling_stops_what_runs(tmp_path: Path) -> None:
         working = asyncio.create_task(worker.run())
         await started.wait()
         await ground.store.cancel_job(ground.job.id, system_clock())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT_SEC):
             while None in await ground.outcomes():
                 await asyncio.sleep(0.01)
         assert await ground.outcomes() == [Outcome.CANCELLED] * 6

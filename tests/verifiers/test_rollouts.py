@@ -21,11 +21,12 @@ from seatrial.rollouts.host import RolloutHost
 from seatrial.rollouts.rules import RolloutRules
 from seatrial.rollouts.tasks import FoundTask, TaskFinder
 from seatrial.settings import Settings
-from tests.command_line import traces, until
+from tests.command_line import traces
 from tests.engine import Engine
 from tests.task_files import write_task
 from tests.verifiers.generations import sandboxes_of_rollouts
 from tests.verifiers.tasks import ANSWERED, SmallTask, write_faulty
+from tests.waiting import eventually, until
 
 pytestmark = pytest.mark.sandbox
 
@@ -89,9 +90,9 @@ async def test_long_output_keeps_its_end_and_says_what_is_missing(host: RolloutH
 async def test_a_command_that_takes_too_long_is_killed_and_the_rollout_goes_on(
     settings: Settings, task: FoundTask
 ) -> None:
-    async with RolloutHost(settings, RolloutRules(command_timeout_sec=1.0)) as host:
+    async with RolloutHost(settings, RolloutRules(command_timeout_sec=3.0)) as host:
         rollout = await host.open(task)
-        assert "killed after 1 seconds" in await rollout.execute_commands(["sleep 50"])
+        assert "killed after 3 seconds" in await rollout.execute_commands(["sleep 50"])
         assert "sleep" not in await rollout.execute_commands([SOLVE, "cat /proc/[0-9]*/comm"])
         assert (await rollout.grade()).passed
 
@@ -99,7 +100,7 @@ async def test_a_command_that_takes_too_long_is_killed_and_the_rollout_goes_on(
 async def test_the_tasks_own_limit_ends_the_attempt_which_is_graded(
     settings: Settings, host: RolloutHost, tmp_path: Path
 ) -> None:
-    task = found(settings, write_task(tmp_path, "short", agent_timeout=2.0))
+    task = found(settings, write_task(tmp_path, "short", agent_timeout=5.0))
     rollout = await host.open(task)
     answer = await rollout.execute_commands([SOLVE, "sleep 30"])
     assert "the time for this task is over" in answer
@@ -164,8 +165,7 @@ async def test_cancelled_and_closed_rollouts_leave_nothing(
         held = [await host.open(task) for _ in range(2)]
         busy = asyncio.create_task(held[0].execute_commands(["sleep 60"]))
         opening = [asyncio.create_task(host.open(task)) for _ in range(12)]
-        while len(sandboxes_of_rollouts(image_cache)) < 3:  # some of them are half open
-            await asyncio.sleep(0.005)
+        await eventually(lambda: len(sandboxes_of_rollouts(image_cache)) >= 3, "some of them are half open")
         mine = sandboxes_of_rollouts(image_cache)
         for each in opening[:10]:
             each.cancel()
@@ -237,7 +237,7 @@ def test_a_program_that_exits_with_open_rollouts_leaves_nothing(
     with leaving(settings, task, 0.5) as program:
         mine = sandboxes_of_rollouts(image_cache, program.pid)
         assert len(mine) == 2
-        assert program.wait(30) == 7
+        assert program.wait(120) == 7
     assert not traces(image_cache, mine)
     assert not list(settings.work_dir.iterdir())
 
@@ -251,7 +251,7 @@ async def test_what_a_killed_program_left_is_removed_by_the_next(
         program.kill()
     async with RolloutHost(settings, RolloutRules(sandbox="oci")) as host:
         await (await host.open(task)).close()
-    until(lambda: not traces(image_cache, mine), 10, "nothing left")
+    until(lambda: not traces(image_cache, mine), "nothing left")
     assert not list(settings.work_dir.iterdir())
 
 

@@ -23,10 +23,17 @@ _LONGEST_PAUSE_SEC = 60.0
 class Duties:
     """One per worker, and one for the API. Remembers which duties fail at the moment."""
 
-    def __init__(self, clock: Clock, noticed: Callable[[Exception], None] = lambda fault: None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        noticed: Callable[[Exception], None] = lambda fault: None,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         """``noticed`` hears of every fault."""
         self._clock = clock
         self._noticed = noticed
+        self._sleep = sleep
         self._troubles: dict[str, Trouble] = {}
 
     @property
@@ -45,14 +52,14 @@ class Duties:
     ) -> None:
         """Until it is cancelled. ``patient`` duties wait longer after each fault. ``later`` begins with a pause."""
         if later:
-            await asyncio.sleep(_pause(every_sec))
+            await self._sleep(_pause(every_sec))
         while True:
             await self.attempt(name, step)
             trouble = self._troubles.get(name)
             pause = _pause(every_sec)
             if trouble is not None and patient:
                 pause = min(pause * 2.0 ** min(trouble.count - 1, 10), max(pause, _LONGEST_PAUSE_SEC))
-            await asyncio.sleep(pause)
+            await self._sleep(pause)
 
     async def attempt[T](self, name: str, step: Callable[[], Awaitable[T]]) -> T | None:
         """Once. ``None`` after a fault, which is noted."""

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from seatrial.privileges import _CAPABILITIES, _NUMBERS, NOT_FOR_WORKERS, status_of
-from tests.command_line import CommandLine, until
+from tests.command_line import CommandLine
 from tests.running_service import RunningService, service_up
+from tests.waiting import until
 
 pytestmark = pytest.mark.sandbox  # only root has something to give up
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.sandbox  # only root has something to give up
 def service(tmp_path_factory: pytest.TempPathFactory, image_cache: Path) -> Iterator[RunningService]:
     place = tmp_path_factory.mktemp("privileges")
     with CommandLine(place / "home", image_cache, place) as cli, service_up(cli, "--workers", "1") as running:
-        until(lambda: bool(running.workers), 60, "a worker")
+        until(lambda: bool(running.workers), "a worker")
         running.until_ready()
         yield running
 
@@ -56,7 +57,7 @@ def test_every_thread_of_the_api_is_confined(service: RunningService) -> None:
 @pytest.mark.parametrize("field", ["CapPrm", "CapEff", "CapBnd"])
 def test_a_worker_keeps_what_sandboxes_need_and_no_more(service: RunningService, field: str) -> None:
     [worker] = service.workers
-    until(lambda: not capabilities(worker, field) & NOT_FOR_WORKERS, 30, "a worker that gave them up")
+    until(lambda: not capabilities(worker, field) & NOT_FOR_WORKERS, "a worker that gave them up")
     assert {"sys_admin", "net_admin", "chown", "mknod", "setuid"} <= capabilities(worker, field)
 
 
@@ -65,7 +66,7 @@ def test_the_service_works_all_the_same(service: RunningService) -> None:
     with service.client() as client:
         client.post("/api/v1/samples").raise_for_status()
         job = client.post("/api/v1/jobs", json={"tasks": ["answer-file"]}).raise_for_status().json()["id"]
-        until(lambda: client.get(f"/api/v1/jobs/{job}").json()["ended_at"] is not None, 200, "the job's end")
+        until(lambda: client.get(f"/api/v1/jobs/{job}").json()["ended_at"] is not None, "the job's end", 200)
         assert client.get(f"/api/v1/jobs/{job}").json()["counts"]["passed"] == 1
         client.delete(f"/api/v1/jobs/{job}").raise_for_status()
 

@@ -24,6 +24,7 @@ from seatrial.sandboxes.selection import SandboxSelection
 from seatrial.settings import Settings
 from seatrial.wiring import Installation, assemble_worker
 from tests.command_line import SAMPLES
+from tests.waiting import LIMIT_SEC
 
 TASK_TOML = """schema_version = "1.4"
 [task]
@@ -41,6 +42,8 @@ class Server:
 
     http: httpx.AsyncClient
     installation: Installation
+    places: asyncio.Semaphore
+    """For callers who wait for the end of their trial."""
 
     async def upload(self, archive: bytes | None = None, status: int = 200, **fields: Any) -> dict[str, Any]:
         """As TBench Runner's page does it: the archive as a form, everything else in the query."""
@@ -60,7 +63,7 @@ class Server:
         assert answer.status_code == expect, answer.text
         return answer.json()
 
-    async def ended(self, task_id: int, seconds: float = 60) -> dict[str, Any]:
+    async def ended(self, task_id: int, seconds: float = LIMIT_SEC) -> dict[str, Any]:
         """Polls as the load scripts do."""
         async with asyncio.timeout(seconds):
             while (task := await self.get(f"/api/tasks/{task_id}"))["status"] in ("pending", "running"):
@@ -78,7 +81,7 @@ async def serving(home: Path, runner: Runner | None, capacity: int = 8, **change
     async with ApiServer(app, listener, 5), httpx.AsyncClient(base_url=address, timeout=120, trust_env=False) as http:
         installation: Installation = app.state.service.installation
         async with _working(installation, runner, capacity):
-            yield Server(http, installation)
+            yield Server(http, installation, app.state.service.waiting)
 
 
 @asynccontextmanager

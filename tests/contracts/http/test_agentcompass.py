@@ -16,6 +16,7 @@ from seatrial.ports.runner import Order, Progress
 from seatrial.ports.store import Page
 from seatrial.testing.fake_runner import FAIL, PASS, FakeRunner
 from tests.contracts.http.server import Server, serving, write_task
+from tests.waiting import LIMIT_SEC, eventually
 
 KEY = "sk-compass-canary-123456"
 LLM = {"model_name": "gpt-4", "api_key": KEY, "url": "http://127.0.0.1:9/v1"}
@@ -234,9 +235,14 @@ async def test_at_most_so_many_run_at_once_and_the_others_wait_their_turn(tmp_pa
     async with serving(tmp_path / "home", runner, tb2_dir=folder, waiting_limit=2) as server:
         await server.post("/api/tasks", json=request())
         calls = []
+
+        def arrived() -> int:
+            """Those that run or ran, and those that wait for a place."""
+            return len(runner.orders) - 1 + len(server.places._waiters or ())
+
         for number in range(5):
             calls.append(asyncio.create_task(server.post("/api/tasks", json=stating(str(number)))))
-            await asyncio.sleep(0.4)
+            await eventually(lambda: arrived() > number, f"call {number} is there")  # noqa: B023 - ends before the next
         answers = await asyncio.gather(*calls)
     assert [answer["final_answer"] for answer in answers] == ["True"] * 5
     assert runner.most_at_once == 2
@@ -256,26 +262,26 @@ class Waiting(FakeRunner):
 async def test_a_client_that_goes_away_stops_its_trial_and_frees_its_place(tmp_path: Path, folder: Path) -> None:
     runner = Waiting()
     async with serving(tmp_path / "home", runner, tb2_dir=folder, waiting_limit=1) as server:
-        first = asyncio.create_task(_impatient(server, 6.0))
-        async with asyncio.timeout(5):
-            while not runner.orders:
-                await asyncio.sleep(0.05)
-        second = asyncio.create_task(_impatient(server, 0.5))  # leaves before it ever had a place
-        assert await second == await first == "left"
+        first = asyncio.create_task(_impatient(server, None))
+        await eventually(lambda: runner.orders, "the first trial runs")
+        assert await _impatient(server, 0.5) == "left"  # before it ever had a place
+        first.cancel()
         store = server.installation.store
-        async with asyncio.timeout(5):
-            while [job.ended_at for job in await store.jobs(Page())].count(None):
-                await asyncio.sleep(0.05)
+
+        async def have_ended() -> bool:
+            return None not in [job.ended_at for job in await store.jobs(Page())]
+
+        await eventually(have_ended, "the trial of the client that left is stopped")
         [job] = await store.jobs(Page())
         assert (await store.counts([job.id]))[job.id].cancelled == 1 and len(runner.orders) == 1
         assert (await server.post("/api/tasks", json=request()))["final_answer"] == "True"
 
 
-async def _impatient(server: Server, seconds: float) -> str:
+async def _impatient(server: Server, seconds: float | None) -> str:
     async with httpx.AsyncClient(base_url=server.http.base_url, trust_env=False) as http:
         try:
             answer = await http.post("/api/tasks", json=stating("Wait."), timeout=seconds)
-        except httpx.ReadTimeout:
+        except httpx.TimeoutException:
             return "left"
     return answer.text
 
@@ -284,7 +290,7 @@ async def test_a_trial_that_somebody_else_cancels_is_5xx(tmp_path: Path, folder:
     async with serving(tmp_path / "home", FakeRunner(seconds=3600), tb2_dir=folder) as server:
         call = asyncio.create_task(server.http.post("/api/tasks", json=request()))
         store, clock = server.installation.store, server.installation.clock
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LIMIT_SEC):
             while not (jobs := await store.jobs(Page())):
                 await asyncio.sleep(0.05)
             await store.cancel_job(jobs[0].id, clock())

@@ -14,6 +14,7 @@ from seatrial.ports.runner import Order
 from seatrial.testing.fake_runner import FAIL, PASS, FakeRunner
 from tests.contracts.http.server import Server, serving
 from tests.contracts.http.test_tbench_tasks import RUN, assert_shape
+from tests.waiting import LIMIT_SEC
 
 KEY = "sk-or-canary-1234567890"
 RESULT = {
@@ -92,7 +93,7 @@ async def test_a_single_run_is_executed_with_and_without_waiting(tmp_path: Path)
         queued = await server.post(f"{base}/{three}/execute-async")
         expected = {"task_id": task["id"], "run_id": three, "status": "queued", "poll_url": f"{base}/{three}"}
         assert {name: queued[name] for name in expected} == expected and isinstance(queued["message"], str)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LIMIT_SEC):
             while (await server.get(f"{base}/{three}"))["status"] in ("pending", "running"):
                 await asyncio.sleep(0.05)
         for call in ("execute", "execute-async"):

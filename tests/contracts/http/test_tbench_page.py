@@ -21,6 +21,7 @@ from seatrial.domain.trial import Cause, Outcome
 from seatrial.testing.fake_runner import FAIL, PASS, FakeRunner
 from tests.contracts.http.server import Server, serving, task_zip, zipped
 from tests.contracts.http.test_tbench_tasks import RUN, TASK, assert_shape
+from tests.waiting import LIMIT_SEC
 
 PAGE = "http://localhost:3000"
 KEY = "sk-or-page-canary-0123456789"
@@ -184,7 +185,7 @@ async def test_the_log_of_a_running_run_is_what_its_terminal_showed(tmp_path: Pa
 
 
 async def until_running(page: RunnerPage, task_id: int) -> dict[str, Any]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT_SEC):
         while (run := (await page.read("GET", f"/api/tasks/{task_id}"))["runs"][0])["status"] == "pending":
             await asyncio.sleep(0.02)
     assert run["status"] == "running"

@@ -14,6 +14,7 @@ from seatrial.ports.runner import Order
 from seatrial.ports.store import Page
 from seatrial.testing.fake_runner import FAIL, PASS, FakeRunner
 from tests.contracts.http.server import Server, serving, task_zip, zipped
+from tests.waiting import LIMIT_SEC
 
 TASK = {
     "id": int,
@@ -241,7 +242,7 @@ async def test_deleting_cancels_what_runs(tmp_path: Path) -> None:
     async with serving(tmp_path / "home", runner) as server:
         task = await server.upload(num_runs=2)
         await server.post(f"/api/tasks/{task['id']}/execute-async")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT_SEC):
             while len(runner.orders) < 2:
                 await asyncio.sleep(0.02)
             assert (await server.http.delete(f"/api/tasks/{task['id']}")).status_code == 200

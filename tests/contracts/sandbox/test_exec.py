@@ -10,6 +10,7 @@ from harbor.environments.base import BaseEnvironment
 
 from tests.contracts.sandbox.conftest import MakeSandbox
 from tests.contracts.sandbox.kinds import Wish
+from tests.waiting import LIMIT_SEC
 
 MEGABYTE = 1024 * 1024
 
@@ -188,9 +189,9 @@ async def test_output_streams_while_the_command_runs(sandbox: BaseEnvironment) -
     await sandbox.exec("rm -f /tmp/go-on")
     with sandbox.scoped_output_callback(listen):
         running = asyncio.create_task(
-            sandbox.exec("echo early; until [ -e /tmp/go-on ]; do sleep 0.05; done; echo late", timeout_sec=40)
+            sandbox.exec("echo early; until [ -e /tmp/go-on ]; do sleep 0.05; done; echo late", timeout_sec=120)
         )
-    await asyncio.wait_for(seen.wait(), 30)
+    await asyncio.wait_for(seen.wait(), LIMIT_SEC)
     assert not running.done()
     await sandbox.exec("touch /tmp/go-on")
     result = await running

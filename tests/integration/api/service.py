@@ -21,6 +21,7 @@ from seatrial.settings import Settings
 from seatrial.testing.fake_runner import FakeRunner
 from seatrial.wiring import Installation, assemble_worker
 from tests.task_files import write_task
+from tests.waiting import LIMIT_SEC
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Api:
         """Until nothing is queued or running."""
         worker = assemble_worker(self.installation, runner or FakeRunner(), capacity)
         working = asyncio.create_task(worker.run())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LIMIT_SEC):
             while True:
                 backlog = await self.installation.store.backlog(self.installation.clock())
                 if not backlog.queued and not backlog.running:

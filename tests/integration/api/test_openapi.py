@@ -71,7 +71,7 @@ def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     port = server.servers[0].sockets[0].getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     try:
-        with httpx.Client(base_url=url, trust_env=False, timeout=30) as http:
+        with httpx.Client(base_url=url, trust_env=False, timeout=60) as http:
             archive = zipped(write_task(folder, "one"))
             http.post("/api/v1/tasks", files=[("files", ("one.zip", archive))]).raise_for_status()
             for _ in range(2):

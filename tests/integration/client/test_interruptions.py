@@ -40,7 +40,7 @@ class Restartable:
 
     def stop(self) -> None:
         self.up.tell(signal.SIGTERM)
-        assert self.up.ended(30).status == 0
+        assert self.up.ended().status == 0
 
     def start(self) -> None:
         self.up = RunningService.start(self.cli, "--port", str(self.port), "--workers", "0")

@@ -4,7 +4,6 @@ The limit on this machine's engine is in ``tests/faults/test_abuse.py``."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from seatrial.sandboxes.images.image import Image, ImageConfig
 from seatrial.sandboxes.options import Owner
 from seatrial.sandboxes.record import SandboxRecord
 from tests.integration.engine.test_docker import Bench, bench, elsewhere
+from tests.waiting import eventually
 
 __all__ = ["bench"]
 
@@ -52,10 +52,7 @@ async def test_volumes_count_and_daemons_are_killed_too(bench: Bench) -> None:
     try:
         assert "storage: watched, offenders are killed" in sandbox.facts.protections
         await sandbox.exec("setsid sh -c 'fallocate -l 250M /logs/full; sleep 300' > /dev/null 2>&1 &")
-        for _ in range(100):
-            if "storage_exceeded_mb" in sandbox.facts.limits:
-                break
-            await asyncio.sleep(0.2)
+        await eventually(lambda: "storage_exceeded_mb" in sandbox.facts.limits, "the offender was found")
         assert (await sandbox.exec("cat /proc/[0-9]*/comm")).stdout.split().count("sleep") == 1  # the sandbox's own
     finally:
         await sandbox.stop(delete=True)

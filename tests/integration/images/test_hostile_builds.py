@@ -19,6 +19,7 @@ from seatrial.sandboxes.options import SandboxOptions
 from seatrial.settings import tool_environment
 from tests.integration.images.counter import Counter
 from tests.integration.images.looking import Write, read
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.sandbox
 
@@ -179,23 +180,19 @@ def leftovers(options: SandboxOptions) -> list[str]:
 SLOW = "FROM debian:bookworm-slim\nRUN setsid sleep {mark} >/dev/null 2>&1 & sleep {mark} & wait"
 
 
-async def eventually(count: int, marker: str) -> None:
-    for _ in range(200):
-        if len(processes_with(marker)) == count:
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError(f"running: {processes_with(marker)}, expected {count}")
+async def running(count: int, marker: str) -> None:
+    await eventually(lambda: len(processes_with(marker)) == count, f"{count} processes with {marker!r}")
 
 
 async def test_a_build_past_its_time_is_ended_with_all_it_started(
     images: Images, options: SandboxOptions, write: Write
 ) -> None:
     mark = "98761"
-    waiting = asyncio.ensure_future(images.resolver.resolve(write(SLOW.format(mark=mark), build_timeout_sec=10)))
-    await eventually(2, f"sleep\0{mark}")
-    with pytest.raises(ImageFault, match="longer than 10 s"):
+    waiting = asyncio.ensure_future(images.resolver.resolve(write(SLOW.format(mark=mark), build_timeout_sec=30)))
+    await running(2, f"sleep\0{mark}")
+    with pytest.raises(ImageFault, match="longer than 30 s"):
         await waiting
-    await eventually(0, f"sleep\0{mark}")
+    await running(0, f"sleep\0{mark}")
     assert leftovers(options) == []
 
 
@@ -203,13 +200,14 @@ async def test_giving_up_ends_the_build_and_not_before(images: Images, options: 
     mark = "98762"
     request = write(SLOW.format(mark=mark))
     waiting = [asyncio.ensure_future(images.resolver.resolve(request)) for _ in range(2)]
-    await eventually(2, f"sleep\0{mark}")
+    await running(2, f"sleep\0{mark}")
     waiting[0].cancel()
-    await asyncio.sleep(0.5)
+    await asyncio.wait(waiting[:1])
+    await images.store.list()  # whatever the one who left ended would be gone by now
     assert len(processes_with(f"sleep\0{mark}")) == 2
     waiting[1].cancel()
     await asyncio.wait(waiting)
-    await eventually(0, f"sleep\0{mark}")
+    await running(0, f"sleep\0{mark}")
     assert leftovers(options) == []
 
 
@@ -231,10 +229,10 @@ async def test_a_killed_worker_s_build_dies_and_is_swept_up(
     request = write(SLOW.format(mark=mark))
     argv = [sys.executable, "-c", BUILD, str(options.cache), str(request.environment_dir)]
     worker = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
-    await eventually(2, f"sleep\0{mark}")
+    await running(2, f"sleep\0{mark}")
     worker.kill()
     worker.wait()
-    await eventually(0, f"sleep\0{mark}")
+    await running(0, f"sleep\0{mark}")
     assert leftovers(options) != []
     text = "FROM debian:bookworm-slim\nRUN echo on > /on"
     assert read(await images.resolver.resolve(write(text)), "/on") == "on\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,10 +91,8 @@ async def test_somebody_who_never_answers_is_silence_too(warm: Path) -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen()
-        began = time.monotonic()
         with pytest.raises(RegistrySilent):
             await store.pull(f"127.0.0.1:{deaf.getsockname()[1]}/x:1", quiet)
-    assert time.monotonic() - began < 10
 
 
 async def test_where_no_registry_answers_debian_is_bootstrapped_and_python_is_not(

@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.crowd_of_listeners import listening, never_reading
 from tests.integration.live.conftest import Live
 from tests.live_processes import submit, worker_process
+from tests.waiting import eventually
 
 LISTENERS = 500
 
@@ -51,10 +52,7 @@ async def test_who_leaves_is_forgotten(live: Live) -> None:
     files = _open_files(live.api_pid)
     async with listening(live.address, f"/jobs/{job.id}/events", 100):
         assert _open_files(live.api_pid) >= files + 100
-    deadline = time.monotonic() + 5
-    while _open_files(live.api_pid) > files + 5 and time.monotonic() < deadline:
-        await asyncio.sleep(0.1)
-    assert _open_files(live.api_pid) <= files + 5
+    await eventually(lambda: _open_files(live.api_pid) <= files + 5, "who left is forgotten")
 
 
 def _memory_mb(pid: int) -> float:

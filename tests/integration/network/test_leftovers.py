@@ -17,6 +17,7 @@ from seatrial.sandboxes.network.network_set import SandboxNetworks
 from seatrial.sandboxes.network.stamp import ProcessStamp
 from seatrial.sandboxes.options import SandboxOptions
 from tests.integration.network.world import WEB, World, batch, reaches, run
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.sandbox
 
@@ -53,11 +54,8 @@ def interfaces() -> list[str]:
 
 async def gone(interface: str) -> bool:
     """The kernel removes it with the namespace at its other end, soon."""
-    for _ in range(200):
-        if interface not in interfaces():
-            return True
-        await asyncio.sleep(0.02)
-    return False
+    await eventually(lambda: interface not in interfaces(), f"{interface} is gone")
+    return True
 
 
 async def test_a_killed_process_leaves_nothing_behind(

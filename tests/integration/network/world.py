@@ -25,6 +25,7 @@ from pathlib import Path
 
 from seatrial.sandboxes.network import dns
 from seatrial.sandboxes.network.names import MachineNames
+from tests.waiting import LIMIT_SEC
 
 WEB, OTHER_WEB, BELOW, NAMES, METADATA, PRIVATE = INTERNET = (
     "203.0.113.10",
@@ -166,7 +167,7 @@ class World:
             self._loop.call_soon(started.set)
 
         self._loop.call_soon_threadsafe(start)
-        assert started.wait(10)
+        assert started.wait(LIMIT_SEC)
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Says which address was reached and who came, then echoes."""

@@ -19,6 +19,7 @@ from seatrial.ports.runner import Runner
 from seatrial.settings import Settings
 from seatrial.wiring import Installation, assemble_worker
 from tests.task_files import write_task
+from tests.waiting import LIMIT_SEC
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Api:
         worker = assemble_worker(self.installation, runner, capacity)
         working = asyncio.create_task(worker.run())
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(LIMIT_SEC):
                 while not await self.installation.store.workers():
                     await asyncio.sleep(0.01)
             yield
@@ -59,7 +60,7 @@ class Api:
             await working
 
     async def work_off(self, job: Job, runner: Runner) -> None:
-        async with self.worker(runner), asyncio.timeout(30):
+        async with self.worker(runner), asyncio.timeout(LIMIT_SEC):
             while (counts := (await self.installation.store.counts([job.id]))[job.id]).queued + counts.running:
                 await asyncio.sleep(0.02)
 

@@ -11,6 +11,7 @@ from seatrial.disk import Disk
 from seatrial.settings import Settings
 from seatrial.testing.fake_runner import FakeRunner
 from tests.integration.operations.conftest import Api, opened
+from tests.waiting import LIMIT_SEC, eventually
 
 
 async def ready(api: Api) -> tuple[int, list[str], dict[str, str]]:
@@ -21,7 +22,7 @@ async def ready(api: Api) -> tuple[int, list[str], dict[str, str]]:
 
 
 async def until_ready(api: Api) -> dict[str, str]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT_SEC):
         while True:
             status, _, details = await ready(api)
             if status == 200:
@@ -74,7 +75,11 @@ async def test_a_full_disk_stops_claims_and_uploads_and_is_said(tmp_path: Path) 
         job = await api.submit(1)
         runner = FakeRunner()
         async with api.worker(runner):
-            await asyncio.sleep(0.5)
+
+            async def has_said_so() -> bool:
+                return (await ready(api))[1] == ["disk", "workers"]
+
+            await eventually(has_said_so, "the worker says that it waits")
             assert runner.orders == [], "nothing is claimed"
             status, missing, details = await ready(api)
             assert (status, missing) == (503, ["disk", "workers"])

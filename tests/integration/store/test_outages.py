@@ -18,6 +18,7 @@ from seatrial.errors import NotFound, StoreUnavailable
 from seatrial.ports.store import Page
 from seatrial.testing.postgres import PostgresServer
 from tests.contracts.store.samples import MINUTE, NOON, passed, submit
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -45,12 +46,12 @@ async def test_postgresql_stopped_hard_under_load_loses_no_acknowledged_job(own_
 
     async with SqlStore.at(url) as store:
         load = [asyncio.create_task(submit_on(store)) for _ in range(6)]
-        await asyncio.sleep(0.5)
+        await eventually(lambda: len(acknowledged) > 20, "some load")
         await asyncio.to_thread(own_server.stop_hard)
         before = len(acknowledged)
-        await asyncio.sleep(0.3)
+        await eventually(lambda: refused, "a refusal")
         await asyncio.to_thread(own_server.start)
-        await asyncio.sleep(1)
+        await eventually(lambda: len(acknowledged) > before, "jobs are taken again")
         for task in load:
             task.cancel()
         await asyncio.gather(*load, return_exceptions=True)
@@ -136,7 +137,7 @@ async def test_a_slow_transaction_is_never_overtaken_in_the_log(postgres_url: st
         def slowly(connection) -> None:  # type: ignore[no-untyped-def]
             append_events(connection, [fact.model_copy(update={"data": {"slow": True}})], NOON)
             loop.call_soon(appended.set)
-            connection.exec_driver_sql("SELECT pg_sleep(0.5)")
+            connection.exec_driver_sql("SELECT pg_sleep(3)")
 
         slow = asyncio.create_task(database.write(slowly))
         await appended.wait()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -168,16 +167,12 @@ class TestRunning:
         assert grader(f"echo '{HEADER.strip()}'\necho 'FAILED a::x - no'\nkill -9 $$").reward == "0"
 
     def test_the_time_limit_is_a_failed_attempt(self, grader: Grader) -> None:
-        started = time.monotonic()
-        graded = grader(f"echo '{HEADER.strip()}'\necho 'PASSED a::x'\nsleep 30", limit=1)
-        assert time.monotonic() - started < 8
+        graded = grader(f"echo '{HEADER.strip()}'\necho 'PASSED a::x'\nsleep 600", limit=1)
         assert (graded.reward, graded.tests) == ("0", {"run-tests.sh": "failed"})
         assert "limit of 1 seconds" in graded.messages["run-tests.sh"]
 
     def test_what_the_tests_leave_running_does_not_hold_the_verdict(self, grader: Grader) -> None:
-        started = time.monotonic()
         graded = grader(f"(while true; do echo noise; sleep 0.01; done) &\necho '{HEADER.strip()}'\necho 'PASSED a::x'")
-        assert time.monotonic() - started < 8
         assert graded.reward == "1"
 
     def test_tests_know_where_they_are_and_both_outputs_are_kept(self, grader: Grader) -> None:

@@ -53,11 +53,21 @@ class UploadCount:
 
 
 class Limits:
-    def __init__(self, app: ASGIApp, settings: Settings, uploads: UploadCount | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        uploads: UploadCount | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        linger_sec: float = _LINGER_SEC,
+    ) -> None:
         self._app = app
         self._upload_limit = settings.upload_limit_mb << 20
         self._patience = settings.slow_client_sec
         self._uploads = uploads or UploadCount()
+        self._clock = clock
+        self._linger_sec = linger_sec
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope) if scope["type"] == "http" else None
@@ -66,7 +76,8 @@ class Limits:
             return
         is_upload = headers.get("content-type", "").lower().startswith(_UPLOAD_TYPES)
         limit = self._upload_limit if is_upload else JSON_LIMIT
-        body = _Body(scope, receive, send, limit, self._patience, self._uploads if is_upload else None)
+        uploads = self._uploads if is_upload else None
+        body = _Body(scope, receive, send, limit, self._patience, uploads, self._clock, self._linger_sec)
         body.waits_to_be_asked = headers.get("expect", "").lower() == "100-continue"
         try:
             if _declared(headers) > limit:
@@ -91,7 +102,8 @@ class _Body:
         limit: int,
         patience: float,
         uploads: UploadCount | None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float],
+        linger_sec: float,
     ) -> None:
         self._scope = scope
         self._receive = receive
@@ -100,6 +112,7 @@ class _Body:
         self._patience = patience
         self._uploads = uploads
         self._clock = clock
+        self._linger_sec = linger_sec
         self._entered: str | None = None
         self._size = 0
         self._waited = 0.0
@@ -168,7 +181,7 @@ class _Body:
     async def _let_it_read(self) -> None:
         """Reads and discards what still arrives, for a limited time."""
         try:
-            async with asyncio.timeout(_LINGER_SEC):
+            async with asyncio.timeout(self._linger_sec):
                 while (message := await self._receive())["type"] != "http.disconnect":
                     if not message.get("more_body", False):
                         return

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from seatrial.api.live.messages import Batch, message_of
@@ -72,9 +72,12 @@ class Listener:
 class Broadcast:
     """One per process. Its reader runs only while there are listeners."""
 
-    def __init__(self, store: Store, every_sec: float = _EVERY_SEC) -> None:
+    def __init__(
+        self, store: Store, every_sec: float = _EVERY_SEC, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
         self._store = store
         self._every_sec = every_sec
+        self._sleep = sleep
         self._listeners: set[Listener] = set()
         self._reading = asyncio.Lock()
         self._reader: asyncio.Task[None] | None = None
@@ -124,7 +127,7 @@ class Broadcast:
 
     async def _read_forever(self) -> None:
         while True:
-            await asyncio.sleep(max(self._every_sec, len(self._listeners) * _PER_LISTENER_SEC))
+            await self._sleep(max(self._every_sec, len(self._listeners) * _PER_LISTENER_SEC))
             try:
                 async with self._reading:
                     over = await self._tell_events()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -70,14 +70,18 @@ class LiveLog:
         first_after_sec: float = 0.3,
         linger_sec: float = 5.0,
         duties: Duties | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        timer: Callable[[], float] = time.monotonic,
     ) -> None:
         """``linger_sec``: output of a trial that ended stays that long for those who are about to read it."""
+        self._sleep = sleep
+        self._timer = timer
         self._store = store
         self._clock = clock
         self._every_sec = every_sec
         self._first_after_sec = first_after_sec
         self._linger_sec = linger_sec
-        self._duties = duties or Duties(clock)
+        self._duties = duties or Duties(clock, sleep=sleep)
         self._took = 0.0
         self._followed: dict[int, Followed] = {}
         self._rings: set[int] = set()
@@ -88,7 +92,7 @@ class LiveLog:
 
     @contextlib.contextmanager
     def follow(self, trial: Trial, directory: Path, secrets: Iterable[str]) -> Iterator[Followed]:
-        followed = Followed(trial, directory, secrets, time.monotonic() + self._first_after_sec)
+        followed = Followed(trial, directory, secrets, self._timer() + self._first_after_sec)
         self._followed[trial.id] = followed
         try:
             yield followed
@@ -115,11 +119,11 @@ class LiveLog:
         """Its result is final and recorded."""
         if trial.id in self._rings or trial.attempt > 1:
             self._rings.discard(trial.id)
-            self._ended[trial.id] = time.monotonic() + self._linger_sec
+            self._ended[trial.id] = self._timer() + self._linger_sec
 
     async def look(self) -> None:
         """One round over the attempts whose turn it is."""
-        now = time.monotonic()
+        now = self._timer()
         async with self._looking:
             due = [followed for followed in self._followed.values() if followed.next_look <= now]
             if not due:
@@ -172,13 +176,13 @@ class LiveLog:
         return max(self._every_sec, min(self._took * _CROWD_REST, _LONGEST_PAUSE_SEC))
 
     async def _round(self) -> None:
-        began = time.monotonic()
+        began = self._timer()
         try:
             await self.look()
             if self._ended:
-                await self._drop(time.monotonic())
+                await self._drop(self._timer())
         finally:
-            self._took = time.monotonic() - began
+            self._took = self._timer() - began
 
     async def __aenter__(self) -> Self:
         looking = self._duties.repeat("live output", self._round, self._pause, later=True)
@@ -195,7 +199,7 @@ class LiveLog:
         if self._ended:
             # Give clients time to read the final output.
             latest = max(self._ended.values()) - self._linger_sec
-            await asyncio.sleep(max(0.0, min(1.0, latest + 1.0 - time.monotonic())))
+            await self._sleep(max(0.0, min(1.0, latest + 1.0 - self._timer())))
             await self._duties.attempt("live output", lambda: self._drop(float("inf")))
 
 

@@ -1,0 +1,101 @@
+"""Workers are kept alive, told to leave, and never outlive whoever started them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seatrial.processes import start_time
+from seatrial.worker_supervisor import WorkerSupervisor
+from tests.waiting import LIMIT_SEC, eventually, until
+
+DIARY = """
+import os, sys, signal, time
+diary = open(sys.argv[1], 'a', buffering=1)
+def told(*_):
+    print('told', file=diary)
+    if sys.argv[2] != 'stubborn':
+        sys.exit(0)
+signal.signal(signal.SIGTERM, told)
+print('born', os.getpid(), file=diary)
+while sys.argv[2] != 'dies':
+    time.sleep(0.02)
+"""
+
+
+def command(diary: Path, how: str) -> list[str]:
+    return [sys.executable, "-c", DIARY, str(diary), how]
+
+
+def lines(diary: Path, word: str) -> list[str]:
+    return [line for line in diary.read_text().splitlines() if line.startswith(word)] if diary.exists() else []
+
+
+async def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
+    diary = tmp_path / "diary"
+    async with WorkerSupervisor(command(diary, "lives"), 2, first_pause_sec=0.05) as crew:
+        await eventually(lambda: len(lines(diary, "born")) == 2, "two workers")
+        before = set(crew.pids)
+        os.kill(crew.pids[0], signal.SIGKILL)
+        await eventually(lambda: len(lines(diary, "born")) == 3, "another worker")
+        assert len(set(crew.pids) - before) == 1
+        assert len(set(crew.pids) & before) == 1
+    assert all(start_time(int(line.split()[1])) is None for line in lines(diary, "born")), "gone with the crew"
+
+
+async def test_one_that_dies_at_its_start_is_replaced_less_and_less_often(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    diary = tmp_path / "diary"
+    async with WorkerSupervisor(command(diary, "dies"), 1, first_pause_sec=0.01):
+        await eventually(lambda: len(lines(diary, "born")) == 4, "four workers, one after another")
+        said = [message.rpartition("another starts in ")[2] for message in caplog.messages]
+        assert said[:3] == ["0.01 s.", "0.02 s.", "0.04 s."]
+
+
+async def test_told_to_leave_they_leave_and_are_not_replaced(tmp_path: Path) -> None:
+    diary = tmp_path / "diary"
+    async with WorkerSupervisor(command(diary, "lives"), 2, first_pause_sec=0.05) as crew:
+        await eventually(lambda: len(lines(diary, "born")) == 2, "two workers")
+        crew.leave()
+        await asyncio.wait_for(crew.gone(), LIMIT_SEC)
+    assert (len(lines(diary, "born")), len(lines(diary, "told"))) == (2, 2)
+
+
+async def test_one_that_does_not_leave_is_told_again_and_ended_at_last(tmp_path: Path) -> None:
+    diary = tmp_path / "diary"
+    async with WorkerSupervisor(command(diary, "stubborn"), 1) as crew:
+        await eventually(lambda: len(lines(diary, "born")) == 1, "a worker")
+        for count in (1, 2):
+            crew.leave()
+            await eventually(lambda count=count: len(lines(diary, "told")) == count, "it was told")  # type: ignore[misc]
+        [pid] = crew.pids
+    assert start_time(pid) is None
+
+
+def test_a_worker_dies_with_whoever_started_it(tmp_path: Path) -> None:
+    """The parent is killed, so that nothing of it could clean up."""
+    child = "import os, sys, time; from seatrial.processes import die_with\nassert die_with(int(sys.argv[1])); "
+    child += "print(os.getpid(), flush=True); time.sleep(60)"
+    parent = "import subprocess, sys, os, time\n"
+    parent += f"subprocess.Popen([sys.executable, '-c', {child!r}, str(os.getpid())], start_new_session=True)\n"
+    parent += "time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None
+        pid = int(started.stdout.readline())
+        assert start_time(pid) is not None
+        started.kill()
+        started.wait()
+        until(lambda: start_time(pid) is None, "the worker's end")
+
+
+def test_one_whose_parent_is_gone_already_is_told_so() -> None:
+    code = "from seatrial.processes import die_with; import os; print(die_with(os.getppid()), die_with(1 << 22))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]
