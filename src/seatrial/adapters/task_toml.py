@@ -25,6 +25,8 @@ CONFIG = "task.toml"
 _WARNINGS = 50
 """Of one kind; more of them would tell nobody more."""
 _DEPTH = 100
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"(?<![\w.\"'-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{_DEPTH},}}")
 _LEAST = {"timeout_sec": 0, "build_timeout_sec": 0, "cpus": 0.001, "memory_mb": 1, "storage_mb": 1, "gpus": 0}
 """Amounts, wherever they stand, and the least that each can be."""
 _LEGACY = {"version", "allow_internet", "memory", "storage"}
@@ -44,15 +46,19 @@ class TaskToml:
             if not self._problems.fatal:
                 self._problems.error(CONFIG, "is missing.", fix="Add a task.toml.")
             return None
+        if (deep := _LONG_KEY.search(text)) is not None:  # the parser takes time by the square of a key's length
+            line = text.count("\n", 0, deep.start()) + 1
+            self._problems.error(CONFIG, f"has a key of more than {_DEPTH} parts.", line=line, fix="Shorten the key.")
+            return None
         try:
             raw = tomllib.loads(text)
         except (ValueError, RecursionError) as bad:
-            line = re.search(r"line (\d+)", str(bad))
+            told = re.search(r"line (\d+)", str(bad))
             message = re.sub(r" \(at .*\)$", "", str(bad))
             self._problems.error(
                 CONFIG,
                 f"is not valid TOML: {message}.",
-                line=int(line[1]) if line else len(text.splitlines()),
+                line=int(told[1]) if told else len(text.splitlines()),
                 fix="Correct the syntax.",
             )
             return None

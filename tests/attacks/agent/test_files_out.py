@@ -100,7 +100,7 @@ async def test_script_behind_a_process_is_not_made_executable(sandbox: Sandbox, 
     assert (await sandbox.exec(f"test -x {inside}/script")).return_code == 0
     transfer = sandbox._transfer() if hasattr(sandbox, "_transfer") else None
     if transfer is not None:
-        assert not transfer._mounts._carriers.submit(transfer.make_executable, f"{inside}/way").result()
+        assert not await transfer._mounts.carry(transfer.make_executable, f"{inside}/way")
 
 
 NODES = {
