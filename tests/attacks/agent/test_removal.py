@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,11 +47,12 @@ def protect(path: Path, flags: int) -> None:
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def tree(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "beside").mkdir()
     (tmp_path / "beside" / "precious").write_text("kept")
     (tmp_path / "tree").mkdir()
-    return tmp_path / "tree"
+    yield tmp_path / "tree"
+    subprocess.run(["rm", "-rf", tmp_path / "tree"], check=False)  # after a failure: pytest's own removal recurses
 
 
 def _gone(tree: Path) -> None:
