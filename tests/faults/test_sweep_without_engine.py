@@ -1,4 +1,4 @@
-"""A container engine that fails during a sweep: daemonless sandboxes are removed all the same, and the fault is told."""
+"""A container engine that fails during a sweep: daemonless sandboxes are still removed, and the fault is logged."""
 
 from __future__ import annotations
 
