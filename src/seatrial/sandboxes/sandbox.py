@@ -263,7 +263,7 @@ class Sandbox(BaseEnvironment):
         return PurePosixPath(posixpath.normpath(self._absolute(path)))
 
     def _host_target(self, target: Path | str) -> Path:
-        """A link in the trial's directory came out of a sandbox with an earlier download, and leads nowhere."""
+        """Refuses a path through a link: an earlier download from a sandbox may have brought it."""
         path, trial_dir = Path(target), self.trial_paths.trial_dir
         places = [path, *path.parents] if path.is_relative_to(trial_dir) else [path]
         for place in places:

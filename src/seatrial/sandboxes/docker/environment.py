@@ -2,7 +2,7 @@
 
 The runner uses it through Harbor's ``Trial``; so does the stock CLI: ``harbor run … -e
 seatrial.sandboxes.docker:DockerEnvironment``. This file translates Harbor's calls; a ``SandboxContainer`` is the
-sandbox itself. In ``engine``, ``container`` describes and holds the container, ``sidecar`` ends commands and grades,
+sandbox itself. ``container`` describes and holds the container, ``sidecar`` ends commands and grades,
 ``network`` connects and ``storage`` holds it to its limit.
 """
 
