@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import stat
 import struct
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -22,6 +24,7 @@ from pathlib import Path
 from seatrial.fair_threads import breathe
 from seatrial.openat2 import NO_MAGICLINKS, NO_SYMLINKS, NO_XDEV, has_openat2, openat2
 
+_log = logging.getLogger(__name__)
 _PATIENCE_SEC = 300.0
 """For one tree. Only somebody who keeps filling it makes it last; the rest is removed the next time."""
 _DEEPEST = 20
@@ -62,6 +65,19 @@ def empty_directory(directory: int, patience_sec: float = _PATIENCE_SEC) -> str:
     except OSError as error:
         return _reason(error)
     return removal.problem or "it is still being filled" if left is not None else ""
+
+
+@contextmanager
+def scratch_directory(prefix: str, parent: Path | None = None) -> Iterator[Path]:
+    """A new directory for a tree that others made, removed when the block ends.
+
+    ``tempfile.TemporaryDirectory`` calls itself for each level, so a deep tree would end it with an error."""
+    path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    try:
+        yield path
+    finally:
+        if problem := remove_tree(path):
+            _log.warning("%s could not be removed: %s", path, problem)
 
 
 class _Removal:

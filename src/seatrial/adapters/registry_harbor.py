@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Sequence
@@ -23,6 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import InvalidInput, NotFound, SetupProblem
+from seatrial.removal import scratch_directory
 from seatrial.task_content.folder import is_task
 
 _TIMEOUT_SEC = 30.0
@@ -86,8 +86,8 @@ async def open_dataset(source: str, name: str, version: str | None = None) -> As
     """The dataset with the folders of its tasks; fetched ones are gone when the block ends."""
     registry = await load_registry(source)
     dataset = registry.find(name, version)
-    with tempfile.TemporaryDirectory(prefix="seatrial-dataset-") as scratch:
-        folders = await fetch_tasks(registry, dataset.tasks, Path(scratch))
+    with scratch_directory("seatrial-dataset-") as scratch:
+        folders = await fetch_tasks(registry, dataset.tasks, scratch)
         paths = tuple(folders[task.name] for task in dataset.tasks)
         yield FoundDataset(name=dataset.name, version=dataset.version, description=dataset.description, paths=paths)
 

@@ -22,7 +22,6 @@ multiply timeouts.
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from seatrial.adapters.task_problems import Problems, check_script, check_tree
@@ -35,6 +34,7 @@ from seatrial.adapters.terminalbench1.toml_text import toml_text
 from seatrial.domain.task import Resources, Task, TaskFormat
 from seatrial.errors import InvalidTask
 from seatrial.ports.tasks import Inspection
+from seatrial.removal import scratch_directory
 from seatrial.task_content.digest import content_digest
 from seatrial.task_content.tree import walk
 
@@ -93,8 +93,8 @@ class TerminalBench1Tasks:
         if config is None or problems.fatal:
             raise InvalidTask(root.resolve().name, problems.all)
         into.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".prepare-", dir=into.parent) as scratch:
-            partial = Path(scratch) / into.name
+        with scratch_directory(".prepare-", into.parent) as scratch:
+            partial = scratch / into.name
             partial.mkdir()
             _Mapping(root, partial, config, container).write()
             try:

@@ -11,11 +11,10 @@ from pathlib import Path
 
 from seatrial.processes import ProcessIdentity
 from seatrial.removal import remove_tree
-from seatrial.sandboxes.docker.leftovers import Abandoned
 from seatrial.sandboxes.docker.leftovers import Leftovers as DockerLeftovers
 from seatrial.sandboxes.oci.leftovers import Leftovers as OciLeftovers
 from seatrial.sandboxes.options import Owner, SandboxOptions
-from seatrial.sandboxes.record import SandboxRecord
+from seatrial.sandboxes.record import Abandoned, SandboxRecord
 from seatrial.sandboxes.selection import engine_listens
 from seatrial.sandboxes.sweep import sweep
 

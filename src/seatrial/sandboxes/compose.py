@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.sizes import bytes_of
 from seatrial.errors import InvalidInput
 from seatrial.sandboxes.compose_rules import VARIABLE, Rules, log_source, pairs, volume
 
@@ -32,7 +33,6 @@ _KNOWN = {
     "ENV_ARTIFACTS_PATH": "/logs/artifacts",
 }
 _OWN_IMAGES = ("T_BENCH_TASK_DOCKER_CLIENT_IMAGE_NAME", "MAIN_IMAGE_NAME")
-_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class ComposeRefused(InvalidInput):
@@ -209,10 +209,10 @@ def words(value: Any) -> tuple[str, ...] | None:
 
 
 def size(value: Any) -> int:
-    match = re.fullmatch(r"([0-9.]+)\s*([bkmgt]?)(?:i?b)?", fill(str(value)).strip().lower())
-    if match is None:
+    found = bytes_of(fill(str(value)))
+    if found is None:
         raise ComposeRefused((f"{value!r} is not a size",))
-    return int(float(match[1]) * _UNITS[match[2]])
+    return found
 
 
 def _listed(value: Any) -> tuple[str, ...]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -40,6 +41,10 @@ class SandboxRecord(Frozen):
             return cls.model_validate_json((directory / FILE).read_text())
         except (OSError, ValueError):
             return None
+
+
+Abandoned = Callable[[SandboxRecord], bool]
+"""Says of a sandbox whose process lives that nobody wants it any more: its trial's lease is gone."""
 
 
 def remove_recorded(directory: Path) -> str:

@@ -18,8 +18,8 @@ import posixpath
 import re
 import shlex
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, override
 
@@ -44,6 +44,7 @@ VERIFIER_DIR = PurePosixPath("/logs/verifier")
 AGENT_DIR = PurePosixPath("/logs/agent")
 _REWARDS = ("reward.json", "reward.txt")
 
+_CAUSED_INSIDE = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENOSPC, errno.EDQUOT}
 _EXPANDED = re.compile(r"[$`*?\[\]{}~;&|<>()!\\]")
 """What a shell would not take as it stands."""
 _TEMPLATE = re.compile(r"\$\{[^}:]+(?::-(?P<default>.*))?\}")
@@ -222,7 +223,8 @@ class Sandbox(BaseEnvironment):
     @override
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:
         if not self._is_in_verifiers(target_path):
-            await self.put_file(Path(source_path), self._absolute(target_path))
+            with _own_faults(Path(source_path), target_path):
+                await self.put_file(Path(source_path), self._absolute(target_path))
 
     @override
     async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None:
@@ -231,7 +233,8 @@ class Sandbox(BaseEnvironment):
         if not self.grading and PurePosixPath(target_dir) == TESTS_DIR:
             await self.begin_grading()
             self.grading = True
-        await self.put_dir(Path(source_dir), self._absolute(target_dir))
+        with _own_faults(Path(source_dir), target_dir):
+            await self.put_dir(Path(source_dir), self._absolute(target_dir))
         if VERIFIER_DIR.is_relative_to(self._normal(target_dir)):
             await super().empty_dirs([VERIFIER_DIR])
 
@@ -260,7 +263,7 @@ class Sandbox(BaseEnvironment):
         return PurePosixPath(posixpath.normpath(self._absolute(path)))
 
     def _host_target(self, target: Path | str) -> Path:
-        """A link in the trial's directory came out of a sandbox with an earlier download, and leads nowhere."""
+        """Refuses a path through a link: an earlier download from a sandbox may have brought it."""
         path, trial_dir = Path(target), self.trial_paths.trial_dir
         places = [path, *path.parents] if path.is_relative_to(trial_dir) else [path]
         for place in places:
@@ -313,6 +316,21 @@ class Sandbox(BaseEnvironment):
     async def _enter(self, phase: SandboxPhase) -> None:
         if self.on_phase is not None:
             await self.on_phase(phase)
+
+
+@contextmanager
+def _own_faults(source: Path, target: str) -> Iterator[None]:
+    """Turns an upload that fails because of this machine into a ``SandboxFault``, which is never blamed on the agent.
+
+    What an agent can bring about stays an ``OSError``: a full disk, or something else in the place of the target.
+    Otherwise an agent could end a bad attempt as a fault of ours and get another one."""
+    try:
+        yield
+    except OSError as error:
+        removed_inside = error.errno == errno.ENOENT and source.exists()
+        if error.errno is None or error.errno in _CAUSED_INSIDE or removed_inside:
+            raise
+        raise SandboxFault(f"Not uploaded to {target}: {error}") from error
 
 
 def script_to_allow(command: str) -> str | None:

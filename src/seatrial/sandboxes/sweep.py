@@ -1,34 +1,42 @@
-"""Removes what sandboxes left behind, of both kinds, by label and lease. Called by workers and by ``seatrial gc``."""
+"""Removes sandboxes that nobody uses any more, of both kinds. Workers and ``seatrial gc`` call it."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
+from seatrial.errors import SeatrialError
 from seatrial.sandboxes.docker.leftovers import Leftovers as DockerLeftovers
 from seatrial.sandboxes.oci.leftovers import Leftovers as OciLeftovers
 from seatrial.sandboxes.options import SandboxOptions
-from seatrial.sandboxes.record import SandboxRecord
+from seatrial.sandboxes.record import Abandoned, SandboxRecord
 from seatrial.sandboxes.selection import engine_answers
 
 Leases = Callable[[], Awaitable[set[tuple[int, int]]]]
 """The attempts, as (trial, attempt), that hold a valid lease right now."""
 
+_log = logging.getLogger(__name__)
+
 
 async def sweep(options: SandboxOptions, install: str, leases: Leases) -> int:
-    """Sandboxes whose process is gone, and those of this installation whose attempt holds no lease; says how many.
+    """Removes sandboxes whose process is gone, and those of this installation whose attempt holds no lease. Returns
+    how many. A container engine that fails meanwhile is logged, and its containers are left for the next sweep.
 
-    They are listed *before* the leases are read: a sandbox is made only after its attempt was claimed, so whatever was
-    there already and has no lease now is not wanted any more."""
+    Sandboxes are listed *before* the leases are read. A sandbox is made only after its attempt was claimed, so one
+    that was listed and has no lease now is not wanted any more."""
     oci = OciLeftovers(options.run_dir)
     async with AsyncExitStack() as stack:
+        seen = {record.sandbox for record in await asyncio.to_thread(oci.sandboxes)}
         docker: DockerLeftovers | None = None
         if await engine_answers(options.docker_host):
             docker = await stack.enter_async_context(DockerLeftovers.at(options.docker_host))
-        seen = {record.sandbox for record in await asyncio.to_thread(oci.sandboxes)}
-        if docker is not None:
-            seen |= {container.record.sandbox for container in await docker.containers()}
+            listed = await _listed(docker)
+            if listed is None:
+                docker = None
+            else:
+                seen |= listed
         if not seen:
             return 0
         leased = await leases()
@@ -39,4 +47,21 @@ async def sweep(options: SandboxOptions, install: str, leases: Leases) -> int:
             return ours and (owner.trial, owner.attempt) not in leased
 
         removed = len(await asyncio.to_thread(oci.remove, abandoned))
-        return removed + (len(await docker.sweep(abandoned)) if docker is not None else 0)
+        return removed + (await _swept(docker, abandoned) if docker is not None else 0)
+
+
+async def _listed(docker: DockerLeftovers) -> set[str] | None:
+    """The sandboxes of the engine's containers; ``None`` if it cannot list them."""
+    try:
+        return {container.record.sandbox for container in await docker.containers()}
+    except (SeatrialError, OSError, ValueError) as error:
+        _log.warning("The containers of sandboxes could not be listed: %s", error)
+        return None
+
+
+async def _swept(docker: DockerLeftovers, abandoned: Abandoned) -> int:
+    try:
+        return len(await docker.sweep(abandoned))
+    except (SeatrialError, OSError, ValueError) as error:
+        _log.warning("The containers of sandboxes could not be removed: %s", error)
+        return 0

@@ -38,18 +38,22 @@ class Entry:
 
 
 def walk(root: Path) -> Iterator[Entry]:
-    """Everything below ``root`` except folders, sorted by path. Links are returned, never followed."""
-    yield from sorted(_scan(root, ""), key=lambda entry: entry.path)
+    """Everything below ``root`` but folders, sorted by path. Links are entries and are never followed."""
+    yield from sorted(_scan(root), key=lambda entry: entry.path)
 
 
-def _scan(folder: Path, prefix: str) -> Iterator[Entry]:
-    with os.scandir(folder) as items:
-        for item in items:
-            if item.name in IGNORED_NAMES:
-                continue
-            path = f"{prefix}{item.name}"
-            if item.is_dir(follow_symlinks=False):
-                yield from _scan(Path(item.path), f"{path}/")
-            else:
-                found = item.stat(follow_symlinks=False)
-                yield Entry(path, Path(item.path), found.st_mode, found.st_size)
+def _scan(root: Path) -> Iterator[Entry]:
+    """Keeps a list of folders instead of calling itself: a tree may be deeper than Python's recursion goes."""
+    folders = [(root, "")]
+    while folders:
+        folder, prefix = folders.pop()
+        with os.scandir(folder) as items:
+            for item in items:
+                if item.name in IGNORED_NAMES:
+                    continue
+                path = f"{prefix}{item.name}"
+                if item.is_dir(follow_symlinks=False):
+                    folders.append((Path(item.path), f"{path}/"))
+                else:
+                    found = item.stat(follow_symlinks=False)
+                    yield Entry(path, Path(item.path), found.st_mode, found.st_size)

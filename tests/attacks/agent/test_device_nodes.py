@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ import pytest
 from seatrial.sandboxes.host.layer_copy import lay_over
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.root_mount import RootKind, RootMount
+from seatrial.sandboxes.images.assembly import shared_oci_images
+from seatrial.sandboxes.images.image import Image, ImageProvider, ImageRequest, LogSink
+from seatrial.sandboxes.options import SandboxOptions
 from tests.faults.conftest import Make, container_engine, image_cache, make, run_dir, workplace
 from tests.trials import Workplace
 
@@ -114,3 +118,43 @@ def test_copied_root_has_files_folders_and_links_only(tmp_path: Path) -> None:
     assert (copy / deepest.relative_to(layer) / "file").read_text() == "deep"
     assert (copy / "link").is_symlink()
     subprocess.run(["rm", "-rf", layer, copy], check=True)  # deeper than pytest's own removal goes
+
+
+class _WithLayer:
+    """The images of a sandbox, each with one more layer on top, which no build would have made."""
+
+    def __init__(self, images: ImageProvider, layer: Path) -> None:
+        self._images = images
+        self._layer = layer
+
+    async def resolve(self, request: ImageRequest, log: LogSink | None = None) -> Image:
+        image = await self._images.resolve(request, log)
+        return image.model_copy(update={"layers": (self._layer, *image.layers)})
+
+    def hold(self, image: Image) -> AbstractContextManager[None]:
+        return self._images.hold(image)
+
+
+@pytest.mark.sandbox
+async def test_grading_copies_no_special_file_of_the_image(tmp_path: Path, image_cache: Path) -> None:
+    layer, tests = tmp_path / "layer", tmp_path / "tests"
+    (layer / "tests" / "below").mkdir(parents=True)
+    tests.mkdir()
+    (tests / "test.sh").write_text("true")
+    for folder in (layer / "tests", layer / "tests" / "below"):
+        major, minor = map(int, _disk().split())
+        os.mknod(folder / "disk", stat.S_IFBLK | 0o666, os.makedev(major, minor))
+        os.mknod(folder / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
+        os.mkfifo(folder / "fifo")
+        os.mknod(folder / "socket", stat.S_IFSOCK | 0o666)
+        (folder / "regular").write_text("benign")
+    workplace = Workplace(tmp_path, image_cache)
+    images = shared_oci_images(SandboxOptions(**workplace.options())).resolver
+    sandbox = workplace.sandbox(given={"images": _WithLayer(images, layer)})
+    try:
+        await sandbox.start(force_build=False)
+        await sandbox.upload_dir(tests, "/tests")
+        found = (await sandbox.exec("cd /tests && find . ! -type d | sort; cat regular below/regular")).stdout
+    finally:
+        await sandbox.stop(delete=True)
+    assert found == "./below/regular\n./regular\n./test.sh\nbenignbenign"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
+import random
 import tarfile
 import uuid
 from pathlib import Path
@@ -14,6 +16,7 @@ from seatrial.errors import ImageFault
 from seatrial.sandboxes.images.assembly import Images, oci_images
 from seatrial.sandboxes.images.image import BuildPlan, Image
 from seatrial.sandboxes.options import SandboxOptions
+from tests.attacks.task_author.processors import allowed_processors, started
 from tests.integration.images.looking import Write, read
 
 pytestmark = pytest.mark.sandbox
@@ -173,3 +176,18 @@ async def test_the_operator_caps_the_time_of_a_build(options: SandboxOptions, wr
     request = write("FROM debian:bookworm-slim\nRUN sleep 500\n", build_timeout_sec=100_000)
     with pytest.raises(ImageFault, match="longer than 5 s"):
         await images.resolver.resolve(request)
+
+
+@pytest.mark.parametrize(("cap", "allowed"), [(0.5, 0.5), (0.0, float(os.cpu_count() or 1))])
+async def test_a_build_has_no_more_processors_than_allowed(
+    options: SandboxOptions, write: Write, cap: float, allowed: float
+) -> None:
+    """Without a cap of the operator a build has all of them."""
+    token = str(random.randrange(10**8, 10**9))
+    request = write(f"FROM debian:bookworm-slim\nRUN sleep {token}\n")
+    building = asyncio.create_task(limited(options, max_build_cpus=cap).resolver.resolve(request))
+    try:
+        assert allowed_processors(await started(token)) == pytest.approx(allowed)
+    finally:
+        building.cancel()
+        await asyncio.gather(building, return_exceptions=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from seatrial.sandboxes.docker.images import EngineStore, shared_engine_images
 from seatrial.sandboxes.images.assembly import Images
 from seatrial.sandboxes.images.image import BuildPlan, ImageRequest
 from seatrial.sandboxes.options import SandboxOptions
+from tests.attacks.task_author.processors import allowed_processors, started
 from tests.engine import Engine
 from tests.engine_fixture import container_engine, image_cache, run_dir
 from tests.integration.images.counter import Counter
@@ -84,3 +87,18 @@ async def test_the_operator_may_have_it_fetch(container_engine: Engine, counter:
 async def test_memory_of_a_build_is_limited(engine_images: Images, tmp_path: Path) -> None:
     with pytest.raises(ImageFault):
         await engine_images.resolver.resolve(request(tmp_path, "RUN head -c 900m /dev/zero | tail"))
+
+
+@pytest.mark.parametrize(("cap", "allowed"), [(0.5, 0.5), (0.0, None)])
+async def test_processors_of_a_build_are_limited(
+    container_engine: Engine, image_cache: Path, tmp_path: Path, cap: float, allowed: float | None
+) -> None:
+    options = SandboxOptions(cache=image_cache, docker_host=container_engine.host, max_build_cpus=cap)
+    token = str(random.randrange(10**8, 10**9))
+    resolver = shared_engine_images(options).resolver
+    building = asyncio.create_task(resolver.resolve(request(tmp_path, f"RUN sleep {token}")))
+    try:
+        assert allowed_processors(await started(token)) == allowed
+    finally:
+        building.cancel()
+        await asyncio.gather(building, return_exceptions=True)

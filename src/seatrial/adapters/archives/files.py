@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from seatrial.adapters.archives.rules import ArchiveLimits
 from seatrial.adapters.archives.unpack import unpack
 from seatrial.errors import InvalidInput
+from seatrial.removal import scratch_directory
 from seatrial.task_content.folder import find_tasks, tasks_below
 from seatrial.task_content.pack import pack
 
@@ -25,8 +25,8 @@ class ArchiveFiles:
     @contextmanager
     def open(self, path: Path) -> Iterator[list[Path]]:
         """The task directories at ``path``; those of an archive are gone when the block ends."""
-        with tempfile.TemporaryDirectory(prefix="seatrial-tasks-") as scratch:
-            yield find_tasks(path, lambda archive, name: unpack(archive, Path(scratch) / name, self._limits))
+        with scratch_directory("seatrial-tasks-") as scratch:
+            yield find_tasks(path, lambda archive, name: unpack(archive, scratch / name, self._limits))
 
     def pack(self, root: Path, target: Path) -> None:
         pack(root, target)
@@ -34,8 +34,8 @@ class ArchiveFiles:
     def unpack(self, archive: Path, into: Path) -> None:
         """The one task of an archive of ours as ``into`` itself, whether it lies at its top or in a folder."""
         into.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".unpack-", dir=into.parent) as scratch:
-            tasks = tasks_below(unpack(archive, Path(scratch) / into.name, self._own))
+        with scratch_directory(".unpack-", into.parent) as scratch:
+            tasks = tasks_below(unpack(archive, scratch / into.name, self._own))
             if len(tasks) != 1:
                 raise InvalidInput(f"{archive.name} holds {len(tasks)} tasks where one was expected.")
             tasks[0].rename(into)

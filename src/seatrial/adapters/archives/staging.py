@@ -26,7 +26,13 @@ class Staging:
         self._links: list[tuple[PurePosixPath, str]] = []
 
     def folder(self, path: PurePosixPath) -> None:
-        (self.root / path).mkdir(parents=True, exist_ok=True)
+        """Makes it with its parents. ``Path.mkdir`` would call itself for each of them."""
+        place, missing = self.root / path, list[Path]()
+        while not place.is_dir():
+            missing.append(place)
+            place = place.parent
+        for folder in reversed(missing):
+            folder.mkdir()
 
     def file(self, path: PurePosixPath, pieces: Iterable[bytes], executable: bool) -> None:
         """Creates the file anew; ``O_EXCL`` and ``O_NOFOLLOW`` hold even if a rule above had a hole."""

@@ -17,6 +17,7 @@ import yaml
 from seatrial.adapters.positions import line_of, yaml_positions
 from seatrial.adapters.task_problems import Problems, read_text, read_yaml
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.sizes import bytes_of
 
 COMPOSE = "docker-compose.yaml"
 TESTS_DIR = "/tests"
@@ -272,11 +273,10 @@ def _cpus(value: Any) -> int | None:
 
 
 def _megabytes(value: Any) -> int | None:
-    match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{0,18})?)\s*([kmgt]?)i?b?", str(value).strip().lower())
-    if match is None:
+    found = bytes_of(str(value))
+    if found is None:
         return None
-    factor = {"": 1 / 1024 / 1024, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}[match[2]]
-    amount = float(match[1]) * factor
+    amount = found / (1 << 20)
     return max(1, math.ceil(amount)) if amount < _MOST else None
 
 

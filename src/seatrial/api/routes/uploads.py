@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from fastapi import HTTPException, UploadFile
+
+from seatrial.removal import scratch_directory
 
 _PIECE = 1 << 20
 
@@ -24,12 +25,12 @@ class Upload:
 
 @asynccontextmanager
 async def received(files: Sequence[UploadFile], limit_bytes: int) -> AsyncIterator[list[Upload]]:
-    """The uploads as files on disk, with constant memory. The size limit applies to all of them together."""
-    with tempfile.TemporaryDirectory(prefix="seatrial-upload-") as scratch:
+    """The uploads as files on disk. Memory stays flat; all of them together may be as large as the limit."""
+    with scratch_directory("seatrial-upload-") as scratch:
         left = limit_bytes
         uploads: list[Upload] = []
         for number, file in enumerate(files):
-            path = Path(scratch) / str(number) / _file_name(file.filename or "")
+            path = scratch / str(number) / _file_name(file.filename or "")
             path.parent.mkdir()
             left -= await _write(file, path, left)
             uploads.append(Upload(file.filename or f"archive {number + 1}", path))

@@ -18,7 +18,7 @@ from seatrial.errors import InvalidInput, InvalidTask
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.store import TaskStore
 from seatrial.ports.tasks import Inspection, TaskFiles, TaskReader
-from seatrial.removal import remove_tree
+from seatrial.removal import remove_tree, scratch_directory
 
 
 class TaskLibrary:
@@ -113,8 +113,8 @@ class TaskLibrary:
 
     async def _keep(self, task: Task, root: Path) -> None:
         key = _archive_key(task.digest)
-        with tempfile.TemporaryDirectory() as scratch:
-            archive = Path(scratch) / "task.zip"
+        with scratch_directory("seatrial-pack-") as scratch:
+            archive = scratch / "task.zip"
             await asyncio.to_thread(self._files.pack, root, archive)
             await self._blobs.put_file(key, archive)
         await self._store.save_task(task, self._clock())

@@ -34,8 +34,8 @@ from seatrial.sandboxes.record import SandboxRecord
 LABEL_RECORD = "seatrial.record"
 _LOGS = PurePosixPath("/logs")
 _CAPABILITIES = [name.removeprefix("CAP_") for name in DOCKER_CAPABILITIES if name != f"CAP_{SEAL}"]
-# Nobody in the sandbox can kill its first process, which heeds no signal; a sleep that somebody killed is begun again.
-# The shell takes note of orphans that end while it waits.
+# The first process ignores every signal that the sandbox can send. It starts its sleep again when somebody kills it.
+# The shell reaps orphans while it waits.
 _STAY = [
     *("sh", "-c"),
     "trap '' HUP INT QUIT ABRT USR1 USR2 PIPE ALRM TERM VTALRM PROF XCPU XFSZ;"

@@ -2,7 +2,7 @@
 
 The runner uses it through Harbor's ``Trial``; so does the stock CLI: ``harbor run … -e
 seatrial.sandboxes.docker:DockerEnvironment``. This file translates Harbor's calls; a ``SandboxContainer`` is the
-sandbox itself. In ``engine``, ``container`` describes and holds the container, ``sidecar`` ends commands and grades,
+sandbox itself. ``container`` describes and holds the container, ``sidecar`` ends commands and grades,
 ``network`` connects and ``storage`` holds it to its limit.
 """
 
@@ -102,9 +102,9 @@ class DockerEnvironment(Sandbox):
         room = DockerNetworks(self._engine, self.options, self.owner.install, routed=self._routed)
         self._network = room.network(name, self._wanted_network())
         mounts = Machine.shared(self.options.cache).mounts if self._enters else None
-        self._container = cell = SandboxContainer(self._engine, self._plan(name, image), self._network, mounts)
+        self._container = container = SandboxContainer(self._engine, self._plan(name, image), self._network, mounts)
         open_dirs = [*self._mount_targets(writable_only=True), *self._definition.service.directories]
-        self._starting = asyncio.ensure_future(cell.start(open_dirs, self.options.cache / "seccomp"))
+        self._starting = asyncio.ensure_future(container.start(open_dirs, self.options.cache / "seccomp"))
         await asyncio.shield(self._starting)
         await self._upload_environment_dir_after_start()
 
@@ -136,9 +136,9 @@ class DockerEnvironment(Sandbox):
         timeout_sec: int | None,
         user: str | int | None,
     ) -> ExecResult:
-        cell = self._the_cell()
-        if cell.storage is not None:
-            await cell.storage.settled()
+        container = self._running()
+        if container.storage is not None:
+            await container.storage.settled()
         wanted = self._resolve_user(user)
         call = Call(
             command=command,
@@ -149,16 +149,16 @@ class DockerEnvironment(Sandbox):
         )
         try:
             async with asyncio.timeout(timeout_sec or None):
-                ended = await cell.run(call, self._listener())
+                ended = await container.run(call, self._listener())
         except (TimeoutError, asyncio.CancelledError) as interruption:
-            await asyncio.shield(cell.end(call.mark))
+            await asyncio.shield(container.end(call.mark))
             if isinstance(interruption, TimeoutError):
                 raise RuntimeError(f"Command timed out after {timeout_sec} seconds") from None
             raise
         except SandboxFault:
-            cell.running()  # says why, if it was us who removed the sandbox
+            container.running()  # says why, if it was us who removed the sandbox
             raise
-        judged = await cell.judged(ended)
+        judged = await container.judged(ended)
         return ExecResult(stdout=judged.stdout, stderr=judged.stderr, return_code=judged.return_code)
 
     @override
@@ -173,37 +173,37 @@ class DockerEnvironment(Sandbox):
 
     @override
     async def put_file(self, source_path: Path, target_path: str) -> None:
-        await self._the_cell().files.put_file(source_path, target_path)
+        await self._running().files.put_file(source_path, target_path)
 
     @override
     async def put_dir(self, source_dir: Path, target_dir: str) -> None:
-        await self._the_cell().files.put_tree(source_dir, target_dir)
+        await self._running().files.put_tree(source_dir, target_dir)
 
     @override
     async def get_file(self, source_path: str, target_path: Path) -> None:
-        await self._the_cell().files.get_file(source_path, target_path, self.transfer_limits)
+        await self._running().files.get_file(source_path, target_path, self.transfer_limits)
 
     @override
     async def get_dir(self, source_dir: str, target_dir: Path, first: Sequence[str]) -> LeftOut:
-        return await self._the_cell().files.get_tree(source_dir, target_dir, self.transfer_limits, first)
+        return await self._running().files.get_tree(source_dir, target_dir, self.transfer_limits, first)
 
     @override
     async def look_again(self) -> None:
-        await self._the_cell().look_again()
+        await self._running().look_again()
 
     @override
     async def begin_grading(self) -> None:
-        await self._the_cell().begin_grading()
+        await self._running().begin_grading()
 
     @override
     async def end_grading(self) -> None:
-        await self._the_cell().end_grading()
+        await self._running().end_grading()
 
     @override
     async def _look(
         self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
     ) -> Sequence[FileView] | None:
-        view = self._the_cell().view
+        view = self._running().view
         return await view.look(folders, seen, wanted) if view is not None else None
 
     @override
@@ -231,10 +231,10 @@ class DockerEnvironment(Sandbox):
 
     @override
     def _absolute(self, path: str) -> str:
-        workdir = self.task_env_config.workdir or self._the_cell().running().settings.workdir
+        workdir = self.task_env_config.workdir or self._running().running().settings.workdir
         return str(Path("/", workdir, path)) + "/" * path.endswith("/")
 
-    def _the_cell(self) -> SandboxContainer:
+    def _running(self) -> SandboxContainer:
         if self._container is None:
             raise SandboxFault("The sandbox has not been started.")
         return self._container
@@ -249,9 +249,9 @@ class DockerEnvironment(Sandbox):
 
     def _view_of_root(self, user: str | int | None) -> LocalView | None:
         """The current view if this user may do everything: what a command of theirs would do can be done without it."""
-        cell, wanted = self._the_cell(), self._resolve_user(user)
-        name = cell.running().settings.user if wanted is None else str(wanted)
-        return cell.view if name in ("", "root", "0") else None
+        container, wanted = self._running(), self._resolve_user(user)
+        name = container.running().settings.user if wanted is None else str(wanted)
+        return container.view if name in ("", "root", "0") else None
 
     def _listener(self) -> Listener | None:
         callback = self._output_callback()

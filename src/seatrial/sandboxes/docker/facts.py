@@ -11,22 +11,22 @@ from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.sandbox import SandboxFacts
 
 
-def facts_of(image: Image | None, cell: SandboxContainer | None) -> SandboxFacts:
+def facts_of(image: Image | None, sandbox: SandboxContainer | None) -> SandboxFacts:
     """Nothing is claimed before the sandbox runs."""
     named: dict[str, Any] = {}
     if image is not None:
         named = {"image": image.reference, "image_digest": image.digest, "image_source": image.provenance}
-    if cell is None or not cell.container.applied:
+    if sandbox is None or not sandbox.container.applied:
         return SandboxFacts(**named)
-    container, network, storage = cell.container, cell.network, cell.storage
+    container, network, storage = sandbox.container, sandbox.network, sandbox.storage
     return SandboxFacts(
         **named,
         limits={**_limits(container), **_storage(container, storage)},
         network=network.description,
         protections=_protections(container, storage),
         not_applied=(*_not_applied(container), *network.not_applied),
-        memory_killed=cell.memory_killed,
-        suspicions=cell.suspicions,
+        memory_killed=sandbox.memory_killed,
+        suspicions=sandbox.suspicions,
     )
 
 

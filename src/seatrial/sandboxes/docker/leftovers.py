@@ -7,7 +7,7 @@ A container without our labels is never touched, nor one whose process lives and
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,11 +17,7 @@ from seatrial.sandboxes.docker.client import EngineClient
 from seatrial.sandboxes.docker.container import LABEL_RECORD
 from seatrial.sandboxes.docker.sidecar import remove_container
 from seatrial.sandboxes.options import Owner
-from seatrial.sandboxes.record import SandboxRecord
-
-Abandoned = Callable[[SandboxRecord], bool]
-"""Says of a sandbox whose process lives that nobody wants it any more: its trial's lease is gone."""
-
+from seatrial.sandboxes.record import Abandoned, SandboxRecord
 
 _log = logging.getLogger(__name__)
 

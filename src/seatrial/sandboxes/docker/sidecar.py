@@ -272,7 +272,7 @@ async def remove_container(client: EngineClient, container: str) -> None:
         except EngineRefused as error:
             if error.status in (404, 409):  # 409: somebody else is removing it at this moment
                 return None
-            # Podman gives up no container whose namespaces another one shares, be it that one's last moment.
+            # Podman refuses to remove a container whose namespaces another one still uses, even one that is exiting.
             if _SHARED not in error.reason or asyncio.get_running_loop().time() > until:
                 raise
         await asyncio.sleep(_LOOK_AGAIN_SEC)

@@ -67,7 +67,7 @@ class SandboxNetwork(Protocol):
         ...
 
 
-class Household(Protocol):
+class NetworkSet(Protocol):
     """What a network needs of the set it belongs to."""
 
     @property
@@ -84,7 +84,7 @@ class RoutedNetwork:
     """A sandbox behind the router."""
 
     def __init__(
-        self, networks: Household, router: Router, line: Line, sandbox_id: str, clock: Callable[[], float]
+        self, networks: NetworkSet, router: Router, line: Line, sandbox_id: str, clock: Callable[[], float]
     ) -> None:
         self.hostname = hostname_of(sandbox_id)
         self.netns_path: Path | None = line.namespace.path

@@ -10,7 +10,7 @@ from seatrial.sandboxes.options import SandboxOptions
 
 
 class SharedNetworks:
-    """Harbor constructs every sandbox apart; this is where they find the one set that they share."""
+    """Harbor constructs each sandbox separately. Here all sandboxes of one event loop find the set that they share."""
 
     def __init__(self) -> None:
         self._open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, SandboxNetworks]] = WeakKeyDictionary()

@@ -10,17 +10,13 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from seatrial.sandboxes.host.root_mount import RootMount
 from seatrial.sandboxes.oci.cgroups import VIEWS, Cgroups
 from seatrial.sandboxes.oci.container_spec import MARK
-from seatrial.sandboxes.record import SandboxRecord, remove_recorded
-
-Abandoned = Callable[[SandboxRecord], bool]
-"""Says of a sandbox whose process lives that nobody wants it any more: its trial's lease is gone."""
+from seatrial.sandboxes.record import Abandoned, SandboxRecord, remove_recorded
 
 _PATIENCE_SEC = 10.0
 _NUMBER_LENGTH = 20

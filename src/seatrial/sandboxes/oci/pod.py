@@ -197,8 +197,8 @@ class Pod:
         return TreeMeter(self._pod_directory.written, self._all_processes, limit, self._pod_directory.copied_bytes)
 
     def make_room(self) -> None:
-        """An agent that filled its disk cannot keep the verifier from writing. What it left running is killed: it
-        would go on."""
+        """Frees space for the verifier if the agent filled the disk. The agent's processes are killed: they would fill
+        it again."""
         if (disk := self.root.disk) is not None:
             if disk.is_full:
                 self.kill_processes("agent")
@@ -382,7 +382,7 @@ class Pod:
         pids = {container.pid for container in containers}
         self._machine.reap(pids)
         if self.findings.limited:
-            # Empty cgroups tell the same and do not wait for whoever has to take note of the dead.
+            # An empty cgroup means the same, and does not wait for the parent to reap its children.
             gone = self.cage.remove(_ENDING_SEC)
         else:
             until = time.monotonic() + _ENDING_SEC
