@@ -82,7 +82,7 @@ class KeyRing:
         store: KeyStore,
         jobs: JobStore,
         seal: Seal,
-        from_environment: Callable[[], Mapping[str, str]],
+        from_environment: Mapping[str, str],
         keys_for: Callable[[str], tuple[str, ...]],
         admission: Admission | None = None,
         workers: WorkerSeals | None = None,
@@ -108,7 +108,7 @@ class KeyRing:
     async def names(self) -> frozenset[str]:
         """Keys that the installation has of its own."""
         stored = {key.name for key in await self._store.provider_keys()}
-        return frozenset(self._from_environment()) | stored
+        return frozenset(self._from_environment) | stored
 
     async def names_of_job(self, job_id: int) -> frozenset[str]:
         """Keys that came with a job and are still kept, since it has not ended."""
@@ -147,7 +147,7 @@ class KeyRing:
 
     async def _own(self, wanted: Collection[str]) -> dict[str, str]:
         """Only what is needed is opened: a key that another secret key sealed stops nobody else."""
-        there = {name: value for name, value in self._from_environment().items() if name in wanted}
+        there = {name: value for name, value in self._from_environment.items() if name in wanted}
         missing = set(wanted) - set(there)
         stored = [key for key in await self._store.provider_keys() if key.name in missing]
         return {**{key.name: self._seal.open(key.sealed) for key in stored}, **there}
