@@ -35,12 +35,11 @@ from seatrial.domain.trial import TrialState
 from seatrial.engine.clock import Clock, StoreClock, system_clock
 from seatrial.engine.duties import Duties, Duty
 from seatrial.engine.jobs.admission import Admission
-from seatrial.engine.jobs.capabilities import Capabilities
 from seatrial.engine.jobs.ceilings import Ceilings
 from seatrial.engine.jobs.choice import dataset_of
 from seatrial.engine.jobs.control import JobControl
 from seatrial.engine.jobs.keys import KeyRing, WorkerSeals
-from seatrial.engine.jobs.submit import Submission
+from seatrial.engine.jobs.submit import Capabilities, Submission
 from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits

@@ -1,11 +1,11 @@
-"""Submitting a job: plan it, check it, store it. Every door does it here, so that the same wish gives the same job.
+"""Submits a job: plan it, check it, store it.
 
-Everything that can be known to be wrong is said now, in one sentence, before anything runs.
+The CLI and all APIs use this, so that the same request gives the same job. A request that cannot work is refused here with one sentence, before anything runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -13,7 +13,6 @@ from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
 from seatrial.domain.task import Task
 from seatrial.engine.clock import Clock
 from seatrial.engine.jobs.admission import Admission
-from seatrial.engine.jobs.capabilities import Capabilities
 from seatrial.engine.jobs.keys import KeyRing
 from seatrial.engine.jobs.model_urls import ModelUrls
 from seatrial.engine.jobs.request import JobWish, refuse_keys
@@ -23,12 +22,26 @@ from seatrial.ports.store import Once, Store
 
 
 @dataclass(frozen=True)
+class Capabilities:
+    """What this installation can run. Functions, so that use cases need not know Harbor or any sandbox."""
+
+    agent_names: Callable[[], Sequence[str]]
+    needs_model: Callable[[str], bool]
+    takes_model: Callable[[str], bool]
+    has_sandbox: Callable[[str], bool]
+    runs_services: Callable[[], Awaitable[bool]]
+    """Whether a container engine answers. Tasks with several services need one."""
+    default_sandbox: str
+    """The sandbox for ``auto``."""
+
+
+@dataclass(frozen=True)
 class Door:
-    """Where jobs come from, and what its callers may name."""
+    """The entry point of a job, and what its callers may ask for."""
 
     origin: str = "seatrial"
     model_urls: ModelUrls | None = None
-    """Which addresses of models; ``None`` where the caller has this machine's command line."""
+    """The allowed addresses of models. ``None`` at the command line, where every address is allowed."""
 
 
 COMMAND_LINE = Door()
@@ -56,7 +69,7 @@ class Submission:
         instruction: str | None = None,
         own_keys: bool = True,
     ) -> JobSpec:
-        """The job that a wish describes, for the tasks that were found; refuses what the door does not allow."""
+        """The job for a request and its tasks. Raises if the entry point does not allow it."""
         more = {"origin": door.origin, "instruction": instruction, "own_keys": own_keys}
         spec = wish.spec(tasks, self._able.takes_model, self._able.default_sandbox).model_copy(update=more)
         if door.model_urls is None:

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from seatrial.ports.store.access import KeyStore, ProviderKey, TokenStore
 from seatrial.ports.store.events import EventStore, OutputStore
-from seatrial.ports.store.jobs import JobFilter, JobNumbers, JobStore, JobTotals, Once, Tally
+from seatrial.ports.store.jobs import JobFilter, JobNumbers, JobStore, JobTotals, Once, Page, Tally
 from seatrial.ports.store.overview import Backlog, Experience, Overview, OverviewStore
-from seatrial.ports.store.page import Page
 from seatrial.ports.store.store import Store, StoreFacts
 from seatrial.ports.store.tasks import TaskStore
 from seatrial.ports.store.trials import (

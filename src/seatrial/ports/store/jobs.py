@@ -1,4 +1,4 @@
-"""Jobs: which are meant, what their trials came to, and what can be done with them."""
+"""The store of jobs: filters, pages, numbers and operations."""
 
 from __future__ import annotations
 
@@ -6,21 +6,32 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from pydantic import Field
+
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job, JobCounts, JobSpec, JobStatus
+from seatrial.domain.numbers import LARGEST_COUNT, LARGEST_ID
 from seatrial.domain.trial import Cause, NewTrial, Outcome
-from seatrial.ports.store.page import Page
+
+
+class Page(Frozen):
+    """One page of a listing, newest first: rows with an id below ``before``, at most ``limit`` of them."""
+
+    limit: int = Field(default=50, ge=0, le=LARGEST_COUNT)
+    before: int | None = Field(default=None, ge=0, le=LARGEST_ID)
+    skip: int = Field(default=0, ge=0, le=LARGEST_COUNT)
+    """Rows to skip first, for callers that count pages."""
 
 
 class JobFilter(Frozen):
     status: JobStatus | None = None
     waits: bool | None = None
-    """Whether all that is left to do of it is held (true), or something of it is queued or runs (false)."""
+    """True: all unfinished trials of the job are held. False: at least one is queued or runs."""
     graded: bool | None = None
-    """Whether any of its trials ended with a grade."""
+    """Whether at least one trial has a grade."""
     origin: str | None = None
     name: str | None = None
-    """A part of its name, in any case."""
+    """A part of the job's name. Upper and lower case are the same."""
     dataset: str | None = None
     task: str | None = None
     agent: str | None = None
@@ -28,22 +39,22 @@ class JobFilter(Frozen):
 
 
 class Once(Frozen):
-    """Makes a creation safe to repeat: the same key with the same request gives what was created first."""
+    """Makes a creation safe to repeat. The same key with the same request returns the first job."""
 
     key: str
     fingerprint: str
-    """Of the request; another request under the same key is a ``Conflict``."""
+    """Identifies the request. Another request with the same key raises ``Conflict``."""
 
 
 class JobTotals(Frozen):
-    """What a job's trials came to, summed over their last results."""
+    """Sums over the last results of a job's trials."""
 
     seconds: float = 0.0
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
     started_at: datetime | None = None
-    """When its first trial was claimed; ``None`` before that."""
+    """When the first trial was claimed."""
 
 
 class JobNumbers(Frozen):
@@ -52,7 +63,7 @@ class JobNumbers(Frozen):
 
 
 class Tally(Frozen):
-    """Trials of one task of a job that stand alike; enough to work out a score without reading them one by one."""
+    """How many trials of a task have the same outcome and cause. Enough to compute a score."""
 
     digest: str
     outcome: Outcome | None = None

@@ -1,4 +1,4 @@
-"""Trials: which are meant, how they are read, and every step of their lives."""
+"""The store of trials: filters, rows and every change of a trial."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec
 from seatrial.domain.result import Attempt, Result
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
-from seatrial.ports.store.page import Page
+from seatrial.ports.store.jobs import Page
 
 
 class TrialFilter(Frozen):
