@@ -1,6 +1,7 @@
 """Submits a job: plan it, check it, store it.
 
-The CLI and all APIs use this, so that the same request gives the same job. A request that cannot work is refused here with one sentence, before anything runs.
+The CLI and all APIs use this, so that the same request gives the same job. A request that cannot work is refused here,
+before anything runs.
 """
 
 from __future__ import annotations

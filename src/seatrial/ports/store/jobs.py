@@ -83,10 +83,10 @@ class JobStore(Protocol):
         keys: str | None = None,
         once: Once | None = None,
     ) -> Job:
-        """The job and all of its trials in one step; appends ``job.created``.
+        """Creates the job and all of its trials. Appends ``job.created``.
 
-        ``hold`` leaves the trials to be released later. ``keys`` are its sealed provider keys, forgotten when it ends.
-        With ``once``, a repetition gives the first job and changes nothing."""
+        ``hold`` holds the trials until they are released. ``keys`` are sealed provider keys, deleted when the job ends.
+        With ``once``, a repetition returns the first job and changes nothing."""
         ...
 
     async def job(self, job_id: int) -> Job: ...
@@ -96,11 +96,11 @@ class JobStore(Protocol):
         ...
 
     async def count_jobs(self, chosen: JobFilter) -> int:
-        """How many ``jobs`` would list in all."""
+        """The number of jobs that match the filter."""
         ...
 
     async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
-        """Every id has an entry; all zero where there is no such job."""
+        """Every id has an entry. An unknown job has zeros."""
         ...
 
     async def numbers(self, job_ids: Sequence[int]) -> dict[int, JobNumbers]:
@@ -108,37 +108,37 @@ class JobStore(Protocol):
         ...
 
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
-        """How often each task of a job ended in which way; every id has an entry."""
+        """How often each task of a job ended with each outcome. Every id has an entry."""
         ...
 
     async def save_job_keys(self, job_id: int, keys: str) -> None:
-        """Sealed provider keys of a job that has not ended, in the place of earlier ones."""
+        """Replaces the sealed provider keys of a job that has not ended."""
         ...
 
     async def job_keys(self, job_id: int) -> str | None:
-        """They are gone once the job ended."""
+        """The sealed keys; ``None`` after the job has ended."""
         ...
 
     async def release_trials(self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None) -> int:
-        """Queues held trials; others are left alone. Says how many. ``limit_sec`` is for each of them as a whole."""
+        """Queues held trials and ignores others. Returns how many. ``limit_sec`` limits each whole trial."""
         ...
 
     async def cancel_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
-        """``cancel_job`` for single trials of any jobs."""
+        """Like ``cancel_job``, for single trials of any jobs."""
         ...
 
     async def cancel_job(self, job_id: int, now: datetime) -> int:
-        """Ends what is queued and asks what runs to stop; says how many trials that were."""
+        """Ends queued trials and asks running ones to stop. Returns how many."""
         ...
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
-        """Queues ended trials anew with their earlier attempts kept; others are left alone. Says how many.
+        """Queues ended trials again and keeps their earlier tries. Ignores other trials. Returns how many.
 
-        Their jobs are open again, and no longer cancelled. With ``hold`` they wait until they are released."""
+        Their jobs are open and not cancelled afterwards. With ``hold`` the trials wait until they are released."""
         ...
 
     async def delete_job(self, job_id: int) -> None:
-        """Forgets an ended job with its trials, attempts and events; ``Conflict`` while any of it is left to do.
+        """Deletes an ended job with its trials, tries and events. Raises ``Conflict`` if the job has not ended.
 
-        Files in the blobs are the caller's to delete, after this."""
+        The caller deletes the files in the blobs after this."""
         ...
