@@ -156,7 +156,7 @@ class KeyRing:
 
 def _ours_stays_outside(agent: AgentSpec, name: str) -> MissingKey:
     return MissingKey(
-        f"Agent {agent.name} needs this installation's key for {agent.model} inside its sandbox.",
+        f"Agent {agent.name} needs this installation's key for {agent.model} inside of its sandbox.",
         field="model",
         fix=f"Send a key of your own with the job, X-Provider-Key: {name}=…, or choose an agent that calls its model "
         "from outside, such as terminus-2. The operator can allow it with SEATRIAL_ALLOW_KEYS_IN_SANDBOX.",

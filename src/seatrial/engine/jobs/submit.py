@@ -79,9 +79,9 @@ class Submission:
         return door.model_urls.admit(spec)
 
     async def check(self, spec: JobSpec, given_keys: Collection[str] | None = ()) -> list[Task]:
-        """The job's tasks, if all of it can run; else the error that says what to change.
+        """Returns the tasks of the job. Raises if the job cannot run, and says what to change.
 
-        ``given_keys`` are names of keys that come with the job; ``None`` leaves keys to be looked for later."""
+        ``given_keys`` are the names of keys that come with the job. ``None`` skips the check of keys."""
         spec = self._admission.signed(spec)
         if not spec.tasks:
             raise InvalidInput("The job has no task.", field="tasks", fix="Loosen the filters or add a task.")
@@ -107,7 +107,7 @@ class Submission:
     async def submit(
         self, spec: JobSpec, keys: Mapping[str, str] = MappingProxyType({}), once: Once | None = None
     ) -> Job:
-        """``keys`` come with this job alone. With ``once``, a repetition gives the job that was made first."""
+        """``keys`` are for this job only. With ``once``, a repetition returns the first job."""
         spec = self._admission.signed(spec)
         await self.check(spec, tuple(keys))
         sealed = self._keys.sealed(keys)
@@ -116,7 +116,7 @@ class Submission:
         return job
 
     async def prepare(self, spec: JobSpec, once: Once | None = None) -> Job:
-        """A job whose trials wait until somebody releases them; keys may come then."""
+        """Stores a job whose trials wait for a release, which may bring keys."""
         spec = self._admission.signed(spec)
         await self.check(spec, None)
         return await self._store.create_job(spec, tuple(plan(spec)), self._clock(), hold=True, once=once)
