@@ -16,8 +16,6 @@ NO_MAGICLINKS = 0x02
 """Follow none of the links below ``/proc`` that lead to where a process is."""
 NO_SYMLINKS = 0x04
 """Follow no link at all."""
-BENEATH = 0x08
-"""Fail where the path would leave the directory."""
 IN_ROOT = 0x10
 """Take the directory for ``/``: absolute links and ``..`` stay in it."""
 

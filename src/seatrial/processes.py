@@ -1,8 +1,7 @@
-"""Which process is meant, and whether it is still there.
+"""The identity of a process, and whether the process still runs.
 
-The only notion of a process's identity. Worker names, work folders, sandbox records and firewall tables are made of it.
-A process number alone is not enough: numbers come again, they mean something else in another PID namespace, and host
-names are shared by containers.
+Worker names, work folders, sandbox records and firewall tables use this identity. A process id alone is not enough: ids
+are used again, differ between PID namespaces, and containers may share a host name.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ _FOLDER = re.compile(r"(\d+)-(\d+)-(\d+)-([0-9a-f]+)-(.+)")
 
 
 class ProcessIdentity(Frozen):
-    """One process, never taken for another one: not for a later one, not for one of another namespace or machine."""
+    """Identifies one process, also among later processes, other namespaces and other machines."""
 
     pid: int
     started: int
     """The kernel's start time of the process, in ticks since boot."""
     namespace: int = 0
-    """Inode of the PID namespace that ``pid`` belongs to; 0 in what older versions wrote, which do not say it."""
+    """Inode of the PID namespace of ``pid``; 0 if an older version wrote it."""
     boot: str = ""
-    """Tells starts of machines apart; see ``boot_id``."""
+    """Identifies one boot of one machine; see ``boot_id``."""
 
     @classmethod
     def mine(cls) -> ProcessIdentity:
@@ -41,30 +40,30 @@ class ProcessIdentity(Frozen):
 
     @property
     def is_dead(self) -> bool:
-        """Surely gone. Nothing is certain about a process of another machine, boot or PID namespace."""
+        """Whether the process is certainly gone. False for another machine, boot or PID namespace."""
         return self._is_seen_here and start_time(self.pid) != self.started
 
     @property
     def lives(self) -> bool:
-        """Whether it may still run, for things that do not outlive a boot of the machine they were made on."""
+        """Whether it may still run. For things that do not survive a reboot of their machine."""
         if self._boot != boot_id():
             return False
         return not self.is_dead
 
     @property
     def _boot(self) -> str:
-        return _short(self.boot)  # older versions wrote all of it
+        return _short(self.boot)  # older versions wrote the whole boot id
 
     @property
     def _is_seen_here(self) -> bool:
-        """Whether this process sees the other one under the same number. A ``/proc`` of another PID namespace shows
-        other processes under our numbers."""
+        """Whether this process sees the other one under the same id. A ``/proc`` of another PID namespace shows other
+        processes under our ids."""
         return self.namespace != 0 and self.namespace == own_namespace() and self._boot == boot_id() and _proc_is_ours()
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerName:
-    """A worker process and its host, which is there for people. As text: ``host:pid:…``."""
+    """A worker process, with its host name for users. As text: ``host:pid:…``."""
 
     host: str
     process: ProcessIdentity
@@ -79,7 +78,7 @@ class WorkerName:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """``None`` for a name of another form; older versions did not say the namespace."""
+        """``None`` for a name of another form. Names of older versions have no namespace."""
         host, _, rest = text.rpartition(":")
         host, _, pid = host.rpartition(":")
         return cls.of_folder(f"{pid}-{rest}-{host}")
@@ -92,7 +91,7 @@ class WorkerName:
 
     @classmethod
     def of_folder(cls, name: str) -> Self | None:
-        """Whose directory that is; ``None`` for one with another kind of name."""
+        """The process of a directory; ``None`` for another kind of name."""
         found = _FOLDER.fullmatch(name)
         if not found:
             return None
@@ -101,13 +100,13 @@ class WorkerName:
 
 
 def is_dead(worker: str) -> bool:
-    """Whether the worker of this name is surely gone; all others are left to their lease."""
+    """Whether the worker of this name is certainly gone. For all others the lease decides."""
     name = WorkerName.parse(worker)
     return name is not None and name.process.is_dead
 
 
 def start_time(pid: int | str) -> int | None:
-    """When a process started, in ticks since boot; ``None`` when there is none, or it is a zombie."""
+    """Start time of a process, in ticks since boot; ``None`` for a zombie or no process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -117,7 +116,7 @@ def start_time(pid: int | str) -> int | None:
 
 
 def own_namespace() -> int:
-    """Inode of this process's PID namespace; 0 where the kernel does not tell."""
+    """Inode of the PID namespace of this process; 0 if unknown."""
     try:
         return Path("/proc/self/ns/pid").stat().st_ino
     except OSError:
@@ -126,7 +125,7 @@ def own_namespace() -> int:
 
 @lru_cache(maxsize=1)
 def boot_id() -> str:
-    """Another one after each start of a machine; empty where the kernel does not tell."""
+    """Changes with each boot of a machine; empty if unknown."""
     try:
         return _short(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
     except OSError:
@@ -134,12 +133,12 @@ def boot_id() -> str:
 
 
 def _short(boot: str) -> str:
-    """48 random bits tell machines apart, and leave a worker's name readable."""
+    """48 random bits are enough, and keep the name of a worker short."""
     return boot.replace("-", "")[:12]
 
 
 def _proc_is_ours() -> bool:
-    """``unshare --pid`` without a new ``/proc`` shows the processes of the namespace outside."""
+    """False after ``unshare --pid`` without a new ``/proc``, which shows the outer namespace."""
     try:
         return Path("/proc/self").readlink().name == str(os.getpid())
     except OSError:
@@ -148,13 +147,13 @@ def _proc_is_ours() -> bool:
 
 @lru_cache(maxsize=1)
 def _identity_of(pid: int) -> ProcessIdentity:
-    """The same for as long as a process lives; one that was forked asks for its own."""
+    """Cached by process id, so that a forked process reads its own."""
     started = start_time("self") or 0
     return ProcessIdentity(pid=pid, started=started, namespace=own_namespace(), boot=boot_id())
 
 
 def die_with(parent: int) -> bool:
-    """Ends this process at once when its parent ends, however that happens; ``False`` if the parent is gone already."""
+    """Makes the kernel end this process when its parent ends. ``False`` if the parent is gone already."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")

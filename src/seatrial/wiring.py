@@ -1,6 +1,6 @@
-"""The only place that knows which adapter serves which port.
+"""Chooses the adapter for each port. No other module knows adapters.
 
-``open_installation`` is what the entry points use; it imports no Harbor. ``make_worker`` adds what runs trials.
+The entry points call ``open_installation``, which does not import Harbor. ``make_worker`` adds what runs trials.
 """
 
 from __future__ import annotations
@@ -33,17 +33,16 @@ from seatrial.domain.catalogue import agent_names, keys_for, needs_model, takes_
 from seatrial.domain.task import Dataset
 from seatrial.domain.trial import TrialState
 from seatrial.engine.clock import Clock, StoreClock, system_clock
-from seatrial.engine.duties import Duties
+from seatrial.engine.duties import Duties, Duty
 from seatrial.engine.jobs.admission import Admission
-from seatrial.engine.jobs.capabilities import Capabilities
 from seatrial.engine.jobs.ceilings import Ceilings
 from seatrial.engine.jobs.choice import dataset_of
 from seatrial.engine.jobs.control import JobControl
 from seatrial.engine.jobs.keys import KeyRing, WorkerSeals
-from seatrial.engine.jobs.submit import Submission
+from seatrial.engine.jobs.submit import Capabilities, Submission
 from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.tasks.library import TaskLibrary
-from seatrial.engine.trials.execute import Executor
+from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
 from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.lease_trust import LeaseTrust
 from seatrial.engine.trials.phases import PhaseLog
@@ -58,14 +57,11 @@ from seatrial.ports.store import Heartbeat, Store, TrialFilter
 from seatrial.ports.tasks import TaskReader
 from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
-from seatrial.worker import Pace, Worker, beat_forever
+from seatrial.worker import Claiming, Pace, Upkeep, Worker, beat_forever
 
 _LOOKS = 8
 _UNHEARD = timedelta(days=1)
-"""A worker that was not heard of for so long is not there."""
-
-Duty = tuple[str, Callable[[], Awaitable[object]], float]
-"""Its name, one step of it, and the seconds between two steps."""
+"""A worker whose last heartbeat is older than this is gone."""
 
 if TYPE_CHECKING:
     from seatrial.sandboxes.images.assembly import Images
@@ -93,37 +89,63 @@ class Installation:
 async def open_installation(
     settings: Settings, clock: Clock | None = None, *, at_the_machine: bool = False, for_worker: bool = False
 ) -> AsyncIterator[Installation]:
-    """The installation in ``settings.home``, made on first use. ``at_the_machine``: jobs are given by its admin, at the
-    command line, and not by callers of a service. A worker's process opens fewer connections.
+    """Opens the installation in ``settings.home`` and creates it on first use.
 
-    Without a ``clock``, that of the store counts where it has one of its own, else the machine's."""
-    try:
-        settings.home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        problem = f"The home {settings.home} cannot be made: {error.strerror}."
-        raise SetupProblem(problem, fix="Set SEATRIAL_HOME to a folder that can be written.") from error
+    ``at_the_machine`` means that the operator submits jobs at the command line, and not the callers of a service.
+    ``for_worker`` opens fewer connections to the database. ``clock`` defaults to the clock of a database server, or to
+    the clock of this machine."""
+    _make_home(settings.home)
     await upgrade(settings.store_url)
     connections = settings.worker_database_connections if for_worker else settings.database_connections
     async with SqlStore.at(settings.store_url, connections) as store:
         clock = clock or await _clock_of(store)
-        blobs = (
-            ObjectBlobs.at(settings.files_url) if settings.files_url else ObjectBlobs.in_directory(settings.blobs_dir)
-        )
-        queue = LocalQueue(settings.home)
-        files = ArchiveFiles(limit_bytes=settings.archive_limit_mb << 20)
-        library = TaskLibrary(store, blobs, task_readers(), files, settings.tasks_dir, clock)
-        seal = FernetSeal(settings.home, settings.secret_key)
-        admission = admission_of(settings, at_the_machine)
-        workers = WorkerSeals(store, seal, clock, timedelta(seconds=settings.lease_sec), is_dead)
-        keys = KeyRing(store, store, seal, lambda: provider_keys(settings), keys_for, admission, workers)
-        submission = Submission(store, queue, clock, keys, _capabilities(settings), admission)
-        jobs = JobControl(store, blobs, queue, clock, keys, admission.ceilings)
-        name = await store.install_id()
-        yield Installation(settings, store, blobs, queue, library, submission, jobs, keys, clock, name, seal)
+        yield _assemble(settings, store, await store.install_id(), clock, admission_of(settings, at_the_machine))
+
+
+def _assemble(settings: Settings, store: Store, name: str, clock: Clock, admission: Admission) -> Installation:
+    blobs, queue, seal = _blobs(settings), LocalQueue(settings.home), FernetSeal(settings.home, settings.secret_key)
+    keys = _key_ring(settings, store, seal, clock, admission)
+    return Installation(
+        settings=settings,
+        store=store,
+        blobs=blobs,
+        queue=queue,
+        library=_library(settings, store, blobs, clock),
+        submission=Submission(store, queue, clock, keys, _capabilities(settings), admission),
+        jobs=JobControl(store, blobs, queue, clock, keys, admission.ceilings),
+        keys=keys,
+        clock=clock,
+        id=name,
+        seal=seal,
+    )
+
+
+def _make_home(home: Path) -> None:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"The folder {home} cannot be created: {error.strerror}."
+        raise SetupProblem(problem, fix="Set SEATRIAL_HOME to a folder that can be written.") from error
+
+
+def _blobs(settings: Settings) -> Blobs:
+    if settings.files_url:
+        return ObjectBlobs.at(settings.files_url)
+    return ObjectBlobs.in_directory(settings.blobs_dir)
+
+
+def _library(settings: Settings, store: Store, blobs: Blobs, clock: Clock) -> TaskLibrary:
+    files = ArchiveFiles(limit_bytes=settings.archive_limit_mb << 20)
+    return TaskLibrary(store, blobs, task_readers(), files, settings.tasks_dir, clock)
+
+
+def _key_ring(settings: Settings, store: Store, seal: Seal, clock: Clock, admission: Admission) -> KeyRing:
+    workers = WorkerSeals(store, seal, clock, timedelta(seconds=settings.lease_sec), is_dead)
+    return KeyRing(store, store, seal, provider_keys(settings), keys_for, admission, workers)
 
 
 async def _clock_of(store: Store) -> Clock:
-    """Stores on a server have a clock of their own, which all machines judge leases by."""
+    """The clock of a database server, if there is one. All machines then judge leases by the same clock."""
     clock = StoreClock()
     await clock.look(lambda: _store_time(store))
     return clock
@@ -134,15 +156,13 @@ async def _store_time(store: Store) -> datetime | None:
 
 
 def make_worker(installation: Installation, capacity: int, job_id: int | None = None) -> Worker:
-    """A worker of this process. Imports Harbor, and scrubs this process's environment of what tasks may not read."""
+    """A worker of this process. Imports Harbor, and removes from the environment what tasks may not read."""
     runner = _harbor_runner(installation)
     return assemble_worker(installation, runner, capacity, job_id, clean=lambda: clean_leftovers(installation))
 
 
 async def hire_worker(installation: Installation, capacity: int) -> Worker:
-    """``make_worker`` for one that others wait for: the store knows of it before Harbor is there.
-
-    Importing that takes seconds on a busy machine."""
+    """Like ``make_worker``, and sends heartbeats while Harbor is imported, which takes seconds on a busy machine."""
     about = _about(installation, capacity).model_copy(update={"starting": True})
     every_sec = installation.settings.heartbeat_sec
     beating = asyncio.create_task(beat_forever(installation.store, about, installation.clock, every_sec))
@@ -157,19 +177,19 @@ async def hire_worker(installation: Installation, capacity: int) -> Worker:
 
 
 async def working_sandboxes(settings: Settings) -> tuple[str, ...]:
-    """The sandboxes that really work on this machine. Takes a moment: each is tried."""
+    """The sandboxes that work on this machine. Each of them is started once."""
     return tuple(room.name for room in (await examine_sandboxes(settings)).rooms if room.works)
 
 
 async def examine_sandboxes(settings: Settings) -> Health:
-    """Each sandbox with what it needs and what is missing, for ``seatrial doctor``."""
+    """Each kind of sandbox with what it needs and what is missing."""
     from seatrial.sandboxes.selection import examine
 
     return await examine(settings)
 
 
 def images_of(settings: Settings, sandbox: str) -> Images:
-    """The images that a kind of sandbox starts from."""
+    """The images from which this kind of sandbox starts."""
     from seatrial.sandboxes.images.assembly import oci_images
     from seatrial.sandboxes.options import SandboxOptions
 
@@ -180,7 +200,7 @@ def images_of(settings: Settings, sandbox: str) -> Images:
         from seatrial.sandboxes.docker.images import shared_engine_images
 
         return shared_engine_images(options)
-    raise InvalidInput(f"{sandbox} keeps no images.", field="sandbox", fix="Say oci or docker.")
+    raise InvalidInput(f"The sandbox {sandbox} has no images.", field="sandbox", fix="Use oci or docker.")
 
 
 def assemble_worker(
@@ -190,54 +210,55 @@ def assemble_worker(
     job_id: int | None = None,
     clean: Callable[[], Awaitable[int]] | None = None,
 ) -> Worker:
-    """The same around any runner; tests and benchmarks hand in a fake one."""
-    settings, store, clock = installation.settings, installation.store, installation.clock
-    recovery = _recovery(installation)
-    duties = Duties(clock, noticed=recovery.noticed)
-    phases = PhaseLog(store, clock, duties=duties)
-    executor = Executor(
-        store,
-        installation.blobs,
-        runner,
-        installation.library,
-        phases,
-        LiveLog(store, clock, duties=duties),
-        clock,
-        work_dir=settings.work_dir / WorkerName.mine().folder,
-        limit_sec=settings.trial_limit_sec,
-        secrets=installation.keys.for_agent,
-        ceilings=ceilings_of(settings),
-        keep_limits=KeepLimits(settings.max_kept_files, settings.max_kept_mb << 20, settings.max_kept_depth),
-        blobs_patience_sec=settings.blobs_patience_sec,
-    )
+    """A worker around any runner. Tests and benchmarks pass a fake one. ``clean`` removes leftovers; it returns how
+    many."""
+    settings = installation.settings
+    upkeep = _upkeep(installation, clean)
     return Worker(
-        store,
+        installation.store,
         installation.queue,
-        executor,
-        phases,
-        recovery,
-        clock,
+        installation.clock,
+        _executor(installation, runner, upkeep.duties),
         _about(installation, capacity),
         Pace(timedelta(seconds=settings.lease_sec), settings.heartbeat_sec, settings.reap_sec),
-        duties,
-        extra=[
-            *_clock_duty(installation),
-            *([("leftovers", clean, settings.reap_sec)] if clean is not None else []),
-        ],
-        obstacle=Disk(settings.home, settings.disk_low_water_mb).shortage,
-        job_id=job_id,
+        upkeep,
+        Claiming(job_id, Disk(settings.home, settings.disk_low_water_mb).shortage),
+    )
+
+
+def _upkeep(installation: Installation, clean: Callable[[], Awaitable[int]] | None) -> Upkeep:
+    recovery = _recovery(installation)
+    extra = _clock_duty(installation)
+    if clean is not None:
+        extra.append(Duty("leftovers", clean, installation.settings.reap_sec))
+    return Upkeep(Duties(installation.clock, noticed=recovery.noticed), recovery, extra)
+
+
+def _executor(installation: Installation, runner: Runner, duties: Duties) -> Executor:
+    settings, store, clock = installation.settings, installation.store, installation.clock
+    return Executor(
+        Records(store, installation.blobs, installation.library, clock),
+        runner,
+        Reports(PhaseLog(store, clock, duties=duties), LiveLog(store, clock, duties=duties)),
+        TryLimits(
+            settings.trial_limit_sec,
+            ceilings_of(settings),
+            KeepLimits(settings.max_kept_files, settings.max_kept_mb << 20, settings.max_kept_depth),
+            settings.blobs_patience_sec,
+        ),
+        settings.work_dir / WorkerName.mine().folder,
+        installation.keys.for_agent,
     )
 
 
 @asynccontextmanager
 async def keep_house(installation: Installation) -> AsyncIterator[Duties]:
-    """What a service does beside its requests: trials of lost workers are recovered, also while no worker is there."""
-    recovery = _recovery(installation)
-    duties = Duties(installation.clock, noticed=recovery.noticed)
-    settings = installation.settings
-    steps = [("recovery", recovery.sweep, settings.reap_sec), *_clock_duty(installation)]
+    """Recovers trials of lost workers while a service runs, because there may be no worker that could do it."""
+    upkeep = _upkeep(installation, clean=None)
+    duties = upkeep.duties
+    steps = [Duty("recovery", upkeep.recovery.sweep, installation.settings.reap_sec), *upkeep.extra]
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(duties.repeat(*step), name=step[0]) for step in steps]
+        tasks = [group.create_task(duties.repeat(duty.name, duty.step, duty.every_sec)) for duty in steps]
         try:
             yield duties
         finally:
@@ -246,16 +267,16 @@ async def keep_house(installation: Installation) -> AsyncIterator[Duties]:
 
 
 async def recover_lost(installation: Installation, waiting: Callable[[int, float], None]) -> int:
-    """Queues or ends the trials of workers that are gone; says how many.
+    """Queues or ends the trials of lost workers and returns how many.
 
-    Trials whose lease ran out may still have a worker that could not reach the store. Where there are any, ``waiting``
-    is told how many and how long it takes, and they are looked at again after that."""
+    A trial with an expired lease may still have a worker that could not reach the store. If there are such trials,
+    ``waiting`` is called with their number and the seconds of grace, and they are looked at again after that."""
     recovery = _recovery(installation)
     found = await recovery.sweep()
     late = await recovery.late()
     if late:
         waiting(len(late), recovery.trust.grace_sec)
-        for _ in range(_LOOKS):  # often enough to notice when the store goes away meanwhile
+        for _ in range(_LOOKS):  # several looks, so that an outage of the store is noticed
             await asyncio.sleep(recovery.trust.grace_sec / _LOOKS)
             found += await recovery.sweep()
         await asyncio.sleep(0.1)
@@ -273,7 +294,7 @@ def _clock_duty(installation: Installation) -> list[Duty]:
     clock, store = installation.clock, installation.store
     if not isinstance(clock, StoreClock):
         return []
-    return [("clock", lambda: clock.look(lambda: _store_time(store)), installation.settings.heartbeat_sec)]
+    return [Duty("clock", lambda: clock.look(lambda: _store_time(store)), installation.settings.heartbeat_sec)]
 
 
 def _about(installation: Installation, capacity: int) -> Heartbeat:
@@ -290,17 +311,17 @@ def _about(installation: Installation, capacity: int) -> Heartbeat:
 
 
 def task_readers() -> tuple[TaskReader, ...]:
-    """One for each format of tasks."""
+    """One reader for each task format."""
     return HarborTasks(), TerminalBench1Tasks()
 
 
 def unpack_archive(settings: Settings, archive: Path, into: Path) -> None:
-    """All of an archive that came from anywhere, checked, as the folder ``into``."""
+    """Checks an untrusted archive and unpacks it as the folder ``into``."""
     unpack(archive, into, ArchiveLimits(max_bytes=settings.archive_limit_mb << 20))
 
 
 async def import_dataset(installation: Installation, registry: str, name: str, version: str | None) -> Dataset:
-    """Takes a dataset of a Harbor registry file in, with its tasks. The same again gives the same dataset."""
+    """Imports a dataset of a Harbor registry file with its tasks. Importing it again returns the same dataset."""
     async with open_dataset(registry, name, version) as found:
         tasks = [task for path in found.paths for task in await installation.library.add(path)]
     tasks.sort(key=lambda task: task.name)
@@ -309,17 +330,19 @@ async def import_dataset(installation: Installation, registry: str, name: str, v
 
 
 async def backup_database(settings: Settings, target: Path) -> None:
-    """A consistent copy of the database, while everything runs."""
+    """Writes a consistent copy of the database. The service may keep running."""
     await backup(settings.store_url, target)
 
 
 async def restore_database(settings: Settings, source: Path, force: bool) -> Path | None:
-    """Puts a backup in the database's place. One that is there already is kept beside it; returns where."""
+    """Replaces the database by a backup. Renames an existing database and returns its new path."""
     present = settings.home / "seatrial.db"
     kept = None
     if not settings.database_url and present.exists():
         if not force:
-            raise Conflict(f"There is a database in {settings.home}.", fix="Add --force; it will be kept beside.")
+            raise Conflict(
+                f"There is a database in {settings.home}.", fix="Add --force; the database is renamed and kept."
+            )
         kept = present.with_name(f"{present.name}.before-{system_clock():%Y%m%d-%H%M%S-%f}")
         await set_aside(settings.store_url, kept)
     await restore(settings.store_url, source)
@@ -327,10 +350,10 @@ async def restore_database(settings: Settings, source: Path, force: bool) -> Pat
 
 
 async def clean_leftovers(installation: Installation) -> int:
-    """Removes sandboxes whose try is over or whose process died, and the folders of workers that died. Says how many
-    sandboxes that were.
+    """Removes sandboxes whose try is over or whose process died, and folders of dead workers. Returns the number of
+    sandboxes.
 
-    A lease that ran out does not end a try; ``Recovery`` does, once that means something."""
+    An expired lease alone does not end a try; ``Recovery`` decides that."""
     from seatrial.sandboxes.options import SandboxOptions
     from seatrial.sandboxes.strays import remove_strays
     from seatrial.sandboxes.sweep import sweep
@@ -350,7 +373,7 @@ async def clean_leftovers(installation: Installation) -> int:
 
 
 async def clean_network() -> int:
-    """Removes firewall tables and interfaces of processes that died. Workers do so whenever they set up a network."""
+    """Removes firewall tables and interfaces of dead processes. Workers do the same when they set up a network."""
     if os.geteuid() != 0 or not shutil.which("nft"):
         return 0
     from seatrial.sandboxes.network.uplink import clear_leftovers
@@ -359,7 +382,7 @@ async def clean_network() -> int:
 
 
 def admission_of(settings: Settings, at_the_machine: bool) -> Admission:
-    """What jobs may ask for at this door. The operator's own default sandbox is always among what is offered."""
+    """What jobs may ask for. The operator's default sandbox is always allowed."""
     return Admission.of(
         at_the_machine,
         settings.allowed_agents,
@@ -381,7 +404,7 @@ def ceilings_of(settings: Settings) -> Ceilings:
 
 
 def provider_keys(settings: Settings) -> Mapping[str, str]:
-    """Provider keys and addresses by environment name, from the environment and the settings."""
+    """Provider keys and addresses, by the names of their environment variables."""
     keys = dict(settings.provider_environment)
     if settings.openrouter_api_key:
         keys["OPENROUTER_API_KEY"] = settings.openrouter_api_key
@@ -392,7 +415,7 @@ def _harbor_runner(installation: Installation) -> Runner:
     from seatrial.adapters.runner_harbor.process import collect_less_often, scrub_environment
 
     settings = installation.settings
-    _ = provider_keys(settings)  # read before the environment is scrubbed; the settings keep it
+    providers = settings.provider_environment
     scrub_environment(settings.sandbox)
 
     from seatrial.adapters.runner_harbor.equip import ModelAccess
@@ -402,7 +425,7 @@ def _harbor_runner(installation: Installation) -> Runner:
     from seatrial.sandboxes.selection import SandboxSelection
 
     options = SandboxOptions.of(settings)
-    models = ModelAccess(settings.model_patience_sec, settings.provider_environment)
+    models = ModelAccess(settings.model_patience_sec, providers)
     trials = LibraryTrials(settings.tasks_dir)
     collect_less_often()
     return HarborRunner(options, installation.id, SandboxSelection(options), models, trials.create)
@@ -418,7 +441,7 @@ def _capabilities(settings: Settings) -> Capabilities:
 
 
 def _has_sandbox(name: str) -> bool:
-    """Whether a name means a sandbox of ours, an environment of Harbor, or a class that could be imported."""
+    """Whether this names one of our sandboxes, an environment of Harbor, or a class to import."""
     kind, colon, rest = name.partition(":")
     if kind == "harbor":
         from harbor.models.environment_type import EnvironmentType

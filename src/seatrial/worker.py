@@ -1,8 +1,7 @@
-"""One asyncio loop that holds hundreds of trials: claim → execute → finish; background duties; drain on request.
+"""A worker claims trials and runs hundreds of them in one asyncio loop, until it is told to leave.
 
-No fault of a background duty reaches a trial: ``engine/duties`` runs them.
-
-Started by ``seatrial run`` for its own job alone, and by ``seatrial worker`` for whatever is queued.
+``engine/duties`` runs the background duties, so that an error in one of them cannot stop a trial. ``seatrial run``
+starts a worker for its own job only; ``seatrial worker`` starts one for all queued trials.
 """
 
 from __future__ import annotations
@@ -10,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from seatrial.domain.trial import Trial
 from seatrial.engine.clock import Clock
-from seatrial.engine.duties import Duties
+from seatrial.engine.duties import Duties, Duty
 from seatrial.engine.trials.execute import Executor, Stop
-from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import Recovery
 from seatrial.errors import StoreUnavailable
 from seatrial.logs import noting
@@ -29,18 +27,18 @@ from seatrial.ports.store import Heartbeat, RenewalReport, Store
 log = logging.getLogger(__name__)
 
 _IDLE_SEC = 1.0
-"""How long an idle worker waits before it looks at the store without having been told."""
+"""An idle worker asks the store for trials this often, even without a wake-up."""
 _LISTEN_SEC = 0.5
-"""How often a worker asks whether one of its trials was cancelled."""
+"""A worker asks this often whether one of its trials was cancelled."""
 _SAVING_PATIENCE_SEC = 10.0
-"""How long a worker that is stopped waits for results that are being recorded."""
+"""A stopped worker waits this long for results that are being recorded."""
 _RENEWAL_SEC = 5.0
-"""A renewal that has not come through by then is given up and tried again, unless the lease is long."""
+"""The least time that one renewal of leases may take before it is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often a worker does what, and how long it may stay silent."""
+    """The length of a lease, and the intervals of heartbeats and recovery."""
 
     lease: timedelta
     heartbeat_sec: float
@@ -48,47 +46,57 @@ class Pace:
 
     @property
     def renewal_sec(self) -> float:
-        """How long one renewal may take. A store that hangs must not use up the whole lease with one question."""
+        """The timeout of one renewal. One request to a store that hangs must not use up the whole lease."""
         return max(_RENEWAL_SEC, self.lease.total_seconds() / 3)
 
 
-class Worker:
-    """Claims trials up to its capacity and sees each to its end.
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What a worker does in the background."""
 
-    A trial takes a slot while its sandbox is there; its files and its result are saved beside the next trial. With
-    those being saved it holds at most twice its capacity, so that a slow store holds the worker back.
+    duties: Duties
+    recovery: Recovery
+    extra: Sequence[Duty] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Claiming:
+    """Which trials a worker claims, and when it claims none."""
+
+    job_id: int | None = None
+    """Only trials of this job; ``None`` means all."""
+    obstacle: Callable[[], str] = lambda: ""
+    """Says why the worker must not claim trials now; an empty string means that it may."""
+
+
+class Worker:
+    """Claims trials up to its capacity and runs each to its end.
+
+    A trial takes a slot while its sandbox exists. Its files and result are saved while the next trial runs. The worker
+    holds at most twice its capacity, including trials that are being saved, so that a slow store slows it down.
     """
 
     def __init__(
         self,
         store: Store,
         queue: Queue,
-        executor: Executor,
-        phases: PhaseLog,
-        recovery: Recovery,
         clock: Clock,
+        executor: Executor,
         about: Heartbeat,
         pace: Pace,
-        duties: Duties,
-        extra: Sequence[tuple[str, Callable[[], Awaitable[object]], float]] = (),
-        obstacle: Callable[[], str] = lambda: "",
-        job_id: int | None = None,
+        upkeep: Upkeep,
+        claiming: Claiming,
     ) -> None:
-        """``extra`` are further duties: name, step, and seconds between two steps."""
         self._store = store
         self._queue = queue
-        self._executor = executor
-        self._phases = phases
-        self._recovery = recovery
         self._clock = clock
+        self._executor = executor
         self._about = about
         self._pace = pace
-        self._duties = duties
-        self._extra = extra
-        self._obstacle = obstacle
-        """Says why nothing may be claimed at the moment, or nothing."""
+        self._upkeep = upkeep
+        self._duties = upkeep.duties
+        self._claiming = claiming
         self._paused = ""
-        self._job_id = job_id
         self._running: dict[int, asyncio.Task[None]] = {}
         self._held: dict[int, int] = {}
         self._sandboxed: set[int] = set()
@@ -107,17 +115,17 @@ class Worker:
         return self._leaving.is_set()
 
     def can_use(self, sandboxes: Sequence[str]) -> None:
-        """What is found to work here while trials run already; told with the next heartbeat."""
+        """Sets the sandboxes that work on this machine. The next heartbeat tells the store."""
         self._about = self._about.model_copy(update={"sandboxes": tuple(sandboxes)})
 
     def leave(self) -> None:
-        """Claims nothing more; ``run`` returns when what is in flight has ended."""
+        """Stops claiming. ``run`` returns when the running trials have ended."""
         self._leaving.set()
         self._slot_free.set()
 
     async def run(self) -> None:
-        """Until ``leave``. When it is cancelled, trials in flight are stopped and given back to the queue."""
-        async with self._phases, self._executor.live, asyncio.TaskGroup() as group:
+        """Runs until ``leave``. A cancellation stops the running trials and gives them back to the queue."""
+        async with self._executor.reports.running(), asyncio.TaskGroup() as group:
             tasks = [group.create_task(duty, name=name) for name, duty in self._background()]
             try:
                 await self._claim_until_leaving()
@@ -131,15 +139,16 @@ class Worker:
         await self._duties.attempt("heartbeat", lambda: self._store.forget_worker(self._about.worker))
 
     def _background(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
-        """The duties beside the trials, each forever. Leases come first: after an outage they are what is urgent."""
+        """The background duties. Leases come first, because they are most urgent after an outage of the store."""
         repeat, pace = self._duties.repeat, self._pace
         duties = [
             ("leases", repeat("leases", self._renew, pace.heartbeat_sec)),
             ("heartbeat", repeat("heartbeat", self._beat, pace.heartbeat_sec)),
             ("cancellations", repeat("cancellations", self._listen, _LISTEN_SEC, patient=True, later=True)),
-            ("recovery", repeat("recovery", self._recovery.sweep, pace.reap_sec)),
+            ("recovery", repeat("recovery", self._upkeep.recovery.sweep, pace.reap_sec)),
         ]
-        return duties + [(name, repeat(name, step, every, patient=True)) for name, step, every in self._extra]
+        extra = self._upkeep.extra
+        return duties + [(duty.name, repeat(duty.name, duty.step, duty.every_sec, patient=True)) for duty in extra]
 
     async def _claim_until_leaving(self) -> None:
         while not self._leaving.is_set():
@@ -156,25 +165,25 @@ class Worker:
             return []
         pace, about = self._pace, self._about
         return await self._store.claim(
-            about.worker, pace.lease, self._free, self._clock(), self._job_id, seal=about.seal or None
+            about.worker, pace.lease, self._free, self._clock(), self._claiming.job_id, seal=about.seal or None
         )
 
     async def _moment(self) -> None:
-        """A pause after a fault, cut short when the worker is told to leave."""
+        """Pauses after an error, or until the worker is told to leave."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_IDLE_SEC):
                 await self._leaving.wait()
 
     def _is_paused(self) -> bool:
-        before, self._paused = self._paused, self._obstacle()
+        before, self._paused = self._paused, self._claiming.obstacle()
         if self._paused and not before:
-            log.warning("Claiming nothing: %s", self._paused)
+            log.warning("The worker claims no trials: %s", self._paused)
         if before and not self._paused:
-            log.info("Claiming again.")
+            log.info("The worker claims trials again.")
         return bool(self._paused)
 
     async def _wait_for_work(self) -> None:
-        """Until a slot is free (when full), work is announced, or a moment has passed."""
+        """Waits until a slot is free, a wake-up comes, or the idle interval has passed."""
         self._slot_free.clear()
         waits: set[asyncio.Task[Any]] = {asyncio.create_task(self._slot_free.wait())}
         if self._free > 0:
@@ -201,8 +210,8 @@ class Worker:
                     trial, lambda: self._reasons.get(trial.id), lambda: self._sandbox_gone(trial.id)
                 )
             except Exception:
-                # A fault of ours, outside every boundary. The lease runs out and the trial is recovered from there.
-                log.exception("Unexpected fault in a trial")
+                # The executor should have caught it. The lease runs out, and recovery takes the trial from there.
+                log.exception("Unexpected error in a trial")
 
     def _sandbox_gone(self, trial_id: int) -> None:
         self._sandboxed.discard(trial_id)
@@ -230,14 +239,14 @@ class Worker:
         await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     def _stop(self, trial_id: int, why: Stop) -> None:
-        """A trial that is being saved is past stopping: its result is recorded, or refused by the store."""
+        """Cancels a trial that still has its sandbox. One that is being saved is recorded, or the store refuses it."""
         task = self._running.get(trial_id)
         if task is not None and trial_id in self._sandboxed and trial_id not in self._reasons:
             self._reasons[trial_id] = why
             task.cancel()
 
     async def _renew(self) -> None:
-        """Extends the leases of what is held. Also one that ran out meanwhile, if nobody took the trial."""
+        """Extends the leases of all held trials, also an expired one if no other worker claimed the trial."""
         if not self._held:
             return
         held, pace = dict(self._held), self._pace
@@ -248,7 +257,7 @@ class Worker:
         except TimeoutError as late:
             raise StoreUnavailable(f"The store did not answer within {pace.renewal_sec:g} s.") from late
         for trial_id in report.lost:
-            if self._held.get(trial_id) == held[trial_id]:  # else it ended meanwhile, and may have been claimed anew
+            if self._held.get(trial_id) == held[trial_id]:  # otherwise it ended meanwhile and may be claimed again
                 self._stop(trial_id, Stop.LOST)
         for trial_id in report.cancel:
             self._stop(trial_id, Stop.CANCELLED)
@@ -258,19 +267,19 @@ class Worker:
         await self._store.beat(self._about.model_copy(update=told), self._clock())
 
     async def _listen(self) -> None:
-        """Somebody who cancels waits for the sandbox to be gone; the next renewal may be long in coming."""
+        """Stops cancelled trials. Users wait for this, and the next renewal may be seconds away."""
         if self._sandboxed:
             for trial_id in await self._store.asked_to_stop(self._about.worker):
                 self._stop(trial_id, Stop.CANCELLED)
 
 
 async def _ended_well(waits: Iterable[asyncio.Task[Any]]) -> bool:
-    """Raises what ended one of them."""
+    """Raises the first exception of the tasks."""
     for wait in waits:
         wait.result()
     return True
 
 
 async def beat_forever(store: Store, about: Heartbeat, clock: Clock, every_sec: float) -> None:
-    """For a process that holds no trial yet: tells the store that it is there."""
+    """Sends heartbeats for a process that has no worker yet."""
     await Duties(clock).repeat("heartbeat", lambda: store.beat(about, clock()), every_sec)

@@ -17,10 +17,10 @@ from seatrial.domain.result import Result
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Outcome
 from seatrial.engine.clock import system_clock
-from seatrial.engine.duties import Duties
+from seatrial.engine.duties import Duties, Duty
 from seatrial.engine.jobs.keys import TrialKeys
 from seatrial.engine.live.watch import LiveLog
-from seatrial.engine.trials.execute import Executor
+from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
 from seatrial.engine.trials.lease_trust import LeaseTrust
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import Recovery
@@ -30,7 +30,7 @@ from seatrial.ports.store import Heartbeat, TrialFilter
 from seatrial.testing.fake_runner import PASS
 from seatrial.testing.faulty_store import FaultyStore
 from seatrial.testing.memory_blobs import MemoryBlobs
-from seatrial.worker import Pace, Worker
+from seatrial.worker import Claiming, Pace, Upkeep, Worker
 
 TASK = Task(digest="sha256:" + "0" * 64, name="answer-file", format=TaskFormat.HARBOR, instruction="Do it.")
 FAULTS = [SandboxFault("The engine answered 500."), KeyError("a bug")]
@@ -102,25 +102,23 @@ class Place:
         self.worker = Worker(
             self.store,
             queue,
-            Executor(
-                self.store,
-                MemoryBlobs(),
-                self.gate,
-                Library(),  # type: ignore[arg-type]
-                phases,
-                live,
-                system_clock,
-                work_dir=folder / "work",
-                limit_sec=600,
-                secrets=no_keys,
-            ),
-            phases,
-            Recovery(self.store, queue, system_clock, lambda worker: False, LeaseTrust(30, 5, 10)),
             system_clock,
+            Executor(
+                Records(self.store, MemoryBlobs(), Library(), system_clock),  # type: ignore[arg-type]
+                self.gate,
+                Reports(phases, live),
+                TryLimits(600),
+                folder / "work",
+                no_keys,
+            ),
             Heartbeat(worker="w", host="here", pid=1, capacity=4, started_at=system_clock()),
             Pace(timedelta(seconds=30), 0.02, 0.02),
-            self.duties,
-            extra=[("leftovers", self._clean, 0.02)],
+            Upkeep(
+                self.duties,
+                Recovery(self.store, queue, system_clock, lambda worker: False, LeaseTrust(30, 5, 10)),
+                [Duty("leftovers", self._clean, 0.02)],
+            ),
+            Claiming(),
         )
 
     async def _clean(self) -> None:

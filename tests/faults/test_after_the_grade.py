@@ -22,7 +22,7 @@ from seatrial.domain.trial import Cause, Outcome, Trial
 from seatrial.engine.clock import system_clock
 from seatrial.engine.jobs.keys import TrialKeys
 from seatrial.engine.live.watch import LiveLog
-from seatrial.engine.trials.execute import Executor
+from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
 from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.trial_files import AttemptFiles
@@ -105,21 +105,22 @@ class Bench:
             return TrialKeys({"OPENAI_API_KEY": "sk-canary-123456"})
 
         executor = Executor(
-            self.store,
-            self.blobs,
+            Records(self.store, self.blobs, Library(), system_clock),  # type: ignore[arg-type]
             ScriptedRunner(behaviour),
-            Library(),  # type: ignore[arg-type]
-            PhaseLog(self.store, system_clock),
-            LiveLog(self.store, system_clock, every_sec=0.01, first_after_sec=0.0),
-            system_clock,
-            work_dir=self.folder / "work",
-            limit_sec=self.job.spec.trial_limit_sec or 60,
-            secrets=secrets,
-            keep_limits=KeepLimits(files=most_files),
-            blobs_patience_sec=patience_sec,
+            Reports(
+                PhaseLog(self.store, system_clock),
+                LiveLog(self.store, system_clock, every_sec=0.01, first_after_sec=0.0),
+            ),
+            TryLimits(
+                self.job.spec.trial_limit_sec or 60,
+                files=KeepLimits(files=most_files),
+                blobs_patience_sec=patience_sec,
+            ),
+            self.folder / "work",
+            secrets,
         )
         [trial] = await self.store.claim("w1", timedelta(seconds=30), 1, system_clock())
-        async with executor.live:
+        async with executor.reports.live:
             await executor.execute(trial, lambda: None)
         [attempt] = await self.store.attempts(trial.id)
         assert attempt.result is not None, "it was left to its lease"

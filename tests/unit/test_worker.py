@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 
 from seatrial.adapters.queue_local import LocalQueue
+from seatrial.adapters.seal_fernet import FernetSeal
 from seatrial.domain.job import AgentSpec, Job, JobSpec, RetryPolicy, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial
 from seatrial.engine.clock import system_clock
-from seatrial.engine.duties import Duties
-from seatrial.engine.jobs.keys import TrialKeys
+from seatrial.engine.duties import Duties, Duty
+from seatrial.engine.jobs.keys import KeyRing, TrialKeys
 from seatrial.engine.live.watch import LiveLog
-from seatrial.engine.trials.execute import Executor
+from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
 from seatrial.engine.trials.lease_trust import LeaseTrust
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import Recovery
@@ -30,7 +31,7 @@ from seatrial.ports.runner import Order, Progress
 from seatrial.ports.store import Heartbeat, TrialFilter
 from seatrial.testing.memory_blobs import MemoryBlobs
 from seatrial.testing.memory_store import MemoryStore
-from seatrial.worker import Pace, Worker
+from seatrial.worker import Claiming, Pace, Upkeep, Worker
 from tests.waiting import LIMIT_SEC, eventually
 
 TASK = Task(digest="sha256:" + "0" * 64, name="answer-file", format=TaskFormat.HARBOR, instruction="Do it.")
@@ -117,35 +118,31 @@ class Bench:
         lease_sec: float = 30.0,
         capacity: int = 4,
         beat_sec: float = 0.02,
-        extra: Sequence[tuple[str, Callable[[], Awaitable[object]], float]] = (),
+        extra: Sequence[Duty] = (),
+        keys: Callable[[Job, AgentSpec], Awaitable[TrialKeys]] | None = None,
     ) -> Worker:
+        keys = keys or _canary
         duties = Duties(system_clock)
         phases = PhaseLog(self.store, system_clock, every_sec=0.01, duties=duties)
         executor = Executor(
-            self.store,
-            self.blobs,
+            Records(self.store, self.blobs, Library(), system_clock),  # type: ignore[arg-type]
             runner,
-            Library(),  # type: ignore[arg-type]
-            phases,
-            LiveLog(self.store, system_clock, every_sec=0.01, duties=duties),
-            system_clock,
-            work_dir=self.folder / name,
-            limit_sec=self.job.spec.trial_limit_sec or 60,
-            secrets=_canary,
+            Reports(phases, LiveLog(self.store, system_clock, every_sec=0.01, duties=duties)),
+            TryLimits(self.job.spec.trial_limit_sec or 60),
+            self.folder / name,
+            keys,
         )
         about = Heartbeat(worker=name, host="here", pid=1, capacity=capacity, started_at=system_clock())
         recovery = Recovery(self.store, self.queue, system_clock, lambda worker: worker == "dead", trust())
         return Worker(
             self.store,
             self.queue,
-            executor,
-            phases,
-            recovery,
             system_clock,
+            executor,
             about,
             Pace(timedelta(seconds=lease_sec), beat_sec, beat_sec),
-            duties,
-            extra=extra,
+            Upkeep(duties, recovery, extra),
+            Claiming(),
         )
 
     async def outcomes(self) -> list[Outcome | None]:
@@ -408,3 +405,36 @@ async def test_a_stale_finish_is_refused(tmp_path: Path) -> None:
         await freezing
         row = await ground.store.trial(1)
         assert (row.trial.outcome, row.trial.attempt) == (Outcome.PASSED, 2)
+
+
+async def test_a_provider_key_that_the_worker_cannot_open_ends_the_trial_with_the_reason(tmp_path: Path) -> None:
+    async with bench(tmp_path, retry=RetryPolicy(max_attempts=2, backoff_sec=0)) as ground:
+        ours, theirs = FernetSeal(tmp_path, "ours"), FernetSeal(tmp_path, "theirs")
+        await ground.store.save_provider_key("OPENAI_API_KEY", theirs.close("sk-of-theirs"), system_clock())
+        ring = KeyRing(ground.store, ground.store, ours, {}, lambda model: ("OPENAI_API_KEY",))
+        runner = ScriptedRunner(succeed)
+        agent = AgentSpec(name="terminus-2", model="openai/gpt-5.2")
+        await ground.until_ended(ground.worker(runner, keys=lambda job, _: ring.for_agent(job, agent)))
+        [row] = [row async for row in ground.store.trials(TrialFilter())]
+        assert (row.trial.outcome, row.trial.cause, row.trial.attempt) == (Outcome.ERROR, Cause.SANDBOX, 2)
+        assert row.result is not None
+        assert row.result.message.startswith("A stored key was sealed with another secret key. Set SEATRIAL_SECRET_KEY")
+        assert row.result.files_left_out is None or row.result.files_left_out.count == 0
+        assert runner.orders == []
+
+
+async def test_a_provider_key_that_the_worker_can_open_reaches_the_runner(tmp_path: Path) -> None:
+    async with bench(tmp_path) as ground:
+        ours = FernetSeal(tmp_path, "ours")
+        await ground.store.save_provider_key("OPENAI_API_KEY", ours.close("sk-of-ours"), system_clock())
+        ring = KeyRing(ground.store, ground.store, ours, {}, lambda model: ("OPENAI_API_KEY",))
+        secrets: list[Mapping[str, str]] = []
+
+        async def note(order: Order) -> Result:
+            secrets.append(order.secrets)
+            return PASSED
+
+        agent = AgentSpec(name="terminus-2", model="openai/gpt-5.2")
+        await ground.until_ended(ground.worker(ScriptedRunner(note), keys=lambda job, _: ring.for_agent(job, agent)))
+        assert await ground.outcomes() == [Outcome.PASSED]
+        assert secrets == [{"OPENAI_API_KEY": "sk-of-ours"}]

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from seatrial import __version__
 from seatrial.api.answers import add_error_handlers
 from seatrial.api.compat import tbench_execute, tbench_runner
-from seatrial.api.context import Service
+from seatrial.api.context import Service, model_urls_of
 from seatrial.api.gates.access import check_access
 from seatrial.api.gates.cross_origin import CrossOrigin
 from seatrial.api.gates.disk_room import DiskRoomCheck
@@ -80,8 +80,7 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
         async with open_installation(settings) as installation:
             access = await check_access(settings, installation.store, installation.clock())
             identities = Identities(installation.store, installation.seal, installation.clock)
-            app.state.service = Service(installation, identities, access)
-            _ = app.state.service.model_urls  # report an invalid setting now
+            app.state.service = Service(installation, identities, access, model_urls_of(settings, access))
             async with keep_house(installation), counting(numbers, installation.store) as app.state.event_tail:
                 yield
             await identities.close()

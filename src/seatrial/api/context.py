@@ -23,7 +23,18 @@ from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.tasks.served_tasks import ServedTasks
 from seatrial.engine.trials.trial_files import AttemptFiles
 from seatrial.processes import WorkerName, is_dead
+from seatrial.settings import Settings
 from seatrial.wiring import Installation
+
+
+def model_urls_of(settings: Settings, access: Access) -> ModelUrls:
+    """Only a server that nobody else can call, and that has no proxy in front of it, may call any address."""
+    return ModelUrls(
+        settings.model_url_allowlist,
+        anywhere=access is Access.LOOPBACK and not settings.allowed_hosts,
+        providers=settings.model_providers,
+        own_addresses=settings.provider_environment,
+    )
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,7 @@ class Service:
     installation: Installation
     identities: Identities
     access: Access
+    model_urls: ModelUrls
 
     @cached_property
     def disk(self) -> Disk:
@@ -56,18 +68,6 @@ class Service:
             lease=timedelta(seconds=there.settings.lease_sec),
             worker_is_dead=is_dead,
             shortage=self.disk.shortage,
-        )
-
-    @cached_property
-    def model_urls(self) -> ModelUrls:
-        """Any address is allowed only if nobody else can call this server and no proxy stands in front of it."""
-        settings = self.installation.settings
-        anywhere = self.access is Access.LOOPBACK and not settings.allowed_hosts
-        return ModelUrls(
-            settings.model_url_allowlist,
-            anywhere=anywhere,
-            providers=settings.model_providers,
-            own_addresses=settings.provider_environment,
         )
 
     @cached_property

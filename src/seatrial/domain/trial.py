@@ -213,7 +213,9 @@ TrialEvent = Claimed | LeaseRenewed | Ended | TryAgain | WorkerLost | GivenBack 
 
 
 def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
-    """Applies an event to a trial. Raises ``StaleAttempt`` or ``Conflict``."""
+    """Applies an event to a trial. Raises ``StaleAttempt`` or ``Conflict``. Only this decides how a trial changes.
+
+    Claims, renewals and phases are single statements in a SQL store; contract tests compare them with this."""
     match event:
         case Claimed():
             _require(trial, TrialState.QUEUED, event)

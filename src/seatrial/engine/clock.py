@@ -1,4 +1,4 @@
-"""What time it is. Passed in wherever it matters, so that tests hold it."""
+"""The current time. Passed in wherever it matters, so that tests can set it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ def system_clock() -> datetime:
 
 
 def uptime() -> float:
-    """Seconds that no change of the wall clock touches, and that count while the machine sleeps."""
+    """Seconds that do not depend on the wall clock and also count while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class StoreClock:
-    """The store's own time, where it has one: processes of several machines judge leases by the same clock.
+    """The time of the database server, so that several machines judge leases by the same clock.
 
-    Goes on by itself between two looks, also when somebody sets this machine's clock. Without a look it is the
-    machine's clock."""
+    Between two looks it counts with the monotonic clock, so that a change of this machine's clock has no effect.
+    Before the first look it is the clock of this machine."""
 
     def __init__(self, own: Clock = system_clock, elapsed: Callable[[], float] = uptime) -> None:
         self._own = own
@@ -36,7 +36,7 @@ class StoreClock:
         return told + timedelta(seconds=self._elapsed() - at)
 
     async def look(self, ask: Callable[[], Awaitable[datetime | None]]) -> None:
-        """``None`` means that the store has no clock of its own."""
+        """Sets the clock by ``ask``, which returns ``None`` if the store has no clock of its own."""
         asked = self._elapsed()
         told = await ask()
         answered = self._elapsed()

@@ -1,7 +1,7 @@
-"""Background duties: each is done again and again, and no fault of one reaches anything else.
+"""Background duties are repeated, and an error in one of them affects nothing else.
 
-Workers and the API run their duties here: heartbeat, leases, recovery, clean-up, phases, live output. A fault is said
-in the log and with the heartbeat, and the duty is tried again. Only a cancellation ends a duty.
+Workers and the API run their duties here: heartbeat, leases, recovery, clean-up, phases, live output. An error goes to
+the log and into the heartbeat, and the duty is tried again. Only a cancellation ends a duty.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from seatrial.engine.clock import Clock
 from seatrial.errors import SeatrialError
@@ -20,8 +21,17 @@ _LONGEST_ERROR = 300
 _LONGEST_PAUSE_SEC = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """One step that is repeated, with a pause of ``every_sec`` between two steps."""
+
+    name: str
+    step: Callable[[], Awaitable[object]]
+    every_sec: float
+
+
 class Duties:
-    """One per worker, and one for the API. Remembers which duties fail at the moment."""
+    """Runs duties and remembers which of them fail now. There is one per worker, and one for the API."""
 
     def __init__(
         self,
@@ -30,7 +40,7 @@ class Duties:
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``noticed`` hears of every fault."""
+        """``noticed`` is called with every error."""
         self._clock = clock
         self._noticed = noticed
         self._sleep = sleep
@@ -38,7 +48,7 @@ class Duties:
 
     @property
     def troubles(self) -> tuple[Trouble, ...]:
-        """What fails now; a duty that works again is not among them."""
+        """The duties that fail now."""
         return tuple(self._troubles.values())
 
     async def repeat(
@@ -50,7 +60,7 @@ class Duties:
         patient: bool = False,
         later: bool = False,
     ) -> None:
-        """Until it is cancelled. ``patient`` duties wait longer after each fault. ``later`` begins with a pause."""
+        """Repeats until it is cancelled. ``patient`` waits longer after each error. ``later`` begins with a pause."""
         if later:
             await self._sleep(_pause(every_sec))
         while True:
@@ -62,7 +72,7 @@ class Duties:
             await self._sleep(pause)
 
     async def attempt[T](self, name: str, step: Callable[[], Awaitable[T]]) -> T | None:
-        """Once. ``None`` after a fault, which is noted."""
+        """Runs one step. Notes an error and returns ``None``."""
         try:
             done = await step()
         except asyncio.CancelledError as cancellation:
@@ -82,7 +92,7 @@ class Duties:
         known = self._troubles.get(name)
         since, count = (known.since, known.count + 1) if known else (self._clock(), 1)
         self._troubles[name] = Trouble(duty=name, error=_sentence(fault), since=since, count=count)
-        if count & (count - 1) == 0:  # the first, the second, the fourth …: a fault that stays does not fill the log
+        if count & (count - 1) == 0:  # log the 1st, 2nd, 4th, 8th …, so that a lasting error does not fill the log
             expected = isinstance(fault, SeatrialError)
             log.warning(
                 "%s failed (%d times): %s", name.capitalize(), count, fault, exc_info=None if expected else fault

@@ -1,4 +1,4 @@
-"""Where files are kept. Keys are ``/``-separated, relative, without ``..``; whoever writes, writes then references.
+"""The store of files. Keys are relative paths with ``/`` and without ``..``. Write a file before you refer to it.
 
 Guarantees: a key is visible with its whole content or not at all; ``put`` over an existing key replaces it whole.
 Every implementation passes ``tests/contracts/blobs``. Unknown keys raise ``NotFound``, impossible ones
@@ -17,11 +17,11 @@ from seatrial.domain.frozen import Frozen
 from seatrial.errors import InvalidInput
 
 PLAIN_KEY = re.compile(r"[A-Za-z0-9._/ +@,=~-]+")
-"""Keys that stand in every place as they are."""
+"""Keys that every implementation can use unchanged."""
 _GROWING = re.compile(r"[%#]")
-"""What takes three bytes once it is escaped."""
+"""Bytes that take three bytes when they are escaped."""
 _LONGEST_NAME = 200
-"""In bytes, when it is escaped; file systems allow 255, and a name may be written beside its final place."""
+"""In bytes, when it is escaped. File systems allow 255; the rest is for names of temporary files."""
 _LONGEST_KEY = 900
 """In bytes; object stores allow 1024."""
 
@@ -32,7 +32,7 @@ class BlobInfo(Frozen):
 
 
 def checked_key(key: str) -> str:
-    """The key, if every implementation can hold it. Names come from sandboxes, so this is a border."""
+    """Returns the key if every implementation can store it. Names come from sandboxes, so they are untrusted."""
     names = key.split("/")
     if any(name in ("", ".", "..") for name in names):
         raise InvalidInput(f"{key!r} is not a key: it must be relative, without empty, '.' or '..' parts.", field="key")
@@ -53,11 +53,11 @@ def has_room(key: str) -> bool:
 
 class Blobs(Protocol):
     async def put_file(self, key: str, source: Path) -> int:
-        """Streams the file; memory stays flat. Returns its size."""
+        """Streams the file, so that memory use stays constant. Returns its size."""
         ...
 
     async def take_file(self, key: str, source: Path) -> int:
-        """``put_file`` of a file that its owner needs no longer: it may be moved instead of copied."""
+        """Like ``put_file``, but may move the file instead of copying it."""
         ...
 
     async def take_folder(self, prefix: str, root: Path, names: Sequence[str]) -> list[int]:
@@ -67,7 +67,7 @@ class Blobs(Protocol):
     async def put_bytes(self, key: str, data: bytes) -> None: ...
 
     async def read(self, key: str, start: int = 0, length: int | None = None) -> bytes:
-        """A range; past the end gives what is there."""
+        """Reads a range. A range past the end returns what exists."""
         ...
 
     def stream(self, key: str) -> AsyncIterator[bytes]: ...

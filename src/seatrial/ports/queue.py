@@ -1,4 +1,5 @@
-"""The queue is a hint that there is work; the store decides who gets it. A lost or doubled hint does no harm."""
+"""Wakes workers when there may be trials to claim. The store decides who gets them, so a lost or repeated wake-up does
+no harm."""
 
 from __future__ import annotations
 

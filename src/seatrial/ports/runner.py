@@ -1,4 +1,4 @@
-"""Runs one attempt from start to graded end. The only way the engine reaches a sandbox or a model."""
+"""Runs one try and grades it. The engine reaches sandboxes and models only through this port."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seatrial.growing_files import FileView
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Everything a runner needs for one attempt."""
+    """Everything that a runner needs for one try."""
 
     trial: Trial
     task: Task
@@ -25,40 +25,40 @@ class Order:
     job: JobSpec
     agent: AgentSpec
     work_dir: Path
-    """An empty directory of this attempt alone; what is left in it is kept."""
+    """An empty directory for this try. The files in it are saved afterwards."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Provider keys by environment name. Never logged, stored or handed to a sandbox by the runner itself."""
+    """Provider keys by environment name. The runner never logs or stores them or passes them to a sandbox."""
     keys_are_the_jobs: bool = True
-    """Whether the keys came with the job, and none of them is the installation's own."""
+    """Whether all keys came with the job, and none belongs to the installation."""
 
 
 class Window(Protocol):
-    """Shows what a running attempt writes where only its sandbox has it, until that is copied to ``work_dir``."""
+    """Reads files of a running try inside its sandbox, before they are copied to ``work_dir``."""
 
     async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[FileView] | None:
-        """Files by the names they will have below ``work_dir``; ``None`` while there is nothing to look into.
+        """The files, by their later names below ``work_dir``; ``None`` while there is no sandbox.
 
-        ``seen`` says how much of each is known. Never raises, and is never called again before it answered."""
+        ``seen`` says how much of each file is known. Never raises. There is one call at a time."""
         ...
 
 
 class Progress(Protocol):
-    """How a runner tells what happens. Calls are quick and never raise."""
+    """Receives the reports of a runner. Calls return at once and never raise."""
 
     async def phase(self, phase: Phase, step: str | None = None) -> None: ...
 
     def spent(self, usage: Usage) -> None:
-        """What the attempt has cost so far; told before anything but a result leaves ``run``."""
+        """The usage so far. The runner reports it before ``run`` raises."""
         ...
 
     def shows(self, window: Window) -> None:
-        """From now on what happens in the sandbox can be watched."""
+        """Passes a view into the sandbox, which works from now on."""
         ...
 
 
 class Runner(Protocol):
     async def run(self, order: Order, progress: Progress) -> Result:
-        """The result, whatever happened: faults come back as the outcome ``error`` with a cause.
+        """Returns a result in every case. Faults become the outcome ``error`` with a cause.
 
-        Cancelling the task stops the attempt and cleans up before ``CancelledError`` is re-raised."""
+        A cancellation stops the try, removes its sandbox, and raises ``CancelledError`` again."""
         ...

@@ -1,20 +1,20 @@
-"""Seals secrets at rest. What is sealed can be opened by this installation alone."""
+"""Encrypts secrets before they are stored. Only a process with the same secret key can open them."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 SEPARATOR = ":"
-"""Stands between the fingerprint and what is sealed. Older versions sealed without a fingerprint."""
+"""Separates the fingerprint from the encrypted text. Older versions stored no fingerprint."""
 
 
 class Seal(Protocol):
     def fingerprint(self) -> str:
-        """Tells secret keys apart, and nothing about them. What ``close`` returns begins with it."""
+        """Identifies the secret key without revealing it. The text that ``close`` returns begins with it."""
         ...
 
     def close(self, text: str) -> str: ...
 
     def open(self, sealed: str) -> str:
-        """Raises ``SetupProblem`` for what another secret key sealed."""
+        """Raises ``SetupProblem`` if another secret key sealed the text."""
         ...

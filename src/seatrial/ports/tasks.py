@@ -1,4 +1,4 @@
-"""Task formats: recognising, checking and preparing a task directory. One implementation per format."""
+"""Reads task directories. There is one implementation per task format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seatrial.domain.task import Task, TaskFormat, TaskProblem
 
 
 class Inspection(Frozen):
-    """What a look at a task directory found. ``task`` is there whenever nothing is wrong."""
+    """What a reader found in a task directory. ``task`` is set if there is no error."""
 
     name: str
     task: Task | None
@@ -23,29 +23,29 @@ class TaskReader(Protocol):
     format: TaskFormat
 
     def recognises(self, root: Path) -> bool:
-        """Whether the directory claims to be of this format (``task.toml`` or ``task.yaml`` at its top)."""
+        """Whether the directory looks like this format (``task.toml`` or ``task.yaml`` at its top)."""
         ...
 
     def inspect(self, root: Path) -> Inspection:
-        """Reads and checks everything; never executes, never follows a link out of ``root``."""
+        """Reads and checks all files. Executes nothing, and follows no link out of ``root``."""
         ...
 
     def prepare(self, root: Path, into: Path) -> Path:
-        """A Harbor task directory that runs this task; ``root`` itself where the format needs no mapping.
+        """A Harbor task directory for this task; ``root`` itself if the task is in Harbor format.
 
         Deterministic: the same content gives the same files."""
         ...
 
 
 class TaskFiles(Protocol):
-    """Task directories and archives on disk. Archives are hostile until proven otherwise (``InvalidArchive``)."""
+    """Task directories and archives on disk. Archives are untrusted; a bad one raises ``InvalidArchive``."""
 
     def open(self, path: Path) -> AbstractContextManager[list[Path]]:
-        """The task directories at ``path``: itself, those below it, or those in an archive (unpacked meanwhile)."""
+        """The task directories at ``path``: itself, those below it, or those of an archive, unpacked for the block."""
         ...
 
     def pack(self, root: Path, target: Path) -> None:
-        """One archive of one task, byte for byte the same for the same content."""
+        """Packs one task. The same content gives the same bytes."""
         ...
 
     def unpack(self, archive: Path, into: Path) -> None: ...

@@ -99,13 +99,6 @@ class PostgresServer:
             await connection.close()
         return self.url(name)
 
-    async def drop_database(self, name: str) -> None:
-        connection = await asyncpg.connect(host=str(self.directory), user="postgres", database="postgres")
-        try:
-            await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-        finally:
-            await connection.close()
-
     def _initialise(self) -> None:
         command: list[str | Path] = [*self._as_user(), self._programs / "initdb", "-D", self.directory / "data"]
         command += ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]

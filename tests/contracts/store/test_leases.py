@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from seatrial.domain.trial import Cause, TrialState
-from seatrial.ports.store import Store
+from seatrial.domain.trial import Cause, LeaseRenewed, Phase, TrialState, transition
+from seatrial.ports.store import PhaseEntry, Store
 from tests.contracts.store.conftest import StoreOpener
 from tests.contracts.store.samples import MINUTE, NOON, faulty, passed, submit
 
@@ -57,3 +57,19 @@ async def test_the_store_tells_how_it_stands(store: Store) -> None:
         assert facts.connections <= facts.connections_allowed and "connections in use" in facts.sentence
     else:
         assert facts.sentence == ""
+
+
+async def test_a_renewal_is_what_the_transition_says(store: Store) -> None:
+    await submit(store)
+    [trial] = await store.claim("w", MINUTE, 1, NOON)
+    await store.renew("w", {trial.id: 1}, MINUTE, LATE)
+    assert (await store.trial(trial.id)).trial == transition(trial, LeaseRenewed(attempt=1, lease=MINUTE), LATE)
+
+
+async def test_a_phase_changes_nothing_else(store: Store) -> None:
+    await submit(store)
+    [trial] = await store.claim("w", MINUTE, 1, NOON)
+    entry = PhaseEntry(trial_id=trial.id, job_id=trial.job_id, attempt=1, phase=Phase.AGENT, at=LATE)
+    await store.enter_phases([entry])
+    said = transition(trial, LeaseRenewed(attempt=1, lease=MINUTE, phase=Phase.AGENT), NOON)
+    assert (await store.trial(trial.id)).trial == said

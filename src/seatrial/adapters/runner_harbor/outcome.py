@@ -1,10 +1,12 @@
-"""Harbor's result as ours. Grading stays Harbor's; what ended without a grade gets a cause, never a reward of 0."""
+"""Converts Harbor's result into ours. Harbor grades; a trial without a grade gets a cause, never a reward of 0."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from seatrial.adapters.causes import cause_of, mark_of, voids_failure
 from seatrial.adapters.runner_harbor.tests_found import tests_in
 from seatrial.domain.result import Failure, PhaseTiming, Result, TestResult, Usage, grade
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
+from seatrial.sandboxes.terminal.recording import mend
 
 _LONGEST_TRACEBACK = 20_000
 _LONGEST_MESSAGE = 2_000
@@ -22,10 +25,21 @@ _MOST_REWARDS = 1_000
 _MOST_TESTS = 5_000
 
 
-def result_of(trial: TrialResult, directory: Path, excuse: str | None = None) -> Result:
-    """The domain's result of a finished Harbor trial whose files are in ``directory``.
+async def read_result(trial: TrialResult, directory: Path, excuse: str | None = None) -> Result:
+    """``result_of`` with paths as users see them. Runs in a thread, because reading a large test report takes long
+    enough to delay the heartbeats of the worker."""
 
-    ``excuse`` says why an agent that ran out of time must not be blamed: its model's service had failed it."""
+    def read() -> Result:
+        _mend_recordings(directory)
+        return without_host_paths(result_of(trial, directory, excuse), directory)
+
+    return await asyncio.to_thread(read)
+
+
+def result_of(trial: TrialResult, directory: Path, excuse: str | None = None) -> Result:
+    """The result of a finished Harbor trial whose files are in ``directory``.
+
+    ``excuse`` is set if the model's service failed. An agent that then ran out of time is not blamed."""
     verdict = _verdict(trial, excuse)
     return Result(
         outcome=verdict.outcome,
@@ -43,7 +57,7 @@ def result_of(trial: TrialResult, directory: Path, excuse: str | None = None) ->
 
 
 def without_host_paths(result: Result, directory: Path) -> Result:
-    """Messages name files as they are kept, not where this machine had them while the attempt ran."""
+    """Replaces the work directory of this machine in messages by the paths under which the files are saved."""
     failure = result.failure
     if failure is None and not result.message:
         return result
@@ -57,7 +71,7 @@ def _kept_paths(text: str, directory: Path) -> str:
     for place in {str(directory), str(directory.resolve())}:
         if place not in text:
             continue
-        here = re.compile(rf"{re.escape(place)}(?:(/)|(?![\w-]))")  # not the start of a longer name
+        here = re.compile(rf"{re.escape(place)}(?:(/)|(?![\w-]))")  # skip longer names with the same start
         text = here.sub(lambda found: "" if found[1] else ".", text)
     return text
 
@@ -72,7 +86,7 @@ class _Verdict:
 
 
 def _verdict(trial: TrialResult, excuse: str | None) -> _Verdict:
-    """Harbor's grade stands, with marks beside it, unless it failed because of a fault that was not the agent's."""
+    """Harbor's grade and our marks. A failed trial becomes an error if something else than the agent was at fault."""
     exceptions = list(_exceptions(trial))
     marks = tuple(dict.fromkeys(mark for info, _ in exceptions if (mark := mark_of(info.exception_type))))
     blamed = next((info for info, _ in exceptions), None)
@@ -92,7 +106,7 @@ def _verdict(trial: TrialResult, excuse: str | None) -> _Verdict:
 
 
 def _exceptions(trial: TrialResult) -> Iterable[tuple[ExceptionInfo, bool]]:
-    """What was raised, and whether inside a step: there Harbor goes on to grade whatever it was."""
+    """Each exception, and whether a step raised it. After an exception in a step Harbor still grades."""
     if trial.exception_info is not None:
         yield trial.exception_info, False
     for step in trial.step_results or []:
@@ -101,7 +115,7 @@ def _exceptions(trial: TrialResult) -> Iterable[tuple[ExceptionInfo, bool]]:
 
 
 def _phase(trial: TrialResult) -> Phase:
-    """The phase that an exception without a grade ended."""
+    """The phase in which an exception ended the trial."""
     for timing, phase in (
         (trial.verifier, Phase.VERIFY),
         (trial.agent_execution, Phase.AGENT),
@@ -113,7 +127,7 @@ def _phase(trial: TrialResult) -> Phase:
 
 
 def _finite(verified: object) -> dict[str, float]:
-    """Only rewards that are finite numbers; a verifier that wrote anything else gave no valid reward at all."""
+    """The rewards, if all of them are finite numbers. Otherwise the verifier gave no valid reward."""
     rewards = getattr(verified, "rewards", None)
     if not isinstance(rewards, dict) or not rewards:
         return {}
@@ -124,7 +138,7 @@ def _finite(verified: object) -> dict[str, float]:
 
 
 def _is_number(value: object) -> bool:
-    """A verifier may write any number of digits; what no computer counts with is no reward."""
+    """False for an integer that is too large for a float, which a verifier may write."""
     try:
         return isinstance(value, (int, float)) and math.isfinite(value)
     except OverflowError:
@@ -132,7 +146,7 @@ def _is_number(value: object) -> bool:
 
 
 def _text(text: str | None, longest: int) -> str:
-    """What came out of a sandbox, such as a store can keep it."""
+    """Text from a sandbox, cut and encoded so that a store can keep it."""
     return (text or "")[:longest].encode("utf-8", "replace").decode()
 
 
@@ -164,6 +178,15 @@ def _tests(trial: TrialResult, directory: Path) -> tuple[TestResult, ...]:
     return tuple(found[:_MOST_TESTS])
 
 
+def _mend_recordings(directory: Path) -> None:
+    """Removes the incomplete last line that a kill leaves in a terminal recording."""
+    for pattern in ("agent/*.cast", "steps/*/agent/*.cast"):
+        for recording in directory.glob(pattern):
+            with suppress(OSError):  # the recording is then saved as it is
+                if recording.is_file() and not recording.is_symlink():
+                    mend(recording)
+
+
 def _timings(trial: TrialResult) -> Iterable[PhaseTiming]:
     yield from _timing(Phase.START, trial.environment_setup)
     yield from _timing(Phase.AGENT_SETUP, trial.agent_setup)
@@ -187,7 +210,7 @@ def _seconds(trial: TrialResult) -> float:
 
 
 def usage_of(trial: TrialResult | None) -> Usage:
-    """What the agent told about its model; nothing where what it told makes no sense."""
+    """What the agent reported about its model calls. Invalid numbers are left out."""
     if trial is None:
         return Usage()
     try:
@@ -210,7 +233,7 @@ def usage_of(trial: TrialResult | None) -> Usage:
 
 
 def _count(number: object) -> int | None:
-    """Databases count to 2**63."""
+    """Integers of a database end at 2**63."""
     return number if isinstance(number, int) and 0 <= number < 2**63 else None
 
 

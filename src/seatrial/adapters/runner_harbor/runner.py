@@ -1,6 +1,6 @@
-"""One attempt through Harbor's ``Trial``, in this process: configure → equip → run → read the result.
+"""Runs one try with Harbor's ``Trial`` in this process: configure, equip, run, read the result.
 
-Called by ``engine.execute`` through the runner port. Knows Harbor and the sandboxes; knows neither store nor blobs.
+``engine.trials.execute`` calls it through the runner port. It knows Harbor and the sandboxes, but not the stores.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ import asyncio
 import platform
 import traceback
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from importlib import import_module
 from importlib.metadata import version
-from pathlib import Path
 
 from harbor.models.trial.config import TrialConfig
 from harbor.models.trial.result import TrialResult
@@ -22,7 +21,7 @@ from seatrial import __version__
 from seatrial.adapters.causes import cause_of
 from seatrial.adapters.runner_harbor.config import trial_config
 from seatrial.adapters.runner_harbor.equip import Equipment, ModelAccess
-from seatrial.adapters.runner_harbor.outcome import has_grade, result_of, usage_of, without_host_paths
+from seatrial.adapters.runner_harbor.outcome import has_grade, read_result, usage_of, without_host_paths
 from seatrial.adapters.runner_harbor.watch import Watch
 from seatrial.agents.patience import ModelHealth
 from seatrial.domain.result import Failure, Lock, Result
@@ -33,13 +32,13 @@ from seatrial.sandboxes.compose import read_compose
 from seatrial.sandboxes.options import Owner, SandboxOptions
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from seatrial.sandboxes.selection import SandboxSelection
-from seatrial.sandboxes.terminal.recording import mend
 
 _LONGEST_MESSAGE = 500
 _MODEL_CLIENT = "harbor.llms.lite_llm"
-"""Importing it takes seconds, in which a worker could not beat: a thread does it, and only where a model is asked."""
+"""Imported in a thread, and only for agents with a model. The import takes seconds and would delay the heartbeat."""
 _MAKES_AGENT = "_init_agent"
-"""Harbor makes the agent and the sandbox in one call and lets any exception out; this method of it makes the agent."""
+"""Harbor's method that creates the agent. Harbor creates agent and sandbox in one call; a frame of this method in the
+traceback tells which of the two failed."""
 _SUSPICIONS = (Mark.SUSPECT_PATH, Mark.SUSPECT_PYTHON, Mark.SUSPECT_SHELL)
 
 
@@ -82,18 +81,18 @@ class HarborRunner:
             progress.spent(usage_of(_told(trial)))
             raise
         except Exception as error:
-            # Harbor catches what happens inside ``run``. This kept the trial from starting, or happened while Harbor
-            # wrote things down at its end: then a grade that there is already stands.
+            # Harbor catches what happens inside ``run``. So the trial did not start, or Harbor failed while it wrote
+            # the result; in that case an existing grade counts.
             told = _told(trial)
             if told is None or not has_grade(told):
                 result = without_host_paths(_ended_by(error, _cause(error, equipment)), order.work_dir)
                 lock = self._lock(order, sandbox, trial, facts_of(trial), equipment)
                 return result.model_copy(update={"lock": lock, "usage": usage_of(told)})
         assert trial is not None
+        progress.spent(usage_of(trial.result))
         excuse = health.spoils_timeout(_agent_seconds(trial)) if health is not None else None
-        result = without_host_paths(result_of(trial.result, order.work_dir, excuse), order.work_dir)
+        result = await read_result(trial.result, order.work_dir, excuse)
         facts = facts_of(trial)
-        _mend_recordings(order.work_dir)
         return result.model_copy(
             update={
                 "marks": with_facts(result.marks, facts),
@@ -104,7 +103,7 @@ class HarborRunner:
         )
 
     async def _create(self, order: Order, sandbox: str, equipment: Equipment) -> Trial:
-        if sandbox == "harbor:docker":  # stock Harbor hands the file to compose as it is
+        if sandbox == "harbor:docker":  # stock Harbor passes the file to compose unchanged
             read_compose(order.task_dir / "environment", allow_privileged=self._options.allow_privileged)
         owner = Owner(install=self._install, trial=order.trial.id, attempt=order.trial.attempt)
         trial = await self._create_trial(trial_config(order, sandbox, equipment.agent, owner, self._options))
@@ -140,7 +139,7 @@ def _cause(error: Exception, equipment: Equipment | None) -> Cause:
     if isinstance(error, TrialFault):
         return Cause(error.cause)
     if equipment is None:
-        unfit = not isinstance(error, Unsupported | SetupProblem)  # the agent's options are not what it takes
+        unfit = not isinstance(error, Unsupported | SetupProblem)  # the agent does not accept its options
     else:
         unfit = any(frame.name == _MAKES_AGENT for frame in traceback.extract_tb(error.__traceback__))
     return Cause.AGENT if unfit else cause_of(type(error).__name__, str(error), Phase.START)
@@ -158,22 +157,13 @@ def _ended_by(error: Exception, cause: Cause) -> Result:
 
 
 def _told(trial: Trial | None) -> TrialResult | None:
-    """What Harbor has written down of it so far; ``None`` if it never began."""
+    """Harbor's result so far; ``None`` if the trial never began."""
     return trial._result if trial is not None else None
 
 
 def facts_of(trial: Trial | None) -> SandboxFacts:
     environment = getattr(trial, "agent_environment", None)
     return environment.facts if isinstance(environment, Sandbox) else SandboxFacts()
-
-
-def _mend_recordings(directory: Path) -> None:
-    """A kill tears the last line of a terminal recording."""
-    for pattern in ("agent/*.cast", "steps/*/agent/*.cast"):
-        for recording in directory.glob(pattern):
-            with suppress(OSError):  # what cannot be mended is kept as it is
-                if recording.is_file() and not recording.is_symlink():
-                    mend(recording)
 
 
 def _agent_version(trial: Trial | None) -> str:
@@ -188,7 +178,7 @@ def _agent_seconds(trial: Trial) -> float:
 
 
 def with_facts(marks: tuple[Mark, ...], facts: SandboxFacts) -> tuple[Mark, ...]:
-    """The sandbox's own observations stand beside the reward."""
+    """Adds the marks that follow from what the sandbox observed."""
     seen = list(marks)
     if facts.memory_killed:
         seen.append(Mark.MEMORY_KILL)

@@ -1,7 +1,8 @@
-"""Changing trials: load, let the domain's ``transition`` decide, write back if nobody came between.
+"""Changes trials: load the row, call the domain's ``transition``, write back if nobody else changed the row.
 
-Used by the operations that end, queue or cancel trials. Claims, renewals and phases are set-based and live in their
-own modules; their WHERE clauses say what ``transition`` demands.
+The operations that end, queue or cancel trials use this. Claims (``claims.py``), renewals and phases (``trials.py``)
+are single statements over many rows. Their WHERE clauses demand what ``transition`` demands, and the contract tests of
+the store compare them with it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from seatrial.errors import NotFound
 
 _job: sa.BindParameter[int] = sa.bindparam("job")
 
-# Locks the job's row: two trials that end at the same moment must not both see the other one still running.
+# Locks the row of the job. Otherwise two trials that end together could each see the other one still running.
 _load = (
     sa.select(trials)
     .join(jobs, jobs.c.id == trials.c.job_id)
@@ -51,7 +52,7 @@ _end_job = sa.update(jobs).where(jobs.c.id == _job, jobs.c.ended_at.is_(None))
 def close_attempt(
     connection: Connection, trial_id: int, event: TrialEvent, now: datetime, result: Result | None
 ) -> tuple[Trial, list[NewEvent]]:
-    """The current attempt is over. Says how the trial stands now, and the facts to append."""
+    """Ends the current try. Returns the changed trial and the events to append."""
     after = _compare_and_set(connection, trial_id, event, now, result)
     closed = {"trial": trial_id, "current": after.attempt, "ended_at": now}
     if result is not None:
@@ -64,7 +65,7 @@ def close_attempt(
 
 
 def change_all(connection: Connection, before: Iterable[Trial], event: TrialEvent, now: datetime) -> list[Trial]:
-    """One event for many trials whose rows the caller holds locked."""
+    """Applies one event to many trials. The caller holds the locks of their rows."""
     pairs = [(trial, transition(trial, event, now)) for trial in before]
     if pairs:
         connection.execute(_write_back, [_guard(was) | changing_values(after) for was, after in pairs])
@@ -72,10 +73,10 @@ def change_all(connection: Connection, before: Iterable[Trial], event: TrialEven
 
 
 def end_job_if_done(connection: Connection, job_id: int, now: datetime) -> list[NewEvent]:
-    """``job.ended``, once, when no trial of the job is left to do."""
+    """Ends the job if all of its trials have ended, and returns the event for it."""
     if connection.execute(_still_open, {"job": job_id}).scalar():
         return []
-    # Provider keys that came with a job are gone with its last trial.
+    # The provider keys of a job are deleted when its last trial ends.
     ended = connection.execute(_end_job, {"job": job_id, "ended_at": now, "sealed_keys": None}).rowcount
     return [chronicle.job_ended(job_id)] if ended else []
 

@@ -1,7 +1,7 @@
-"""Who gets which trial. One transaction whose cost does not depend on how many trials have ended.
+"""Claims trials for a worker, in one transaction. Its cost does not depend on how many trials have ended.
 
-Jobs take turns: each claim goes on after the job that was served last, one trial per job and round, within each job's
-own concurrency.
+Jobs take turns. Each claim starts after the job that was served last and takes one trial per job and round, up to the
+concurrency of each job.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from seatrial.ports.seal import SEPARATOR
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a worker asks for."""
+    """The request of a worker."""
 
     worker: str
     lease: timedelta
@@ -32,16 +32,16 @@ class Wish:
     now: datetime
     job_id: int | None = None
     after_job: int = 0
-    """The job that was served last; the one after it comes first."""
+    """The job that was served last. The claim starts with the job after it."""
     seal: str | None = None
-    """Fingerprint of the secret key it has; ``None`` takes jobs whatever their keys are sealed with."""
+    """Fingerprint of the worker's secret key. ``None`` also takes jobs whose keys were sealed with another one."""
     suspected: bool = False
-    """Whether for suspected trials, or for the others."""
+    """Whether to claim suspected trials only, or the others only."""
 
 
 @dataclass(slots=True)
 class _Share:
-    """A job that can be served, and what it gets."""
+    """A job with trials to claim, and the trials that are taken from it."""
 
     job_id: int
     room: int
@@ -59,11 +59,11 @@ _seal = sa.bindparam("seal", type_=sa.Text)
 _can_open = sa.or_(
     _seal.is_(None),
     jobs.c.sealed_keys.is_(None),
-    jobs.c.sealed_keys.not_like(f"%{SEPARATOR}%"),  # older versions did not say which key sealed them
+    jobs.c.sealed_keys.not_like(f"%{SEPARATOR}%"),  # older versions stored no fingerprint
     jobs.c.sealed_keys.like(_seal + f"{SEPARATOR}%"),
 )
 
-# Two claims must not count the same free place: they take turns on jobs that have a limit.
+# Locks jobs with a limit, so that two claims do not use the same free place.
 _lock_limited = (
     sa.select(jobs.c.id)
     .where(_is_open, jobs.c.concurrency.is_not(None), _is_wanted)
@@ -107,7 +107,7 @@ _start_attempts = sa.insert(attempts)
 
 
 def claim_trials(connection: Connection, wish: Wish) -> list[Trial]:
-    """The trials, in the order in which they were dealt out; what ``transition`` calls *claimed*."""
+    """Claims trials and returns them in the order of the turns. Writes what ``transition`` gives for ``Claimed``."""
     allowed = turn_of(connection, wish.worker, wish.job_id, wish.now)
     order: list[int] = []
     if allowed in (Turn.COMPANY, Turn.COMPANY_FIRST):
@@ -146,7 +146,7 @@ def _taken(connection: Connection, order: list[int], wish: Wish) -> list[Trial]:
 
 
 def _servable_jobs(connection: Connection, wish: Wish) -> list[_Share]:
-    if connection.dialect.name != "sqlite":  # which has one writer
+    if connection.dialect.name != "sqlite":  # SQLite has one writer, so it needs no lock
         connection.execute(_lock_limited, {"only": wish.job_id}).all()
     query = {
         "only": wish.job_id,
@@ -161,7 +161,7 @@ def _servable_jobs(connection: Connection, wish: Wish) -> list[_Share]:
 
 
 def _deal(connection: Connection, shares: Sequence[_Share], wish: Wish) -> None:
-    """Even parts for all; what a job cannot use goes to the others in the next round."""
+    """Gives every job the same share. What a job cannot use goes to the others in the next round."""
     wanted = wish.limit
     hungry = list(shares)
     while wanted and hungry:

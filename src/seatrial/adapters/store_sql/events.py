@@ -1,4 +1,4 @@
-"""The event log: facts in the order in which they were committed."""
+"""The event log, in the order of the commits."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from seatrial.domain.event import Event, EventKind, NewEvent
 from seatrial.errors import NotFound
 
 _APPENDING = 0x5EA7_0001
-"""PostgreSQL's advisory lock for the tail of the log."""
+"""Advisory lock in PostgreSQL for appending to the log."""
 
 _lock_tail = sa.select(sa.func.pg_advisory_xact_lock(_APPENDING))
 _insert = sa.insert(events)
 
 
 def append_events(connection: Connection, facts: Sequence[NewEvent], at: datetime | Sequence[datetime]) -> None:
-    """Called last in a transaction, by every operation that tells something.
+    """Appends events. Every operation calls this as the last step of its transaction.
 
-    Numbers are given before a transaction commits, so two that overlap could show 5 before 4 and a reader that went
-    on from 5 would never see 4. SQLite has one writer anyway. On PostgreSQL the tail of the log is locked from
-    here to the commit; it is the last lock taken, so nobody who holds it waits for another one."""
+    Numbers are assigned before the commit. If two transactions overlap, 5 could be visible before 4, and a reader that
+    continues after 5 would never see 4. SQLite has one writer. On PostgreSQL this takes a lock until the commit. It is
+    the last lock of the transaction, so that no holder of it waits for another lock."""
     if not facts:
         return
     if connection.dialect.name == "postgresql":
@@ -57,7 +57,7 @@ class SqlEvents:
             try:
                 append_events(connection, events, now)
             except sa.exc.IntegrityError as fault:
-                raise NotFound("An event tells of a job that does not exist.") from fault
+                raise NotFound("The event belongs to a job that does not exist.") from fault
 
         await self._database.write(operation, durable=False)
 

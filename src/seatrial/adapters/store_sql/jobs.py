@@ -1,4 +1,4 @@
-"""Jobs: created with all of their trials, counted from them, cancelled and retried through them."""
+"""Creates, reads, cancels, retries and deletes jobs. A job's numbers are counted from its trials."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, T
 
 _IS_UNFINISHED = sa.or_(IS_HELD, IS_QUEUED, IS_RUNNING)
 _CREATING = 0x5EA7_0004
-"""PostgreSQL's advisory lock, one for each idempotency key."""
+"""Advisory lock in PostgreSQL, one for each idempotency key."""
 _IDS_AT_ONCE = 5000
-"""Both databases take about 32,000 parameters in one statement."""
+"""Both databases allow about 32,000 parameters in one statement."""
 
-# Made once: what is asked for all the time would else spend more on being put together than on being run.
+# Built once, because building these frequent statements takes longer than running them.
 _standing_alone = sa.select(jobs.c.id, jobs.c.created_at, jobs.c.cancelled_at, jobs.c.ended_at)
 _standing_by_id = _standing_alone.where(jobs.c.id == sa.bindparam("id"))
 _by_id = sa.select(jobs).where(jobs.c.id == sa.bindparam("id"))

@@ -1,4 +1,4 @@
-"""Live output: a bounded ring for each running trial."""
+"""Live output: each running trial has a ring buffer of limited size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from seatrial.adapters.store_sql.tables import IS_RUNNING, output, trials
 from seatrial.domain.output import RING_PIECES, NewOutput, Output
 
 _WRITING = 0x5EA7_0003
-"""PostgreSQL's advisory lock: numbers are given before a commit, and readers must not see a later one first."""
+"""Advisory lock in PostgreSQL. Numbers are assigned before the commit; without the lock, readers could see a later
+number first."""
 
 _ids: sa.BindParameter[Sequence[int]] = sa.bindparam("ids", expanding=True)
 _trial: sa.BindParameter[int] = sa.bindparam("trial", type_=sa.BigInteger)
@@ -41,8 +42,8 @@ class SqlOutput:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sizes: dict[int, int] = {}
-        """How many pieces are there of the trials that were told of here: only a full ring needs trimming. Two writes
-        at once may count a few too few, which the next trim takes out."""
+        """Pieces per trial, because only a full ring needs trimming. Two concurrent writes may count too few; the next
+        trim corrects that."""
 
     async def append_output(self, pieces: Sequence[NewOutput], now: datetime) -> None:
         if pieces:
@@ -73,7 +74,7 @@ class SqlOutput:
 def _append(
     connection: Connection, pieces: Sequence[NewOutput], known: Mapping[int, int], now: datetime
 ) -> dict[int, int]:
-    """Says how many pieces there are now of each of these trials."""
+    """Appends the pieces of current tries. Returns the number of pieces of each of these trials."""
     ids = {piece.trial_id for piece in pieces}
     current = {row.id: row.attempt for row in connection.execute(_running, {"ids": sorted(ids)})}
     fresh = [piece for piece in pieces if current.get(piece.trial_id) == piece.attempt]

@@ -1,4 +1,4 @@
-"""The installation in numbers, counted from the trials."""
+"""Numbers about the whole installation, counted from the trials."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from seatrial.ports.store import Backlog, Experience, JobFilter, Overview
 
 _RUNNING = sa.and_(IS_RUNNING, trials.c.id > sa.literal_column("0"))
 _QUEUED = sa.and_(IS_QUEUED, trials.c.job_id > sa.literal_column("0"))
-"""The number makes SQLite take the state's own index, instead of reading a larger one from end to end."""
+"""The comparison makes SQLite use the partial index of the state instead of scanning a larger one."""
 
 
 def _counted(*which: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
-    """As a number beside others; the same table in a statement around it is no part of it."""
+    """A count as a scalar subquery that does not correlate with the statement around it."""
     there = sa.select(sa.func.count()).where(*which)
     return there.correlate(None).scalar_subquery()
 

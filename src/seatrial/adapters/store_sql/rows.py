@@ -1,4 +1,4 @@
-"""Between rows and domain values. No SQL and no decisions here."""
+"""Converts rows into domain values and back. Contains no SQL and no decisions."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ Values = Mapping[str, Any]
 
 
 def values_of(result: CursorResult[Any]) -> list[Values]:
-    """All rows. Plain dictionaries: SQLAlchemy's own mappings look every name up anew, which is half of the cost of
-    reading a page."""
+    """All rows as dictionaries. SQLAlchemy's mappings look up every name again, which doubles the time to read a
+    page."""
     names = tuple(result.keys())
     return [dict(zip(names, row, strict=True)) for row in result]
 
@@ -61,7 +61,7 @@ def job_of(row: Values, spec: JobSpec) -> Job:
 
 
 def task_of(document: str) -> Task:
-    """Tasks never change, and lists read the same ones again and again; large ones are not worth the memory."""
+    """Caches small tasks, because tasks never change and lists read the same ones often."""
     return _small_task(document) if len(document) <= _SMALL else Task.model_validate_json(document)
 
 
@@ -71,7 +71,7 @@ def _small_task(document: str) -> Task:
 
 
 def trial_of(row: Values) -> Trial:
-    """Without looking at each value again: the store wrote them, and pages hold hundreds."""
+    """Skips validation, because the store wrote these values and a page has hundreds of rows."""
     values = {name: row[name] for name in _OF_TRIAL}
     values["task"] = trusted(TaskRef, {"name": row["task_name"], "digest": row["task_digest"]})
     values["state"] = _STATES[row["state"]]
@@ -93,7 +93,7 @@ def summary_of(row: Values) -> TrialSummary:
 
 
 def attempt_of(row: Values, start: str = "") -> Attempt:
-    """``start`` is what the names of its columns begin with."""
+    """``start`` is the prefix of the column names."""
     values = {name: row[f"{start}{name}"] for name in _OF_ATTEMPT}
     values["result"] = result_of(row[f"{start}result"])
     return trusted(Attempt, values)
@@ -104,7 +104,7 @@ def result_of(document: str | None) -> Result | None:
 
 
 def changing_values(trial: Trial) -> dict[str, Any]:
-    """What ``transition`` may have changed, as column values."""
+    """The column values that ``transition`` may change."""
     return {name: getattr(trial, name) for name in _CHANGING}
 
 

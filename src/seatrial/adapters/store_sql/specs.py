@@ -1,7 +1,6 @@
-"""Specs of jobs that were read before: a spec never changes, and a job's number is never given twice.
+"""A cache of job specs. A spec never changes, and a job id is never used twice.
 
-A row that is read again need not bring its spec along, which is most of what a page of jobs holds. Used by the modules
-that read jobs, from any thread.
+With the cache, a page of jobs need not read the specs again, which are most of its bytes. Safe to use from any thread.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from seatrial.domain.job import JobSpec
 
 _REMEMBERED = 1024
 _SMALL = 16_000
-"""Characters of the document; larger ones are not worth the memory."""
+"""Larger documents, in characters, are not cached."""
 
 
 class JobSpecs:

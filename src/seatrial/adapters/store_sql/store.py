@@ -1,4 +1,4 @@
-"""The whole store: every port on one database. Opened by ``wiring`` after ``migrate.upgrade``."""
+"""The store: all store ports on one database. ``wiring`` opens it after ``migrate.upgrade``."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from seatrial.ports.store import StoreFacts
 
 
 class SqlStore(SqlTasks, SqlJobs, SqlTrials, SqlEvents, SqlOutput, SqlOverview, SqlTokens, SqlKeys, SqlWorkers):
-    """``async with SqlStore.at(url) as store``. One per process: SQLite's writers meet in it, and PostgreSQL's
-    connections are counted by process."""
+    """``async with SqlStore.at(url) as store``. A process opens one only: it holds SQLite's writer thread and the
+    connections to PostgreSQL."""
 
     def __init__(self, database: Database) -> None:
         SqlTrials.__init__(self, database, JobSpecs())
@@ -28,7 +28,7 @@ class SqlStore(SqlTasks, SqlJobs, SqlTrials, SqlEvents, SqlOutput, SqlOverview, 
 
     @classmethod
     def at(cls, url: str, connections: int = CONNECTIONS) -> Self:
-        """``connections`` is how many to PostgreSQL it opens at most; SQLite needs none."""
+        """``connections`` is the maximum number of connections to PostgreSQL. SQLite ignores it."""
         return cls(database_at(url, connections))
 
     async def facts(self) -> StoreFacts:

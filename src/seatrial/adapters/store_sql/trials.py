@@ -1,4 +1,4 @@
-"""Trials: claimed, kept alive, ended, looked at."""
+"""Claims, renews, ends and reads trials."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _with_result = sa.select(trials, attempts.c.result).outerjoin(
 _by_id = _with_result.where(trials.c.id == sa.bindparam("id"))
 _attempts_of = sa.select(attempts).where(attempts.c.trial_id == sa.bindparam("id")).order_by(attempts.c.number)
 _TRY = "try_"
-"""What the columns of an attempt are called where they stand beside those of its trial."""
+"""Prefix of the columns of a try in a query that also selects its trial."""
 _history = (
     sa.select(trials, *(column.label(f"{_TRY}{column.name}") for column in attempts.c))
     .outerjoin(attempts, attempts.c.trial_id == trials.c.id)
@@ -160,7 +160,7 @@ class SqlTrials:
     async def attempts(self, trial_id: int) -> list[Attempt]:
         rows = await self._rows(_attempts_of, {"id": trial_id})
         if not rows:
-            await self.trial(trial_id)  # a trial that nobody claimed yet has none; an unknown one is an error
+            await self.trial(trial_id)  # raises if the trial is unknown; an unclaimed one has no tries
         return [attempt_of(row) for row in rows]
 
     async def history(self, trial_id: int) -> TrialHistory:
@@ -181,7 +181,7 @@ class SqlTrials:
             return known
         document = connection.execute(_spec_of_job, {"job": job_id}).scalar()
         if document is None:
-            raise NotFound(f"There is no job {job_id}.")  # it was deleted a moment ago
+            raise NotFound(f"There is no job {job_id}.")  # it was deleted meanwhile
         return self._specs.learn(job_id, document)
 
     async def _close(self, trial_id: int, event: TrialEvent, now: datetime, result: Result | None) -> Trial:
@@ -210,7 +210,7 @@ def _enter_phases(connection: Connection, entries: Sequence[PhaseEntry]) -> None
 
 @lru_cache(maxsize=64)
 def _page(chosen: TrialFilter, *, of_job: bool, continued: bool) -> sa.Select[Any]:
-    """One statement for the pages of all jobs: making one takes as long as running it."""
+    """Cached, because building the statement takes as long as running it."""
     query = _narrow(sa.select(trials), chosen).order_by(trials.c.id.desc())
     if of_job:
         query = query.where(trials.c.job_id == sa.bindparam("job"))
@@ -225,7 +225,7 @@ def _narrow(query: sa.Select[Any], chosen: TrialFilter) -> sa.Select[Any]:
     if chosen.after:
         query = query.where(trials.c.id > chosen.after)
     if chosen.states == (TrialState.RUNNING,):
-        query = query.where(IS_RUNNING)  # few among many: as a literal, so that their own index finds them
+        query = query.where(IS_RUNNING)  # a literal, so that the database uses the partial index
     elif chosen.states:
         query = query.where(trials.c.state.in_(chosen.states))
     if chosen.outcomes:

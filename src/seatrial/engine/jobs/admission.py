@@ -1,8 +1,8 @@
-"""What a job may ask for at one door: at the machine itself, or as a caller of the service.
+"""Decides what a job may ask for, at the command line or through the service.
 
-Whoever runs `seatrial` on the machine is its admin and may name paths, classes and environments of Harbor. A caller of
-the service is not, whatever the role of the token: what it sends came over a network. The operator's ceilings hold for
-both. Asked by ``Submission`` before a job is stored.
+A user of `seatrial` on the machine is its admin and may name paths, classes and environments of Harbor. A caller of the
+service may not, whatever the role of its token. The operator's ceilings hold for both. ``Submission`` asks before it
+stores a job.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ OUR_SANDBOXES = frozenset({"auto", "oci", "docker"})
 class Admission:
     at_the_machine: bool = False
     agents: frozenset[str] = frozenset()
-    """Import paths of agents that callers may name; the operator listed them."""
+    """Import paths of agents that the operator allows callers to name."""
     sandboxes: frozenset[str] = OUR_SANDBOXES
     ceilings: Ceilings = field(default_factory=Ceilings)
     keys_inside: bool = False
-    """Whether the installation's own keys may be given to agents inside of sandboxes."""
+    """Whether agents inside sandboxes may get the keys of the installation."""
 
     @classmethod
     def of(cls, at_the_machine: bool, agents: str, sandboxes: str, ceilings: Ceilings, keys_inside: bool) -> Self:
@@ -57,12 +57,12 @@ class Admission:
             self._check_sandbox(SEVERAL_CONTAINERS, f"Task {task.name} has several services and needs")
 
     def signed(self, spec: JobSpec) -> JobSpec:
-        """With what only this door can say. A job of the machine's admin may use its keys wherever it runs."""
+        """Adds what depends on the entry point. A job of the admin may use the keys of the installation everywhere."""
         inside = self.at_the_machine and spec.own_keys
         return spec if spec.own_keys_inside or not inside else spec.model_copy(update={"own_keys_inside": True})
 
     def may_use_own_keys(self, spec: JobSpec, agent: AgentSpec) -> bool:
-        """Whether the installation's keys may be used for this agent: never inside of a sandbox, but by permission."""
+        """Whether this agent may use the installation's keys. Inside a sandbox it needs the operator's permission."""
         return spec.own_keys and (not calls_from_inside(agent) or self.keys_inside or spec.own_keys_inside)
 
     def _check_sandbox(self, name: str, needs: str = "The job asks for") -> None:
@@ -76,9 +76,9 @@ class Admission:
 
 
 def calls_from_inside(agent: AgentSpec) -> bool:
-    """Whether the agent calls its provider from inside of the sandbox, so that the key has to be in there.
+    """Whether the agent calls its provider from inside the sandbox and therefore needs the key there.
 
-    With an address of its own, the model is called through a relay, which adds the key outside."""
+    A model with an address of its own is called through a relay, which adds the key outside."""
     scripted = agent.model is None or agent.model.startswith("scripted/")
     return not (scripted or runs_on_host(agent.name) or {"api_base", "base_url"} & set(agent.options))
 

@@ -1,7 +1,6 @@
-"""How much one task and one job may ask for on this installation, as its operator set it.
+"""The operator's limits for one task and one job. 0 means no limit.
 
-Asked when a job is submitted, through whichever door, and again before an attempt: a task may have been stored, and a
-job queued, before a ceiling was lowered. 0 means that there is no ceiling.
+They are checked when a job is submitted and again before each try, because the operator may lower them in between.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ class Ceilings:
     cpus: float = 0
     storage_mb: int = 0
     trial_sec: float = 0
-    """Of a task's own limits together, and of what a job asks for a whole trial."""
+    """For the sum of a task's own limits, and for the limit that a job asks for a whole trial."""
     trials: int = 0
     attempts: int = 0
 
     def check_job(self, spec: JobSpec) -> None:
-        """``Unsupported`` with both numbers where a job asks for more than it may."""
+        """Raises ``Unsupported`` with both numbers if a job asks for too much."""
         trials = len(spec.tasks) * len(spec.agents) * spec.attempts
         _refuse_more("The job would have", trials, self.trials, "trials", "attempts", "SEATRIAL_MAX_TRIALS_PER_JOB")
         _refuse_more("The job asks for", spec.attempts, self.attempts, "attempts", "attempts", "SEATRIAL_MAX_ATTEMPTS")
         self.check_limit(spec.trial_limit_sec)
 
     def check_limit(self, asked_sec: float | None) -> None:
-        """Of a whole trial, as a job or a call asks for it."""
+        """Checks the limit that a job or a request asks for a whole trial."""
         field = "trial_limit_sec"
         _refuse_more("The job gives a trial", asked_sec, self.trial_sec, "seconds", field, "SEATRIAL_MAX_TRIAL_SEC")
 

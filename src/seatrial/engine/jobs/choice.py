@@ -1,4 +1,4 @@
-"""Which tasks a job or a dataset takes: named ones, those of a dataset, or all of the library, then narrowed."""
+"""Selects the tasks of a job or dataset: named tasks, those of a dataset, or all of the library, with filters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TaskSearch(Frozen):
     tag: str | None = None
     format: TaskFormat | None = None
     q: str | None = None
-    """Words that occur in the name, the description or the instruction, in any case."""
+    """Words in the name, the description or the instruction. Upper and lower case are the same."""
 
     def admits(self, task: Task) -> bool:
         exact = ((self.name, task.name), (self.category, task.category), (self.difficulty, task.difficulty))
@@ -40,7 +40,7 @@ class TaskSearch(Frozen):
 
 
 async def search_tasks(store: TaskStore, search: TaskSearch, after: TaskRef | None, limit: int) -> list[Task]:
-    """One page, by name. Reads chunk by chunk until the page is full, so that memory stays flat."""
+    """One page, by name. Reads chunks until the page is full, to save memory."""
     found: list[Task] = []
     async for task in every_task(store, after):
         if search.admits(task):
@@ -60,28 +60,28 @@ async def every_task(store: TaskStore, after: TaskRef | None = None) -> AsyncIte
 
 
 async def library_tasks(store: TaskStore, names: Sequence[str]) -> list[Task]:
-    """Each by its digest, or by its name: then the one that was taken in or used last."""
+    """Each by its digest or its name. A name means the task that was added or used last."""
     digests = [name for name in names if name.startswith("sha256:")]
     by_digest = {task.digest: task for task in await store.tasks(digests)}
     return [by_digest[name] if name in by_digest else await _by_name(store, name) for name in names]
 
 
 def refuse_doubles(tasks: Iterable[Task]) -> None:
-    """A dataset's tasks are told apart by their names."""
+    """Refuses two tasks with the same name."""
     times = Counter(task.name for task in tasks)
     if doubled := sorted(name for name in times if times[name] > 1):
         raise InvalidInput(f"Several tasks have the same name: {', '.join(doubled)}.", field="tasks")
 
 
 def dataset_of(name: str, version: str, description: str, tasks: Sequence[Task]) -> Dataset:
-    """In the order given; the same tasks in another order are another dataset."""
+    """In the given order. The same tasks in another order are another dataset."""
     refuse_doubles(tasks)
     refs = tuple(TaskRef(name=task.name, digest=task.digest) for task in tasks)
     return Dataset(name=name, version=version, description=description, tasks=refs)
 
 
 async def dataset_tasks(store: TaskStore, name: str) -> list[Task]:
-    """Of a registered dataset, ``NAME`` or ``NAME@VERSION``."""
+    """The tasks of a registered dataset, ``NAME`` or ``NAME@VERSION``."""
     head, _, version = name.partition("@")
     dataset = await store.dataset(head, version or None)
     return await store.tasks([ref.digest for ref in dataset.tasks])
@@ -90,7 +90,7 @@ async def dataset_tasks(store: TaskStore, name: str) -> list[Task]:
 async def choose(
     store: TaskStore, names: Sequence[str], dataset: str | None, selection: TaskSelection
 ) -> tuple[Task, ...]:
-    """What is named, or what of the whole library the selection takes."""
+    """The named tasks, or those of the whole library that match the selection."""
     if not names and dataset is None and selection == TaskSelection():
         raise InvalidInput(
             "Nothing to run.", field="tasks", fix="Name tasks, a dataset, or a selection of the library."
@@ -120,7 +120,7 @@ def narrow(found: Iterable[Task], selection: TaskSelection) -> tuple[Task, ...]:
 
 @contextmanager
 def _as_input(field: str) -> Iterator[None]:
-    """What was named and does not exist is a fault of the request, not of its address."""
+    """Turns ``NotFound`` into ``InvalidInput``, because the request names something unknown."""
     try:
         yield
     except NotFound as error:

@@ -1,4 +1,4 @@
-"""A job as the lines that start it again: ``seatrial run …`` and ``curl …``. Shown by the page before a launch."""
+"""Shows a job as the commands that start it: ``seatrial run …`` and ``curl …``. The page shows them before a launch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seatrial.engine.jobs.request import JobWish
 
 
 def run_line(wish: JobWish, tasks: tuple[str, ...], agents: tuple[AgentSpec, ...]) -> str:
-    """Flags where they can say it, else a job file on the standard input."""
+    """Uses flags if they can express the job, otherwise a job file on standard input."""
     if not _fits_flags(wish, agents):
         content = json.dumps(_job_file(wish, tasks), indent=2, ensure_ascii=False)
         return f"seatrial run -c /dev/stdin <<'EOF'\n{content}\nEOF"
@@ -35,7 +35,7 @@ def curl_line(url: str, wish: JobWish) -> str:
 
 
 def _fits_flags(wish: JobWish, agents: tuple[AgentSpec, ...]) -> bool:
-    """Flags multiply every agent with every model, and know no options of single agents."""
+    """Flags combine every agent with every model, and cannot set options of single agents."""
     if wish.labels or wish.env or wish.options or any(agent.options or agent.env for agent in wish.agents):
         return False
     if wish.retry.model_copy(update={"max_attempts": RetryPolicy().max_attempts}) != RetryPolicy():

@@ -1,4 +1,4 @@
-"""What can be done with a job that exists: release, resume, retry, cancel, delete. Each once, for every door."""
+"""Releases, resumes, retries, cancels and deletes jobs, for the CLI and all APIs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seatrial.ports.queue import Queue
 from seatrial.ports.store import Store
 
 UNGRADED = (Outcome.ERROR, Outcome.CANCELLED)
-"""What is retried where nobody says what."""
+"""The outcomes that are retried by default."""
 _AT_ONCE = 16
 _NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
@@ -40,7 +40,7 @@ class JobControl:
     async def release(
         self, job: Job, trial_ids: Sequence[int], keys: Mapping[str, str] = _NO_KEYS, limit_sec: float | None = None
     ) -> int:
-        """Queues held trials of a job; says how many there were. ``limit_sec`` is for each of them as a whole."""
+        """Queues held trials of a job. Returns how many. ``limit_sec`` limits each whole trial."""
         self._ceilings.check_limit(limit_sec)
         await self._require_keys(job, keys)
         if (sealed := self._keys.sealed(keys)) is not None:
@@ -48,7 +48,7 @@ class JobControl:
         return await self._queue_held(trial_ids, limit_sec)
 
     async def resume(self, job_id: int, keys: Mapping[str, str] = _NO_KEYS) -> int:
-        """Queues what was cancelled or held; whatever has a result stays as it is. Says how many."""
+        """Queues cancelled and held trials. Trials with a result stay. Returns how many were queued."""
         job = await self._store.job(job_id)
         ids = [
             each.trial.id
@@ -66,9 +66,9 @@ class JobControl:
         *,
         hold: bool = False,
     ) -> int:
-        """Queues ended trials with these outcomes again, with their earlier tries kept; says how many.
+        """Queues ended trials with these outcomes again and keeps their earlier tries. Returns how many.
 
-        ``trials`` narrows it to some of the job. With ``hold`` they wait for ``release``; keys may come then."""
+        ``trials`` limits it to these trials. With ``hold`` they wait for ``release``, which may bring keys."""
         job = await self._store.job(job_id)
         named = None if trials is None else set(trials)
         ids = [
@@ -86,7 +86,7 @@ class JobControl:
         return await self._queue_again(await self._store.job(row.trial.job_id), [trial_id], keys)
 
     async def cancel(self, job_id: int) -> int:
-        """Ends what is queued and asks what runs to stop; says how many trials that were."""
+        """Ends queued trials and asks running ones to stop. Returns how many."""
         cancelled = await self._store.cancel_job(job_id, self._clock())
         await self._queue.announce()
         return cancelled
@@ -97,23 +97,23 @@ class JobControl:
         return cancelled
 
     async def delete(self, job_id: int) -> None:
-        """Forgets an ended job with its trials and all of their files. ``Conflict`` while any of it is left to do."""
+        """Deletes an ended job with its trials and all of their files. Raises ``Conflict`` if it has not ended."""
         await self._store.job(job_id)
         trial_ids = [summary.trial.id async for summary in summaries_of(self._store, job_id)]
-        # The store first: files that nobody knows of do less harm than results whose files are gone.
+        # The store first: files without a result do less harm than results without their files.
         await self._store.delete_job(job_id)
         for some in batched(trial_ids, _AT_ONCE):
             await asyncio.gather(*(self._blobs.delete(trial_prefix(trial_id)) for trial_id in some))
 
     async def stop_and_delete(self, job_id: int, within_sec: float) -> None:
-        """``cancel``, then ``delete`` as soon as its workers stopped. ``Conflict`` if that takes longer."""
+        """Cancels the job, waits for its workers, and deletes it. Raises ``Conflict`` if that takes too long."""
         await self.cancel(job_id)
         if not await until_job_ended(self._store, job_id, within_sec):
             raise Conflict(f"The trials of job {job_id} are being stopped.", fix="Try again in a moment.")
         await self.delete(job_id)
 
     async def _queue_again(self, job: Job, trial_ids: Sequence[int], keys: Mapping[str, str]) -> int:
-        """A job's keys are forgotten when it ends, so that they may have to come again."""
+        """Checks the keys first, because the keys of a job are deleted when it ends."""
         if not trial_ids:
             return 0
         await self._require_keys(job, keys)

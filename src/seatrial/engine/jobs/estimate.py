@@ -1,7 +1,6 @@
-"""What a job would take, before it is started: from what earlier trials of the same tasks took.
+"""Estimates time and cost of a job from earlier trials of the same tasks.
 
-Called by the API and the page behind it. Guesses nothing that history does not show: without any, the numbers are
-missing and a warning says so.
+Without earlier trials the numbers are missing, and a warning says so.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ class Estimate(Frozen):
     agents: int
     """Configurations: each agent with each of its models."""
     seconds: float | None
-    """Of all trials together; ``None`` without any experience."""
+    """Sum over all trials; ``None`` without earlier trials."""
     wall_seconds: float | None
-    """From the start to the end, with the workers that live at the moment."""
+    """From start to end, with the workers that run now."""
     cost_usd: float | None
-    """``None`` where earlier trials of a model did not tell theirs."""
+    """``None`` if earlier trials of a model reported no cost."""
     detectable_difference: float | None
     """The smallest difference between two configurations that a job of this size shows with a chance of 80 %; for
     tasks about which nothing is known yet. ``None`` for a single task, which says nothing about others."""
     based_on: int
-    """Earlier trials that this is drawn from."""
+    """The number of earlier trials behind this estimate."""
     warnings: tuple[str, ...] = ()
 
 
@@ -89,7 +88,7 @@ class Estimator:
 
 
 class _History:
-    """The closest experience there is: the same pair, else the agent on other tasks, never another agent."""
+    """The closest earlier trials: the same task, agent and model, else the same agent on other tasks."""
 
     def __init__(self, found: Sequence[Experience]) -> None:
         self._exact = {(each.task, each.agent, each.model): each for each in found}

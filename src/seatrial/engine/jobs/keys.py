@@ -1,7 +1,7 @@
-"""Provider keys: where they come from, who gets them, and how they rest.
+"""Provider keys: where they come from, who gets them, and how they are stored.
 
-A key comes from the environment of the process, from the installation's store (an admin entered it), or with one job.
-Stored ones are sealed; those of a job are gone when it ends. A trial gets only what its job's models need.
+A key comes from the environment of the process, from the store (an admin entered it), or with one job. Stored keys are
+encrypted. The keys of a job are deleted when it ends. A trial gets only the keys that its models need.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ _LONGEST = 4096
 
 
 def check_key(name: str, value: str) -> None:
-    """Refuses what is no provider key, before it gets anywhere. The error never repeats the value."""
+    """Refuses an invalid name or value. The error never contains the value."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(
-            "That is no name of a provider key.", field="name", fix="Use one such as OPENROUTER_API_KEY or HF_TOKEN."
+            "This is not the name of a provider key.",
+            field="name",
+            fix="Use one such as OPENROUTER_API_KEY or HF_TOKEN.",
         )
     if not value:
         raise InvalidInput(f"The key {name} is empty.", field=name, fix="Send the key, or leave it out.")
@@ -40,15 +42,15 @@ def check_key(name: str, value: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TrialKeys:
-    """Keys of one attempt, by environment name."""
+    """The keys of one try, by the names of their environment variables."""
 
     values: Mapping[str, str] = field(repr=False)
     are_the_jobs: bool = True
-    """Whether all of them came with the job, and none is the installation's."""
+    """Whether all of them came with the job, and none belongs to the installation."""
 
 
 class WorkerSeals:
-    """Whether workers can open what this process seals: each tells a fingerprint of its secret key."""
+    """Checks whether workers can open what this process seals, by the fingerprints of their secret keys."""
 
     def __init__(
         self,
@@ -65,7 +67,7 @@ class WorkerSeals:
         self._worker_is_dead = worker_is_dead
 
     async def check(self) -> None:
-        """Refuses keys that no worker could open. Without any worker nothing is known, so nothing is refused."""
+        """Raises if no worker can open the keys. Does nothing while there is no worker."""
         rows = await self._workers.workers(seen_since=self._clock() - self._heard_within)
         there = [row for row in rows if row.seal and not self._worker_is_dead(row.worker)]
         if there and all(row.seal != self._seal.fingerprint() for row in there):
@@ -82,12 +84,12 @@ class KeyRing:
         store: KeyStore,
         jobs: JobStore,
         seal: Seal,
-        from_environment: Callable[[], Mapping[str, str]],
+        from_environment: Mapping[str, str],
         keys_for: Callable[[str], tuple[str, ...]],
         admission: Admission | None = None,
         workers: WorkerSeals | None = None,
     ) -> None:
-        """``admission`` says for which agents the installation's keys may be used."""
+        """``admission`` decides which agents may use the keys of the installation."""
         self._admission = admission or Admission()
         self._store = store
         self._jobs = jobs
@@ -97,27 +99,26 @@ class KeyRing:
         self._workers = workers
 
     def sealed(self, keys: Mapping[str, str]) -> str | None:
-        """What the store may hold of a job's keys; ``None`` when there is none."""
+        """The encrypted keys of a job; ``None`` if there are none."""
         return self._seal.close(json.dumps(dict(keys))) if keys else None
 
     async def keep(self, name: str, value: str, now: datetime) -> None:
-        """Adds a key to the installation's own, or replaces it."""
+        """Stores a key of the installation, or replaces it."""
         check_key(name, value)
         await self._store.save_provider_key(name, self._seal.close(value), now)
 
     async def names(self) -> frozenset[str]:
-        """Keys that the installation has of its own."""
+        """The names of the installation's keys."""
         stored = {key.name for key in await self._store.provider_keys()}
-        return frozenset(self._from_environment()) | stored
+        return frozenset(self._from_environment) | stored
 
     async def names_of_job(self, job_id: int) -> frozenset[str]:
-        """Keys that came with a job and are still kept, since it has not ended."""
+        """The names of the keys that came with a job. Empty after the job has ended."""
         sealed = await self._jobs.job_keys(job_id)
         return frozenset(json.loads(self._seal.open(sealed))) if sealed else frozenset()
 
     async def require(self, spec: JobSpec, given: Collection[str]) -> None:
-        """A missing key is one sentence now, instead of an error of every trial later. So is one that no worker can
-        open."""
+        """Refuses a job if a key is missing or no worker can open it. Otherwise every trial would fail later."""
         if given and self._workers is not None:
             await self._workers.check()
         ours = await self.names()
@@ -135,7 +136,7 @@ class KeyRing:
                 )
 
     async def for_agent(self, job: Job, agent: AgentSpec) -> TrialKeys:
-        """What one agent of a job gets: the job's own keys first, the installation's only where it may use them."""
+        """The keys of one agent. Keys of the job come first; those of the installation only if admission allows it."""
         wanted = self._keys_for(agent.model) if agent.model else ()
         if not wanted:
             return TrialKeys({})
@@ -146,8 +147,8 @@ class KeyRing:
         return TrialKeys(found, are_the_jobs=set(found) <= set(given))
 
     async def _own(self, wanted: Collection[str]) -> dict[str, str]:
-        """Only what is needed is opened: a key that another secret key sealed stops nobody else."""
-        there = {name: value for name, value in self._from_environment().items() if name in wanted}
+        """Opens only the keys that are needed, so that one that cannot be opened affects no other agent."""
+        there = {name: value for name, value in self._from_environment.items() if name in wanted}
         missing = set(wanted) - set(there)
         stored = [key for key in await self._store.provider_keys() if key.name in missing]
         return {**{key.name: self._seal.open(key.sealed) for key in stored}, **there}
@@ -155,7 +156,7 @@ class KeyRing:
 
 def _ours_stays_outside(agent: AgentSpec, name: str) -> MissingKey:
     return MissingKey(
-        f"Agent {agent.name} would need this installation's key for {agent.model} inside of its sandbox.",
+        f"Agent {agent.name} needs this installation's key for {agent.model} inside of its sandbox.",
         field="model",
         fix=f"Send a key of your own with the job, X-Provider-Key: {name}=…, or choose an agent that calls its model "
         "from outside, such as terminus-2. The operator can allow it with SEATRIAL_ALLOW_KEYS_IN_SANDBOX.",

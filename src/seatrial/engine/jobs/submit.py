@@ -1,11 +1,12 @@
-"""Submitting a job: plan it, check it, store it. Every door does it here, so that the same wish gives the same job.
+"""Submits a job: plan it, check it, store it.
 
-Everything that can be known to be wrong is said now, in one sentence, before anything runs.
+The CLI and all APIs use this, so that the same request gives the same job. A request that cannot work is refused here,
+before anything runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -13,7 +14,6 @@ from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
 from seatrial.domain.task import Task
 from seatrial.engine.clock import Clock
 from seatrial.engine.jobs.admission import Admission
-from seatrial.engine.jobs.capabilities import Capabilities
 from seatrial.engine.jobs.keys import KeyRing
 from seatrial.engine.jobs.model_urls import ModelUrls
 from seatrial.engine.jobs.request import JobWish, refuse_keys
@@ -23,12 +23,26 @@ from seatrial.ports.store import Once, Store
 
 
 @dataclass(frozen=True)
+class Capabilities:
+    """What this installation can run. Functions, so that use cases need not know Harbor or any sandbox."""
+
+    agent_names: Callable[[], Sequence[str]]
+    needs_model: Callable[[str], bool]
+    takes_model: Callable[[str], bool]
+    has_sandbox: Callable[[str], bool]
+    runs_services: Callable[[], Awaitable[bool]]
+    """Whether a container engine answers. Tasks with several services need one."""
+    default_sandbox: str
+    """The sandbox for ``auto``."""
+
+
+@dataclass(frozen=True)
 class Door:
-    """Where jobs come from, and what its callers may name."""
+    """The entry point of a job, and what its callers may ask for."""
 
     origin: str = "seatrial"
     model_urls: ModelUrls | None = None
-    """Which addresses of models; ``None`` where the caller has this machine's command line."""
+    """The allowed addresses of models. ``None`` at the command line, where every address is allowed."""
 
 
 COMMAND_LINE = Door()
@@ -56,7 +70,7 @@ class Submission:
         instruction: str | None = None,
         own_keys: bool = True,
     ) -> JobSpec:
-        """The job that a wish describes, for the tasks that were found; refuses what the door does not allow."""
+        """The job for a request and its tasks. Raises if the entry point does not allow it."""
         more = {"origin": door.origin, "instruction": instruction, "own_keys": own_keys}
         spec = wish.spec(tasks, self._able.takes_model, self._able.default_sandbox).model_copy(update=more)
         if door.model_urls is None:
@@ -65,9 +79,9 @@ class Submission:
         return door.model_urls.admit(spec)
 
     async def check(self, spec: JobSpec, given_keys: Collection[str] | None = ()) -> list[Task]:
-        """The job's tasks, if all of it can run; else the error that says what to change.
+        """Returns the tasks of the job. Raises if the job cannot run, and says what to change.
 
-        ``given_keys`` are names of keys that come with the job; ``None`` leaves keys to be looked for later."""
+        ``given_keys`` are the names of keys that come with the job. ``None`` skips the check of keys."""
         spec = self._admission.signed(spec)
         if not spec.tasks:
             raise InvalidInput("The job has no task.", field="tasks", fix="Loosen the filters or add a task.")
@@ -93,7 +107,7 @@ class Submission:
     async def submit(
         self, spec: JobSpec, keys: Mapping[str, str] = MappingProxyType({}), once: Once | None = None
     ) -> Job:
-        """``keys`` come with this job alone. With ``once``, a repetition gives the job that was made first."""
+        """``keys`` are for this job only. With ``once``, a repetition returns the first job."""
         spec = self._admission.signed(spec)
         await self.check(spec, tuple(keys))
         sealed = self._keys.sealed(keys)
@@ -102,7 +116,7 @@ class Submission:
         return job
 
     async def prepare(self, spec: JobSpec, once: Once | None = None) -> Job:
-        """A job whose trials wait until somebody releases them; keys may come then."""
+        """Stores a job whose trials wait for a release, which may bring keys."""
         spec = self._admission.signed(spec)
         await self.check(spec, None)
         return await self._store.create_job(spec, tuple(plan(spec)), self._clock(), hold=True, once=once)

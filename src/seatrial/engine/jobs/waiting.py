@@ -1,4 +1,4 @@
-"""Waiting for a trial to end, for callers that want the answer in the same request."""
+"""Waits for a trial or job to end, for callers that want the answer in the same request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOOK_SEC = 1.0
 
 
 async def until_trial_ended(trials: TrialStore, trial_id: int) -> TrialRow:
-    """Looks often at first, then once a second: a look is one row, and trials take seconds to hours."""
+    """Asks the store often at first, then once a second."""
     pause = _FIRST_LOOK_SEC
     while (row := await trials.trial(trial_id)).trial.state is not TrialState.ENDED:
         await asyncio.sleep(pause)

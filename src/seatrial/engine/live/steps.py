@@ -1,6 +1,6 @@
-"""The steps of an agent as they are taken: an ATIF trajectory that is written anew after each of them.
+"""Reads the steps of a running agent from its ATIF trajectory, which the agent rewrites after each step.
 
-``engine.live`` looks. Agents that write theirs only at the end are told of at the end.
+``engine.live.watch`` calls it. If an agent writes its trajectory only at the end, its steps appear at the end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FILES = ("trajectory.json", *(f"trajectory.cont-{number}.json" for number in ra
 _LARGEST = 4 << 20
 _EVERY_SEC = 1.0
 _SHARE = 50
-"""A trajectory that takes long to read is read more rarely: for at most a fiftieth of the time."""
+"""A trajectory that takes long to read is read less often, for at most a fiftieth of the time."""
 _LONGEST_MESSAGE = 300
 _LONGEST_INPUT = 200
 _LONGEST_NAME = 100
@@ -39,7 +39,7 @@ class _Seen:
 
 
 class StepLog:
-    """The trajectories of one attempt."""
+    """The trajectories of one try."""
 
     def __init__(self, trial: Trial, directory: Path, redaction: Redaction) -> None:
         self._trial = trial
@@ -69,7 +69,7 @@ class StepLog:
         try:
             steps = json.loads(self._redaction.clean(content))["steps"]
         except (ValueError, KeyError, TypeError, RecursionError):
-            seen.stamp = _NEVER  # it was being written
+            seen.stamp = _NEVER  # the agent was writing it
             return
         if not isinstance(steps, list):
             return
@@ -89,7 +89,7 @@ class StepLog:
 
 
 def told(step: dict[str, Any]) -> dict[str, Any]:
-    """What an event says of a step; the trajectory has the rest."""
+    """The part of a step that goes into its event."""
     found = step.get("metrics")
     metrics = found if isinstance(found, dict) else {}
     return {
@@ -130,7 +130,7 @@ def _digits(number: int) -> str:
 
 
 def _changed(path: str, seen: _Seen) -> bytes | None:
-    """The whole file, if it is another than the one that was seen."""
+    """The whole file, if it changed since the last look."""
     with suppress(OSError):
         status = os.lstat(path)
         stamp = (status.st_mtime_ns, status.st_size)

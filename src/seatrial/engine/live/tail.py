@@ -1,7 +1,7 @@
-"""What a running attempt has written since the last look, cut into pieces for those who watch.
+"""Reads what a running try has written since the last look, in pieces.
 
-``engine.live`` looks; this remembers how far each file was told. What cannot be told yet (half a character, half a line
-of a recording, what may be the beginning of a secret) is simply not counted as told, and is read again next time.
+``engine.live.watch`` calls it. This module remembers how far it has read each file. It leaves an incomplete character,
+an incomplete line of a recording, and a possible beginning of a secret for the next look.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from seatrial.engine.trials.redaction import Redaction
 from seatrial.growing_files import LONGEST_READ, FileView, look_into
 
 PIECE = 16 << 10
-"""Longest text of one piece, about."""
+"""Approximate maximum length of one piece."""
 _AT_ONCE = 64 << 10
-"""Bytes of one file that are told in one look."""
+"""Maximum bytes of one file in one look."""
 _FAR_BEHIND = 512 << 10
-"""Who watches wants to see the present: from here on a file's middle is left out."""
+"""If more bytes than this are waiting, the middle is skipped, so that viewers see the newest output."""
 _MOST_FILES = 32
 _FOLDERS = ("", "agent/", "verifier/")
 _TEXTS = (".txt", ".log", ".jsonl")
@@ -31,7 +31,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def stream_of(name: str) -> OutputStream | None:
-    """By a file's path below the attempt's directory; ``None`` for what is not told."""
+    """The stream of a file, by its path; ``None`` for files that are not shown."""
     folder, _, rest = name.rpartition("/")
     match folder:
         case "":
@@ -51,17 +51,17 @@ def is_told(name: str) -> bool:
 
 @dataclass(slots=True)
 class _Place:
-    """How far a file was told."""
+    """How far a file was read."""
 
     offset: int = 0
     inside: bool = False
-    """It was seen in the sandbox; a copy that came out of there may be older."""
+    """The file was read inside the sandbox. A copy outside may be older."""
     in_line: bool = False
-    """In the middle of a line whose beginning was left out."""
+    """The position is inside a line whose beginning was skipped."""
 
 
 class Tail:
-    """The files of one attempt."""
+    """The files of one try."""
 
     def __init__(self, trial: Trial, directory: Path, redaction: Redaction) -> None:
         self._trial = trial
@@ -75,7 +75,7 @@ class Tail:
         return {name: place.offset for name, place in self._places.items()}
 
     def read(self, inside: Sequence[FileView] | None, last: bool = False) -> list[NewOutput]:
-        """Blocking. ``inside`` is what the sandbox showed, if it could be asked; ``last`` holds nothing back."""
+        """Blocking. ``inside`` are the files seen in the sandbox, if it answered. ``last`` holds nothing back."""
         shown = {view.name: view for view in inside or ()}
         pieces = [piece for view in shown.values() for piece in self._tell(view, True, last)]
         names = set(shown)
@@ -150,7 +150,7 @@ class Tail:
 
 
 def _whole_characters(data: bytes) -> bytes:
-    """Without the beginning of a character whose end is yet to come."""
+    """Removes an incomplete character at the end."""
     for length in range(1, min(4, len(data) + 1)):
         first = data[-length]
         if first >= 0xC0:

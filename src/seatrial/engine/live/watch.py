@@ -1,7 +1,7 @@
-"""What running attempts write becomes live output and steps in the store, a few times a second, in one write for all.
+"""Reads what running tries write and stores it as live output and steps, a few times a second, in one write for all.
 
-One per worker. The executor asks it to follow each attempt and to catch up before the result is recorded; nothing about
-a result depends on it. An attempt that is over before the first look costs nothing: its files are there at once.
+There is one per worker. The executor starts it for each try and lets it catch up before the result is recorded. No
+result depends on it. A try that ends before the first look costs nothing, because its files are saved at once.
 """
 
 from __future__ import annotations
@@ -30,16 +30,15 @@ from seatrial.ports.store import Store
 _QUIET_AFTER_SEC = 3.0
 _CROWD = 128
 _CROWD_REST = 4.0
-"""How much longer the pause after a round of looks is than the round, at least, where more trials than a crowd has are
-in flight: watching them takes a fifth of the time and no more. They are what counts. Fewer are always looked at in
-time: how long a round takes says nothing about them, only that the machine is busy."""
+"""With more than ``_CROWD`` trials, the pause after a round is at least this many times as long as the round. So this
+takes at most a fifth of the time. With fewer trials the pause is constant."""
 _LONGEST_PAUSE_SEC = 5.0
 _MOST_AT_ONCE = 4 << 20
-"""Characters that one look takes in over all attempts; the others wait for the next."""
+"""Maximum characters that one round reads over all tries. The rest waits for the next round."""
 
 
 class Followed:
-    """One attempt that is being followed."""
+    """One try whose output is read."""
 
     def __init__(self, trial: Trial, directory: Path, secrets: Iterable[str], first_look: float) -> None:
         redaction = Redaction(secrets)
@@ -52,7 +51,7 @@ class Followed:
         self.was_looked_at = False
 
     def show(self, window: Window) -> None:
-        """Given to the runner."""
+        """The runner calls this with a view into the sandbox."""
         self.window = window
 
     async def look_inside(self) -> Sequence[FileView] | None:
@@ -60,7 +59,7 @@ class Followed:
 
 
 class LiveLog:
-    """``async with`` it around a worker."""
+    """Use with ``async with`` around a worker."""
 
     def __init__(
         self,
@@ -73,7 +72,7 @@ class LiveLog:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``linger_sec``: output of a trial that ended stays that long for those who are about to read it."""
+        """``linger_sec``: how long the output of an ended trial stays, so that clients can read it."""
         self._sleep = sleep
         self._timer = timer
         self._store = store
@@ -100,12 +99,12 @@ class LiveLog:
             self.let_go(followed)
 
     def let_go(self, followed: Followed) -> None:
-        """Its directory is about to be used up."""
+        """Stops following. The caller is about to move the files of the try."""
         if self._followed.get(followed.trial.id) is followed:
             del self._followed[followed.trial.id]
 
     async def catch_up(self, followed: Followed) -> None:
-        """Tells the rest, before the attempt's result is recorded; then lets go."""
+        """Stops following and writes the rest. Called before the result is recorded."""
         self.let_go(followed)
         if followed.was_looked_at:
             await self._duties.attempt("live output", lambda: self._tell_rest(followed))
@@ -116,13 +115,13 @@ class LiveLog:
         await self._write(pieces, events)
 
     def ended(self, trial: Trial) -> None:
-        """Its result is final and recorded."""
+        """Schedules the removal of the output. Called when the final result is recorded."""
         if trial.id in self._rings or trial.attempt > 1:
             self._rings.discard(trial.id)
             self._ended[trial.id] = self._timer() + self._linger_sec
 
     async def look(self) -> None:
-        """One round over the attempts whose turn it is."""
+        """Reads the output of all tries that are due."""
         now = self._timer()
         async with self._looking:
             due = [followed for followed in self._followed.values() if followed.next_look <= now]
@@ -153,7 +152,7 @@ class LiveLog:
         return pieces, events
 
     async def _write(self, pieces: list[NewOutput], events: list[NewEvent]) -> None:
-        """What the store cannot take now is not told live; the files have it."""
+        """Drops output that the store cannot take now. It is still in the saved files."""
         async with self._writing:
             with contextlib.suppress(StoreUnavailable, NotFound):
                 if pieces:
@@ -207,6 +206,6 @@ def _news(
     followed: Followed, inside: Sequence[FileView] | None, last: bool = False
 ) -> tuple[list[NewOutput], list[NewEvent]]:
     pieces = followed.tail.read(inside, last)
-    if last:  # what was far behind has been skipped by now
+    if last:  # the first read skipped what was too far behind
         pieces += followed.tail.read(None, last)
     return pieces, followed.steps.read(last)

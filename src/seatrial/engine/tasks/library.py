@@ -1,7 +1,7 @@
-"""The task library: takes tasks in, keeps them by content, and hands out directories to run them from.
+"""The task library: adds tasks, stores them by content, and provides directories to run them from.
 
-A task is kept as one archive in the blobs, so that any worker on any machine can have it and a job never changes under
-its feet when somebody edits the folder it came from. Unpacked copies are a cache in ``SEATRIAL_HOME/tasks``.
+A task is stored as one archive in the blobs. So any worker on any machine can read it, and a job does not change when
+its source folder is edited. Unpacked copies are a cache in ``SEATRIAL_HOME/tasks``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from seatrial.removal import remove_tree, scratch_directory
 
 
 class TaskLibrary:
-    """Tasks in, directories out. Safe to call from many trials at once."""
+    """Many trials may call it at once."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class TaskLibrary:
             return [await asyncio.to_thread(self._look_at, root) for root in roots]
 
     async def add(self, path: Path) -> list[Task]:
-        """Takes in every task at ``path``; all of them or, when one is invalid, none."""
+        """Adds all tasks at ``path``, or none if one is invalid."""
         async with self._opened(path) as roots:
             inspections = [await asyncio.to_thread(self._look_at, root) for root in roots]
             refuse_invalid(inspections)
@@ -71,10 +71,10 @@ class TaskLibrary:
         return archives
 
     async def directory(self, task: Task) -> Path:
-        """A Harbor task directory that runs this task; unpacked and prepared once, then shared and never written."""
+        """A Harbor task directory for this task. Unpacked once, then shared and never written."""
         home = self._home(task.digest)
         ready = home / "ready"
-        if task.digest not in self._known or not ready.exists():  # it may have been removed and taken in anew
+        if task.digest not in self._known or not ready.exists():  # it may have been removed and added again
             async with self._unpacking.setdefault(task.digest, asyncio.Lock()):
                 if not ready.exists():
                     await self._unpack(task, home)
@@ -83,7 +83,7 @@ class TaskLibrary:
         return home / ready.read_text()
 
     async def source(self, task: Task) -> Path:
-        """The task's own files, as they were taken in. Shared and never written."""
+        """The files of the task as they were added. Shared and never written."""
         await self.directory(task)
         return self._home(task.digest) / "source" / _directory_name(task.name)
 
@@ -92,7 +92,7 @@ class TaskLibrary:
         return self._blobs.stream(_archive_key(digest))
 
     async def remove(self, digest: str) -> None:
-        """Forgets a task with all of its files; ``Conflict`` while something needs it."""
+        """Deletes a task with all of its files. Raises ``Conflict`` while something needs it."""
         await self._store.delete_task(digest)
         self._known.discard(digest)
         await self._blobs.delete(_archive_key(digest))
@@ -103,7 +103,7 @@ class TaskLibrary:
 
     @asynccontextmanager
     async def _opened(self, path: Path) -> AsyncIterator[list[Path]]:
-        """Unpacking an archive takes long enough to belong in a thread."""
+        """Runs in a thread, because unpacking takes long."""
         opening = self._files.open(path)
         roots = await asyncio.to_thread(opening.__enter__)
         try:
@@ -120,7 +120,7 @@ class TaskLibrary:
         await self._store.save_task(task, self._clock())
 
     async def _unpack(self, task: Task, home: Path) -> None:
-        """Into a scratch directory first, then renamed: another process may do the same at the same moment."""
+        """Unpacks into a temporary directory and renames it, because another process may do the same."""
         self._tasks_dir.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=".unpack-", dir=self._tasks_dir))
         try:

@@ -1,10 +1,10 @@
-"""One claimed trial from its files to its recorded result: prepare → run → keep → record.
+"""Runs one claimed trial: prepare its files, run it, save its files, record its result.
 
-Called by the worker with a trial that it just claimed. The store is the truth: whatever happens here, a result counts
-only if the store still knows this attempt as the current one.
+The worker calls this for each trial that it claims. A result counts only if the store still has this try as the
+current one.
 
-Once the runner returned, its result is recorded, whatever happens after it: files that cannot be kept are listed with
-the reason. A fault that nobody foresaw is recorded as an error with its own words, never left to a lease to run out.
+Once the runner has returned, its result is always recorded. Files that cannot be saved are listed with the reason. An
+unexpected exception is recorded as an error with its message, so that no trial has to wait for its lease to run out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import contextlib
 import logging
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -42,63 +43,87 @@ log = logging.getLogger(__name__)
 
 _STORE_PATIENCE_SEC = 1.0
 _LAST_WORDS_SEC = 5.0
-"""How long a worker that is stopped while it keeps files tries to record the result without them."""
+"""A worker that is stopped while it saves files tries this long to record the result without them."""
 _LONGEST_MESSAGE = 500
 _LONGEST_TRACEBACK = 20_000
 _TASKS_REMEMBERED = 1000
 _JOBS_REMEMBERED = 100
-_NO_CEILINGS = Ceilings()
 
 
 class Stop(Enum):
-    """Why a running attempt is being cancelled."""
+    """Why the worker cancels a running try."""
 
     CANCELLED = "somebody cancelled it"
     LOST = "its lease was lost; another worker may have it"
     LEAVING = "the worker is leaving"
 
 
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What a try reads from and writes to."""
+
+    store: Store
+    blobs: Blobs
+    library: TaskLibrary
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """What users see of a try while it runs. No result depends on it."""
+
+    phases: PhaseLog
+    live: LiveLog
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Writes phases and live output in the background until the block ends."""
+        async with self.phases, self.live:
+            yield
+
+
+@dataclass(frozen=True, slots=True)
+class TryLimits:
+    """The limits of this installation for each try."""
+
+    seconds: float
+    ceilings: Ceilings = field(default_factory=Ceilings)
+    files: KeepLimits = field(default_factory=KeepLimits)
+    blobs_patience_sec: float = 120.0
+    """How long a try waits for a blob store that does not answer."""
+
+
 class Executor:
-    """Runs claimed trials. One instance per worker; ``execute`` is called for many trials at once."""
+    """Runs claimed trials. There is one per worker, and ``execute`` runs for many trials at once."""
 
     def __init__(
         self,
-        store: Store,
-        blobs: Blobs,
+        records: Records,
         runner: Runner,
-        library: TaskLibrary,
-        phases: PhaseLog,
-        live: LiveLog,
-        clock: Clock,
+        reports: Reports,
+        limits: TryLimits,
         work_dir: Path,
-        limit_sec: float,
-        secrets: Callable[[Job, AgentSpec], Awaitable[TrialKeys]],
-        ceilings: Ceilings = _NO_CEILINGS,
-        keep_limits: KeepLimits | None = None,
-        blobs_patience_sec: float = 120.0,
+        keys: Callable[[Job, AgentSpec], Awaitable[TrialKeys]],
     ) -> None:
-        self._store = store
-        self._keeper = FileKeeper(blobs, keep_limits, blobs_patience_sec)
-        self._blobs_patience_sec = blobs_patience_sec
+        self.reports = reports
+        self._store = records.store
+        self._library = records.library
+        self._clock = records.clock
+        self._keeper = FileKeeper(records.blobs, limits.files, limits.blobs_patience_sec)
         self._runner = runner
-        self._library = library
-        self._phases = phases
-        self.live = live
-        self._clock = clock
+        self._limits = limits
         self._work_dir = work_dir
-        self._limit_sec = limit_sec
-        self._secrets = secrets
-        self._ceilings = ceilings
+        self._keys = keys
         self._jobs: dict[int, Job] = {}
         self._tasks: dict[str, Task] = {}
 
     async def execute(
         self, trial: Trial, why_stopped: Callable[[], Stop | None], sandbox_gone: Callable[[], None] = lambda: None
     ) -> None:
-        """Never raises for what happens inside a trial. ``why_stopped`` explains a cancellation of this task.
+        """Never raises for what happens inside a trial. ``why_stopped`` tells why this task was cancelled.
 
-        ``sandbox_gone`` is called once nothing runs any more: what is left is to keep the files and record the result,
-        and another trial may have the place."""
+        ``sandbox_gone`` is called when the sandbox is removed. The worker may then start another trial while this one
+        saves its files and records its result."""
         try:
             job = await self._patiently(lambda: self._job(trial.job_id))
         except NotFound:  # the job was deleted, and its trials with it
@@ -118,53 +143,58 @@ class Executor:
         why_stopped: Callable[[], Stop | None],
         sandbox_gone: Callable[[], None],
     ) -> Result:
-        """Runs the attempt and keeps its files. Raises nothing but ``CancelledError``."""
+        """Runs the try and saves its files. Raises only ``CancelledError``."""
         secrets: Mapping[str, str] = {}
         result: Result | None = None
         try:
-            keys = await self._patiently(lambda: self._secrets(job, job.spec.agents[trial.agent_index]))
-            secrets = keys.values
             await self._keeper.remove(directory)
             directory.mkdir(parents=True)
-            with self.live.follow(trial, directory, secrets.values()) as followed:
-                progress = self._phases.of(trial, followed.show)
+            keys = await self._patiently(lambda: self._keys(job, job.spec.agents[trial.agent_index]))
+            secrets = keys.values
+            with self.reports.live.follow(trial, directory, secrets.values()) as followed:
+                progress = self.reports.phases.of(trial, followed.show)
                 try:
                     result = await self._attempt(trial, job, directory, keys, progress)
                 except asyncio.CancelledError:
                     sandbox_gone()
-                    self.live.let_go(followed)
+                    self.reports.live.let_go(followed)
                     await self._stopped(trial, job, directory, secrets, progress, why_stopped() or Stop.LEAVING)
                     raise
                 sandbox_gone()
                 await self._tell_rest(followed)
-        except Exception as fault:  # of ours, before or after the attempt
-            log.exception("Unexpected fault around a trial")
+        except SeatrialError as fault:  # such as a provider key that this worker cannot open
+            result = result or _faulty(fault, Cause.SANDBOX)
+        except Exception as fault:  # raised by our own code before or after the run
+            log.exception("Unexpected error before or after a trial")
             result = result or _unexpected(fault, Phase.PREPARING)
         sandbox_gone()
         return await self._keep_or_say(trial, job, result, directory, secrets)
 
     async def _tell_rest(self, followed: Followed) -> None:
-        """It is only watched: nothing about a result depends on it."""
+        """Writes the last phases and output. An error here must not change the result."""
         try:
-            if followed.was_looked_at:  # it took long enough for somebody to watch, and to hear all before its end
-                await self._phases.catch_up()
-            await self.live.catch_up(followed)
+            if followed.was_looked_at:  # the try ran long enough for users to follow it
+                await self.reports.phases.catch_up()
+            await self.reports.live.catch_up(followed)
         except Exception:
-            log.exception("The end of an attempt could not be told live")
+            log.exception("The last live output of a try could not be written")
 
     async def _attempt(
         self, trial: Trial, job: Job, directory: Path, keys: TrialKeys, progress: TrialProgress
     ) -> Result:
-        limit = min(trial.limit_sec or job.spec.trial_limit_sec or self._limit_sec, self._limit_sec)
+        most = self._limits.seconds
+        limit = min(trial.limit_sec or job.spec.trial_limit_sec or most, most)
         started = self._clock()
         try:
             async with asyncio.timeout(limit):
                 task = await self._patiently(lambda: self._task(trial.task.digest))
-                self._ceilings.check_task(task, job.spec.timeout_multiplier)  # it may be older than the ceiling
+                # The operator may have lowered the ceilings after the job was submitted.
+                self._limits.ceilings.check_task(task, job.spec.timeout_multiplier)
+                task_dir = await self._patiently(lambda: self._library.directory(task), self._limits.blobs_patience_sec)
                 order = Order(
                     trial=trial,
                     task=task,
-                    task_dir=await self._patiently(lambda: self._library.directory(task), self._blobs_patience_sec),
+                    task_dir=task_dir,
                     job=job.spec,
                     agent=job.spec.agents[trial.agent_index],
                     work_dir=directory,
@@ -180,18 +210,18 @@ class Executor:
         except SeatrialError as fault:
             result = _faulty(fault, Cause.SANDBOX)
         except Exception as fault:
-            log.exception("Unexpected fault in a trial")
+            log.exception("Unexpected error in a trial")
             result = _unexpected(fault, progress.reached)
         return result.model_copy(update={"usage": progress.usage})
 
     async def _keep_or_say(
         self, trial: Trial, job: Job, result: Result, directory: Path, secrets: Mapping[str, str]
     ) -> Result:
-        """Whoever stops the worker now loses the files, not the result."""
+        """Saves the files. If the worker is stopped meanwhile, the result is recorded without them."""
         try:
             return await self._keep(trial, result, directory, secrets)
         except asyncio.CancelledError:
-            lost = FileLeftOut(path="*", reason="The worker was stopped while they were being kept.")
+            lost = FileLeftOut(path="*", reason="The worker was stopped while it saved the files.")
             result = recordable(result, secrets.values())
             result = result.model_copy(update={"files_left_out": FilesLeftOut(count=1, examples=(lost,))})
             with contextlib.suppress(TimeoutError):
@@ -209,19 +239,19 @@ class Executor:
         return result.model_copy(update=update)
 
     async def _record(self, trial: Trial, job: Job, result: Result) -> None:
-        """Until the store took it or refuses it: a finished trial is too dear to lose to a store that restarts."""
+        """Repeats until the store takes or refuses the result, so that a restart of the store loses no trial."""
         try:
             await self._patiently(lambda: self._write(trial, job, result))
         except StaleAttempt:
             return
         except Exception as fault:
-            log.exception("The store could not take a result; recording what matters of it")
+            log.exception("The store could not take a result; recording its outcome only")
             message = f"{result.message} (The rest could not be recorded: {type(fault).__name__}.)".strip()
             with contextlib.suppress(StaleAttempt):
                 await self._patiently(lambda: self._write(trial, job, essential(result, message)))
 
     async def _patiently[T](self, work: Callable[[], Awaitable[T]], patience_sec: float = float("inf")) -> T:
-        """Again and again while the store, or the place for files, does not answer."""
+        """Repeats ``work`` while the store or the blob store does not answer."""
         until = time.monotonic() + patience_sec
         while True:
             try:
@@ -238,7 +268,7 @@ class Executor:
             await self._store.try_again(trial.id, trial.attempt, result, delay, self._clock())
         else:
             await self._store.finish(trial.id, trial.attempt, result, self._clock())
-            self.live.ended(trial)
+            self.reports.live.ended(trial)
 
     async def _stopped(
         self,
@@ -249,7 +279,7 @@ class Executor:
         progress: TrialProgress,
         why: Stop,
     ) -> None:
-        """Shielded from a second cancellation: what was done so far is kept, and the store learns how it ended."""
+        """Gives the trial back or records the cancellation. Shielded, so that a second cancellation cannot stop it."""
         with contextlib.suppress(StaleAttempt, NotFound):
             if why is Stop.LEAVING:
                 await asyncio.shield(self._store.give_back(trial.id, trial.attempt, self._clock()))
@@ -260,7 +290,7 @@ class Executor:
                 await asyncio.shield(self._record(trial, job, result))
 
     async def _task(self, digest: str) -> Task:
-        """A task never changes under its digest, and a job asks for each of its tasks many times."""
+        """Cached: the task of a digest never changes, and a job asks for each of its tasks many times."""
         if (task := self._tasks.get(digest)) is None:
             task = await self._store.task(digest)
             _remember(self._tasks, digest, task, _TASKS_REMEMBERED)
@@ -274,14 +304,14 @@ class Executor:
 
 
 def _remember[Key, Value](known: dict[Key, Value], key: Key, value: Value, most: int) -> None:
-    """A worker may live for months, so nothing is remembered for ever."""
+    """Empties a full cache, because a worker may run for months."""
     if len(known) >= most:
         known.clear()
     known[key] = value
 
 
 def _overdue(limit: float, reached: Phase, elapsed: float) -> Result:
-    """Time that an agent or a verifier used up is gone; only a sandbox that never got ready is worth another try."""
+    """The cause follows the phase, so that only a sandbox that never got ready is tried again."""
     message = f"The whole trial took longer than its limit of {limit:g} s; it had reached the phase {reached}."
     return Result(outcome=Outcome.ERROR, cause=blamed(reached), message=message, seconds=elapsed)
 
@@ -292,7 +322,6 @@ def _faulty(fault: SeatrialError, cause: Cause) -> Result:
 
 
 def _unexpected(fault: Exception, reached: Phase) -> Result:
-    """A fault that nobody foresaw, in its own words."""
     kind = type(fault).__name__
     words = " ".join(str(fault).split())
     trace = "".join(traceback.format_exception(fault))[-_LONGEST_TRACEBACK:]

@@ -1,7 +1,7 @@
-"""What an attempt left in its directory, within limits, and the names under which it is kept.
+"""Finds the files of a try within limits, and gives them the names under which they are saved.
 
-Everything here was made in a sandbox, so nothing about it is trusted: links and special files are left behind, folders
-are entered only so deep, and a name is escaped where it cannot be shown or kept as it is.
+The files come from a sandbox and are untrusted. Links and special files are left out, the depth of folders is limited,
+and a name is escaped if it cannot be shown or stored as it is.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from seatrial.fair_threads import breathe
 from seatrial.ports.blobs import PLAIN_KEY, has_room
 
 _LONGEST_PATH = 3000
-"""In bytes, below the attempt's directory; with that it must stay below the system's 4096."""
+"""In bytes, below the directory of the try. The whole path must stay below the 4096 of the system."""
 _LONGEST_SHOWN = 500
 _MOST_EXAMPLES = 20
 _LONGEST_REASON = 300
 _SEARCHED = 20
-"""So many times the files that may be kept are looked at; what comes after them is not even counted."""
+"""The search stops after this many times the number of files that may be saved."""
 _FIRST = ("", "verifier", "steps")
-"""Folders whose files are kept before all others: what the verifier said must not be crowded out by an agent."""
+"""Files of these folders are saved first, so that an agent cannot crowd out the output of the verifier."""
 _OURS = ("trajectory.json", "recording.cast")
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9._ +@,~-]")
 
 
 @dataclass(frozen=True, slots=True)
 class KeepLimits:
-    """What is kept of one attempt at most."""
+    """The most that is saved of one try."""
 
     files: int = 10_000
     bytes: int = 1 << 30
@@ -45,15 +45,15 @@ class Found:
     """A regular file."""
 
     path: str
-    """Below the attempt's directory, as the system names it."""
+    """The path below the directory of the try."""
     size: int
 
 
 class LeftOut:
-    """Collects what is not kept: counted, the first ones by name."""
+    """Counts the files that are not saved, and keeps the names of the first ones."""
 
     def __init__(self, clean: Callable[[str], str] = str) -> None:
-        """``clean`` takes secrets out of a name."""
+        """``clean`` removes secrets from a name."""
         self._clean = clean
         self._count = 0
         self._examples: list[FileLeftOut] = []
@@ -68,7 +68,7 @@ class LeftOut:
 
 
 def find_files(root: Path, limits: KeepLimits, left_out: LeftOut) -> list[Found]:
-    """Regular files below ``root`` that are within the limits, the most telling first. Blocking."""
+    """Regular files below ``root`` within the limits, the most important first. Blocking."""
     found = sorted(_look_through(root, limits, left_out), key=lambda file: rank(file.path))
     kept: list[Found] = []
     beyond: list[Found] = []
@@ -99,7 +99,7 @@ def regular_files(root: Path) -> Iterator[str]:
 
 
 def _look_through(root: Path, limits: KeepLimits, left_out: LeftOut) -> Iterator[Found]:
-    """Breadth first and without recursion: no tree is too deep for it, and none too large."""
+    """Breadth first and without recursion, so that a deep or large tree does no harm."""
     pending = [""]
     looked_at = 0
     for depth in range(1, limits.depth + 1):
@@ -153,7 +153,7 @@ def _can_be_entered(folder: str, depth: int, limits: KeepLimits, left_out: LeftO
 
 
 def rank(path: str) -> tuple[int, bool, int, str]:
-    """By which files are sorted where not all of them can be had: the most telling first."""
+    """The sort key: the most important files come first."""
     folder, _, name = path.rpartition("/")
     top = folder.partition("/")[0]
     return _FIRST.index(top) if top in _FIRST else len(_FIRST), name not in _OURS, path.count("/"), path
@@ -164,7 +164,7 @@ def _megabytes(size: int) -> str:
 
 
 class Names:
-    """Gives every file of an attempt the name it is shown by and the name it is kept under. No two are the same."""
+    """Gives each file of a try a name to show and a name to store. All names differ."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -172,7 +172,7 @@ class Names:
         self._keys: set[str] = set()
 
     def of(self, path: str) -> tuple[str, str]:
-        """The shown name and the kept one."""
+        """The name to show and the name to store."""
         name = _unique(shown(path), path, self._shown)
         key = "/".join(_NOT_PLAIN.sub(_escaped, part) for part in path.split("/"))
         if PLAIN_KEY.fullmatch(path):

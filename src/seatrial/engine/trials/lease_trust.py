@@ -1,8 +1,7 @@
-"""Whether a lease that ran out means that its worker is gone.
+"""Decides whether an expired lease means that its worker is gone.
 
-Only if the worker could have renewed it. While the store was away nobody could, and after the machine slept or somebody
-set its clock everybody is late. So after each such disturbance, workers get the time to renew before anybody takes
-their trials.
+It does only if the worker could have renewed it. Nobody can renew while the store is away, while the machine sleeps, or
+when its clock is set. After each such event, workers get time to renew before their trials are taken.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from seatrial.engine.clock import uptime
 
 
 class LeaseTrust:
-    """One per process that recovers trials. A process that begins knows nothing yet, and waits too."""
+    """There is one per process that recovers trials. A new process waits first, because it knows nothing yet."""
 
     def __init__(
         self, lease_sec: float, heartbeat_sec: float, reap_sec: float, elapsed: Callable[[], float] = uptime
@@ -31,14 +30,14 @@ class LeaseTrust:
         return self._since is not None and self._elapsed() - self._since >= self.grace_sec
 
     def heard(self, now: datetime) -> None:
-        """The store answered, at this moment of the clock that leases are judged by."""
+        """Notes that the store answered at this time."""
         moment = self._elapsed()
         if self._last is None or self._is_odd(moment, now, *self._last):
             self._since = moment
         self._last = (moment, now)
 
     def lost(self) -> None:
-        """The store did not answer. What counts is when it does again."""
+        """Notes that the store did not answer. Trust starts again with its next answer."""
         self._last = self._since = None
 
     def _is_odd(self, moment: float, now: datetime, last_moment: float, last_now: datetime) -> bool:

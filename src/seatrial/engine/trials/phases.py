@@ -1,6 +1,6 @@
 """Collects the phases that trials enter and writes them together, a few times a second.
 
-Hundreds of trials change phase at the same moment; one write each would make the store the bottleneck.
+Hundreds of trials may change their phase at the same time. One write for each would overload the store.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from seatrial.ports.store import PhaseEntry, TrialStore
 
 
 class PhaseLog:
-    """``async with`` it around a worker; ``of(trial)`` is what a runner reports to."""
+    """Use with ``async with`` around a worker. A runner reports to ``of(trial)``."""
 
     def __init__(self, store: TrialStore, clock: Clock, every_sec: float = 0.25, duties: Duties | None = None) -> None:
         self._store = store
@@ -41,14 +41,14 @@ class PhaseLog:
         self._entries.append(entry)
 
     async def flush(self) -> None:
-        """One at a time: when it returns, everything that was noted before is written."""
+        """Writes all phases that were noted before this call."""
         async with self._writing:
             entries, self._entries = self._entries, []
             if entries:
                 await self._store.enter_phases(entries)
 
     async def catch_up(self) -> None:
-        """``flush`` for whoever goes on either way: phases are for watching, a result never depends on them."""
+        """Like ``flush``, but never raises, because no result depends on phases."""
         await self._duties.attempt("phases", self.flush)
 
     async def __aenter__(self) -> Self:
@@ -68,7 +68,7 @@ class PhaseLog:
 
 
 class TrialProgress(Progress):
-    """What one attempt reports to."""
+    """Receives the reports of one try."""
 
     def __init__(self, log: PhaseLog, trial: Trial, show: Callable[[Window], None]) -> None:
         self._log = log

@@ -1,6 +1,6 @@
-"""Makes sure that a result can be written and read back: no secrets, no values that a store cannot hold, and not large.
+"""Makes a result fit for the store: without secrets, without values that a store cannot hold, and not too large.
 
-The executor passes every result through here. Much of one was said in a sandbox: names of tests, messages, tracebacks.
+The executor passes every result through here. Test names, messages and tracebacks come from sandboxes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ESSENTIAL = ("outcome", "rewards", "cause", "marks", "usage", "seconds", "timin
 
 
 def recordable(result: Result, secrets: Iterable[str]) -> Result:
-    """The same result if nothing is wrong with it; else the nearest one that is fit to be stored."""
+    """Returns the same result, or the nearest one that can be stored."""
     known = sorted((secret for secret in secrets if len(secret) >= SHORTEST_SECRET), key=len, reverse=True)
     try:
         text = result.model_dump_json()
@@ -29,18 +29,18 @@ def recordable(result: Result, secrets: Iterable[str]) -> Result:
         if len(clean) <= _LARGEST and "\\u0000" not in clean:
             return result if clean == text else Result.model_validate_json(clean)
     except (ValueError, TypeError, RecursionError):
-        pass  # lone surrogates, a secret that is a number, and whatever else JSON cannot hold
+        pass  # such as lone surrogates, or a secret that is a number
     return _mended(result, known)
 
 
 def essential(result: Result, message: str) -> Result:
-    """Nothing but how it ended and what it cost, for a store that refused the whole."""
+    """Only outcome and usage, for a store that refused the whole result."""
     values = {name: getattr(result, name) for name in _ESSENTIAL}
     return _mended(Result(**values, message=message[:500]), ())
 
 
 def _redacted(text: str, secrets: Iterable[str]) -> str:
-    """An agent's last words may be its key."""
+    """Removes secrets, because an agent may print its key."""
     for secret in secrets:
         for spelling in {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}:
             text = text.replace(spelling, REDACTED.decode())

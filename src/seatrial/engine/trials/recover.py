@@ -1,4 +1,4 @@
-"""What was lost is found again: trials of silent workers are queued anew, or ended once that happened too often."""
+"""Recovers trials of lost workers: queues them again, or ends them after too many losses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seatrial.ports.store import Store, TrialFilter
 
 
 class Recovery:
-    """Any process may run it, several at once: each step is a compare-and-set in the store."""
+    """Several processes may run it at once, because each step is a compare-and-set in the store."""
 
     def __init__(
         self, store: Store, queue: Queue, clock: Clock, worker_is_dead: Callable[[str], bool], trust: LeaseTrust
@@ -27,12 +27,12 @@ class Recovery:
         self.trust = trust
 
     def noticed(self, fault: Exception) -> None:
-        """For whoever else asks the store: when it does not answer, leases prove nothing for a while."""
+        """Other duties report their errors here. After an outage of the store, leases prove nothing for a while."""
         if isinstance(fault, StoreUnavailable):
             self.trust.lost()
 
     async def late(self) -> list[Trial]:
-        """Running trials whose lease ran out, whatever that proves."""
+        """Running trials with an expired lease."""
         try:
             found = await self._store.expired(self._clock())
         except StoreUnavailable:
@@ -42,8 +42,8 @@ class Recovery:
         return found
 
     async def sweep(self) -> int:
-        """Handles every trial whose worker is known to be dead, and those whose lease ran out while it could have been
-        renewed; says how many. A cancelled trial ends as soon as its lease is over."""
+        """Recovers trials whose worker is dead, and those whose lease expired although it could have been renewed.
+        Returns how many. A cancelled trial ends as soon as its lease has expired."""
         late = await self.late()
         expired = {trial.id: trial for trial in late if self.trust.holds or trial.cancel_requested}
         async for row in self._store.trials(TrialFilter(states=(TrialState.RUNNING,))):
@@ -67,7 +67,9 @@ class Recovery:
         message = f"Worker {trial.worker} went silent during attempt {trial.attempt}."
         result = Result(outcome=Outcome.ERROR, cause=Cause.WORKER_LOST, message=message)
         retry = job.spec.retry
-        if not retry.allows(Cause.WORKER_LOST, attempts_made=1):  # a job that wants one try gets one, whoever was lost
+        if not retry.allows(
+            Cause.WORKER_LOST, attempts_made=1
+        ):  # a job with one try gets one try, also after a lost worker
             await self._store.finish(trial.id, trial.attempt, result, now)
             return
         last = not retry.allows(Cause.WORKER_LOST, trial.attempts_made)

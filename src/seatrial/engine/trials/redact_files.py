@@ -1,7 +1,6 @@
-"""Known secrets are blotted out of an attempt's files before they are kept. Blocking; for the threads that save files.
+"""Removes known secrets from the files of a try before they are saved. Blocking; called in threads.
 
-Only what was written is read: of a file with holes the parts that hold data, so that a terabyte of nothing costs
-nothing.
+Of a sparse file only the parts with data are read, so that a terabyte of holes costs nothing.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from seatrial.fair_threads import breathe
 
 REDACTED = b"[REDACTED]"
 SHORTEST_SECRET = 6
-"""Shorter values would blot out ordinary text; no provider's key is that short."""
+"""Shorter values could be ordinary text. No provider key is that short."""
 _CHUNK = 1 << 20
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileRedaction:
-    """The secrets of one attempt."""
+    """The secrets of one try."""
 
     def __init__(self, secrets: Iterable[str], chunk: int = _CHUNK) -> None:
         known = {secret.encode("utf-8", "surrogateescape") for secret in secrets if len(secret) >= SHORTEST_SECRET}
@@ -37,7 +36,7 @@ class FileRedaction:
         return path if self._pattern is None else os.fsdecode(self._pattern.sub(REDACTED, os.fsencode(path)))
 
     def clean(self, path: Path) -> int:
-        """Replaces each secret in a file, text or not; returns its size then."""
+        """Replaces each secret in a text or binary file. Returns the new size."""
         with _opened(path, _READ) as source:
             status = os.fstat(source)
             if self._pattern is None or not self._is_mentioned(source, status.st_size, self._pattern):
@@ -60,7 +59,7 @@ class FileRedaction:
         return False
 
     def _rewrite(self, source: int, size: int, sink: int, pattern: re.Pattern[bytes]) -> int:
-        """A secret may lie across two pieces, so the last bytes of each wait for the next one. Holes stay holes."""
+        """Holds back the last bytes of each piece, because a secret may span two pieces. Holes stay holes."""
         place = written = 0
         for start, end in data_of(source, size):
             written += start - place
@@ -84,12 +83,12 @@ class FileRedaction:
 
 
 def data_of(file: int, size: int) -> Iterator[tuple[int, int]]:
-    """From … to before, of each part of a file that is no hole."""
+    """Start and end of each part of a file that is not a hole."""
     place = 0
     while place < size:
         try:
             start = os.lseek(file, place, os.SEEK_DATA)
-        except OSError:  # nothing but a hole from here on
+        except OSError:  # the rest is a hole
             return
         end = min(os.lseek(file, start, os.SEEK_HOLE), size)
         if start >= end:
@@ -116,7 +115,7 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
 
 
 def _free_name(wanted: Path) -> Path:
-    """Whatever the agent called its files, none of them is overwritten, nor is a link of its followed."""
+    """A new name that no file of the agent has. Follows no link."""
     while os.path.lexists(wanted):
         wanted = wanted.with_name(wanted.name + "~")
     return wanted

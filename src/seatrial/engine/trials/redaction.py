@@ -1,4 +1,4 @@
-"""Known secrets are blotted out of what leaves an attempt while it runs. Files are redacted by ``keep`` at its end."""
+"""Removes known secrets from live output. ``redact_files`` does the same for saved files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seatrial.engine.trials.redact_files import REDACTED, SHORTEST_SECRET
 
 
 class Redaction:
-    """The secrets of one attempt."""
+    """The secrets of one try."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         known = {secret.encode("utf-8", "surrogateescape") for secret in secrets if len(secret) >= SHORTEST_SECRET}
@@ -20,7 +20,7 @@ class Redaction:
         return self._pattern.sub(REDACTED, data) if self._pattern is not None else data
 
     def safe_end(self, data: bytes) -> int:
-        """How much of ``data`` can be told: what follows may be the beginning of a secret whose rest is yet to come."""
+        """How much of ``data`` is safe to show. The rest may be the beginning of a secret."""
         if self._pattern is None:
             return len(data)
         end = len(data) - self._begun(data)

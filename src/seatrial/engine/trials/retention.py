@@ -1,4 +1,4 @@
-"""What is kept, and for how long. Results stay for ever; the files of old attempts and of dead workers go."""
+"""Removes files of old tries and of dead workers. Results are never removed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Retention:
         self._work_dir = work_dir
 
     async def apply(self, keep: timedelta, dry_run: bool) -> Freed:
-        """Removes files of trials that ended longer ago than ``keep``, and work directories whose process is gone."""
+        """Removes files of trials that ended longer than ``keep`` ago, and work directories of dead processes."""
         horizon = self._clock() - keep
         trials = files = size = 0
         async for row in self._store.trials(TrialFilter(states=(TrialState.ENDED,))):
@@ -66,9 +66,9 @@ async def remove_dead_work_dirs(work_dir: Path, known: Collection[str] = (), now
 
 
 async def remove_lost_tries(work_dir: Path, silent: Collection[str], running: Running) -> None:
-    """Removes directories of tries that are over from those of workers that went silent, wherever these ran.
+    """Removes directories of ended tries from the work directories of silent workers on any machine.
 
-    They are listed before the store is asked what runs: a directory is made only after its try was claimed."""
+    Lists the directories before it asks the store what runs, because a try is claimed before its directory exists."""
     owned = [(place, WorkerName.of_folder(place.name)) for place in (work_dir.iterdir() if work_dir.is_dir() else ())]
     lost = [place for place, owner in owned if owner is not None and str(owner) in silent]
     tries = [(place, found) for folder in lost for place in folder.iterdir() if (found := _TRY.fullmatch(place.name))]
@@ -81,7 +81,7 @@ async def remove_lost_tries(work_dir: Path, silent: Collection[str], running: Ru
 
 
 def dead_work_dirs(work_dir: Path, known: Collection[str] = (), now: float = 0.0) -> list[Path]:
-    """Directories whose process is gone: surely, or very likely.
+    """Directories of processes that are gone, or very likely gone.
 
     A home may be shared with other machines and containers, whose processes cannot be seen from here. A directory of
     such a process counts as left behind when none of the ``known`` workers has its name and nothing was written to it

@@ -1,6 +1,6 @@
-"""An attempt's logs as one text, for callers that want to read rather than to browse.
+"""The logs of a try as one text.
 
-The verifier's output comes last and is cut least: it says why a run passed or failed.
+The output of the verifier comes last and is cut least, because it says why a try passed or failed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _LONGEST_FILE = 256 << 10
 _LONGEST = 4 << 20
 _LIVE_PIECES = 500
 _GOES_ON = "[read while it was running: ask again for the rest]\n"
-"""A page that asks once would show half a log as if it were all."""
+"""Tells readers that the log is not complete yet."""
 _REMOVED = "[this file was removed since: files are kept for a while only]\n"
 _BEFORE = "[of an earlier attempt, read while the next one waited]\n"
 
 
 async def log_text(files: AttemptFiles, output: OutputStore, row: TrialRow) -> str:
-    """While it runs: what was heard of it lately. Else: the end of each log of its last attempt."""
+    """The latest live output of a running trial; otherwise the end of each log of its last try."""
     trial = row.trial
     if trial.state is TrialState.RUNNING:
         pieces = await output.output([trial.id], limit=_LIVE_PIECES)
@@ -57,7 +57,7 @@ async def read_logs(files: AttemptFiles, kept: KeptFiles) -> str:
 
 
 async def tail(files: AttemptFiles, kept: KeptFiles, file: StoredFile, length: int = _LONGEST_FILE) -> str:
-    """The end of a log; what was cut off is said."""
+    """The end of a log, with a note if the start was cut off."""
     start = max(file.size - length, 0)
     try:
         data = b"".join([piece async for piece in files.stream(kept, file, start, length)])
@@ -68,7 +68,7 @@ async def tail(files: AttemptFiles, kept: KeptFiles, file: StoredFile, length: i
 
 
 def _as_heard(pieces: Iterable[Output]) -> str:
-    """In the order in which it came; whatever follows a stream that is in the middle of a line begins a new one."""
+    """In order of arrival. When another stream follows an incomplete line, it starts a new line."""
     heard = []
     for stream, group in groupby(pieces, key=lambda piece: piece.stream):
         told = "".join(piece.text for piece in group)
@@ -82,6 +82,6 @@ def _belongs(file: StoredFile) -> bool:
 
 
 def _place(file: StoredFile) -> tuple[bool, int, str]:
-    """Build first, then the agent, then the verifier; of a task with steps, one after the other."""
+    """Build, agent, verifier; for a task with steps, one step after the other."""
     order = next(index for index, place in enumerate(_PLACES) if file.path.startswith(place))
     return "verifier/" in file.path, order, file.path

@@ -1,4 +1,4 @@
-"""Where trials run at this moment. Called by the API for whoever looks at the workers; changes nothing."""
+"""The sandboxes of running trials, for the list of workers in the API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seatrial.ports.store import Store
 
 
 async def sandboxes_of(store: Store, running: Sequence[Trial]) -> list[str | None]:
-    """The sandbox of each, by name; ``None`` where its worker has not told yet what works there."""
+    """The name of each sandbox; ``None`` if the worker has not reported yet which sandboxes work there."""
     if not running:
         return []
     working = {row.worker: row.sandboxes for row in await store.workers()}

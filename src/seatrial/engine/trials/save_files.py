@@ -1,7 +1,7 @@
-"""Keeps an attempt's files: finds them within limits, redacts known secrets, and takes them into the blobs.
+"""Saves the files of a try: finds them within limits, removes known secrets, and moves them into the blobs.
 
-The executor calls it once a grade is there, so nothing that happens to the files is raised: what could not be kept is
-said. A place for files that does not answer is waited for, as long as the operator has patience.
+The executor calls it after grading, so it never raises. Files that cannot be saved are listed with the reason. It waits
+for a blob store that does not answer, up to the operator's limit.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MEDIA_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What became of an attempt's files."""
+    """The saved files of a try, and those left out."""
 
     files: tuple[StoredFile, ...] = ()
     listing: FileListing | None = None
@@ -55,7 +55,7 @@ class Kept:
 
 @dataclass(slots=True)
 class _Plan:
-    """Files that are ready to be taken: clean, and in one folder by the names they will have."""
+    """Files without secrets, in one folder, under their final names."""
 
     folder: Path
     files: list[StoredFile] = field(default_factory=list)
@@ -66,7 +66,7 @@ class _Plan:
 
 
 class FileKeeper:
-    """One per worker."""
+    """There is one per worker."""
 
     def __init__(self, blobs: Blobs, limits: KeepLimits | None = None, patience_sec: float = 120.0) -> None:
         self._blobs = blobs
@@ -75,7 +75,7 @@ class FileKeeper:
         self._threads = FairThreads("save-files", _QUICK, _LONG)
 
     async def keep(self, prefix: str, root: Path, secrets: Sequence[str]) -> Kept:
-        """Regular files below ``root``, under ``prefix/`` in the blobs; ``root`` is used up by it. Never raises."""
+        """Moves regular files below ``root`` to ``prefix/`` in the blobs. Never raises."""
         redaction = FileRedaction(secrets)
         left_out = LeftOut(redaction.name)
         try:
@@ -89,7 +89,7 @@ class FileKeeper:
         return Kept(tuple(files), listing, left_out.told())
 
     async def remove(self, directory: Path) -> None:
-        """Never raises: what stays is found once the worker is gone."""
+        """Never raises. What cannot be removed now is removed after the worker has ended."""
         try:
             if os.path.lexists(directory):
                 await self._threads.run(remove_tree, directory)
@@ -97,7 +97,7 @@ class FileKeeper:
             log.exception("The directory of an attempt could not be removed")
 
     async def _take(self, prefix: str, plan: _Plan, left_out: LeftOut) -> list[StoredFile]:
-        """All at once where that works, else one by one."""
+        """Takes the whole folder, or each file alone if that fails."""
         if not plan.files:
             return []
         try:
@@ -122,7 +122,7 @@ class FileKeeper:
         key, source = f"{prefix}/{kept_name(file)}", folder / kept_name(file)
         while True:
             try:
-                if not source.exists():  # it had been taken when the place stopped answering
+                if not source.exists():  # it was taken before the blob store stopped answering
                     return _sized(file, (await self._blobs.info(key)).size)
                 return _sized(file, await self._blobs.take_file(key, source))
             except StoreUnavailable:
@@ -150,14 +150,14 @@ class FileKeeper:
 
 
 class _Patience:
-    """Waits between two tries, in all as long as it was given."""
+    """Pauses between repeated calls, up to a total time."""
 
     def __init__(self, seconds: float) -> None:
         self._until = time.monotonic() + seconds
         self._pause = _RETRY_SEC
 
     async def wait(self) -> bool:
-        """Says whether another try is worth it."""
+        """Pauses. Returns whether there is time for another call."""
         left = self._until - time.monotonic()
         if left <= 0:
             return False
@@ -190,7 +190,7 @@ def _prepare(prefix: str, root: Path, redaction: FileRedaction, limits: KeepLimi
         path = redaction.name(found.path)
         try:
             size = redaction.clean(root / found.path)
-        except OSError as error:  # what could not be read through is never kept
+        except OSError as error:  # a file that cannot be read completely is never saved
             left_out.add(path, f"It cannot be read: {error.strerror}.")
             continue
         shown, key = names.of(path)

@@ -1,7 +1,6 @@
-"""Files that an attempt left: which there are, which of them are logs, and how they are read.
+"""Lists and reads the saved files of a try, for ``seatrial trial`` and the API.
 
-Used by ``seatrial trial`` and the API. A path is looked up in the list of kept files before anything is opened, so
-that no spelling of it leads anywhere else.
+A path is looked up in the list of saved files before anything is opened, so that no path leads elsewhere.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ _FILES = TypeAdapter(tuple[StoredFile, ...])
 
 
 def trial_prefix(trial_id: int) -> str:
-    """Below which all files of a trial are in the blobs."""
+    """The prefix of all files of a trial in the blobs."""
     return f"trials/{trial_id}"
 
 
 def attempt_prefix(trial_id: int, attempt: int) -> str:
-    """The same for one of its attempts."""
+    """The prefix of one try."""
     return f"{trial_prefix(trial_id)}/{attempt}"
 
 
 class KeptFiles(Frozen):
-    """What one attempt of a trial left."""
+    """The files of one try."""
 
     trial_id: int
     attempt: int
@@ -50,7 +49,7 @@ class KeptFiles(Frozen):
         raise NotFound(f"Attempt {self.attempt} of trial {self.trial_id} left no such file.")
 
     def first(self, *endings: str) -> StoredFile:
-        """The file whose path ends so; of several the one nearest to the top, then the first by name."""
+        """The file whose path ends like this. Of several, the one nearest to the top, then the first by name."""
         found = [file for file in self.files if file.path.endswith(endings)]
         if not found:
             raise NotFound(f"Attempt {self.attempt} of trial {self.trial_id} left none.")
@@ -78,18 +77,18 @@ class AttemptFiles:
         return KeptFiles(trial_id=trial_id, attempt=attempt.number, files=files, left_out=result.files_left_out)
 
     async def _listed(self, listing: FileListing, some: tuple[StoredFile, ...]) -> tuple[StoredFile, ...]:
-        """Files go after a while, and the list with them: then those are told that the result names."""
+        """Reads the list of files. If it was removed, the result still names the first files."""
         try:
             return _FILES.validate_json(await self._blobs.read(listing.key))
         except (NotFound, ValueError):
             return some
 
     async def size(self, kept: KeptFiles, file: StoredFile) -> int:
-        """How long the file is that is really there; ``NotFound`` if it was removed since."""
+        """The size of the stored file. Raises ``NotFound`` if it was removed."""
         return (await self._blobs.info(kept.key(file))).size
 
     async def stream(self, kept: KeptFiles, file: StoredFile, start: int, length: int) -> AsyncIterator[bytes]:
-        """A range, piece by piece."""
+        """Reads a range in pieces."""
         end = min(start + length, file.size)
         while start < end:
             piece = await self._blobs.read(kept.key(file), start, min(_PIECE, end - start))
@@ -109,7 +108,7 @@ class AttemptFiles:
 
 
 async def ended_attempt(trials: TrialStore, trial_id: int, number: int | None) -> Attempt:
-    """The attempt of this number, or the last one; it must have a result."""
+    """The try with this number, or the last one. It must have a result."""
     ended = [attempt for attempt in await trials.attempts(trial_id) if attempt.result is not None]
     chosen = [attempt for attempt in ended if number in (None, attempt.number)]
     if not chosen:

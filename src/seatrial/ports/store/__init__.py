@@ -1,11 +1,11 @@
-"""The store is the truth. Small protocols in domain verbs; every implementation passes ``tests/contracts/store``.
+"""The store holds jobs, trials, tasks and events. Every implementation passes ``tests/contracts/store``.
 
-Guarantees every implementation gives:
+Every implementation guarantees:
 
-* A method either happened entirely or not at all, and survives a crash once it returned.
-* ``claim`` hands a trial to exactly one caller, however many call at the same moment.
-* Writes that carry an attempt number are refused with ``StaleAttempt`` once the trial was claimed again or ended.
-* Times are aware (UTC) and come from the caller, so that a test can hold the clock.
+* A method takes effect entirely or not at all. Once it has returned, its effect survives a crash.
+* ``claim`` gives a trial to exactly one of many concurrent callers.
+* A write with an attempt number raises ``StaleAttempt`` after the trial was claimed again or has ended.
+* Times are aware (UTC) and come from the caller, so that tests can set the clock.
 
 All methods may raise ``StoreUnavailable``; ids that do not exist raise ``NotFound``.
 """
@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from seatrial.ports.store.access import KeyStore, ProviderKey, TokenStore
 from seatrial.ports.store.events import EventStore, OutputStore
-from seatrial.ports.store.jobs import JobFilter, JobNumbers, JobStore, JobTotals, Once, Tally
+from seatrial.ports.store.jobs import JobFilter, JobNumbers, JobStore, JobTotals, Once, Page, Tally
 from seatrial.ports.store.overview import Backlog, Experience, Overview, OverviewStore
-from seatrial.ports.store.page import Page
 from seatrial.ports.store.store import Store, StoreFacts
 from seatrial.ports.store.tasks import TaskStore
 from seatrial.ports.store.trials import (

@@ -13,7 +13,7 @@ class TokenStore(Protocol):
     async def save_token(self, token: NewToken, now: datetime) -> Token: ...
 
     async def token(self, fingerprint: str) -> Token | None:
-        """Whatever its state; the caller looks whether it is valid."""
+        """Returns the token also if it is not valid any more; the caller checks that."""
         ...
 
     async def tokens(self) -> list[Token]:
@@ -26,7 +26,7 @@ class TokenStore(Protocol):
 
 
 class ProviderKey(Frozen):
-    """A key of the installation. ``sealed`` means nothing without the installation's secret."""
+    """A key of the installation, encrypted with its secret key."""
 
     name: str
     sealed: str

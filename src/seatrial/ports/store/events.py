@@ -1,4 +1,4 @@
-"""What happened, and what running trials write."""
+"""The stores of events and of live output."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ class EventStore(Protocol):
     async def events(
         self, after: int = 0, job_id: int | None = None, trial_id: int | None = None, limit: int = 500
     ) -> list[Event]:
-        """In order of ``seq``. Whoever goes on from the last one it saw misses none: a lower number never appears
-        after a higher one could be read."""
+        """In order of ``seq``. A reader that continues after the last event it saw misses none, because a lower number
+        never appears after a higher one."""
         ...
 
     async def last_event(self) -> int:
-        """The number from which ``events`` goes on with what is yet to happen."""
+        """The number of the newest event."""
         ...
 
 
 class OutputStore(Protocol):
-    """A bounded ring of live output for each running trial; what falls out is in the trial's files later."""
+    """A ring buffer of live output for each running trial. The saved files contain all output."""
 
     async def append_output(self, pieces: Sequence[NewOutput], now: datetime) -> None:
-        """Keeps the newest pieces of each trial; pieces of attempts that are over are dropped."""
+        """Keeps the newest pieces of each trial. Drops pieces of tries that are over."""
         ...
 
     async def output(self, trial_ids: Sequence[int], after: int = 0, limit: int = 500) -> list[Output]:
-        """In order of ``seq``, without gaps for whoever goes on from the last one seen, as ``events``."""
+        """In order of ``seq``. As with ``events``, a reader that continues after the last one misses none."""
         ...
 
     async def drop_output(self, trial_ids: Sequence[int]) -> None: ...

@@ -1,4 +1,4 @@
-"""Jobs: which are meant, what their trials came to, and what can be done with them."""
+"""The store of jobs: filters, pages, numbers and operations."""
 
 from __future__ import annotations
 
@@ -6,21 +6,32 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from pydantic import Field
+
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job, JobCounts, JobSpec, JobStatus
+from seatrial.domain.numbers import LARGEST_COUNT, LARGEST_ID
 from seatrial.domain.trial import Cause, NewTrial, Outcome
-from seatrial.ports.store.page import Page
+
+
+class Page(Frozen):
+    """One page of a listing, newest first: rows with an id below ``before``, at most ``limit`` of them."""
+
+    limit: int = Field(default=50, ge=0, le=LARGEST_COUNT)
+    before: int | None = Field(default=None, ge=0, le=LARGEST_ID)
+    skip: int = Field(default=0, ge=0, le=LARGEST_COUNT)
+    """Rows to skip first, for callers that count pages."""
 
 
 class JobFilter(Frozen):
     status: JobStatus | None = None
     waits: bool | None = None
-    """Whether all that is left to do of it is held (true), or something of it is queued or runs (false)."""
+    """True: all unfinished trials of the job are held. False: at least one is queued or runs."""
     graded: bool | None = None
-    """Whether any of its trials ended with a grade."""
+    """Whether at least one trial has a grade."""
     origin: str | None = None
     name: str | None = None
-    """A part of its name, in any case."""
+    """A part of the job's name. Upper and lower case are the same."""
     dataset: str | None = None
     task: str | None = None
     agent: str | None = None
@@ -28,22 +39,22 @@ class JobFilter(Frozen):
 
 
 class Once(Frozen):
-    """Makes a creation safe to repeat: the same key with the same request gives what was created first."""
+    """Makes a creation safe to repeat. The same key with the same request returns the first job."""
 
     key: str
     fingerprint: str
-    """Of the request; another request under the same key is a ``Conflict``."""
+    """Identifies the request. Another request with the same key raises ``Conflict``."""
 
 
 class JobTotals(Frozen):
-    """What a job's trials came to, summed over their last results."""
+    """Sums over the last results of a job's trials."""
 
     seconds: float = 0.0
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
     started_at: datetime | None = None
-    """When its first trial was claimed; ``None`` before that."""
+    """When the first trial was claimed."""
 
 
 class JobNumbers(Frozen):
@@ -52,7 +63,7 @@ class JobNumbers(Frozen):
 
 
 class Tally(Frozen):
-    """Trials of one task of a job that stand alike; enough to work out a score without reading them one by one."""
+    """How many trials of a task have the same outcome and cause. Enough to compute a score."""
 
     digest: str
     outcome: Outcome | None = None
@@ -72,10 +83,10 @@ class JobStore(Protocol):
         keys: str | None = None,
         once: Once | None = None,
     ) -> Job:
-        """The job and all of its trials in one step; appends ``job.created``.
+        """Creates the job and all of its trials. Appends ``job.created``.
 
-        ``hold`` leaves the trials to be released later. ``keys`` are its sealed provider keys, forgotten when it ends.
-        With ``once``, a repetition gives the first job and changes nothing."""
+        ``hold`` holds the trials until they are released. ``keys`` are sealed provider keys, deleted when the job ends.
+        With ``once``, a repetition returns the first job and changes nothing."""
         ...
 
     async def job(self, job_id: int) -> Job: ...
@@ -85,11 +96,11 @@ class JobStore(Protocol):
         ...
 
     async def count_jobs(self, chosen: JobFilter) -> int:
-        """How many ``jobs`` would list in all."""
+        """The number of jobs that match the filter."""
         ...
 
     async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
-        """Every id has an entry; all zero where there is no such job."""
+        """Every id has an entry. An unknown job has zeros."""
         ...
 
     async def numbers(self, job_ids: Sequence[int]) -> dict[int, JobNumbers]:
@@ -97,37 +108,37 @@ class JobStore(Protocol):
         ...
 
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
-        """How often each task of a job ended in which way; every id has an entry."""
+        """How often each task of a job ended with each outcome. Every id has an entry."""
         ...
 
     async def save_job_keys(self, job_id: int, keys: str) -> None:
-        """Sealed provider keys of a job that has not ended, in the place of earlier ones."""
+        """Replaces the sealed provider keys of a job that has not ended."""
         ...
 
     async def job_keys(self, job_id: int) -> str | None:
-        """They are gone once the job ended."""
+        """The sealed keys; ``None`` after the job has ended."""
         ...
 
     async def release_trials(self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None) -> int:
-        """Queues held trials; others are left alone. Says how many. ``limit_sec`` is for each of them as a whole."""
+        """Queues held trials and ignores others. Returns how many. ``limit_sec`` limits each whole trial."""
         ...
 
     async def cancel_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
-        """``cancel_job`` for single trials of any jobs."""
+        """Like ``cancel_job``, for single trials of any jobs."""
         ...
 
     async def cancel_job(self, job_id: int, now: datetime) -> int:
-        """Ends what is queued and asks what runs to stop; says how many trials that were."""
+        """Ends queued trials and asks running ones to stop. Returns how many."""
         ...
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
-        """Queues ended trials anew with their earlier attempts kept; others are left alone. Says how many.
+        """Queues ended trials again and keeps their earlier tries. Ignores other trials. Returns how many.
 
-        Their jobs are open again, and no longer cancelled. With ``hold`` they wait until they are released."""
+        Their jobs are open and not cancelled afterwards. With ``hold`` the trials wait until they are released."""
         ...
 
     async def delete_job(self, job_id: int) -> None:
-        """Forgets an ended job with its trials, attempts and events; ``Conflict`` while any of it is left to do.
+        """Deletes an ended job with its trials, tries and events. Raises ``Conflict`` if the job has not ended.
 
-        Files in the blobs are the caller's to delete, after this."""
+        The caller deletes the files in the blobs after this."""
         ...

@@ -1,4 +1,4 @@
-"""The installation as a whole: what there is, what waits, what earlier trials took."""
+"""Numbers about the whole installation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Backlog(Frozen):
 
 
 class Experience(Frozen):
-    """What earlier trials of a task with an agent and a model took, on the average."""
+    """Average time and cost of earlier trials of a task with an agent and a model."""
 
     task: str
     agent: str
@@ -43,11 +43,11 @@ class Experience(Frozen):
 
 class OverviewStore(Protocol):
     async def overview(self, origin: str | None = None) -> Overview:
-        """Of everything, or of the jobs that came through one door."""
+        """All jobs, or only those created through one API."""
         ...
 
     async def backlog(self, now: datetime) -> Backlog: ...
 
     async def experience(self, tasks: Sequence[str]) -> list[Experience]:
-        """Of the trials of these tasks, by name, that got a valid reward."""
+        """Averages over the graded trials of these tasks."""
         ...

@@ -1,4 +1,4 @@
-"""All of the store."""
+"""The whole store."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from seatrial.ports.store.workers import WorkerStore
 class StoreFacts(Frozen):
     kind: Literal["memory", "sqlite", "postgresql"]
     now: datetime | None = None
-    """By the store's own clock; ``None`` where it has no clock but the caller's."""
+    """The time of the database server; ``None`` if there is no server."""
     connections: int | None = None
-    """Connections to the server that are in use, of all its clients."""
+    """Connections of all clients to the server."""
     connections_allowed: int | None = None
-    """Most that the server allows to ordinary clients."""
+    """Maximum that the server allows to ordinary clients."""
     connections_here: int | None = None
-    """Most that this process opens."""
+    """Maximum that this process opens."""
 
     @property
     def sentence(self) -> str:
-        """How many connections there are, for people; empty for a store that needs none."""
+        """The number of connections as a sentence; empty for SQLite."""
         if self.connections is None:
             return ""
         return (
@@ -49,14 +49,14 @@ class Store(
     WorkerStore,
     Protocol,
 ):
-    """All of it; what ``wiring`` hands out. Used as ``async with``."""
+    """All store ports together. Use with ``async with``."""
 
     async def facts(self) -> StoreFacts:
-        """How the store stands at this moment."""
+        """Time and connections of the store now."""
         ...
 
     async def install_id(self) -> str:
-        """Random, made with the store: tells this installation's sandboxes and files from another's."""
+        """A random id, created with the store. It marks the sandboxes and files of this installation."""
         ...
 
     async def __aenter__(self) -> Store: ...

@@ -11,35 +11,35 @@ from seatrial.domain.task import Dataset, Task, TaskRef
 
 class TaskStore(Protocol):
     async def save_task(self, task: Task, now: datetime) -> None:
-        """Keeps a task; saving the same digest again changes nothing but its last use."""
+        """Saves a task. Saving the same digest again updates only its last use."""
         ...
 
     async def task(self, digest: str) -> Task: ...
 
     async def tasks(self, digests: Sequence[str]) -> list[Task]:
-        """In the order asked for; ``NotFound`` names the first that is not there."""
+        """In the given order. ``NotFound`` names the first unknown digest."""
         ...
 
     async def task_page(self, after: TaskRef | None, limit: int) -> list[Task]:
-        """In order of name and digest, from behind ``after`` on."""
+        """In order of name and digest, after the task ``after``."""
         ...
 
     async def find_tasks(self, name: str | None = None, limit: int = 1000) -> list[Task]:
-        """By exact name, or all; newest first."""
+        """All tasks, or those with this exact name; newest first."""
         ...
 
     async def delete_task(self, digest: str) -> None:
-        """Forgets a task; ``Conflict`` while a dataset or a job that has not ended needs it.
+        """Deletes a task. Raises ``Conflict`` while a dataset or an unfinished job needs it.
 
-        Its archive in the blobs is the caller's to delete, after this."""
+        The caller deletes its archive in the blobs after this."""
         ...
 
     async def save_dataset(self, dataset: Dataset, now: datetime) -> Dataset:
-        """A name and version is written once; other content under the same id raises ``Conflict``."""
+        """Saves a dataset. Other content under the same name and version raises ``Conflict``."""
         ...
 
     async def dataset(self, name: str, version: str | None = None) -> Dataset:
-        """Without a version: the one saved last."""
+        """Without a version, the one that was saved last."""
         ...
 
     async def datasets(self) -> list[Dataset]: ...

@@ -1,4 +1,4 @@
-"""Trials: which are meant, how they are read, and every step of their lives."""
+"""The store of trials: filters, rows and every change of a trial."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec
 from seatrial.domain.result import Attempt, Result
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
-from seatrial.ports.store.page import Page
+from seatrial.ports.store.jobs import Page
 
 
 class TrialFilter(Frozen):
@@ -27,14 +27,14 @@ class TrialFilter(Frozen):
 
 
 class TrialRow(Frozen):
-    """A trial with the result of its last ended attempt."""
+    """A trial with the result of its last ended try."""
 
     trial: Trial
     result: Result | None = None
 
 
 class TrialHistory(Frozen):
-    """A trial with every try of it, and the agent that its job gives it to."""
+    """A trial with all of its tries and its agent."""
 
     trial: Trial
     agent: AgentSpec
@@ -43,12 +43,12 @@ class TrialHistory(Frozen):
 
     @property
     def result(self) -> Result | None:
-        """Of the last try that has one."""
+        """The result of the last try that has one."""
         return next((attempt.result for attempt in reversed(self.attempts) if attempt.result is not None), None)
 
 
 class TrialSummary(Frozen):
-    """A trial with the numbers of its last result, for listings: cheap to read, whatever the result holds."""
+    """A trial with the numbers of its last result. Listings use it, because a whole result may be large."""
 
     trial: Trial
     reward: float | None = None
@@ -83,60 +83,60 @@ class TrialStore(Protocol):
         job_id: int | None = None,
         seal: str | None = None,
     ) -> list[Trial]:
-        """Takes up to ``limit`` queued trials whose time has come, fairly over jobs and within each job's concurrency.
+        """Claims up to ``limit`` queued trials that are due. Jobs take turns, within the concurrency of each job.
 
-        Each has the state ``running`` and the next attempt number. Appends ``trial.claimed``. With ``job_id`` only
-        trials of that job are taken (``seatrial run`` works on its own job alone).
+        Each gets the state ``running`` and the next attempt number. Appends ``trial.claimed``. With ``job_id`` only
+        trials of that job are claimed, as ``seatrial run`` does.
 
-        With ``seal``, the fingerprint of a secret key, jobs whose keys another secret key sealed are left to workers
-        that can open them.
+        With ``seal``, the fingerprint of a secret key, jobs whose keys were sealed with another secret key are left to
+        other workers.
 
-        A suspected trial is taken by a worker that holds nothing, alone, and nothing is taken beside it."""
+        A suspected trial runs alone: only an idle worker claims it, and claims nothing else meanwhile."""
         ...
 
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
-        """Extends the leases of ``{trial id: attempt}``; tells which were lost and which should be cancelled.
+        """Extends the leases of ``{trial id: attempt}``. Reports which were lost and which should be cancelled.
 
-        A lease that ran out is extended too, as long as nobody took the trial. Unknown ids count as lost."""
+        Also extends an expired lease if nobody else claimed the trial. Unknown ids count as lost."""
         ...
 
     async def asked_to_stop(self, worker: str) -> frozenset[int]:
-        """Trials of this worker that somebody cancelled. Cheaper than a renewal: workers ask often."""
+        """Cancelled trials of this worker. Cheaper than a renewal, because workers ask often."""
         ...
 
     async def enter_phases(self, entries: Sequence[PhaseEntry]) -> None:
-        """Notes the phases that trials entered, and appends ``trial.phase`` for each; stale entries are dropped.
+        """Saves the phases of trials and appends ``trial.phase`` for each. Drops entries of earlier tries.
 
-        Takes many at once, because a worker with hundreds of trials collects them and writes a few times a second."""
+        Takes many entries, because a worker collects them and writes a few times a second."""
         ...
 
     async def finish(self, trial_id: int, attempt: int, result: Result, now: datetime) -> Trial:
-        """Records the result of the current attempt and ends the trial. Exactly once, else ``StaleAttempt``."""
+        """Records the result of the current try and ends the trial. A second call raises ``StaleAttempt``."""
         ...
 
     async def try_again(self, trial_id: int, attempt: int, result: Result, delay: timedelta, now: datetime) -> Trial:
-        """Records the result of the current attempt and queues the trial anew (or ends it, if it was cancelled)."""
+        """Records the result of the current try and queues the trial again, or ends it if it was cancelled."""
         ...
 
     async def lose_worker(self, trial_id: int, attempt: int, result: Result, last: bool, now: datetime) -> Trial:
-        """Records that the worker of the current attempt went silent, and queues the trial anew or ends it.
+        """Records that the worker of the current try was lost, and queues the trial again or ends it.
 
-        An attempt that shared its worker with others does not count, and is never the last; see ``domain/isolation``.
+        A try that shared its worker with others does not count and is never the last; see ``domain/isolation``.
         """
         ...
 
     async def give_back(self, trial_id: int, attempt: int, now: datetime) -> Trial:
-        """Queues a claimed trial anew because its worker is leaving; the attempt does not count."""
+        """Queues a claimed trial again because its worker is leaving. The try does not count."""
         ...
 
     async def expired(self, now: datetime, limit: int = 100) -> list[Trial]:
-        """Running trials whose lease ran out."""
+        """Running trials with an expired lease."""
         ...
 
     async def trial(self, trial_id: int) -> TrialRow: ...
 
     def trials(self, chosen: TrialFilter) -> AsyncGenerator[TrialRow]:
-        """In order of id, fetched in chunks so that memory stays flat."""
+        """In order of id, read in chunks to save memory."""
         ...
 
     async def summaries(self, chosen: TrialFilter, page: Page) -> list[TrialSummary]:
@@ -144,11 +144,11 @@ class TrialStore(Protocol):
         ...
 
     async def history(self, trial_id: int) -> TrialHistory:
-        """Everything about one trial, of one moment."""
+        """Everything about one trial, read in one transaction."""
         ...
 
     async def running_by_worker(self) -> dict[str, int]:
-        """How many trials each worker has under way; one that has none has no entry."""
+        """The number of running trials of each worker that has some."""
         ...
 
     async def attempts(self, trial_id: int) -> list[Attempt]:

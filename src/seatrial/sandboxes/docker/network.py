@@ -28,7 +28,6 @@ from seatrial.sandboxes.options import SandboxOptions
 
 BRIDGE = "seatrial"
 LABEL = "seatrial.network"
-_NOTHING = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
 
 
 class EngineNetwork(Protocol):

@@ -20,7 +20,6 @@ from pathlib import Path
 from seatrial.fair_threads import FairThreads
 from seatrial.sandboxes.own_time import clock_stopped
 
-MS_RDONLY = 1
 MS_NOSUID = 2
 MS_NODEV = 4
 MS_NOEXEC = 8

@@ -22,7 +22,6 @@ ACK = 0x004
 DUMP = 0x300
 CREATE = 0x400
 EXCLUSIVE = 0x200
-REPLACE = 0x100
 _REQUEST = 0x001
 _CAPPED = 0x100
 """On an answer: the request is not echoed in it."""
