@@ -45,3 +45,14 @@ async def test_the_event_loop_runs_while_a_report_is_read(tmp_path: Path, lines:
     turns = await turns_while(reading)
     assert [test.name for test in (await reading).tests] == ["tests/test_it.py::test_one"]
     assert turns > 1, "one turn only means that the loop itself read the report"
+
+
+async def test_a_grade_that_is_being_read_is_not_lost_to_a_cancellation(tmp_path: Path) -> None:
+    (tmp_path / "verifier").mkdir()
+    (tmp_path / "verifier" / "test-stdout.txt").write_text("PASSED tests/test_it.py::test_one\n" * 100_000)
+    reading = asyncio.create_task(read_result(graded(), tmp_path))
+    await asyncio.sleep(0)
+    for _ in range(3):
+        reading.cancel()
+        await asyncio.sleep(0)
+    assert [test.name for test in (await reading).tests] == ["tests/test_it.py::test_one"]

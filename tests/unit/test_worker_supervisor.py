@@ -54,8 +54,8 @@ async def test_one_that_dies_at_its_start_is_replaced_less_and_less_often(
 ) -> None:
     diary = tmp_path / "diary"
     async with WorkerSupervisor(command(diary, "dies"), 1, first_pause_sec=0.01):
-        await eventually(lambda: len(lines(diary, "born")) == 4, "four workers, one after another")
-        said = [message.rpartition("another starts in ")[2] for message in caplog.messages]
+        await eventually(lambda: len(lines(diary, "born")) >= 4, "four workers, one after another")
+        said = [message.rpartition("another one starts in ")[2] for message in caplog.messages]
         assert said[:3] == ["0.01 s.", "0.02 s.", "0.04 s."]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import re
 from collections.abc import Iterable
@@ -27,13 +28,17 @@ _MOST_TESTS = 5_000
 
 async def read_result(trial: TrialResult, directory: Path, excuse: str | None = None) -> Result:
     """``result_of`` with paths as users see them. Runs in a thread, because reading a large test report takes long
-    enough to delay the heartbeats of the worker."""
+    enough to delay the heartbeats of the worker. A cancellation comes too late by now: there is a grade."""
 
     def read() -> Result:
         _mend_recordings(directory)
         return without_host_paths(result_of(trial, directory, excuse), directory)
 
-    return await asyncio.to_thread(read)
+    reading = asyncio.ensure_future(asyncio.to_thread(read))
+    while not reading.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait({reading})
+    return reading.result()
 
 
 def result_of(trial: TrialResult, directory: Path, excuse: str | None = None) -> Result:
