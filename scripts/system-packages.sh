@@ -2,7 +2,7 @@
 # Installs the Debian packages that are missing: "run" for running trials, "test" for the whole test suite.
 # Without root or apt it prints the one line to run and goes on; `seatrial doctor` then tells what does not work.
 set -eu
-wanted="buildah crun debootstrap nftables iproute2 busybox-static tmux util-linux ca-certificates golang-github-containers-common"
+wanted="buildah crun e2fsprogs debootstrap nftables iproute2 busybox-static tmux util-linux ca-certificates golang-github-containers-common"
 [ "${1:-run}" = test ] && wanted="$wanted fuse-overlayfs docker.io podman catatonit postgresql git iptables procps chromium fonts-dejavu-core gcc libc6-dev"
 
 command -v dpkg-query >/dev/null 2>&1 || {
