@@ -20,7 +20,7 @@ from seatrial.adapters.runner_harbor.equip import ModelAccess
 from seatrial.adapters.runner_harbor.runner import HarborRunner
 from seatrial.adapters.tasks_harbor import HarborTasks
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.result import Result
+from seatrial.domain.result import Result, Usage
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial
 from seatrial.ports.runner import Order, Window
@@ -50,6 +50,9 @@ class Heard:
 
     async def phase(self, phase: Phase, step: str | None = None) -> None:
         self.phases.append(phase)
+
+    def spent(self, usage: Usage) -> None:
+        """The result tells it too."""
 
     def shows(self, window: Window) -> None:
         pass

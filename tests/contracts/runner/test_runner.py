@@ -15,7 +15,7 @@ from seatrial.adapters.runner_harbor.equip import ModelAccess
 from seatrial.adapters.runner_harbor.runner import HarborRunner
 from seatrial.adapters.tasks_harbor import HarborTasks
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.result import Result
+from seatrial.domain.result import Result, Usage
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial
 from seatrial.ports.runner import Order, Runner, Window
@@ -51,6 +51,9 @@ class Heard:
         self.phases.append(phase)
         if phase is Phase.AGENT:
             self.agent_began.set()
+
+    def spent(self, usage: Usage) -> None:
+        """The result tells it too."""
 
     def shows(self, window: Window) -> None:
         """Nobody watches here."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.result import Result
+from seatrial.domain.result import Result, Usage
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial
 from seatrial.ports.runner import Order, Window
@@ -24,6 +24,9 @@ class Heard:
 
     async def phase(self, phase: Phase, step: str | None = None) -> None:
         self.phases.append(phase)
+
+    def spent(self, usage: Usage) -> None:
+        """The result tells it too."""
 
     def shows(self, window: Window) -> None:
         raise AssertionError("it has no sandbox")
