@@ -1,4 +1,7 @@
-"""With ``CI=true`` a skipped test is a failure: what was not run was not shown. ``tests/conftest.py`` takes it in."""
+"""Reports of tests. With ``CI=true`` a skipped test is a failure: what was not run was not shown.
+
+``tests/conftest.py`` imports the hooks.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import pytest
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    return refuse_skip((yield))
+    return encodable(refuse_skip((yield)))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -23,4 +26,10 @@ def refuse_skip[Report: (pytest.TestReport, pytest.CollectReport)](report: Repor
     if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI") == "true":
         report.outcome = "failed"
         report.longrepr = f"With CI=true a skipped test is a failure: {report.longrepr}"
+    return report
+
+
+def encodable(report: pytest.TestReport) -> pytest.TestReport:
+    """Test processes send reports as UTF-8. What a hostile test logged may hold half characters."""
+    report.sections = [(name, text.encode(errors="backslashreplace").decode()) for name, text in report.sections]
     return report

@@ -128,7 +128,7 @@ class Mix:
 
     async def _many_hints(self) -> None:
         for _ in range(50):
-            await self._installation.queue.announce((1,))
+            await self._installation.queue.announce()
 
     async def _full_disk(self) -> None:
         """A worker that finds no room: it claims nothing, and nobody waits for it."""

@@ -23,7 +23,8 @@ from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 left = int(sys.argv[2])
 def audit(event, arguments):
     global left
-    if event in ("os.mkdir", "open", "os.rename", "os.remove", "os.rmdir") and "st-0a1b2c3d4e5f" in str(arguments[0]):
+    ours = event in ("os.mkdir", "open", "os.rename") and "st-0a1b2c3d4e5f" in str(arguments[0])
+    if ours or event in ("os.remove", "os.rmdir"):  # removal goes by descriptor, and names no path
         left -= 1
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -33,8 +33,11 @@ class FernetSeal:
     def open(self, sealed: str) -> str:
         from cryptography.fernet import Fernet, InvalidToken
 
+        mark, separator, text = sealed.rpartition(SEPARATOR)
         try:
-            return Fernet(self._key()).decrypt(sealed.rpartition(SEPARATOR)[2].encode()).decode()
+            if separator and mark != self.fingerprint():
+                raise InvalidToken
+            return Fernet(self._key()).decrypt(text.encode()).decode()
         except InvalidToken as fault:
             raise SetupProblem(
                 "A stored key was sealed with another secret key.",
