@@ -46,6 +46,10 @@ class FairThreads:
         self.slice_sec = slice_sec
         self.tickets = Tickets(long)
         self._threads = ThreadPoolExecutor(_MOST_THREADS, name, settle or _nothing)
+        # A new thread shares its view of the file system with the one that starts it, until it has settled. A thread
+        # that is just entering a mount namespace must not share, so none of ours starts another: this one does.
+        self._starter = ThreadPoolExecutor(1, f"{name}-starter")
+        self._has_starter = False
         self._lock = threading.Lock()
         self._free = quick
         self._waiting: deque[Callable[[], None]] = deque()
@@ -62,10 +66,13 @@ class FairThreads:
             if following is None:
                 self._free += 1
         if following is not None:
-            self._threads.submit(following)
+            self._starter.submit(self._threads.submit, following)
 
     def _submit(self, work: Callable[[], None]) -> None:
         with self._lock:
+            if not self._has_starter:  # begun here, on the caller's thread, and not when one of ours first needs it
+                self._starter.submit(_nothing)
+                self._has_starter = True
             if self._free == 0:
                 self._waiting.append(work)
                 return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -115,8 +116,10 @@ async def test_a_broken_sandbox_is_a_fault_and_never_a_score(
 ) -> None:
     rollout = await host.open(task)
     [mine] = sandboxes_of_rollouts(image_cache)
-    for place in (image_cache / "run" / mine).glob("*/pid"):
-        os.kill(int(place.read_text()), signal.SIGKILL)
+    processes = [os.pidfd_open(int(place.read_text())) for place in (image_cache / "run" / mine).glob("*/pid")]
+    for process in processes:
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+    await eventually(lambda: len(select.select(processes, [], [], 0)[0]) == len(processes), "all of them ended")
     with pytest.raises(SandboxFault):
         await rollout.execute_commands(["true"])
     with pytest.raises(SandboxFault):

@@ -93,12 +93,15 @@ class PostgresDatabase:
 
     async def _run[T](self, operation: Callable[[Connection], T], run: _Way) -> T:
         deadline = time.monotonic() + self._in_line_sec
-        collisions, pause = 0, _FIRST_PAUSE_SEC
+        collisions, rereads, pause = 0, 0, _FIRST_PAUSE_SEC
         while True:
             try:
                 result: T = await run(operation)
                 return result
             except (DBAPIError, PostgresError, OSError, PoolTimeout, TimeoutError) as fault:
+                if run == self._look and rereads < self._readers and getattr(fault, "connection_invalidated", False):
+                    rereads += 1  # the server was restarted since this connection was used last
+                    continue
                 state = _state(fault)
                 collisions += state in _COLLISIONS
                 run = self._change_among_readers if state in _FULL and run != self._look else run
