@@ -37,7 +37,7 @@ style:
 units:
 	@$(PYTEST) -q -n 2 tests/unit
 
-test: setup-test check  ## Every test, with real sandboxes, container engines, PostgreSQL and a browser (about 18 min)
+test: setup-test check  ## Every test, with real sandboxes, container engines, PostgreSQL and a browser (about 27 min)
 	@$(PYTEST) -q -n 3 --dist loadfile --no-loadscope-reorder tests --ignore=tests/unit $(ALONE:%=--ignore=%)
 	@$(PYTEST) -q $(ALONE)
 
