@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from seatrial.domain.fact import Basis, Counts
 from seatrial.domain.frozen import Frozen, trusted
@@ -18,6 +19,7 @@ from seatrial.domain.score import score
 from seatrial.domain.statistics import wilson_interval
 from seatrial.domain.trial import Cause, Outcome
 from seatrial.engine.recent import EndedJobs, RecentlyUsed
+from seatrial.errors import NotFound
 from seatrial.ports.store import JobFilter, JobNumbers, JobStore, JobTotals, Page, Tally
 
 _OPEN_JOBS = 1000
@@ -63,6 +65,7 @@ class JobListing:
 
     async def lines(self, jobs: Sequence[Job], *, with_score: bool = False) -> list[JobLine]:
         numbers = await self._all_numbers(jobs)
+        jobs = [await self._as_counted(job, numbers[job.id].counts) for job in jobs]
         scores = await self._all_scores(jobs) if with_score else {}
         return [
             trusted(
@@ -76,6 +79,14 @@ class JobListing:
             )
             for job in jobs
         ]
+
+    async def _as_counted(self, job: Job, counts: JobCounts) -> Job:
+        """A job is read before its trials are counted. One that ended in between is read again: a line never says that
+        all trials ended and that the job did not."""
+        if job.ended_at is None and counts.total and counts.ended == counts.total:
+            with suppress(NotFound):  # deleted in this moment
+                return await self._jobs.job(job.id)
+        return job
 
     async def _all_numbers(self, jobs: Sequence[Job]) -> dict[int, JobNumbers]:
         known = {job.id: numbers for job in jobs if (numbers := self._ended.get(job, JobNumbers)) is not None}

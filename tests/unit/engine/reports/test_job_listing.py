@@ -56,6 +56,14 @@ async def test_an_ended_job_is_counted_once_and_an_open_one_every_time() -> None
     assert (lines[0].counts.passed, lines[0].totals.seconds) == (3, 12.0)
 
 
+async def test_a_job_that_ended_after_it_was_read_has_its_end() -> None:
+    store = MemoryStore()
+    listing, read_before = JobListing(store), await a_job(store)
+    await finish(store, read_before)
+    line = await listing.line(read_before)
+    assert (line.counts.ended, line.job.ended_at) == (6, NOW)
+
+
 async def test_the_score_is_that_of_the_report() -> None:
     store = MemoryStore()
     job = await a_job(store)
