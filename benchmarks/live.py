@@ -63,9 +63,9 @@ async def _rate(installation: Installation, address: str, trials: int, listeners
         while (await installation.store.job(job.id)).ended_at is None or any(ear.ended_at is None for ear in ears):
             await asyncio.sleep(0.2)
     await _check(installation, job, ears)
-    attempts = [attempt for trial_id in held for attempt in await installation.store.attempts(trial_id)]
-    ends = [attempt.ended_at for attempt in attempts if attempt.ended_at is not None]
-    return trials / (max(ends) - min(attempt.started_at for attempt in attempts)).total_seconds()
+    attempts = [a_try for trial_id in held for a_try in await installation.store.tries(trial_id)]
+    ends = [a_try.ended_at for a_try in attempts if a_try.ended_at is not None]
+    return trials / (max(ends) - min(a_try.started_at for a_try in attempts)).total_seconds()
 
 
 async def _check(installation: Installation, job: Job, ears: list[Ear]) -> None:

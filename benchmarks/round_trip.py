@@ -56,5 +56,5 @@ def _sandbox(place: Place) -> OciEnvironment:
         trial_paths=paths,
         task_env_config=EnvironmentConfig(cpus=1, memory_mb=512),
         options=place.options().model_dump(mode="json"),
-        owner={"install": place.install, "trial": 1, "attempt": 1},
+        owner={"install": place.install, "trial": 1, "try_number": 1},
     )

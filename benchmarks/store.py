@@ -66,12 +66,12 @@ async def _work_off(store: Store, in_flight: int) -> int:
     done = 0
 
     async def finish(trial: Trial) -> None:
-        await store.finish(trial.id, trial.attempt, RESULT, NOW)
+        await store.finish(trial.id, trial.try_number, RESULT, NOW)
 
     while claimed := await store.claim("bench", LEASE, in_flight, NOW):
         await store.enter_phases(
             [
-                PhaseEntry(trial_id=trial.id, job_id=trial.job_id, attempt=trial.attempt, phase=phase, at=NOW)
+                PhaseEntry(trial_id=trial.id, job_id=trial.job_id, try_number=trial.try_number, phase=phase, at=NOW)
                 for phase in Phase
                 for trial in claimed
             ]

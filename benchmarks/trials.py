@@ -31,7 +31,7 @@ class Subject:
 def our_subject(place: Place, name: str, import_path: str, task: Path, options: SandboxOptions) -> Subject:
     kwargs: dict[str, Any] = {
         "options": options.model_dump(mode="json"),
-        "owner": {"install": place.install, "trial": 1, "attempt": 1},
+        "owner": {"install": place.install, "trial": 1, "try_number": 1},
     }
     return Subject(name, task, EnvironmentConfig(import_path=import_path, kwargs=kwargs))
 

@@ -107,7 +107,7 @@ class Workplace:
             task_env_config=EnvironmentConfig(**{"cpus": 1, "memory_mb": 512, **changes}),
             network_policy=network,
             options=self.options(**(options or {})),
-            owner={"install": self.install, "trial": 7, "attempt": 1},
+            owner={"install": self.install, "trial": 7, "try_number": 1},
             **(given or {}),
         )
 
@@ -134,7 +134,7 @@ class Workplace:
             agent=AgentConfig(name="oracle"),
             environment=TrialEnvironment(
                 import_path=self.import_path,
-                kwargs={"options": self.options(), "owner": {"install": self.install, "trial": 7, "attempt": 1}},
+                kwargs={"options": self.options(), "owner": {"install": self.install, "trial": 7, "try_number": 1}},
             ),
         )
         trial = await Trial.create(config)

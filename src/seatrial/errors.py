@@ -10,7 +10,7 @@
     │   └── Unsupported           the task needs something this installation cannot give (GPU, Windows ...)
     ├── NotFound                  no such job, trial, task, dataset or file
     ├── Conflict                  the thing is in a state that does not allow this
-    │   └── StaleAttempt          a write carried an attempt number that is no longer the current one
+    │   └── StaleTry          a write carried a try number that is no longer the current one
     ├── SetupProblem              this machine lacks something; the message has the one command that fixes it
     ├── StoreUnavailable          the store did not answer; retrying later is safe
     │   ├── StorageFull           there is no room left to keep anything more; HTTP 507
@@ -90,7 +90,7 @@ class Conflict(SeatrialError):
     """The current state does not allow this."""
 
 
-class StaleAttempt(Conflict):
+class StaleTry(Conflict):
     """The trial has been claimed again since; this result is refused."""
 
 

@@ -25,7 +25,7 @@ _QUIET = ("uvicorn", "uvicorn.error", "alembic", "httpx", "LiteLLM", "aiosqlite"
 
 @contextmanager
 def noting(**fields: str | int) -> Iterator[None]:
-    """Lines written inside carry these fields: ``request_id``, ``trial_id``, ``attempt``, ``job_id``."""
+    """Lines written inside carry these fields: ``request_id``, ``trial_id``, ``try``, ``job_id``."""
     token = _about.set({**_about.get(), **fields})
     try:
         yield
@@ -57,7 +57,7 @@ def _note(record: logging.LogRecord) -> bool:
 
 
 class TextLines(logging.Formatter):
-    """``2026-01-31T12:00:00.000Z INFO seatrial.worker message trial_id=3 attempt=1``"""
+    """``2026-01-31T12:00:00.000Z INFO seatrial.worker message trial_id=3 try=1``"""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {name}={value}" for name, value in getattr(record, "about", {}).items())

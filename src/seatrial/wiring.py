@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 from seatrial.adapters.archives import ArchiveFiles, ArchiveLimits, unpack
 from seatrial.adapters.blobs_objects import ObjectBlobs
-from seatrial.adapters.queue_local import LocalQueue
 from seatrial.adapters.registry_harbor import open_dataset
 from seatrial.adapters.seal_fernet import FernetSeal
 from seatrial.adapters.store_sql.backup import backup, restore, set_aside
@@ -28,6 +27,7 @@ from seatrial.adapters.store_sql.migrate import upgrade
 from seatrial.adapters.store_sql.store import SqlStore
 from seatrial.adapters.tasks_harbor import HarborTasks
 from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
+from seatrial.adapters.wake_up_local import LocalWakeUp
 from seatrial.disk import Disk
 from seatrial.domain.catalogue import agent_names, keys_for, needs_model, takes_model
 from seatrial.domain.task import Dataset
@@ -50,11 +50,11 @@ from seatrial.engine.trials.recover import Recovery
 from seatrial.engine.trials.retention import remove_dead_work_dirs, remove_lost_tries
 from seatrial.errors import Conflict, InvalidInput, SetupProblem
 from seatrial.ports.blobs import Blobs
-from seatrial.ports.queue import Queue
 from seatrial.ports.runner import Runner
 from seatrial.ports.seal import Seal
 from seatrial.ports.store import Heartbeat, Store, TrialFilter
 from seatrial.ports.tasks import TaskReader
+from seatrial.ports.wake_up import WakeUp
 from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
 from seatrial.worker import Claiming, Pace, Upkeep, Worker, beat_forever
@@ -75,7 +75,7 @@ class Installation:
     settings: Settings
     store: Store
     blobs: Blobs
-    queue: Queue
+    wake_up: WakeUp
     library: TaskLibrary
     submission: Submission
     jobs: JobControl
@@ -103,16 +103,16 @@ async def open_installation(
 
 
 def _assemble(settings: Settings, store: Store, name: str, clock: Clock, admission: Admission) -> Installation:
-    blobs, queue, seal = _blobs(settings), LocalQueue(settings.home), FernetSeal(settings.home, settings.secret_key)
+    blobs, wake_up, seal = _blobs(settings), LocalWakeUp(settings.home), FernetSeal(settings.home, settings.secret_key)
     keys = _key_ring(settings, store, seal, clock, admission)
     return Installation(
         settings=settings,
         store=store,
         blobs=blobs,
-        queue=queue,
+        wake_up=wake_up,
         library=_library(settings, store, blobs, clock),
-        submission=Submission(store, queue, clock, keys, _capabilities(settings), admission),
-        jobs=JobControl(store, blobs, queue, clock, keys, admission.ceilings),
+        submission=Submission(store, wake_up, clock, keys, _capabilities(settings), admission),
+        jobs=JobControl(store, blobs, wake_up, clock, keys, admission.ceilings),
         keys=keys,
         clock=clock,
         id=name,
@@ -216,7 +216,7 @@ def assemble_worker(
     upkeep = _upkeep(installation, clean)
     return Worker(
         installation.store,
-        installation.queue,
+        installation.wake_up,
         installation.clock,
         _executor(installation, runner, upkeep.duties),
         _about(installation, capacity),
@@ -258,7 +258,7 @@ async def keep_house(installation: Installation) -> AsyncIterator[Duties]:
     duties = upkeep.duties
     steps = [Duty("recovery", upkeep.recovery.sweep, installation.settings.reap_sec), *upkeep.extra]
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(duties.repeat(duty.name, duty.step, duty.every_sec)) for duty in steps]
+        tasks = [group.create_task(duties.forever(duty.name, duty.step, duty.every_sec)) for duty in steps]
         try:
             yield duties
         finally:
@@ -287,7 +287,7 @@ async def recover_lost(installation: Installation, waiting: Callable[[int, float
 def _recovery(installation: Installation) -> Recovery:
     settings = installation.settings
     trust = LeaseTrust(settings.lease_sec, settings.heartbeat_sec, settings.reap_sec)
-    return Recovery(installation.store, installation.queue, installation.clock, worker_is_dead=is_dead, trust=trust)
+    return Recovery(installation.store, installation.wake_up, installation.clock, worker_is_dead=is_dead, trust=trust)
 
 
 def _clock_duty(installation: Installation) -> list[Duty]:
@@ -360,7 +360,7 @@ async def clean_leftovers(installation: Installation) -> int:
 
     async def running() -> set[tuple[int, int]]:
         rows = installation.store.trials(TrialFilter(states=(TrialState.RUNNING,)))
-        return {(row.trial.id, row.trial.attempt) async for row in rows}
+        return {(row.trial.id, row.trial.try_number) async for row in rows}
 
     store, settings, options = installation.store, installation.settings, SandboxOptions.of(installation.settings)
     workers = {row.worker: installation.clock() - row.seen_at for row in await store.workers()}

@@ -21,8 +21,8 @@ from seatrial.engine.trials.execute import Executor, Stop
 from seatrial.engine.trials.recover import Recovery
 from seatrial.errors import StoreUnavailable
 from seatrial.logs import noting
-from seatrial.ports.queue import Queue
 from seatrial.ports.store import Heartbeat, RenewalReport, Store
+from seatrial.ports.wake_up import WakeUp
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class Worker:
     def __init__(
         self,
         store: Store,
-        queue: Queue,
+        wake_up: WakeUp,
         clock: Clock,
         executor: Executor,
         about: Heartbeat,
@@ -88,7 +88,7 @@ class Worker:
         claiming: Claiming,
     ) -> None:
         self._store = store
-        self._queue = queue
+        self._wake_up = wake_up
         self._clock = clock
         self._executor = executor
         self._about = about
@@ -136,23 +136,23 @@ class Worker:
             finally:
                 for task in tasks:
                     task.cancel()
-        await self._duties.attempt("heartbeat", lambda: self._store.forget_worker(self._about.worker))
+        await self._duties.once("heartbeat", lambda: self._store.forget_worker(self._about.worker))
 
     def _background(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         """The background duties. Leases come first, because they are most urgent after an outage of the store."""
-        repeat, pace = self._duties.repeat, self._pace
+        forever, pace = self._duties.forever, self._pace
         duties = [
-            ("leases", repeat("leases", self._renew, pace.heartbeat_sec)),
-            ("heartbeat", repeat("heartbeat", self._beat, pace.heartbeat_sec)),
-            ("cancellations", repeat("cancellations", self._listen, _LISTEN_SEC, patient=True, later=True)),
-            ("recovery", repeat("recovery", self._upkeep.recovery.sweep, pace.reap_sec)),
+            ("leases", forever("leases", self._renew, pace.heartbeat_sec)),
+            ("heartbeat", forever("heartbeat", self._beat, pace.heartbeat_sec)),
+            ("cancellations", forever("cancellations", self._listen, _LISTEN_SEC, patient=True, later=True)),
+            ("recovery", forever("recovery", self._upkeep.recovery.sweep, pace.reap_sec)),
         ]
         extra = self._upkeep.extra
-        return duties + [(duty.name, repeat(duty.name, duty.step, duty.every_sec, patient=True)) for duty in extra]
+        return duties + [(duty.name, forever(duty.name, duty.step, duty.every_sec, patient=True)) for duty in extra]
 
     async def _claim_until_leaving(self) -> None:
         while not self._leaving.is_set():
-            claimed = await self._duties.attempt("claims", self._claim)
+            claimed = await self._duties.once("claims", self._claim)
             for trial in claimed or ():
                 self._start(trial)
             if claimed is None:
@@ -187,24 +187,24 @@ class Worker:
         self._slot_free.clear()
         waits: set[asyncio.Task[Any]] = {asyncio.create_task(self._slot_free.wait())}
         if self._free > 0:
-            waits.add(asyncio.create_task(self._queue.wait(_IDLE_SEC)))
+            waits.add(asyncio.create_task(self._wake_up.wait(_IDLE_SEC)))
         try:
             done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 wait.cancel()
-        if await self._duties.attempt("wake-ups", lambda: _ended_well(done)) is None:
+        if await self._duties.once("wake-ups", lambda: _ended_well(done)) is None:
             await self._moment()
 
     def _start(self, trial: Trial) -> None:
-        self._held[trial.id] = trial.attempt
+        self._held[trial.id] = trial.try_number
         self._sandboxed.add(trial.id)
-        task = asyncio.create_task(self._see_through(trial), name=f"trial-{trial.id}.{trial.attempt}")
+        task = asyncio.create_task(self._see_through(trial), name=f"trial-{trial.id}.{trial.try_number}")
         self._running[trial.id] = task
         task.add_done_callback(lambda _: self._ended(trial))
 
     async def _see_through(self, trial: Trial) -> None:
-        with noting(job_id=trial.job_id, trial_id=trial.id, attempt=trial.attempt):
+        with noting(job_id=trial.job_id, trial_id=trial.id, attempt=trial.try_number):
             try:
                 await self._executor.execute(
                     trial, lambda: self._reasons.get(trial.id), lambda: self._sandbox_gone(trial.id)
@@ -282,4 +282,4 @@ async def _ended_well(waits: Iterable[asyncio.Task[Any]]) -> bool:
 
 async def beat_forever(store: Store, about: Heartbeat, clock: Clock, every_sec: float) -> None:
     """Sends heartbeats for a process that has no worker yet."""
-    await Duties(clock).repeat("heartbeat", lambda: store.beat(about, clock()), every_sec)
+    await Duties(clock).forever("heartbeat", lambda: store.beat(about, clock()), every_sec)

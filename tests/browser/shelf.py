@@ -76,12 +76,12 @@ async def _ended_trial(
     job = await there.store.create_job(spec, list(plan(spec)), _BEGAN)
     [trial] = await there.store.claim("shelf", timedelta(minutes=1), 1, _BEGAN, job_id=job.id)
     for path, content in files.items():
-        await there.blobs.put_bytes(f"trials/{trial.id}/{trial.attempt}/{path}", content)
+        await there.blobs.put_bytes(f"trials/{trial.id}/{trial.try_number}/{path}", content)
     kept = tuple(StoredFile(path=path, size=len(content)) for path, content in files.items())
     told = (result or Result(outcome=Outcome.FAILED, rewards={"reward": 0.0}, seconds=9.0)).model_copy(
         update={"files": kept, "timings": _timings()}
     )
-    await there.store.finish(trial.id, trial.attempt, told, _BEGAN + timedelta(seconds=9))
+    await there.store.finish(trial.id, trial.try_number, told, _BEGAN + timedelta(seconds=9))
     return trial.id
 
 

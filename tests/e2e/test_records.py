@@ -87,7 +87,7 @@ def test_a_trial_has_its_lock_timings_and_tests(sample_run: SampleRun) -> None:
     phases = {timing["phase"] for timing in result["timings"]}
     assert {"build", "start", "agent", "verify"} <= phases
     assert sum(timing["seconds"] for timing in result["timings"]) <= result["seconds"] + 0.1
-    assert [attempt["number"] for attempt in shown["tries"]] == [1]
+    assert [a_try["number"] for a_try in shown["tries"]] == [1]
 
 
 def test_a_trial_is_told_with_steps_and_named_rewards(sample_run: SampleRun) -> None:

@@ -75,7 +75,7 @@ class Bench:
         job = JobSpec(tasks=(ref,), agents=(agent,), sandbox=self.sandbox)
         now = datetime.now(UTC)
         trial = Trial(
-            id=1, job_id=1, task=ref, agent_index=0, agent=agent.name, model=agent.model, repeat=1, created_at=now
+            id=1, job_id=1, task=ref, agent_index=0, agent=agent.name, model=agent.model, attempt=1, created_at=now
         )
         self.directory.mkdir()
         secrets = {"OPENAI_API_KEY": key}

@@ -55,13 +55,13 @@ class Checker:
 
     async def _check_trial(self, trial: Trial) -> int:
         assert trial.state is TrialState.ENDED and trial.outcome is not None, trial
-        tries = await self._store.attempts(trial.id)
-        assert [one.number for one in tries] == list(range(1, trial.attempt + 1)), tries
+        tries = await self._store.tries(trial.id)
+        assert [one.number for one in tries] == list(range(1, trial.try_number + 1)), tries
         assert all(one.ended_at is not None for one in tries), tries
         graded = [one for one in tries if one.result is not None and one.result.outcome.graded]
         assert len(graded) <= 1, f"trial {trial.id} has {len(graded)} results"
         if graded:
-            assert graded[0].number == trial.attempt, "the graded try is the last one"
+            assert graded[0].number == trial.try_number, "the graded try is the last one"
         return sum(one.result.usage.model_calls or 0 for one in tries if one.result is not None)
 
     async def _check_events(self, job: Job, trials: list[Trial]) -> None:
@@ -71,7 +71,7 @@ class Checker:
             told.update((event.kind.value, event.trial_id) for event in events)
             after = events[-1].seq
         for trial in trials:
-            if trial.attempt:
+            if trial.try_number:
                 assert told["trial.ended", trial.id] == 1, f"trial {trial.id} was told to have ended more than once"
         assert told["job.ended", None] == 1
 

@@ -35,18 +35,18 @@ async def _work(url: str, name: str, acknowledged: Connection) -> None:
         while claimed := await store.claim(name, LEASE, 2, datetime.now(UTC)):
             now = datetime.now(UTC)
             entries = [
-                PhaseEntry(trial_id=trial.id, job_id=trial.job_id, attempt=trial.attempt, phase=phase, at=now)
+                PhaseEntry(trial_id=trial.id, job_id=trial.job_id, try_number=trial.try_number, phase=phase, at=now)
                 for trial in claimed
                 for phase in (Phase.AGENT, Phase.VERIFY)
             ]
             await store.enter_phases(entries)
-            await store.renew(name, {trial.id: trial.attempt for trial in claimed}, LEASE, now)
-            await asyncio.gather(*(_finish(store, trial.id, trial.attempt, acknowledged) for trial in claimed))
+            await store.renew(name, {trial.id: trial.try_number for trial in claimed}, LEASE, now)
+            await asyncio.gather(*(_finish(store, trial.id, trial.try_number, acknowledged) for trial in claimed))
 
 
-async def _finish(store: Store, trial_id: int, attempt: int, acknowledged: Connection) -> None:
-    await store.finish(trial_id, attempt, PASSED, datetime.now(UTC))
-    acknowledged.send((trial_id, attempt))
+async def _finish(store: Store, trial_id: int, try_number: int, acknowledged: Connection) -> None:
+    await store.finish(trial_id, try_number, PASSED, datetime.now(UTC))
+    acknowledged.send((trial_id, try_number))
 
 
 def _die_at_commit(moment: str, number: int) -> None:

@@ -90,7 +90,7 @@ async def test_healthy_trials_survive_an_outage_longer_than_their_lease(
             checker = Checker(installation)
             await checker.ended(job)
         await checker.check(job)
-        assert [(trial.outcome, trial.attempt) for trial in await checker.trials(job)] == [(Outcome.PASSED, 1)] * 8
+        assert [(trial.outcome, trial.try_number) for trial in await checker.trials(job)] == [(Outcome.PASSED, 1)] * 8
         assert len(Path(setup.diary).read_text().splitlines()) == 8, "each began once"
 
 
@@ -110,7 +110,7 @@ async def test_a_worker_that_died_meanwhile_is_still_found(server: PostgresServe
                 checker = Checker(installation)
                 await checker.ended(job)
         await checker.check(job)
-        assert [(trial.outcome, trial.attempt) for trial in await checker.trials(job)] == [(Outcome.PASSED, 2)] * 4
+        assert [(trial.outcome, trial.try_number) for trial in await checker.trials(job)] == [(Outcome.PASSED, 2)] * 4
 
 
 async def test_namespaces_with_one_host_name_leave_each_others_trials_alone(setup: Setup) -> None:
@@ -127,7 +127,7 @@ async def test_namespaces_with_one_host_name_leave_each_others_trials_alone(setu
                 assert len(names) == 3 and len({row.host for row in await installation.store.workers()}) == 1
                 checker = Checker(installation)
                 held = await checker.trials(job)
-                assert [(trial.state, trial.attempt) for trial in held] == [(TrialState.RUNNING, 1)] * 2
+                assert [(trial.state, trial.try_number) for trial in held] == [(TrialState.RUNNING, 1)] * 2
             Path(setup.gate).touch()
             await checker.ended(job)
         await checker.check(job)

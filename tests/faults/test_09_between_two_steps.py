@@ -31,7 +31,7 @@ def audit(event, arguments):
 sys.addaudithook(audit)
 directory = Path(sys.argv[1]) / "st-0a1b2c3d4e5f"
 directory.mkdir(parents=True, mode=0o700)
-SandboxRecord.new(directory.name, Owner(install="gone", trial=1, attempt=1)).write(directory)
+SandboxRecord.new(directory.name, Owner(install="gone", trial=1, try_number=1)).write(directory)
 (directory / "changes").mkdir()
 (directory / "changes" / "file").write_text("x")
 remove_recorded(directory)

@@ -105,8 +105,8 @@ class Session:
             base = f"/api/v1/trials/{trial['id']}"
             for part in ("", "/tests", "/logs", "/trajectory", "/recording", "/events"):
                 await self.ask("GET", f"{base}{part}")
-            for attempt in (await self.ask("GET", base, 200)).json()["attempts"]:
-                query = f"?attempt={attempt['number']}"
+            for a_try in (await self.ask("GET", base, 200)).json()["attempts"]:
+                query = f"?attempt={a_try['number']}"
                 files = (await self.ask("GET", f"{base}/files{query}", 200)).json()["items"]
                 for file in files:
                     await self.ask("GET", f"{base}/files/{file['path']}{query}", 200)

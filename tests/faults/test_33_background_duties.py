@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.adapters.queue_local import LocalQueue
+from seatrial.adapters.wake_up_local import LocalWakeUp
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import Task, TaskFormat, TaskRef
@@ -68,7 +68,7 @@ class Gate:
         return PASS
 
 
-class FaultyQueue(LocalQueue):
+class FaultyQueue(LocalWakeUp):
     def __init__(self, home: Path, faults: dict[str, Exception]) -> None:
         super().__init__(home)
         self._faults = faults
@@ -134,7 +134,7 @@ class Place:
         await self.store.create_job(spec, tuple(plan(spec)), system_clock())
 
     async def ends(self) -> list[tuple[Outcome | None, int]]:
-        return [(row.trial.outcome, row.trial.attempt) async for row in self.store.trials(TrialFilter())]
+        return [(row.trial.outcome, row.trial.try_number) async for row in self.store.trials(TrialFilter())]
 
 
 async def until(met: Callable[[], bool]) -> None:
@@ -208,7 +208,7 @@ async def test_a_cancellation_from_inside_ends_no_duty_and_one_from_outside_does
         steps += 1
         raise asyncio.CancelledError("a task that it waited for was cancelled")
 
-    repeating = asyncio.create_task(duties.repeat("odd", step, 0.001))
+    repeating = asyncio.create_task(duties.forever("odd", step, 0.001))
     await until(lambda: steps > 3)
     assert duties.troubles[0].count >= 3 and not repeating.done()
     repeating.cancel()
@@ -223,7 +223,7 @@ async def test_patient_duties_wait_longer_after_each_fault() -> None:
         at.append(asyncio.get_running_loop().time())
         raise OSError("broken")
 
-    repeating = asyncio.create_task(duties.repeat("slow", step, 0.01, patient=True))
+    repeating = asyncio.create_task(duties.forever("slow", step, 0.01, patient=True))
     await until(lambda: len(at) == 5)
     repeating.cancel()
     assert at[4] - at[3] >= 0.07 > at[0] - at[0], "eight times the first pause"

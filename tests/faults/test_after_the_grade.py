@@ -25,7 +25,7 @@ from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
 from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.phases import PhaseLog
-from seatrial.engine.trials.trial_files import AttemptFiles
+from seatrial.engine.trials.trial_files import TryFiles
 from seatrial.errors import InvalidInput, StoreUnavailable
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.runner import Order, Progress
@@ -78,10 +78,10 @@ class BrokenBlobs(MemoryBlobs):
 class PickyStore(MemoryStore):
     """Cannot write down a result that has files."""
 
-    async def finish(self, trial_id: int, attempt: int, result: Result, now: datetime) -> Trial:
+    async def finish(self, trial_id: int, try_number: int, result: Result, now: datetime) -> Trial:
         if result.files:
             raise ValueError("not today")
-        return await super().finish(trial_id, attempt, result, now)
+        return await super().finish(trial_id, try_number, result, now)
 
 
 class DeafStore(MemoryStore):
@@ -122,9 +122,9 @@ class Bench:
         [trial] = await self.store.claim("w1", timedelta(seconds=30), 1, system_clock())
         async with executor.reports.live:
             await executor.execute(trial, lambda: None)
-        [attempt] = await self.store.attempts(trial.id)
-        assert attempt.result is not None, "it was left to its lease"
-        return attempt.result
+        [a_try] = await self.store.tries(trial.id)
+        assert a_try.result is not None, "it was left to its lease"
+        return a_try.result
 
 
 @asynccontextmanager
@@ -249,9 +249,9 @@ async def test_a_worker_that_is_stopped_while_it_keeps_files_records_the_grade(t
         executing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await executing
-        [attempt] = await ground.store.attempts(1)
-    assert attempt.result is not None and attempt.result.outcome is Outcome.FAILED
-    assert attempt.result.files_left_out is not None
+        [a_try] = await ground.store.tries(1)
+    assert a_try.result is not None and a_try.result.outcome is Outcome.FAILED
+    assert a_try.result.files_left_out is not None
 
 
 async def test_many_files_make_no_large_result_and_all_can_be_read(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ async def test_many_files_make_no_large_result_and_all_can_be_read(tmp_path: Pat
 
     async with bench(tmp_path) as ground:
         result = await ground.execute(litter, most_files=1_000)
-        kept = await AttemptFiles(ground.store, ground.blobs).kept(1)
+        kept = await TryFiles(ground.store, ground.blobs).kept(1)
         assert await ground.blobs.read(kept.key(kept.find("agent/00997"))) == b"997"
     assert len(result.model_dump_json()) < 64 << 10
     assert result.file_totals[0] == len(kept.files) == 1_000

@@ -81,7 +81,7 @@ async def _trial(engine: Engine, task: Path, cache: Path, install: str) -> Trial
             agent=AgentConfig(name="oracle"),
             environment=TrialEnvironment(
                 import_path="seatrial.sandboxes.docker:DockerEnvironment",
-                kwargs={"options": options, "owner": {"install": install, "trial": 1, "attempt": 1}},
+                kwargs={"options": options, "owner": {"install": install, "trial": 1, "try_number": 1}},
             ),
         )
     )

@@ -104,9 +104,9 @@ TRIAL = Trial(
     agent_index=0,
     agent="oracle",
     model=None,
-    repeat=1,
-    state=TrialState.RUNNING,
     attempt=1,
+    state=TrialState.RUNNING,
+    try_number=1,
     created_at=system_clock(),
 )
 ROW = TrialRow(trial=TRIAL, result=Result(outcome=Outcome.FAILED, rewards={"reward": 0.0}))

@@ -52,13 +52,13 @@ async def test_small_transfers_beside_sparse_files_that_are_redacted(make: Make,
     attempts = itertools.count()
 
     async def keep() -> None:
-        attempt = next(attempts)
-        (root := tmp_path / f"attempt-{attempt}").mkdir()
+        try_number = next(attempts)
+        (root := tmp_path / f"attempt-{try_number}").mkdir()
         for number in range(3):
             with (root / f"{number}").open("wb") as sink:
                 sink.write(b"data")
                 os.truncate(sink.fileno(), 6 << 30)
-        kept = await keeper.keep(f"trials/{attempt}/1", root, _SECRETS)
+        kept = await keeper.keep(f"trials/{try_number}/1", root, _SECRETS)
         assert len(kept.files) == 3
 
     await _compare(lambda: _visit(neighbour, small, tmp_path), keep)

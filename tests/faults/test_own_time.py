@@ -56,7 +56,10 @@ async def _run(workplace: Workplace, solve: str, test: str, busy: TrialEvent | N
         agent=AgentConfig(name="oracle"),
         environment=TrialEnvironment(
             import_path=IMPORT_PATH,
-            kwargs={"options": workplace.options(), "owner": {"install": workplace.install, "trial": 7, "attempt": 1}},
+            kwargs={
+                "options": workplace.options(),
+                "owner": {"install": workplace.install, "trial": 7, "try_number": 1},
+            },
         ),
     )
     trial = await LibraryTrials(workplace.directory).create(config)

@@ -87,10 +87,10 @@ async def finish_the_rest(store: Store) -> None:
     """What a surviving worker does: it recovers what was lost, then works until nothing is left."""
     now = datetime.now(UTC) + LATER
     for trial in await store.expired(now):
-        await store.try_again(trial.id, trial.attempt, LOST, timedelta(0), now)
+        await store.try_again(trial.id, trial.try_number, LOST, timedelta(0), now)
     while claimed := await store.claim("survivor", LATER, 10, now):
         for trial in claimed:
-            await store.finish(trial.id, trial.attempt, PASSED, now)
+            await store.finish(trial.id, trial.try_number, PASSED, now)
 
 
 async def check(url: str, path: Path, job: Job, acknowledged: list[tuple[int, int]]) -> None:
@@ -102,9 +102,9 @@ async def check(url: str, path: Path, job: Job, acknowledged: list[tuple[int, in
         results: Counter[int] = Counter()
         for row in rows:
             assert row.trial.state is TrialState.ENDED and row.result == PASSED
-            attempts = await store.attempts(row.trial.id)
-            assert [attempt.number for attempt in attempts] == list(range(1, row.trial.attempt + 1))
-            results[row.trial.id] = sum(attempt.result == PASSED for attempt in attempts)
+            attempts = await store.tries(row.trial.id)
+            assert [a_try.number for a_try in attempts] == list(range(1, row.trial.try_number + 1))
+            results[row.trial.id] = sum(a_try.result == PASSED for a_try in attempts)
             for trial_id, number in acknowledged:
                 if trial_id == row.trial.id:
                     assert attempts[number - 1].result == PASSED

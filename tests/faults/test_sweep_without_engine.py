@@ -53,7 +53,7 @@ def leftover(tmp_path: Path) -> Callable[[bool], Path]:
         process = me if lives else me.model_copy(update={"started": me.started + 1})  # the number is used again
         directory = tmp_path / "run" / f"st-{'living' if lives else 'gone'}"
         directory.mkdir(parents=True)
-        owner = Owner(install="other", trial=1, attempt=1)
+        owner = Owner(install="other", trial=1, try_number=1)
         record = SandboxRecord(sandbox=directory.name, owner=owner, process=process, created_at=datetime.now(UTC))
         record.write(directory)
         return directory

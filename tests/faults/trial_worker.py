@@ -60,10 +60,10 @@ class DiaryRunner:
     async def run(self, order: Order, progress: Progress) -> Result:
         trial = order.trial
         with open(self._setup.diary, "a") as diary:
-            diary.write(f"{trial.id} {trial.attempt} {os.getpid()} {len(order.secrets)}\n")
+            diary.write(f"{trial.id} {trial.try_number} {os.getpid()} {len(order.secrets)}\n")
         await progress.phase(Phase.AGENT)
         (order.work_dir / "agent").mkdir()
-        (order.work_dir / "agent" / "log.txt").write_text(f"trial {trial.id}, try {trial.attempt}\n")
+        (order.work_dir / "agent" / "log.txt").write_text(f"trial {trial.id}, try {trial.try_number}\n")
         if self._setup.gate:
             while not os.path.exists(self._setup.gate):
                 await asyncio.sleep(0.05)

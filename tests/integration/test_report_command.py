@@ -45,9 +45,9 @@ async def _finished_job() -> int:
                 seconds=2.0,
                 usage=Usage(cached_tokens=5, cost_usd=0.5),
             )
-            if (trial.agent, trial.task.name, trial.repeat) == ("terminus-2", "t01", 1):
+            if (trial.agent, trial.task.name, trial.attempt) == ("terminus-2", "t01", 1):
                 result = Result(outcome=Outcome.ERROR, cause=Cause.SANDBOX, seconds=2.0)
-            await store.finish(trial.id, trial.attempt, result, now)
+            await store.finish(trial.id, trial.try_number, result, now)
         return made.id
 
 

@@ -99,8 +99,12 @@ def test_things_of_an_earlier_boot_are_left_behind() -> None:
 
 def test_records_of_older_versions_are_read_and_left_to_their_lease() -> None:
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    old = '{"sandbox":"s","owner":{},"process":{"pid":%d,"started":1,"boot":"%s"},"created_at":"2026-01-01T00:00:00Z"}'
+    old = (
+        '{"sandbox":"s","owner":{"trial":7,"attempt":2},"created_at":"2026-01-01T00:00:00Z",'
+        '"process":{"pid":%d,"started":1,"boot":"%s"}}'
+    )
     of_this_boot = SandboxRecord.model_validate_json(old % (2**22 - 1, boot))
+    assert of_this_boot.owner.try_number == 2
     assert of_this_boot.process.lives and not of_this_boot.process.is_dead
     assert not SandboxRecord.model_validate_json(old % (2**22 - 1, "an-earlier-boot")).process.lives
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from seatrial.adapters.queue_local import LocalQueue
 from seatrial.adapters.seal_fernet import FernetSeal
+from seatrial.adapters.wake_up_local import LocalWakeUp
 from seatrial.domain.job import AgentSpec, Job, JobSpec, RetryPolicy, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import Task, TaskFormat, TaskRef
@@ -107,7 +107,7 @@ class Bench:
 
     store: BeatenStore
     blobs: MemoryBlobs
-    queue: LocalQueue
+    wake_up: LocalWakeUp
     job: Job
     folder: Path
 
@@ -133,10 +133,10 @@ class Bench:
             keys,
         )
         about = Heartbeat(worker=name, host="here", pid=1, capacity=capacity, started_at=system_clock())
-        recovery = Recovery(self.store, self.queue, system_clock, lambda worker: worker == "dead", trust())
+        recovery = Recovery(self.store, self.wake_up, system_clock, lambda worker: worker == "dead", trust())
         return Worker(
             self.store,
-            self.queue,
+            self.wake_up,
             system_clock,
             executor,
             about,
@@ -159,7 +159,7 @@ class Bench:
 
 @asynccontextmanager
 async def bench(folder: Path, attempts: int = 1, **spec: object) -> AsyncIterator[Bench]:
-    store, queue = BeatenStore(), LocalQueue(folder)
+    store, wake_up = BeatenStore(), LocalWakeUp(folder)
     async with store:
         now = system_clock()
         await store.save_task(TASK, now)
@@ -170,7 +170,7 @@ async def bench(folder: Path, attempts: int = 1, **spec: object) -> AsyncIterato
             **spec,  # type: ignore[arg-type]
         )
         job = await store.create_job(job_spec, tuple(plan(job_spec)), now)
-        yield Bench(store, MemoryBlobs(), queue, job, folder)
+        yield Bench(store, MemoryBlobs(), wake_up, job, folder)
 
 
 async def succeed(order: Order) -> Result:
@@ -203,15 +203,15 @@ async def test_what_the_runner_left_is_kept_without_the_key(tmp_path: Path) -> N
 
 async def test_a_fault_is_tried_again_and_both_tries_are_kept(tmp_path: Path) -> None:
     async def fail_once(order: Order) -> Result:
-        if order.trial.attempt == 1:
+        if order.trial.try_number == 1:
             raise SandboxFault("It broke.")
         return PASSED
 
     async with bench(tmp_path, retry=RetryPolicy(max_attempts=2, backoff_sec=0)) as ground:
         await ground.until_ended(ground.worker(ScriptedRunner(fail_once)))
         assert await ground.outcomes() == [Outcome.PASSED]
-        tries = await ground.store.attempts(1)
-        assert [attempt.result.outcome for attempt in tries if attempt.result] == [Outcome.ERROR, Outcome.PASSED]
+        tries = await ground.store.tries(1)
+        assert [a_try.result.outcome for a_try in tries if a_try.result] == [Outcome.ERROR, Outcome.PASSED]
 
 
 async def test_a_fault_that_stays_ends_as_an_error_never_as_failed(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ async def test_a_whole_trial_has_a_limit_and_what_used_it_up_is_not_tried_again(
     async with bench(tmp_path, trial_limit_sec=0.5, retry=RetryPolicy(max_attempts=2, backoff_sec=0)) as ground:
         await ground.until_ended(ground.worker(ScriptedRunner(hang, reaches=reaches)))
         row = await ground.store.trial(1)
-        assert (row.trial.outcome, row.trial.cause, row.trial.attempt) == (Outcome.ERROR, cause, tries)
+        assert (row.trial.outcome, row.trial.cause, row.trial.try_number) == (Outcome.ERROR, cause, tries)
         assert row.result is not None
         assert "limit of 0.5 s" in row.result.message
 
@@ -355,7 +355,7 @@ async def test_a_worker_that_is_stopped_gives_its_trials_back(tmp_path: Path) ->
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
         row = await ground.store.trial(1)
-        assert (row.trial.state, row.trial.attempts_made) == ("queued", 0)
+        assert (row.trial.state, row.trial.tries_made) == ("queued", 0)
         await ground.until_ended(ground.worker(ScriptedRunner(succeed), name="w2"))
         assert await ground.outcomes() == [Outcome.PASSED]
 
@@ -365,7 +365,7 @@ async def test_a_dead_workers_trial_is_found_at_once(tmp_path: Path) -> None:
         await ground.store.claim("dead", timedelta(hours=1), 1, system_clock())
         await ground.until_ended(ground.worker(ScriptedRunner(succeed)))
         assert await ground.outcomes() == [Outcome.PASSED]
-        assert [attempt.result.cause for attempt in await ground.store.attempts(1) if attempt.result] == [
+        assert [a_try.result.cause for a_try in await ground.store.tries(1) if a_try.result] == [
             Cause.WORKER_LOST,
             None,
         ]
@@ -376,7 +376,7 @@ async def test_a_trial_that_kills_its_workers_ends_as_an_error(tmp_path: Path) -
         worker = ground.worker(ScriptedRunner(succeed))
         for _ in range(2):
             await ground.store.claim("dead", timedelta(hours=1), 1, system_clock())
-            await Recovery(ground.store, ground.queue, system_clock, lambda name: name == "dead", trust()).sweep()
+            await Recovery(ground.store, ground.wake_up, system_clock, lambda name: name == "dead", trust()).sweep()
         row = await ground.store.trial(1)
         assert (row.trial.outcome, row.trial.cause) == (Outcome.ERROR, Cause.WORKER_LOST)
         await ground.until_ended(worker)
@@ -404,7 +404,7 @@ async def test_a_stale_finish_is_refused(tmp_path: Path) -> None:
         slow.leave()
         await freezing
         row = await ground.store.trial(1)
-        assert (row.trial.outcome, row.trial.attempt) == (Outcome.PASSED, 2)
+        assert (row.trial.outcome, row.trial.try_number) == (Outcome.PASSED, 2)
 
 
 async def test_a_provider_key_that_the_worker_cannot_open_ends_the_trial_with_the_reason(tmp_path: Path) -> None:
@@ -416,7 +416,7 @@ async def test_a_provider_key_that_the_worker_cannot_open_ends_the_trial_with_th
         agent = AgentSpec(name="terminus-2", model="openai/gpt-5.2")
         await ground.until_ended(ground.worker(runner, keys=lambda job, _: ring.for_agent(job, agent)))
         [row] = [row async for row in ground.store.trials(TrialFilter())]
-        assert (row.trial.outcome, row.trial.cause, row.trial.attempt) == (Outcome.ERROR, Cause.SANDBOX, 2)
+        assert (row.trial.outcome, row.trial.cause, row.trial.try_number) == (Outcome.ERROR, Cause.SANDBOX, 2)
         assert row.result is not None
         assert row.result.message.startswith("A stored key was sealed with another secret key. Set SEATRIAL_SECRET_KEY")
         assert row.result.files_left_out is None or row.result.files_left_out.count == 0

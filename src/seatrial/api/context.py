@@ -21,7 +21,7 @@ from seatrial.engine.readiness import Readiness
 from seatrial.engine.recent import EndedJobs
 from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.tasks.served_tasks import ServedTasks
-from seatrial.engine.trials.trial_files import AttemptFiles
+from seatrial.engine.trials.trial_files import TryFiles
 from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
 from seatrial.wiring import Installation
@@ -61,7 +61,7 @@ class Service:
         there = self.installation
         return Readiness(
             there.store,
-            there.queue,
+            there.wake_up,
             there.blobs,
             there.clock,
             probe_key=f"ready/{WorkerName.mine().folder}",
@@ -81,8 +81,8 @@ class Service:
         return asyncio.Semaphore(self.installation.settings.waiting_limit)
 
     @cached_property
-    def files(self) -> AttemptFiles:
-        return AttemptFiles(self.installation.store, self.installation.blobs)
+    def files(self) -> TryFiles:
+        return TryFiles(self.installation.store, self.installation.blobs)
 
     @cached_property
     def ended_jobs(self) -> EndedJobs:

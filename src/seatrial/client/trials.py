@@ -68,51 +68,53 @@ def get_trial(trial_id: int) -> Ask[TrialDetail]:
     return Ask("GET", place("trials", trial_id), reads(TrialDetail))
 
 
-def list_tests(trial_id: int, attempt: int | None = None) -> Ask[list[TestResult]]:
+def list_tests(trial_id: int, try_number: int | None = None) -> Ask[list[TestResult]]:
     """Results of the verifier's tests."""
     path = place("trials", trial_id, "tests")
-    return Ask("GET", path, lambda answer: reads(TestList)(answer).items, given(attempt=attempt))
+    return Ask("GET", path, lambda answer: reads(TestList)(answer).items, given(attempt=try_number))
 
 
-def list_logs(trial_id: int, attempt: int | None = None) -> Ask[list[LogItem]]:
+def list_logs(trial_id: int, try_number: int | None = None) -> Ask[list[LogItem]]:
     """The log files: the agent's, the verifier's, Harbor's."""
     path = place("trials", trial_id, "logs")
-    return Ask("GET", path, lambda answer: reads(LogList)(answer).items, given(attempt=attempt))
+    return Ask("GET", path, lambda answer: reads(LogList)(answer).items, given(attempt=try_number))
 
 
 def read_log(
-    trial_id: int, name: str, *, offset: int = 0, limit: int = 1 << 20, attempt: int | None = None
+    trial_id: int, name: str, *, offset: int = 0, limit: int = 1 << 20, try_number: int | None = None
 ) -> Ask[LogPart]:
     """A range of a log as text. A negative offset counts from the end."""
-    params = given(offset=offset, limit=limit, attempt=attempt)
+    params = given(offset=offset, limit=limit, attempt=try_number)
     return Ask("GET", place("trials", trial_id, "logs", name), _log_part, params)
 
 
-def list_files(trial_id: int, attempt: int | None = None) -> Ask[list[StoredFile]]:
+def list_files(trial_id: int, try_number: int | None = None) -> Ask[list[StoredFile]]:
     """Every file of a try."""
     path = place("trials", trial_id, "files")
-    return Ask("GET", path, lambda answer: reads(FileList)(answer).items, given(attempt=attempt))
+    return Ask("GET", path, lambda answer: reads(FileList)(answer).items, given(attempt=try_number))
 
 
-def read_file(trial_id: int, path: str, attempt: int | None = None) -> Ask[bytes]:
+def read_file(trial_id: int, path: str, try_number: int | None = None) -> Ask[bytes]:
     """Reads a whole file into memory."""
-    return Ask("GET", place("trials", trial_id, "files", path), lambda answer: answer.content, given(attempt=attempt))
+    return Ask(
+        "GET", place("trials", trial_id, "files", path), lambda answer: answer.content, given(attempt=try_number)
+    )
 
 
-def download_file(trial_id: int, path: str, into: Path, attempt: int | None = None) -> Ask[Path]:
+def download_file(trial_id: int, path: str, into: Path, try_number: int | None = None) -> Ask[Path]:
     """Streams a file to disk."""
-    params = given(attempt=attempt)
+    params = given(attempt=try_number)
     return Ask("GET", place("trials", trial_id, "files", path), lambda answer: into, params, into=into)
 
 
-def read_trajectory(trial_id: int, attempt: int | None = None) -> Ask[bytes]:
+def read_trajectory(trial_id: int, try_number: int | None = None) -> Ask[bytes]:
     """The agent's steps: JSON in Harbor's format (ATIF). Raises ``NotFound`` if the agent wrote none."""
-    return Ask("GET", place("trials", trial_id, "trajectory"), lambda answer: answer.content, given(attempt=attempt))
+    return Ask("GET", place("trials", trial_id, "trajectory"), lambda answer: answer.content, given(attempt=try_number))
 
 
-def read_recording(trial_id: int, attempt: int | None = None) -> Ask[bytes]:
+def read_recording(trial_id: int, try_number: int | None = None) -> Ask[bytes]:
     """The agent's terminal as an asciinema recording. Raises ``NotFound`` if the agent used none."""
-    return Ask("GET", place("trials", trial_id, "recording"), lambda answer: answer.content, given(attempt=attempt))
+    return Ask("GET", place("trials", trial_id, "recording"), lambda answer: answer.content, given(attempt=try_number))
 
 
 def cancel_trial(trial_id: int) -> Ask[int]:

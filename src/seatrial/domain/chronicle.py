@@ -27,12 +27,12 @@ def trial_claimed(trial: Trial) -> NewEvent:
     return _about(trial, EventKind.TRIAL_CLAIMED, {"worker": trial.worker})
 
 
-def phase_entered(job_id: int, trial_id: int, attempt: int, phase: Phase, step: str | None) -> NewEvent:
+def phase_entered(job_id: int, trial_id: int, try_number: int, phase: Phase, step: str | None) -> NewEvent:
     data = {"phase": phase.value} | ({"step": step} if step else {})
-    return NewEvent(kind=EventKind.TRIAL_PHASE, job_id=job_id, trial_id=trial_id, attempt=attempt, data=data)
+    return NewEvent(kind=EventKind.TRIAL_PHASE, job_id=job_id, trial_id=trial_id, attempt=try_number, data=data)
 
 
-def attempt_closed(trial: Trial, result: Result | None) -> NewEvent:
+def try_closed(trial: Trial, result: Result | None) -> NewEvent:
     """The event after a try: the trial ended, or waits for another try."""
     if trial.state is not TrialState.ENDED:
         return _waits(trial, result)
@@ -76,4 +76,4 @@ def _iso(moment: datetime | None) -> str | None:
 
 
 def _about(trial: Trial, kind: EventKind, data: dict[str, Any]) -> NewEvent:
-    return NewEvent(kind=kind, job_id=trial.job_id, trial_id=trial.id, attempt=trial.attempt, data=data)
+    return NewEvent(kind=kind, job_id=trial.job_id, trial_id=trial.id, attempt=trial.try_number, data=data)

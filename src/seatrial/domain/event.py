@@ -26,6 +26,7 @@ class NewEvent(Frozen):
     job_id: int
     trial_id: int | None = None
     attempt: int | None = None
+    """The number of the try, under the name that the API gives it."""
     data: dict[str, Any] = {}
 
 

@@ -34,7 +34,7 @@ class TrialFact:
     task: str
     configuration: str
     """Label of agent and model."""
-    repeat: int = 1
+    attempt: int = 1
     digest: str = ""
     """Digest of the task's content. Tasks with the same name and different content are different tasks."""
     outcome: Outcome | None = None

@@ -40,11 +40,11 @@ class RetryPolicy(Frozen):
     causes: tuple[Cause, ...] = (Cause.LLM, Cause.SANDBOX, Cause.IMAGE, Cause.WORKER_LOST)
     backoff_sec: float = Field(default=5.0, ge=0, le=86400, allow_inf_nan=False)
 
-    def allows(self, cause: Cause | None, attempts_made: int) -> bool:
-        return cause in self.causes and attempts_made < self.max_attempts
+    def allows(self, cause: Cause | None, tries_made: int) -> bool:
+        return cause in self.causes and tries_made < self.max_attempts
 
-    def delay(self, attempts_made: int) -> float:
-        return float(min(self.backoff_sec * 2 ** min(max(attempts_made - 1, 0), 32), _LONGEST_WAIT_SEC))
+    def delay(self, tries_made: int) -> float:
+        return float(min(self.backoff_sec * 2 ** min(max(tries_made - 1, 0), 32), _LONGEST_WAIT_SEC))
 
 
 class JobSpec(Frozen):
@@ -128,8 +128,8 @@ class JobCounts(Frozen):
 
 
 def plan(spec: JobSpec) -> Iterator[NewTrial]:
-    """Every trial of a job, attempt by attempt, so that every task gets a first result before any gets a second."""
-    for repeat in range(1, spec.attempts + 1):
+    """Every trial of a job, try by try, so that every task gets a first result before any gets a second."""
+    for attempt in range(1, spec.attempts + 1):
         for task in spec.tasks:
             for index, agent in enumerate(spec.agents):
-                yield NewTrial(task=task, agent_index=index, agent=agent.name, model=agent.model, repeat=repeat)
+                yield NewTrial(task=task, agent_index=index, agent=agent.name, model=agent.model, attempt=attempt)

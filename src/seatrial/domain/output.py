@@ -27,6 +27,7 @@ class OutputStream(StrEnum):
 class NewOutput(Frozen):
     trial_id: int
     attempt: int
+    """The number of the try, under the name that the API gives it."""
     stream: OutputStream
     text: str
 

@@ -63,7 +63,7 @@ class StoredFile(Frozen):
     """One stored file of a try; its content is in the blob store."""
 
     path: str
-    """Its name as the attempt gave it; what cannot be shown is escaped."""
+    """Its name as the try gave it; what cannot be shown is escaped."""
     size: int
     media_type: str = "application/octet-stream"
     key: str = ""
@@ -80,14 +80,14 @@ class FileListing(Frozen):
 
 
 class FileLeftOut(Frozen):
-    """A file of an attempt that was not kept."""
+    """A file of a try that was not kept."""
 
     path: str
     reason: str
 
 
 class FilesLeftOut(Frozen):
-    """What an attempt left and was not kept."""
+    """What a try left and was not kept."""
 
     count: int
     examples: tuple[FileLeftOut, ...] = ()
@@ -174,7 +174,7 @@ def grade(rewards: dict[str, float]) -> Outcome:
     return Outcome.PASSED if value >= 1 else Outcome.FAILED
 
 
-class Attempt(Frozen):
+class Try(Frozen):
     """One claim of a trial, kept for ever."""
 
     trial_id: int

@@ -1,7 +1,8 @@
 """A trial, its states, and the function that changes them.
 
-A trial is *held*, *queued*, *running* or *ended*. ``attempt`` counts its claims: each claim gets the next number, and
-every later write carries that number, so that a worker that was presumed dead cannot overwrite its successor.
+A trial is *held*, *queued*, *running* or *ended*. It is attempt k of n at its task. A *try* is one execution of it:
+``try_number`` counts its claims, and every later write carries that number, so that a worker that was presumed dead
+cannot overwrite its successor.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Literal
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.task import TaskRef
-from seatrial.errors import Conflict, StaleAttempt
+from seatrial.errors import Conflict, StaleTry
 
 LOSSES_IN_COMPANY = 2
 """After this many shared worker losses a trial runs alone; see ``domain/isolation.py``."""
@@ -101,8 +102,8 @@ class NewTrial(Frozen):
     """Index into the agents of the job's spec."""
     agent: str
     model: str | None
-    repeat: int
-    """1 … attempts of the job."""
+    attempt: int
+    """Which attempt at the task: 1 … attempts of the job."""
 
 
 class Trial(Frozen):
@@ -112,13 +113,13 @@ class Trial(Frozen):
     agent_index: int
     agent: str
     model: str | None
-    repeat: int
+    attempt: int
     state: TrialState = TrialState.QUEUED
     outcome: Outcome | None = None
     cause: Cause | None = None
-    attempt: int = 0
+    try_number: int = 0
     """Number of claims so far; every write of the current claim carries it."""
-    attempts_base: int = 0
+    tries_base: int = 0
     """Claims that do not count as tries: those before the last ``retry``, those given back by a stopping worker, and
     shared losses."""
     shared_losses: int = 0
@@ -135,8 +136,8 @@ class Trial(Frozen):
     ended_at: datetime | None = None
 
     @property
-    def attempts_made(self) -> int:
-        return self.attempt - self.attempts_base
+    def tries_made(self) -> int:
+        return self.try_number - self.tries_base
 
     @property
     def suspected(self) -> bool:
@@ -152,14 +153,14 @@ class Claimed(Frozen):
 
 class LeaseRenewed(Frozen):
     kind: Literal["renewed"] = "renewed"
-    attempt: int
+    try_number: int
     lease: timedelta
     phase: Phase | None = None
 
 
 class Ended(Frozen):
     kind: Literal["ended"] = "ended"
-    attempt: int
+    try_number: int
     outcome: Outcome
     cause: Cause | None = None
 
@@ -168,7 +169,7 @@ class TryAgain(Frozen):
     """The try ended in an error that is worth another try (or its lease expired)."""
 
     kind: Literal["try_again"] = "try_again"
-    attempt: int
+    try_number: int
     delay: timedelta = timedelta(0)
 
 
@@ -176,7 +177,7 @@ class WorkerLost(Frozen):
     """The worker stopped responding. A shared loss does not count; a loss alone counts and may end the trial."""
 
     kind: Literal["worker_lost"] = "worker_lost"
-    attempt: int
+    try_number: int
     shared: bool
     """Whether the worker held other trials at any time during this try."""
     last: bool
@@ -187,7 +188,7 @@ class GivenBack(Frozen):
     """The worker stops; the trial waits for another one and this try does not count."""
 
     kind: Literal["given_back"] = "given_back"
-    attempt: int
+    try_number: int
 
 
 class CancelAsked(Frozen):
@@ -213,7 +214,7 @@ TrialEvent = Claimed | LeaseRenewed | Ended | TryAgain | WorkerLost | GivenBack 
 
 
 def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
-    """Applies an event to a trial. Raises ``StaleAttempt`` or ``Conflict``. Only this decides how a trial changes.
+    """Applies an event to a trial. Raises ``StaleTry`` or ``Conflict``. Only this decides how a trial changes.
 
     Claims, renewals and phases are single statements in a SQL store; contract tests compare them with this."""
     match event:
@@ -222,7 +223,7 @@ def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
             return trial.model_copy(
                 update={
                     "state": TrialState.RUNNING,
-                    "attempt": trial.attempt + 1,
+                    "try_number": trial.try_number + 1,
                     "worker": event.worker,
                     "lease_until": now + event.lease,
                     "not_before": None,
@@ -231,25 +232,25 @@ def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
                 }
             )
         case LeaseRenewed():
-            _require_current(trial, event.attempt, event)
+            _require_current(trial, event.try_number, event)
             update = {"lease_until": now + event.lease, "phase": event.phase or trial.phase}
             return trial.model_copy(update=update)
         case Ended():
-            _require_current(trial, event.attempt, event)
+            _require_current(trial, event.try_number, event)
             return _end(trial, event.outcome, event.cause, now)
         case TryAgain():
-            _require_current(trial, event.attempt, event)
+            _require_current(trial, event.try_number, event)
             if trial.cancel_requested:
                 return _end(trial, Outcome.CANCELLED, None, now)
             return _requeue(trial, now + event.delay if event.delay else None)
         case WorkerLost():
-            _require_current(trial, event.attempt, event)
+            _require_current(trial, event.try_number, event)
             return _lose(trial, event, now)
         case GivenBack():
-            _require_current(trial, event.attempt, event)
+            _require_current(trial, event.try_number, event)
             if trial.cancel_requested:
                 return _end(trial, Outcome.CANCELLED, None, now)
-            return _requeue(trial, None).model_copy(update={"attempts_base": trial.attempts_base + 1})
+            return _requeue(trial, None).model_copy(update={"tries_base": trial.tries_base + 1})
         case CancelAsked():
             if trial.state in (TrialState.HELD, TrialState.QUEUED):
                 return _end(trial, Outcome.CANCELLED, None, now)
@@ -270,7 +271,7 @@ def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
                     "ended_at": None,
                     "started_at": None,
                     "cancel_requested": False,
-                    "attempts_base": trial.attempt,
+                    "tries_base": trial.try_number,
                     "shared_losses": 0,
                 }
             )
@@ -280,7 +281,7 @@ def _lose(trial: Trial, event: WorkerLost, now: datetime) -> Trial:
     if trial.cancel_requested:
         return _end(trial, Outcome.CANCELLED, None, now)
     if event.shared and not trial.suspected:  # a suspect runs alone, whatever other machines' clocks say
-        uncounted = {"attempts_base": trial.attempts_base + 1, "shared_losses": trial.shared_losses + 1}
+        uncounted = {"tries_base": trial.tries_base + 1, "shared_losses": trial.shared_losses + 1}
         return _requeue(trial, now).model_copy(update=uncounted)
     return _end(trial, Outcome.ERROR, Cause.WORKER_LOST, now) if event.last else _requeue(trial, now)
 
@@ -316,9 +317,9 @@ def _require(trial: Trial, state: TrialState, event: TrialEvent) -> None:
         raise Conflict(f"Trial {trial.id} is {trial.state}, so it cannot be {event.kind}.")
 
 
-def _require_current(trial: Trial, attempt: int, event: TrialEvent) -> None:
-    if trial.state is not TrialState.RUNNING or trial.attempt != attempt:
-        raise StaleAttempt(
-            f"Trial {trial.id} is at attempt {trial.attempt} ({trial.state}); "
-            f"attempt {attempt} can no longer be {event.kind}."
+def _require_current(trial: Trial, try_number: int, event: TrialEvent) -> None:
+    if trial.state is not TrialState.RUNNING or trial.try_number != try_number:
+        raise StaleTry(
+            f"Trial {trial.id} is at try {trial.try_number} ({trial.state}); "
+            f"try {try_number} can no longer be {event.kind}."
         )

@@ -51,7 +51,7 @@ class Duties:
         """The duties that fail now."""
         return tuple(self._troubles.values())
 
-    async def repeat(
+    async def forever(
         self,
         name: str,
         step: Callable[[], Awaitable[object]],
@@ -64,14 +64,14 @@ class Duties:
         if later:
             await self._sleep(_pause(every_sec))
         while True:
-            await self.attempt(name, step)
+            await self.once(name, step)
             trouble = self._troubles.get(name)
             pause = _pause(every_sec)
             if trouble is not None and patient:
                 pause = min(pause * 2.0 ** min(trouble.count - 1, 10), max(pause, _LONGEST_PAUSE_SEC))
             await self._sleep(pause)
 
-    async def attempt[T](self, name: str, step: Callable[[], Awaitable[T]]) -> T | None:
+    async def once[T](self, name: str, step: Callable[[], Awaitable[T]]) -> T | None:
         """Runs one step. Notes an error and returns ``None``."""
         try:
             done = await step()

@@ -13,8 +13,8 @@ from seatrial.domain.frozen import Frozen
 from seatrial.engine.clock import Clock
 from seatrial.errors import SeatrialError, StoreUnavailable
 from seatrial.ports.blobs import Blobs
-from seatrial.ports.queue import Queue
 from seatrial.ports.store import Store, WorkerRow
+from seatrial.ports.wake_up import WakeUp
 
 _PATIENCE_SEC = 5.0
 _COUNTS_FOR_SEC = 5.0
@@ -34,7 +34,7 @@ class Readiness:
     def __init__(
         self,
         store: Store,
-        queue: Queue,
+        wake_up: WakeUp,
         blobs: Blobs,
         clock: Clock,
         probe_key: str,
@@ -43,7 +43,7 @@ class Readiness:
         shortage: Callable[[], str],
     ) -> None:
         self._store = store
-        self._queue = queue
+        self._wake_up = wake_up
         self._blobs = blobs
         self._clock = clock
         self._probe_key = probe_key
@@ -82,7 +82,7 @@ class Readiness:
         return (await self._store.facts()).sentence
 
     async def _try_queue(self) -> str:
-        await self._queue.announce()
+        await self._wake_up.announce()
         return ""
 
     async def _try_blobs(self) -> str:
@@ -109,10 +109,10 @@ class Readiness:
         raise StoreUnavailable("All workers are leaving." if live else "There is no worker.")
 
 
-async def _tried(name: str, attempt: Callable[[], Awaitable[str]]) -> Part:
+async def _tried(name: str, try_number: Callable[[], Awaitable[str]]) -> Part:
     try:
         async with asyncio.timeout(_PATIENCE_SEC):
-            return Part(name=name, ok=True, detail=await attempt())
+            return Part(name=name, ok=True, detail=await try_number())
     except TimeoutError:
         return Part(name=name, ok=False, detail=f"No answer within {_PATIENCE_SEC:g} s.")
     except (SeatrialError, OSError) as fault:

@@ -94,9 +94,9 @@ class RolloutHost:
         try:
             with as_faults(Phase.START):
                 await self._swept()
-                attempt = await self._trials.make(task, self._work_dir / uuid.uuid4().hex[:12])
-                await attempt.start()
-            rollout = Rollout(task, attempt, self._loop, self.rules.command_timeout_sec, self._open.discard)
+                trial = await self._trials.make(task, self._work_dir / uuid.uuid4().hex[:12])
+                await trial.start()
+            rollout = Rollout(task, trial, self._loop, self.rules.command_timeout_sec, self._open.discard)
             self._open.add(rollout)
             return rollout
         finally:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 
 from seatrial.domain.trial import Phase
 from seatrial.errors import Conflict
-from seatrial.rollouts.attempt import Attempt
 from seatrial.rollouts.background import BackgroundLoop
 from seatrial.rollouts.graded import Graded, as_faults
+from seatrial.rollouts.open_trial import OpenTrial
 from seatrial.rollouts.tasks import FoundTask
 
 
@@ -21,7 +21,7 @@ class Rollout:
     def __init__(
         self,
         task: FoundTask,
-        attempt: Attempt,
+        trial: OpenTrial,
         loop: BackgroundLoop,
         command_timeout_sec: float | None,
         on_end: Callable[[Rollout], None],
@@ -29,7 +29,7 @@ class Rollout:
         self.task = task
         self.transcript: list[str] = []
         """The output of each call."""
-        self._attempt = attempt
+        self._trial = trial
         self._loop = loop
         self._command_timeout_sec = command_timeout_sec
         self._on_end = on_end
@@ -38,13 +38,13 @@ class Rollout:
     @property
     def out_of_time(self) -> bool:
         """The task's time limit has passed; it can still be graded."""
-        return self._attempt.out_of_time
+        return self._trial.out_of_time
 
     async def execute_commands(self, commands: Sequence[str], reasoning: str = "") -> str:
         """Runs shell commands one after another and returns their output. The working directory persists between
         commands. ``reasoning`` is the model's own note. Raises a ``TrialFault`` if the sandbox fails."""
         self._refuse_ended()
-        answer = await self._loop.run(self._attempt.execute(commands, self._command_timeout_sec))
+        answer = await self._loop.run(self._trial.execute(commands, self._command_timeout_sec))
         self.transcript.append(answer)
         return answer
 
@@ -61,14 +61,14 @@ class Rollout:
     async def end(self) -> None:
         """The same for ``RolloutHost``, which already runs on its own loop."""
         try:
-            await self._attempt.close()
+            await self._trial.close()
         finally:
             self._forget()
 
     async def _graded(self) -> Graded:
         try:
             with as_faults(Phase.VERIFY):
-                return await self._attempt.grade()
+                return await self._trial.grade()
         finally:
             self._forget()
 

@@ -9,7 +9,7 @@ from harbor.trial.trial import Trial
 
 from seatrial.adapters.runner_harbor.config import environment_config, verifier_env
 from seatrial.rollouts.agent import IMPORT_PATH
-from seatrial.rollouts.attempt import Attempt
+from seatrial.rollouts.open_trial import OpenTrial
 from seatrial.rollouts.rules import RolloutRules
 from seatrial.rollouts.tasks import FoundTask
 from seatrial.sandboxes.options import Owner, SandboxOptions
@@ -24,13 +24,13 @@ class TrialMaker:
         self._owner = owner
         self._sandboxes = SandboxSelection(options)
 
-    async def make(self, task: FoundTask, directory: Path) -> Attempt:
+    async def make(self, task: FoundTask, directory: Path) -> OpenTrial:
         """A try that has not started yet; its files will be in ``directory``."""
         sandbox = await self._sandboxes.choose(self._rules.sandbox, task.task)
         trial = await Trial.create(self._config(task, sandbox, directory))
         # Harbor would replace ${NAME} from this process's environment: a trainer's, with its keys.
         trial.task.config.verifier.env = own_values(trial.task.config.verifier.env)
-        return Attempt(trial, directory, longest_answer=self._rules.longest_answer)
+        return OpenTrial(trial, directory, longest_answer=self._rules.longest_answer)
 
     def _config(self, task: FoundTask, sandbox: str, directory: Path) -> TrialConfig:
         stretch = self._rules.timeout_multiplier

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import AliasChoices, Field
+
 from seatrial.domain.frozen import Frozen
 from seatrial.settings import Settings
 
@@ -18,7 +20,8 @@ class Owner(Frozen):
     install: str = "stock"
     """Id of the home that runs the trial; ``stock`` for sandboxes started by the plain ``harbor`` CLI."""
     trial: int | None = None
-    attempt: int | None = None
+    try_number: int | None = Field(default=None, validation_alias=AliasChoices("try_number", "attempt"))
+    """``attempt`` in the records of sandboxes that an earlier version left behind."""
 
 
 class SandboxOptions(Frozen):

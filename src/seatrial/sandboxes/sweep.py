@@ -15,16 +15,16 @@ from seatrial.sandboxes.record import Abandoned, SandboxRecord
 from seatrial.sandboxes.selection import engine_answers
 
 Leases = Callable[[], Awaitable[set[tuple[int, int]]]]
-"""The attempts, as (trial, attempt), that hold a valid lease right now."""
+"""The tries, as (trial, try), that hold a valid lease right now."""
 
 _log = logging.getLogger(__name__)
 
 
 async def sweep(options: SandboxOptions, install: str, leases: Leases) -> int:
-    """Removes sandboxes whose process is gone, and those of this installation whose attempt holds no lease. Returns
+    """Removes sandboxes whose process is gone, and those of this installation whose try holds no lease. Returns
     how many. A container engine that fails meanwhile is logged, and its containers are left for the next sweep.
 
-    Sandboxes are listed *before* the leases are read. A sandbox is made only after its attempt was claimed, so one
+    Sandboxes are listed *before* the leases are read. A sandbox is made only after its try was claimed, so one
     that was listed and has no lease now is not wanted any more."""
     oci = OciLeftovers(options.run_dir)
     async with AsyncExitStack() as stack:
@@ -44,7 +44,7 @@ async def sweep(options: SandboxOptions, install: str, leases: Leases) -> int:
         def abandoned(record: SandboxRecord) -> bool:
             owner = record.owner
             ours = record.sandbox in seen and owner.install == install and owner.trial is not None
-            return ours and (owner.trial, owner.attempt) not in leased
+            return ours and (owner.trial, owner.try_number) not in leased
 
         removed = len(await asyncio.to_thread(oci.remove, abandoned))
         return removed + (await _swept(docker, abandoned) if docker is not None else 0)

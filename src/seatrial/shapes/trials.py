@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from seatrial.domain.frozen import trusted
 from seatrial.domain.job import AgentSpec, JobCounts
-from seatrial.domain.result import Attempt, FilesLeftOut, Result, StoredFile, TestResult
+from seatrial.domain.result import FilesLeftOut, Result, StoredFile, TestResult, Try
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store import TrialHistory, TrialRow, TrialSummary
@@ -42,7 +42,8 @@ class TrialCounts(Shape):
 
 
 class _TrialShape(Shape):
-    """Fields of every trial model."""
+    """Fields of every trial model. The API keeps the names it began with: ``repeat`` is the attempt, ``attempt`` is
+    the try."""
 
     id: int
     job_id: int
@@ -52,7 +53,7 @@ class _TrialShape(Shape):
     agent_index: int
     """Index of the job's configuration."""
     repeat: int
-    """1 … attempts of the job."""
+    """Which attempt at the task: 1 … attempts of the job."""
     state: TrialState
     phase: Phase | None
     outcome: Outcome | None
@@ -106,12 +107,12 @@ def trial_fields(trial: Trial) -> dict[str, Any]:
         "agent": trial.agent,
         "model": trial.model,
         "agent_index": trial.agent_index,
-        "repeat": trial.repeat,
+        "repeat": trial.attempt,
         "state": trial.state,
         "phase": trial.phase,
         "outcome": trial.outcome,
         "cause": trial.cause,
-        "attempt": trial.attempt,
+        "attempt": trial.try_number,
         "worker": trial.worker,
         "cancel_requested": trial.cancel_requested,
         "created_at": trial.created_at,
@@ -133,13 +134,13 @@ class AttemptItem(Shape):
     seconds: float | None
 
     @classmethod
-    def of(cls, attempt: Attempt) -> AttemptItem:
-        result = attempt.result
+    def of(cls, a_try: Try) -> AttemptItem:
+        result = a_try.result
         values = {
-            "number": attempt.number,
-            "worker": attempt.worker,
-            "started_at": attempt.started_at,
-            "ended_at": attempt.ended_at,
+            "number": a_try.number,
+            "worker": a_try.worker,
+            "started_at": a_try.started_at,
+            "ended_at": a_try.ended_at,
             "outcome": result.outcome if result else None,
             "cause": result.cause if result else None,
             "message": result.message if result else "",
@@ -178,7 +179,7 @@ class TrialDetail(_TrialShape):
             "agent_spec": history.agent,
             "reward": result.reward if result else None,
             "result": result,
-            "attempts": [AttemptItem.of(attempt) for attempt in history.attempts],
+            "attempts": [AttemptItem.of(a_try) for a_try in history.tries],
         }
         return trusted(cls, values)
 

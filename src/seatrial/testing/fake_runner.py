@@ -16,7 +16,7 @@ FAIL = Result(outcome=Outcome.FAILED, rewards={"reward": 0.0})
 
 
 class FakeRunner:
-    """``FakeRunner()`` passes everything. Give a script that decides by order, or results by task and attempt."""
+    """``FakeRunner()`` passes everything. Give a script that decides by order, or results by task and try."""
 
     def __init__(
         self,
@@ -57,4 +57,4 @@ class FakeRunner:
         if self._script is not None:
             return self._script(order)
         results = self._results.get(order.task.name, (PASS,))
-        return results[min(order.trial.attempt, len(results)) - 1]
+        return results[min(order.trial.try_number, len(results)) - 1]

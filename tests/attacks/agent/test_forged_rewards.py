@@ -180,12 +180,12 @@ async def test_download_does_not_follow_a_link_of_the_last_one(make: Make) -> No
     await sandbox.exec("mkdir -p /out/real; ln -s real /out/way; echo x > /x")
     await sandbox.download_dir("/out", trial / "artifacts")
     assert (trial / "artifacts" / "way").is_symlink()
-    for attempt in (
+    for a_try in (
         sandbox.download_dir("/out", trial / "artifacts" / "way"),
         sandbox.download_file("/x", trial / "artifacts" / "way" / "x"),
     ):
         with pytest.raises(OSError, match="symbolic links"):
-            await attempt
+            await a_try
     assert list((trial / "artifacts" / "real").iterdir()) == []
     await asyncio.gather(sandbox.download_file("/x", trial / "artifacts" / "real" / "x"))
     assert (trial / "artifacts" / "real" / "x").read_text() == "x\n"

@@ -181,7 +181,7 @@ def _order(agent: AgentSpec, directory: Path) -> Any:
     ref = TaskRef(name="t", digest="sha256:" + "0" * 64)
     task = Task(digest=ref.digest, name="t", format=TaskFormat.HARBOR, instruction="x")
     trial = Trial(
-        id=1, job_id=1, task=ref, agent_index=0, agent=agent.name, model=None, repeat=1, created_at=datetime.now(UTC)
+        id=1, job_id=1, task=ref, agent_index=0, agent=agent.name, model=None, attempt=1, created_at=datetime.now(UTC)
     )
     return Order(trial, task, directory, JobSpec(tasks=(ref,), agents=(agent,)), agent, work_dir=directory)
 

@@ -122,8 +122,8 @@ async def test_a_retry_makes_ended_runs_pending_and_keeps_their_attempts(tmp_pat
         await server.post(f"{base}/execute-async")
         done = await server.ended(task["id"])
         assert (done["passed_runs"], done["failed_runs"]) == (2, 0)
-        attempts = await server.installation.store.attempts(done["runs"][0]["id"])
-        assert [attempt.number for attempt in attempts] == [1, 2]
+        attempts = await server.installation.store.tries(done["runs"][0]["id"])
+        assert [a_try.number for a_try in attempts] == [1, 2]
 
 
 async def test_a_running_task_cannot_be_retried(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def check_shown(task: dict[str, Any]) -> None:
 
 async def test_a_visit_from_upload_to_delete(tmp_path: Path) -> None:
     results = (PASS, FAIL, Result(outcome=Outcome.ERROR, cause=Cause.VERIFIER, message="No reward."))
-    runner = FakeRunner(lambda order: results[order.trial.repeat - 1])
+    runner = FakeRunner(lambda order: results[order.trial.attempt - 1])
     async with serving(tmp_path / "home", runner, cors_origins=PAGE) as server:
         page = RunnerPage(server)
         assert await page.read("GET", "/api/tasks") == []
@@ -220,7 +220,7 @@ async def test_the_log_of_a_run_that_waits_again_says_that_it_is_an_old_one(tmp_
         first = (await page.read("GET", log))["logs"]
         await page.read("POST", f"/api/tasks/{task['id']}/retry")
         note, _, rest = (await page.read("GET", log))["logs"].partition("\n")
-        assert (note, rest) == ("[of an earlier attempt, read while the next one waited]", first)
+        assert (note, rest) == ("[of an earlier try, read while the next one waited]", first)
 
 
 async def test_a_cancelled_run_lasted_as_long_as_it_ran(tmp_path: Path) -> None:

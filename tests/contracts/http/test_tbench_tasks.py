@@ -253,7 +253,7 @@ async def test_statistics_count_tasks_and_runs(tmp_path: Path) -> None:
     results = (PASS, FAIL, Result(outcome=Outcome.ERROR, cause=Cause.VERIFIER, message="No reward."))
 
     def script(order: Order) -> Result:
-        return results[order.trial.repeat - 1]
+        return results[order.trial.attempt - 1]
 
     async with serving(tmp_path / "home", FakeRunner(script)) as server:
         nothing = {"total": 0, "pending": 0, "running": 0, "completed": 0, "failed": 0}
@@ -292,7 +292,7 @@ async def test_how_results_are_told(tmp_path: Path) -> None:
     in_time = PASS.model_copy(update={"marks": (Mark.AGENT_TIMEOUT,)})
     broken = Result(outcome=Outcome.ERROR, cause=Cause.VERIFIER, message="The verifier gave no valid reward.")
     results = (PASS, FAIL, late, in_time, broken)
-    async with serving(tmp_path / "home", FakeRunner(lambda order: results[order.trial.repeat - 1])) as server:
+    async with serving(tmp_path / "home", FakeRunner(lambda order: results[order.trial.attempt - 1])) as server:
         task = await server.upload(num_runs=5)
         await server.post(f"/api/tasks/{task['id']}/execute-async")
         done = await server.ended(task["id"])

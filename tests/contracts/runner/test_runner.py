@@ -83,7 +83,7 @@ def order(folder: Path, name: str, *, solve: str = SOLVE, test: str = TEST) -> O
     ref, agent = TaskRef(name=task.name, digest=task.digest), AgentSpec(name="oracle")
     now = datetime.now(UTC)
     trial = Trial(
-        id=1, job_id=1, task=ref, agent_index=0, agent=agent.name, model=None, repeat=1, attempt=1, created_at=now
+        id=1, job_id=1, task=ref, agent_index=0, agent=agent.name, model=None, attempt=1, try_number=1, created_at=now
     )
     work_dir = folder / "work"
     work_dir.mkdir()

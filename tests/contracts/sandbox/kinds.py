@@ -107,7 +107,7 @@ class Kind(ABC):
         options = SandboxOptions(cache=place.cache, docker_host=place.engine.host if place.engine else "")
         return {
             "options": {**options.model_dump(mode="json"), **wish.options},
-            "owner": {"install": place.install, "trial": 7, "attempt": 1},
+            "owner": {"install": place.install, "trial": 7, "try_number": 1},
         }
 
 

@@ -17,7 +17,7 @@ async def test_a_claim_is_what_the_transition_says(store: Store) -> None:
     [row] = await all_trials(store)
     [claimed] = await store.claim("w1", MINUTE, 5, NOON)
     assert claimed == transition(row.trial, Claimed(worker="w1", lease=MINUTE), NOON)
-    assert claimed.state is TrialState.RUNNING and claimed.attempt == 1 and claimed.phase is Phase.PREPARING
+    assert claimed.state is TrialState.RUNNING and claimed.try_number == 1 and claimed.phase is Phase.PREPARING
     assert (await store.trial(claimed.id)).trial == claimed
     [event] = await store.events(trial_id=claimed.id)
     assert (event.kind.value, event.attempt, event.data, event.at) == ("trial.claimed", 1, {"worker": "w1"}, NOON)
@@ -75,7 +75,7 @@ async def test_a_trial_waits_for_its_time(store: Store) -> None:
     assert ready.id == second.id
     assert await store.claim("w", MINUTE, 5, NOON + 1.9 * MINUTE) == []
     [late] = await store.claim("w", MINUTE, 5, NOON + 2 * MINUTE)
-    assert (late.id, late.attempt, late.not_before) == (first.id, 2, None)
+    assert (late.id, late.try_number, late.not_before) == (first.id, 2, None)
     assert (await kinds(store, job.id)).count("trial.claimed") == 4
 
 
@@ -94,8 +94,8 @@ async def test_twenty_claimers_at_once_never_get_the_same_trial(open_store: Stor
     # Rows that another claim holds at that moment are passed over, so a last look finds what is left.
     claimed += [trial.id for trial in await stores[0].claim("last", MINUTE, 500, NOON)]
     assert len(claimed) == len(set(claimed)) == 200
-    attempts = [await stores[0].attempts(trial_id) for trial_id in claimed]
-    assert all([attempt.number for attempt in mine] == [1] for mine in attempts)
+    attempts = [await stores[0].tries(trial_id) for trial_id in claimed]
+    assert all([a_try.number for a_try in mine] == [1] for mine in attempts)
 
 
 async def test_concurrency_holds_when_claims_and_ends_race(open_store: StoreOpener) -> None:
@@ -108,7 +108,7 @@ async def test_concurrency_holds_when_claims_and_ends_race(open_store: StoreOpen
             claimed = await store.claim(f"w{number}", MINUTE, 2, NOON)
             await asyncio.sleep(0.002)
             for trial in claimed:
-                await store.finish(trial.id, trial.attempt, passed(), NOON)
+                await store.finish(trial.id, trial.try_number, passed(), NOON)
 
     await asyncio.gather(*map(work, range(6)))
     assert (await stores[0].counts([job.id]))[job.id].passed == 60

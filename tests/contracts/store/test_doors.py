@@ -39,7 +39,7 @@ async def test_a_retry_forgets_nothing_and_a_second_release_sets_the_limit_anew(
     assert await store.retry_trials([trial.id], NOON, hold=True) == 1
     assert await store.release_trials([trial.id], NOON, limit_sec=7) == 1
     [again] = await store.claim("w", MINUTE, 1, NOON)
-    assert (again.attempt, again.limit_sec) == (2, 7)
+    assert (again.try_number, again.limit_sec) == (2, 7)
     assert await store.release_trials([trial.id], NOON, limit_sec=9) == 0, "it runs: there is nothing to release"
     with pytest.raises(NotFound):
         await store.release_trials([99], NOON)

@@ -77,10 +77,10 @@ async def test_unknown_jobs_are_not_found(store: Store) -> None:
 async def test_counts_of_many_jobs(store: Store) -> None:
     one, two = await submit(store, trials=6), await submit(store, trials=2)
     a, b, c, d, _ = await store.claim("w", MINUTE, 5, NOON, job_id=one.id)
-    await store.finish(a.id, a.attempt, passed(), NOON)
-    await store.finish(b.id, b.attempt, passed(0.0).model_copy(update={"outcome": Outcome.FAILED}), NOON)
+    await store.finish(a.id, a.try_number, passed(), NOON)
+    await store.finish(b.id, b.try_number, passed(0.0).model_copy(update={"outcome": Outcome.FAILED}), NOON)
     await store.finish(c.id, c.attempt, faulty(), NOON)
-    await store.finish(d.id, d.attempt, cancelled(), NOON)
+    await store.finish(d.id, d.try_number, cancelled(), NOON)
     assert await store.counts([one.id, two.id, 99]) == {
         one.id: JobCounts(queued=1, running=1, passed=1, failed=1, error=1, cancelled=1),
         two.id: JobCounts(queued=2),
@@ -141,12 +141,12 @@ async def test_retried_trials_are_queued_with_their_attempts_kept(store: Store) 
     await store.finish(done.id, 1, faulty(), NOON)
     assert await store.retry_trials([done.id, running.id, done.id], NOON + MINUTE) == 1
     again = (await store.trial(done.id)).trial
-    assert (again.state, again.outcome, again.cause, again.attempt) == (TrialState.QUEUED, None, None, 1)
-    assert again.attempts_made == 0 and again.started_at is None and again.ended_at is None
+    assert (again.state, again.outcome, again.cause, again.try_number) == (TrialState.QUEUED, None, None, 1)
+    assert again.tries_made == 0 and again.started_at is None and again.ended_at is None
     assert (await store.trial(running.id)).trial.state is TrialState.RUNNING
-    assert [attempt.result for attempt in await store.attempts(done.id)] == [faulty()]
+    assert [a_try.result for a_try in await store.tries(done.id)] == [faulty()]
     [claimed] = await store.claim("w", MINUTE, 5, NOON + MINUTE)
-    assert (claimed.id, claimed.attempt) == (done.id, 2)
+    assert (claimed.id, claimed.try_number) == (done.id, 2)
     assert (await kinds(store, job.id)).count("trial.retry") == 1
 
 
@@ -158,7 +158,7 @@ async def test_a_retry_opens_an_ended_job_again(store: Store) -> None:
     reopened = await store.job(job.id)
     assert reopened.ended_at is None and reopened.cancelled_at is None
     [trial] = await store.claim("w", MINUTE, 1, NOON + MINUTE)
-    await store.finish(trial.id, trial.attempt, passed(), NOON + 2 * MINUTE)
+    await store.finish(trial.id, trial.try_number, passed(), NOON + 2 * MINUTE)
     assert (await store.job(job.id)).ended_at == NOON + 2 * MINUTE
     assert (await kinds(store, job.id)).count("job.ended") == 2
 

@@ -18,7 +18,7 @@ async def test_a_lease_that_ran_out_is_renewed_while_nobody_took_the_trial(store
     assert report.lost == frozenset()
     assert await store.expired(LATE) == []
     row = await store.trial(trial.id)
-    assert (row.trial.state, row.trial.attempt, row.trial.lease_until) == (TrialState.RUNNING, 1, LATE + MINUTE)
+    assert (row.trial.state, row.trial.try_number, row.trial.lease_until) == (TrialState.RUNNING, 1, LATE + MINUTE)
     await store.finish(trial.id, 1, passed(), LATE)
 
 
@@ -63,13 +63,13 @@ async def test_a_renewal_is_what_the_transition_says(store: Store) -> None:
     await submit(store)
     [trial] = await store.claim("w", MINUTE, 1, NOON)
     await store.renew("w", {trial.id: 1}, MINUTE, LATE)
-    assert (await store.trial(trial.id)).trial == transition(trial, LeaseRenewed(attempt=1, lease=MINUTE), LATE)
+    assert (await store.trial(trial.id)).trial == transition(trial, LeaseRenewed(try_number=1, lease=MINUTE), LATE)
 
 
 async def test_a_phase_changes_nothing_else(store: Store) -> None:
     await submit(store)
     [trial] = await store.claim("w", MINUTE, 1, NOON)
-    entry = PhaseEntry(trial_id=trial.id, job_id=trial.job_id, attempt=1, phase=Phase.AGENT, at=LATE)
+    entry = PhaseEntry(trial_id=trial.id, job_id=trial.job_id, try_number=1, phase=Phase.AGENT, at=LATE)
     await store.enter_phases([entry])
-    said = transition(trial, LeaseRenewed(attempt=1, lease=MINUTE, phase=Phase.AGENT), NOON)
+    said = transition(trial, LeaseRenewed(try_number=1, lease=MINUTE, phase=Phase.AGENT), NOON)
     assert (await store.trial(trial.id)).trial == said

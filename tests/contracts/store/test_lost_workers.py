@@ -14,7 +14,7 @@ LATER = NOON + MINUTE
 
 async def lose(store: Store, *trials: Trial, last: bool = False, now: datetime = NOON) -> list[Trial]:
     lost = faulty(Cause.WORKER_LOST)
-    return [await store.lose_worker(trial.id, trial.attempt, lost, last, now) for trial in trials]
+    return [await store.lose_worker(trial.id, trial.try_number, lost, last, now) for trial in trials]
 
 
 async def suspects(store: Store, count: int) -> list[Trial]:
@@ -29,16 +29,16 @@ async def suspects(store: Store, count: int) -> list[Trial]:
 async def test_a_loss_in_company_does_not_count(store: Store) -> None:
     await submit(store, trials=3)
     lost = await lose(store, *await store.claim("w", MINUTE, 3, NOON), last=True, now=LATER)
-    assert [(trial.state, trial.attempts_made, trial.shared_losses) for trial in lost] == [("queued", 0, 1)] * 3
+    assert [(trial.state, trial.tries_made, trial.shared_losses) for trial in lost] == [("queued", 0, 1)] * 3
     assert [row.trial for row in await all_trials(store)] == lost
-    assert [attempt.result for attempt in await store.attempts(lost[0].id)] == [faulty(Cause.WORKER_LOST)]
+    assert [a_try.result for a_try in await store.tries(lost[0].id)] == [faulty(Cause.WORKER_LOST)]
     assert len(await store.claim("next", MINUTE, 3, LATER)) == 3, "the first time they go on together"
 
 
 async def test_a_loss_alone_counts_and_the_last_one_ends_the_trial(store: Store) -> None:
     job = await submit(store)
     [queued] = await lose(store, *await store.claim("w1", MINUTE, 1, NOON))
-    assert (queued.state, queued.attempts_made, queued.shared_losses) == (TrialState.QUEUED, 1, 0)
+    assert (queued.state, queued.tries_made, queued.shared_losses) == (TrialState.QUEUED, 1, 0)
     [ended] = await lose(store, *await store.claim("w2", MINUTE, 1, NOON), last=True)
     assert (ended.outcome, ended.cause) == (Outcome.ERROR, Cause.WORKER_LOST)
     assert (await store.job(job.id)).ended_at == NOON
@@ -77,7 +77,7 @@ async def test_suspects_run_alone(store: Store) -> None:
     [other] = await store.claim("w2", MINUTE, 9, NOON)
     assert not other.suspected, "a worker that holds something gets no suspect"
     assert await store.claim("w2", MINUTE, 9, NOON) == []
-    await store.finish(one.id, one.attempt, passed(), LATER)
+    await store.finish(one.id, one.try_number, passed(), LATER)
     [two] = await store.claim("w1", MINUTE, 9, LATER)
     assert two.suspected
     [lost] = await lose(store, two, last=True, now=LATER)
@@ -96,7 +96,7 @@ async def test_others_go_first_but_not_for_ever(store: Store) -> None:
         await store.finish(trial.id, 1, passed(), overdue)
     [suspect] = await store.claim("w", MINUTE, 2, overdue)
     assert suspect.suspected
-    await store.finish(suspect.id, suspect.attempt, passed(), overdue)
+    await store.finish(suspect.id, suspect.try_number, passed(), overdue)
     assert len(await store.claim("w", MINUTE, 9, overdue)) == 2
 
 
@@ -113,6 +113,6 @@ async def test_retrying_forgets_the_suspicion(store: Store) -> None:
     trial, _ = await suspects(store, 2)
     [claimed] = await store.claim("w", MINUTE, 1, NOON)
     assert claimed.id == trial.id
-    await store.finish(claimed.id, claimed.attempt, faulty(), NOON)
+    await store.finish(claimed.id, claimed.try_number, faulty(), NOON)
     await store.retry_trials([claimed.id], NOON)
     assert not (await store.trial(claimed.id)).trial.suspected

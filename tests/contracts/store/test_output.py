@@ -12,7 +12,7 @@ from tests.contracts.store.samples import MINUTE, NOON, passed, submit
 
 
 def piece(trial: Trial, text: str, stream: OutputStream = OutputStream.TERMINAL) -> NewOutput:
-    return NewOutput(trial_id=trial.id, attempt=trial.attempt, stream=stream, text=text)
+    return NewOutput(trial_id=trial.id, attempt=trial.try_number, stream=stream, text=text)
 
 
 async def running(store: Store, trials: int = 1) -> list[Trial]:
@@ -65,9 +65,9 @@ async def test_a_ring_that_another_process_began_is_trimmed_as_well(open_store: 
 async def test_an_attempt_that_is_over_adds_nothing(store: Store) -> None:
     (trial,) = await running(store)
     await store.append_output([piece(trial, "before")], NOON)
-    stale = trial.model_copy(update={"attempt": trial.attempt + 1})
+    stale = trial.model_copy(update={"try_number": trial.try_number + 1})
     await store.append_output([piece(stale, "another attempt's"), piece(trial, "still running")], NOON)
-    await store.finish(trial.id, trial.attempt, passed(), NOON)
+    await store.finish(trial.id, trial.try_number, passed(), NOON)
     await store.append_output([piece(trial, "after")], NOON)
     assert [part.text for part in await store.output([trial.id])] == ["before", "still running"]
 

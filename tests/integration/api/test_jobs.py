@@ -168,7 +168,7 @@ async def test_retry_takes_errors_and_named_trials(api: Api) -> None:
     assert await api.post(f"/jobs/{job['id']}/retry", {"trials": [failed["id"]]}) == {"queued": 1}
     await api.work_off(FakeRunner(results={"one": (error, PASS)}))
     detail = await api.get(f"/trials/{failed['id']}")
-    assert [attempt["outcome"] for attempt in detail["attempts"]] == ["error", "passed"]
+    assert [a_try["outcome"] for a_try in detail["attempts"]] == ["error", "passed"]
 
 
 async def test_an_estimate_learns_from_what_ran(api: Api) -> None:

@@ -39,7 +39,7 @@ FILES = {
 
 def graded(order: Order) -> Result:
     """The first repetition passes, the second fails one test."""
-    passed = order.trial.repeat == 1
+    passed = order.trial.attempt == 1
     tests = (
         TestResult(name="test_a", status=TestStatus.PASSED),
         TestResult(name="test_b", status=TestStatus.PASSED if passed else TestStatus.FAILED),
@@ -66,7 +66,7 @@ async def test_lists_and_details(api: Api) -> None:
     detail = await api.get("/trials/1")
     assert (detail["outcome"], detail["reward"], detail["task"]["name"]) == ("passed", 1.0, "one")
     assert detail["agent_spec"]["name"] == "oracle"
-    assert [attempt["number"] for attempt in detail["attempts"]] == [1]
+    assert [a_try["number"] for a_try in detail["attempts"]] == [1]
     assert [test["status"] for test in (await api.get("/trials/4/tests"))["items"]] == ["passed", "failed"]
     await api.get("/trials/99", 404)
     await api.get("/jobs/99/trials", 404)

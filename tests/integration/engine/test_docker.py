@@ -73,7 +73,7 @@ class Bench:
             "task_env_config": EnvironmentConfig(cpus=1, memory_mb=256),
             "network_policy": OFFLINE,
             "options": {**self.options.model_dump(mode="json"), **(options or {})},
-            "owner": {"install": self.install, "trial": 3, "attempt": 2},
+            "owner": {"install": self.install, "trial": 3, "try_number": 2},
         }
         return DockerEnvironment(**{**arguments, **changes})
 

@@ -94,7 +94,7 @@ async def test_living_sandbox_stays_unless_abandoned(workplace: Workplace, lefto
         await asyncio.to_thread(leftovers.remove, lambda record: record.owner.install == "another")
         assert (await sandbox.exec("echo here")).stdout == "here\n"
         gone = await asyncio.to_thread(leftovers.remove, lambda record: record.owner.install == workplace.install)
-        assert [record.owner.attempt for record in gone] == [1]
+        assert [record.owner.try_number for record in gone] == [1]
     finally:
         await sandbox.stop(delete=True)
     assert not _ours(leftovers.sandboxes(), workplace)

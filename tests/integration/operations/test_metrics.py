@@ -24,7 +24,7 @@ BROKEN = Result(outcome=Outcome.ERROR, cause=Cause.LLM, message="The model's ser
 
 
 def every_third_breaks(order: Order) -> Result:
-    return BROKEN if order.trial.repeat % 3 == 0 else PASSED
+    return BROKEN if order.trial.attempt % 3 == 0 else PASSED
 
 
 async def numbers(api: Api) -> dict[str, float]:

@@ -75,7 +75,7 @@ async def test_an_api_and_six_workers_share_few_connections(small_server: Postgr
         async def work(store: SqlStore, name: str) -> int:
             done = 0
             while claimed := await store.claim(name, MINUTE, 2, NOON):
-                await asyncio.gather(*(store.finish(trial.id, trial.attempt, passed(), NOON) for trial in claimed))
+                await asyncio.gather(*(store.finish(trial.id, trial.try_number, passed(), NOON) for trial in claimed))
                 await asyncio.gather(*(store.trial(trial.id) for trial in claimed))
                 done += len(claimed)
             return done

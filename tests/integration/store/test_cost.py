@@ -65,7 +65,7 @@ async def one_of_everything(store: Store) -> None:
     await store.give_back(three.id, 1, NOON)
     await store.counts([job.id])
     await store.trial(one.id)
-    await store.attempts(one.id)
+    await store.tries(one.id)
     await store.events(after=3)
     await store.events(job_id=job.id)
     await store.events(trial_id=one.id)

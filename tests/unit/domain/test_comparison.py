@@ -95,7 +95,7 @@ def test_faults_of_ours_count_only_on_the_leaderboard_basis() -> None:
             TrialFact(
                 task=task,
                 configuration="x",
-                repeat=index,
+                attempt=index,
                 outcome=outcomes[letter],
                 cause=Cause.LLM if letter == "E" else None,
             )

@@ -16,16 +16,16 @@ def spec(attempts: int = 2) -> JobSpec:
 def test_every_combination_once_and_first_attempts_first() -> None:
     trials = list(plan(spec()))
     assert len(trials) == 2 * 2 * 2
-    assert [trial.repeat for trial in trials] == [1] * 4 + [2] * 4
-    assert len({(trial.task.name, trial.agent_index, trial.repeat) for trial in trials}) == 8
+    assert [trial.attempt for trial in trials] == [1] * 4 + [2] * 4
+    assert len({(trial.task.name, trial.agent_index, trial.attempt) for trial in trials}) == 8
 
 
 def test_faults_are_tried_again_and_agent_failures_are_not() -> None:
     policy = RetryPolicy(max_attempts=2)
-    assert policy.allows(Cause.SANDBOX, attempts_made=1)
-    assert not policy.allows(Cause.SANDBOX, attempts_made=2)
-    assert not policy.allows(Cause.AGENT, attempts_made=1)
-    assert not policy.allows(Cause.VERIFIER, attempts_made=1)
+    assert policy.allows(Cause.SANDBOX, tries_made=1)
+    assert not policy.allows(Cause.SANDBOX, tries_made=2)
+    assert not policy.allows(Cause.AGENT, tries_made=1)
+    assert not policy.allows(Cause.VERIFIER, tries_made=1)
 
 
 def test_each_try_waits_longer() -> None:

@@ -39,13 +39,13 @@ def trials(task: str, letters: str, configuration: str = "x") -> list[TrialFact]
         TrialFact(
             task=task,
             configuration=configuration,
-            repeat=repeat,
+            attempt=attempt,
             digest=f"sha256:{task}",
             outcome=LETTERS[letter][0],
             cause=LETTERS[letter][1],
             reward={"P": 1.0, "F": 0.0}.get(letter),
         )
-        for repeat, letter in enumerate(letters, start=1)
+        for attempt, letter in enumerate(letters, start=1)
     ]
 
 
@@ -283,7 +283,7 @@ def test_every_report_is_sound_and_independent_of_order(facts: list[TrialFact], 
         TrialFact(
             task=fact.task,
             configuration=fact.configuration,
-            repeat=index,
+            attempt=index,
             outcome=fact.outcome,
             cause=fact.cause,
             reward=fact.reward,

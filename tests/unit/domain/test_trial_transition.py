@@ -25,7 +25,7 @@ from seatrial.domain.trial import (
     TryAgain,
     transition,
 )
-from seatrial.errors import Conflict, StaleAttempt
+from seatrial.errors import Conflict, StaleTry
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LEASE = timedelta(seconds=30)
@@ -33,7 +33,7 @@ LEASE = timedelta(seconds=30)
 
 def queued() -> Trial:
     task = TaskRef(name="answer-file", digest="sha256:0")
-    return Trial(id=1, job_id=1, task=task, agent_index=0, agent="oracle", model=None, repeat=1, created_at=NOW)
+    return Trial(id=1, job_id=1, task=task, agent_index=0, agent="oracle", model=None, attempt=1, created_at=NOW)
 
 
 def running() -> Trial:
@@ -42,7 +42,7 @@ def running() -> Trial:
 
 def test_a_claim_starts_the_first_attempt() -> None:
     trial = running()
-    assert (trial.state, trial.attempt, trial.worker) == (TrialState.RUNNING, 1, "w1")
+    assert (trial.state, trial.try_number, trial.worker) == (TrialState.RUNNING, 1, "w1")
     assert trial.lease_until == NOW + LEASE
 
 
@@ -52,55 +52,55 @@ def test_a_running_trial_cannot_be_claimed() -> None:
 
 
 def test_an_end_needs_the_current_attempt() -> None:
-    ended = transition(running(), Ended(attempt=1, outcome=Outcome.PASSED), NOW)
+    ended = transition(running(), Ended(try_number=1, outcome=Outcome.PASSED), NOW)
     assert (ended.state, ended.outcome, ended.lease_until) == (TrialState.ENDED, Outcome.PASSED, None)
-    with pytest.raises(StaleAttempt):
-        transition(running(), Ended(attempt=2, outcome=Outcome.PASSED), NOW)
-    with pytest.raises(StaleAttempt):
-        transition(ended, Ended(attempt=1, outcome=Outcome.FAILED), NOW)
+    with pytest.raises(StaleTry):
+        transition(running(), Ended(try_number=2, outcome=Outcome.PASSED), NOW)
+    with pytest.raises(StaleTry):
+        transition(ended, Ended(try_number=1, outcome=Outcome.FAILED), NOW)
 
 
 def test_a_worker_presumed_dead_cannot_overwrite_its_successor() -> None:
-    requeued = transition(running(), TryAgain(attempt=1), NOW)
+    requeued = transition(running(), TryAgain(try_number=1), NOW)
     successor = transition(requeued, Claimed(worker="w2", lease=LEASE), NOW)
-    with pytest.raises(StaleAttempt):
-        transition(successor, Ended(attempt=1, outcome=Outcome.PASSED), NOW)
-    assert transition(successor, Ended(attempt=2, outcome=Outcome.FAILED), NOW).outcome is Outcome.FAILED
+    with pytest.raises(StaleTry):
+        transition(successor, Ended(try_number=1, outcome=Outcome.PASSED), NOW)
+    assert transition(successor, Ended(try_number=2, outcome=Outcome.FAILED), NOW).outcome is Outcome.FAILED
 
 
 def test_renewing_moves_the_lease_and_the_phase() -> None:
-    renewed = transition(running(), LeaseRenewed(attempt=1, lease=LEASE, phase=Phase.VERIFY), NOW + LEASE)
+    renewed = transition(running(), LeaseRenewed(try_number=1, lease=LEASE, phase=Phase.VERIFY), NOW + LEASE)
     assert (renewed.lease_until, renewed.phase) == (NOW + 2 * LEASE, Phase.VERIFY)
 
 
 def test_another_try_waits_for_its_delay() -> None:
-    again = transition(running(), TryAgain(attempt=1, delay=timedelta(seconds=5)), NOW)
-    assert (again.state, again.not_before, again.attempts_made) == (TrialState.QUEUED, NOW + timedelta(seconds=5), 1)
+    again = transition(running(), TryAgain(try_number=1, delay=timedelta(seconds=5)), NOW)
+    assert (again.state, again.not_before, again.tries_made) == (TrialState.QUEUED, NOW + timedelta(seconds=5), 1)
 
 
 def test_a_trial_given_back_has_lost_no_attempt() -> None:
-    back = transition(running(), GivenBack(attempt=1), NOW)
-    assert (back.state, back.attempt, back.attempts_made) == (TrialState.QUEUED, 1, 0)
+    back = transition(running(), GivenBack(try_number=1), NOW)
+    assert (back.state, back.try_number, back.tries_made) == (TrialState.QUEUED, 1, 0)
 
 
 def test_cancelling_ends_what_waits_and_tells_what_runs() -> None:
     assert transition(queued(), CancelAsked(), NOW).outcome is Outcome.CANCELLED
     told = transition(running(), CancelAsked(), NOW)
     assert (told.state, told.cancel_requested) == (TrialState.RUNNING, True)
-    assert transition(told, TryAgain(attempt=1), NOW).outcome is Outcome.CANCELLED
-    assert transition(told, GivenBack(attempt=1), NOW).outcome is Outcome.CANCELLED
+    assert transition(told, TryAgain(try_number=1), NOW).outcome is Outcome.CANCELLED
+    assert transition(told, GivenBack(try_number=1), NOW).outcome is Outcome.CANCELLED
 
 
 def test_cancelling_what_has_ended_changes_nothing() -> None:
-    ended = transition(running(), Ended(attempt=1, outcome=Outcome.ERROR, cause=Cause.LLM), NOW)
+    ended = transition(running(), Ended(try_number=1, outcome=Outcome.ERROR, cause=Cause.LLM), NOW)
     assert transition(ended, CancelAsked(), NOW) == ended
 
 
 def test_a_retried_trial_has_its_full_allowance_again() -> None:
-    ended = transition(running(), Ended(attempt=1, outcome=Outcome.ERROR, cause=Cause.SANDBOX), NOW)
+    ended = transition(running(), Ended(try_number=1, outcome=Outcome.ERROR, cause=Cause.SANDBOX), NOW)
     fresh = transition(ended, Retried(), NOW)
-    assert (fresh.state, fresh.outcome, fresh.cause, fresh.attempts_made) == (TrialState.QUEUED, None, None, 0)
-    assert transition(fresh, Claimed(worker="w", lease=LEASE), NOW).attempt == 2
+    assert (fresh.state, fresh.outcome, fresh.cause, fresh.tries_made) == (TrialState.QUEUED, None, None, 0)
+    assert transition(fresh, Claimed(worker="w", lease=LEASE), NOW).try_number == 2
 
 
 def test_only_ended_trials_are_retried() -> None:
@@ -110,10 +110,10 @@ def test_only_ended_trials_are_retried() -> None:
 
 EVENTS = st.one_of(
     st.just(Claimed(worker="w", lease=LEASE)),
-    st.builds(LeaseRenewed, attempt=st.integers(0, 4), lease=st.just(LEASE)),
-    st.builds(Ended, attempt=st.integers(0, 4), outcome=st.sampled_from(Outcome)),
-    st.builds(TryAgain, attempt=st.integers(0, 4), delay=st.just(timedelta(seconds=1))),
-    st.builds(GivenBack, attempt=st.integers(0, 4)),
+    st.builds(LeaseRenewed, try_number=st.integers(0, 4), lease=st.just(LEASE)),
+    st.builds(Ended, try_number=st.integers(0, 4), outcome=st.sampled_from(Outcome)),
+    st.builds(TryAgain, try_number=st.integers(0, 4), delay=st.just(timedelta(seconds=1))),
+    st.builds(GivenBack, try_number=st.integers(0, 4)),
     st.just(CancelAsked()),
     st.just(Retried()),
 )
@@ -128,8 +128,8 @@ def test_no_sequence_of_events_makes_an_impossible_trial(events: list[TrialEvent
             trial = transition(trial, event, NOW)
         except Conflict:
             continue
-        assert trial.attempt >= before.attempt
-        assert 0 <= trial.attempts_base <= trial.attempt
+        assert trial.try_number >= before.try_number
+        assert 0 <= trial.tries_base <= trial.try_number
         assert (trial.outcome is not None) == (trial.state is TrialState.ENDED)
         assert (trial.lease_until is not None) == (trial.state is TrialState.RUNNING)
         assert (trial.ended_at is not None) == (trial.state is TrialState.ENDED)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from seatrial.domain.frozen import trusted
 from seatrial.domain.job import AgentSpec, Job, JobCounts, JobSpec
-from seatrial.domain.result import Attempt, Result, Usage
+from seatrial.domain.result import Result, Try, Usage
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.engine.reports.listing import JobLine, ScoreLine
@@ -28,10 +28,10 @@ TRIAL: dict[str, Any] = {
     "agent_index": 0,
     "agent": "oracle",
     "model": None,
-    "repeat": 1,
+    "attempt": 1,
     "state": TrialState.RUNNING,
     "phase": Phase.AGENT,
-    "attempt": 2,
+    "try_number": 2,
     "created_at": NOW,
 }
 
@@ -42,10 +42,10 @@ def test_they_are_equal_and_behave_alike() -> None:
     assert made == checked
     assert hash(made) == hash(checked)
     assert made.model_dump_json() == checked.model_dump_json()
-    changed = made.model_copy(update={"attempt": 3})
-    assert (changed.attempt, made.attempt) == (3, 2)
+    changed = made.model_copy(update={"try_number": 3})
+    assert (changed.try_number, made.try_number) == (3, 2)
     with pytest.raises(ValidationError):
-        made.attempt = 4  # type: ignore[misc]
+        made.try_number = 4  # type: ignore[misc]
 
 
 def test_they_share_nothing_that_can_be_changed() -> None:
@@ -71,10 +71,10 @@ def test_a_trial_on_the_wire_has_every_field_in_its_type() -> None:
 @pytest.mark.parametrize("result", [None, Result(outcome=Outcome.PASSED, rewards={"reward": 1.0}, usage=Usage())])
 def test_a_trial_in_full_has_every_field_in_its_type(result: Result | None) -> None:
     tries = (
-        Attempt(trial_id=7, number=1, worker="w", started_at=NOW, ended_at=NOW, result=result),
-        Attempt(trial_id=7, number=2, worker="w", started_at=NOW),
+        Try(trial_id=7, number=1, worker="w", started_at=NOW, ended_at=NOW, result=result),
+        Try(trial_id=7, number=2, worker="w", started_at=NOW),
     )
-    history = TrialHistory(trial=Trial(**TRIAL), agent=AgentSpec(name="oracle"), attempts=tries)
+    history = TrialHistory(trial=Trial(**TRIAL), agent=AgentSpec(name="oracle"), tries=tries)
     detail = TrialDetail.of(history)
     assert_valid(detail)
     for item in detail.attempts:

@@ -32,12 +32,12 @@ class Heard:
         raise AssertionError("it has no sandbox")
 
 
-def order(work_dir: Path, task: str = "hello", attempt: int = 1) -> Order:
+def order(work_dir: Path, task: str = "hello", try_number: int = 1) -> Order:
     ref, agent = TaskRef(name=task, digest="sha256:0"), AgentSpec(name="oracle")
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    trial = Trial(id=1, job_id=1, task=ref, agent_index=0, agent="oracle", model=None, repeat=1, created_at=now)
+    trial = Trial(id=1, job_id=1, task=ref, agent_index=0, agent="oracle", model=None, attempt=1, created_at=now)
     return Order(
-        trial=trial.model_copy(update={"attempt": attempt}),
+        trial=trial.model_copy(update={"try_number": try_number}),
         task=Task(digest=ref.digest, name=task, format=TaskFormat.HARBOR, instruction=""),
         task_dir=work_dir,
         job=JobSpec(tasks=(ref,), agents=(agent,)),
@@ -56,15 +56,15 @@ async def test_it_passes_and_goes_through_every_phase(tmp_path: Path) -> None:
 async def test_results_by_task_and_attempt(tmp_path: Path) -> None:
     runner = FakeRunner(results={"flaky": [FAULT, PASS], "hard": [FAIL]})
     outcomes = [
-        (await runner.run(order(tmp_path, task, attempt), Heard())).outcome.value
-        for task, attempt in (("flaky", 1), ("flaky", 2), ("flaky", 3), ("hard", 2), ("other", 1))
+        (await runner.run(order(tmp_path, task, try_number), Heard())).outcome.value
+        for task, try_number in (("flaky", 1), ("flaky", 2), ("flaky", 3), ("hard", 2), ("other", 1))
     ]
     assert outcomes == ["error", "passed", "passed", "failed", "passed"]
 
 
 async def test_a_script_decides_and_trials_overlap(tmp_path: Path) -> None:
-    runner = FakeRunner(lambda order: FAIL if order.trial.attempt == 2 else PASS, seconds=0.01)
-    results = await asyncio.gather(*(runner.run(order(tmp_path, attempt=n), Heard()) for n in (1, 2, 3)))
+    runner = FakeRunner(lambda order: FAIL if order.trial.try_number == 2 else PASS, seconds=0.01)
+    results = await asyncio.gather(*(runner.run(order(tmp_path, try_number=n), Heard()) for n in (1, 2, 3)))
     assert [result.outcome.value for result in results] == ["passed", "failed", "passed"]
     assert runner.most_at_once == 3 and len(runner.orders) == 3
     assert results[0].seconds == 0.01

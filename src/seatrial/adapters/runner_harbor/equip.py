@@ -39,7 +39,7 @@ SCRIPTED_KEY = "scripted"
 
 @dataclass(frozen=True)
 class Equipment:
-    """What one attempt's agent is configured with, and what it is handed besides."""
+    """What one try's agent is configured with, and what it is handed besides."""
 
     agent: AgentConfig
     patience: Patience

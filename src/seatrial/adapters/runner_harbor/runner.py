@@ -105,7 +105,7 @@ class HarborRunner:
     async def _create(self, order: Order, sandbox: str, equipment: Equipment) -> Trial:
         if sandbox == "harbor:docker":  # stock Harbor passes the file to compose unchanged
             read_compose(order.task_dir / "environment", allow_privileged=self._options.allow_privileged)
-        owner = Owner(install=self._install, trial=order.trial.id, attempt=order.trial.attempt)
+        owner = Owner(install=self._install, trial=order.trial.id, try_number=order.trial.try_number)
         trial = await self._create_trial(trial_config(order, sandbox, equipment.agent, owner, self._options))
         if order.job.instruction is not None:
             trial.task.instruction = order.job.instruction

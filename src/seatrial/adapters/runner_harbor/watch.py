@@ -34,7 +34,7 @@ class _Diary:
 
 
 class Watch:
-    """One per attempt."""
+    """One per try."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.rows import changing_values, summary_values, trial_of, values_of
-from seatrial.adapters.store_sql.tables import IS_HELD, IS_QUEUED, IS_RUNNING, attempts, jobs, trials
+from seatrial.adapters.store_sql.tables import IS_HELD, IS_QUEUED, IS_RUNNING, jobs, trials, tries
 from seatrial.domain import chronicle
 from seatrial.domain.event import NewEvent
 from seatrial.domain.result import Result
@@ -36,8 +36,8 @@ _write_back = sa.update(trials).where(
     trials.c.attempt == sa.bindparam("was_attempt"),
     trials.c.cancel_requested == sa.bindparam("was_cancel_requested"),
 )
-_close_attempt = sa.update(attempts).where(
-    attempts.c.trial_id == sa.bindparam("trial"), attempts.c.number == sa.bindparam("current")
+_close_try = sa.update(tries).where(
+    tries.c.trial_id == sa.bindparam("trial"), tries.c.number == sa.bindparam("current")
 )
 _still_open = sa.select(
     sa.or_(
@@ -49,16 +49,16 @@ _still_open = sa.select(
 _end_job = sa.update(jobs).where(jobs.c.id == _job, jobs.c.ended_at.is_(None))
 
 
-def close_attempt(
+def close_try(
     connection: Connection, trial_id: int, event: TrialEvent, now: datetime, result: Result | None
 ) -> tuple[Trial, list[NewEvent]]:
     """Ends the current try. Returns the changed trial and the events to append."""
     after = _compare_and_set(connection, trial_id, event, now, result)
-    closed = {"trial": trial_id, "current": after.attempt, "ended_at": now}
+    closed = {"trial": trial_id, "current": after.try_number, "ended_at": now}
     if result is not None:
         closed["result"] = result.model_dump_json()
-    connection.execute(_close_attempt, closed)
-    facts = [chronicle.attempt_closed(after, result)]
+    connection.execute(_close_try, closed)
+    facts = [chronicle.try_closed(after, result)]
     if after.state is TrialState.ENDED:
         facts += end_job_if_done(connection, after.job_id, now)
     return after, facts
@@ -90,7 +90,7 @@ def _compare_and_set(
             raise NotFound(f"There is no trial {trial_id}.")
         was = trial_of(row)
         after = transition(was, event, now)
-        values = changing_values(after) | (summary_values(was.attempt, result) if result is not None else {})
+        values = changing_values(after) | (summary_values(was.try_number, result) if result is not None else {})
         if connection.execute(_write_back, _guard(was) | values).rowcount:
             return after
 
@@ -99,6 +99,6 @@ def _guard(trial: Trial) -> dict[str, object]:
     return {
         "was_id": trial.id,
         "was_state": trial.state,
-        "was_attempt": trial.attempt,
+        "was_attempt": trial.try_number,
         "was_cancel_requested": trial.cancel_requested,
     }

@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.company import turn_of
 from seatrial.adapters.store_sql.rows import trial_of, values_of
-from seatrial.adapters.store_sql.tables import IS_QUEUED, IS_RUNNING, attempts, jobs, trials
+from seatrial.adapters.store_sql.tables import IS_QUEUED, IS_RUNNING, jobs, trials, tries
 from seatrial.domain.isolation import LOSSES_IN_COMPANY, Turn
 from seatrial.domain.trial import Phase, Trial, TrialState
 from seatrial.ports.seal import SEPARATOR
@@ -103,7 +103,7 @@ _take = (
     .values(attempt=trials.c.attempt + 1)
     .returning(trials)
 )
-_start_attempts = sa.insert(attempts)
+_start_tries = sa.insert(tries)
 
 
 def claim_trials(connection: Connection, wish: Wish) -> list[Trial]:
@@ -136,9 +136,9 @@ def _taken(connection: Connection, order: list[int], wish: Wish) -> list[Trial]:
     taken = {row["id"]: trial_of(row) for row in values_of(connection.execute(_take, values))}
     claimed = [taken[trial_id] for trial_id in order if trial_id in taken]
     connection.execute(
-        _start_attempts,
+        _start_tries,
         [
-            {"trial_id": trial.id, "number": trial.attempt, "worker": wish.worker, "started_at": wish.now}
+            {"trial_id": trial.id, "number": trial.try_number, "worker": wish.worker, "started_at": wish.now}
             for trial in claimed
         ],
     )

@@ -8,21 +8,21 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.rows import trial_of, values_of
-from seatrial.adapters.store_sql.tables import IS_RUNNING, IS_SUSPECTED, attempts, trials
+from seatrial.adapters.store_sql.tables import IS_RUNNING, IS_SUSPECTED, trials, tries
 from seatrial.domain.isolation import Turn, turn
 
 _worker: sa.BindParameter[str] = sa.bindparam("worker", type_=sa.Text)
-_attempt = sa.select(attempts.c.worker, attempts.c.started_at).where(
-    attempts.c.trial_id == sa.bindparam("trial"), attempts.c.number == sa.bindparam("number")
+_try = sa.select(tries.c.worker, tries.c.started_at).where(
+    tries.c.trial_id == sa.bindparam("trial"), tries.c.number == sa.bindparam("number")
 )
 _running_beside = sa.select(
     sa.exists().where(IS_RUNNING, trials.c.worker == _worker, trials.c.id != sa.bindparam("trial"))
 )
 _ran_beside = sa.select(
     sa.exists().where(
-        attempts.c.worker == _worker,
-        attempts.c.trial_id != sa.bindparam("trial"),
-        attempts.c.ended_at > sa.bindparam("since", type_=attempts.c.started_at.type),
+        tries.c.worker == _worker,
+        tries.c.trial_id != sa.bindparam("trial"),
+        tries.c.ended_at > sa.bindparam("since", type_=tries.c.started_at.type),
     )
 )
 _suspects = sa.select(trials).where(
@@ -37,12 +37,12 @@ _suspects = sa.select(trials).where(
 _held = sa.select(sa.func.count()).select_from(trials).where(IS_RUNNING, trials.c.worker == _worker)
 
 
-def was_shared(connection: Connection, trial_id: int, attempt: int) -> bool:
-    """Whether the attempt's worker held other trials at any moment of it.
+def was_shared(connection: Connection, trial_id: int, try_number: int) -> bool:
+    """Whether the try's worker held other trials at any moment of it.
 
-    Those of a lost worker are recovered one by one: the first finds the others running, the last finds their attempts.
+    Those of a lost worker are recovered one by one: the first finds the others running, the last finds their tries.
     """
-    mine = connection.execute(_attempt, {"trial": trial_id, "number": attempt}).first()
+    mine = connection.execute(_try, {"trial": trial_id, "number": try_number}).first()
     if mine is None:
         return False
     if connection.execute(_running_beside, {"worker": mine.worker, "trial": trial_id}).scalar():

@@ -248,7 +248,7 @@ def _new_trial(job_id: int, trial: NewTrial, wish: _Creation) -> dict[str, Any]:
         "agent_index": trial.agent_index,
         "agent": trial.agent,
         "model": trial.model,
-        "repeat": trial.repeat,
+        "repeat": trial.attempt,
         "state": wish.state.value,
         "attempt": 0,
         "attempts_base": 0,
@@ -288,7 +288,7 @@ def _cancel_trials(connection: Connection, trial_ids: list[int], now: datetime) 
 
 def _ask_to_stop(connection: Connection, asked: list[Trial], now: datetime) -> list[NewEvent]:
     after = change_all(connection, asked, CancelAsked(), now)
-    return [chronicle.attempt_closed(trial, None) for trial in after if trial.state is TrialState.ENDED]
+    return [chronicle.try_closed(trial, None) for trial in after if trial.state is TrialState.ENDED]
 
 
 def _release(connection: Connection, trial_ids: list[int], released: Released, now: datetime) -> int:

@@ -10,18 +10,20 @@ from sqlalchemy.engine import CursorResult
 
 from seatrial.domain.frozen import trusted
 from seatrial.domain.job import Job, JobSpec
-from seatrial.domain.result import Attempt, Result
+from seatrial.domain.result import Result, Try
 from seatrial.domain.task import Task, TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store import TrialRow, TrialSummary
 
 _SMALL = 16_000
+_COLUMNS = {"attempt": "repeat", "try_number": "attempt", "tries_base": "attempts_base"}
+"""Columns, and fields of the API, keep the names that they began with."""
 _CHANGING = (
     "state",
     "outcome",
     "cause",
-    "attempt",
-    "attempts_base",
+    "try_number",
+    "tries_base",
     "shared_losses",
     "worker",
     "lease_until",
@@ -32,10 +34,11 @@ _CHANGING = (
     "started_at",
     "ended_at",
 )
-_FIXED = ("id", "job_id", "agent_index", "agent", "model", "repeat", "created_at")
-_OF_TRIAL = _FIXED + _CHANGING
+_FIXED = ("id", "job_id", "agent_index", "agent", "model", "attempt", "created_at")
+_OF_TRIAL = tuple((name, _COLUMNS.get(name, name)) for name in _FIXED + _CHANGING)
+"""Fields and their columns."""
 _SUMMED = ("reward", "seconds", "input_tokens", "output_tokens", "cost_usd")
-_OF_ATTEMPT = ("trial_id", "number", "worker", "started_at", "ended_at")
+_OF_TRY = ("trial_id", "number", "worker", "started_at", "ended_at")
 _OF_JOB = ("id", "created_at", "cancelled_at", "ended_at")
 _STATES = {state.value: state for state in TrialState}
 _OUTCOMES: dict[str | None, Outcome | None] = {None: None, **{outcome.value: outcome for outcome in Outcome}}
@@ -72,7 +75,7 @@ def _small_task(document: str) -> Task:
 
 def trial_of(row: Values) -> Trial:
     """Skips validation, because the store wrote these values and a page has hundreds of rows."""
-    values = {name: row[name] for name in _OF_TRIAL}
+    values = {name: row[column] for name, column in _OF_TRIAL}
     values["task"] = trusted(TaskRef, {"name": row["task_name"], "digest": row["task_digest"]})
     values["state"] = _STATES[row["state"]]
     values["outcome"] = _OUTCOMES[row["outcome"]]
@@ -92,11 +95,11 @@ def summary_of(row: Values) -> TrialSummary:
     return trusted(TrialSummary, values)
 
 
-def attempt_of(row: Values, start: str = "") -> Attempt:
+def try_of(row: Values, start: str = "") -> Try:
     """``start`` is the prefix of the column names."""
-    values = {name: row[f"{start}{name}"] for name in _OF_ATTEMPT}
+    values = {name: row[f"{start}{name}"] for name in _OF_TRY}
     values["result"] = result_of(row[f"{start}result"])
-    return trusted(Attempt, values)
+    return trusted(Try, values)
 
 
 def result_of(document: str | None) -> Result | None:
@@ -105,7 +108,7 @@ def result_of(document: str | None) -> Result | None:
 
 def changing_values(trial: Trial) -> dict[str, Any]:
     """The column values that ``transition`` may change."""
-    return {name: getattr(trial, name) for name in _CHANGING}
+    return {_COLUMNS.get(name, name): getattr(trial, name) for name in _CHANGING}
 
 
 def summary_values(number: int, result: Result) -> dict[str, Any]:

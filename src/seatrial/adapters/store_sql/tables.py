@@ -136,7 +136,7 @@ trials = sa.Table(
     sa.Column("created_at", Moment, nullable=False),
     sa.Column("started_at", Moment),
     sa.Column("ended_at", Moment),
-    # What the last attempt that has a result gave, so that listings read no document.
+    # What the last try that has a result gave, so that listings read no document.
     sa.Column("result_attempt", sa.Integer),
     sa.Column("reward", sa.Double),
     sa.Column("marks", sa.Text),
@@ -156,7 +156,7 @@ trials = sa.Table(
     sqlite_autoincrement=True,
 )
 
-attempts = sa.Table(
+tries = sa.Table(
     "attempts",
     metadata,
     sa.Column("trial_id", _Id, sa.ForeignKey("trials.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),

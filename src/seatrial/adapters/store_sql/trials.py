@@ -10,17 +10,17 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from seatrial.adapters.store_sql.change import close_attempt
+from seatrial.adapters.store_sql.change import close_try
 from seatrial.adapters.store_sql.claims import Wish, claim_trials
 from seatrial.adapters.store_sql.company import was_shared
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
-from seatrial.adapters.store_sql.rows import Values, attempt_of, summary_of, trial_of, trial_row_of, values_of
+from seatrial.adapters.store_sql.rows import Values, summary_of, trial_of, trial_row_of, try_of, values_of
 from seatrial.adapters.store_sql.specs import JobSpecs
-from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, attempts, jobs, trials
+from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, jobs, trials, tries
 from seatrial.domain import chronicle
 from seatrial.domain.job import JobSpec
-from seatrial.domain.result import Attempt, Result
+from seatrial.domain.result import Result, Try
 from seatrial.domain.trial import Ended, GivenBack, Trial, TrialEvent, TrialState, TryAgain, WorkerLost
 from seatrial.errors import NotFound
 from seatrial.ports.store import Page, PhaseEntry, RenewalReport, TrialFilter, TrialHistory, TrialRow, TrialSummary
@@ -38,19 +38,19 @@ _running_by_worker = (
     sa.select(trials.c.worker, sa.func.count().label("trials")).where(IS_RUNNING).group_by(trials.c.worker)
 )
 _enter = sa.update(trials).where(trials.c.id == sa.bindparam("trial"))
-_with_result = sa.select(trials, attempts.c.result).outerjoin(
-    attempts, sa.and_(attempts.c.trial_id == trials.c.id, attempts.c.number == trials.c.result_attempt)
+_with_result = sa.select(trials, tries.c.result).outerjoin(
+    tries, sa.and_(tries.c.trial_id == trials.c.id, tries.c.number == trials.c.result_attempt)
 )
 
 _by_id = _with_result.where(trials.c.id == sa.bindparam("id"))
-_attempts_of = sa.select(attempts).where(attempts.c.trial_id == sa.bindparam("id")).order_by(attempts.c.number)
+_tries_of = sa.select(tries).where(tries.c.trial_id == sa.bindparam("id")).order_by(tries.c.number)
 _TRY = "try_"
 """Prefix of the columns of a try in a query that also selects its trial."""
 _history = (
-    sa.select(trials, *(column.label(f"{_TRY}{column.name}") for column in attempts.c))
-    .outerjoin(attempts, attempts.c.trial_id == trials.c.id)
+    sa.select(trials, *(column.label(f"{_TRY}{column.name}") for column in tries.c))
+    .outerjoin(tries, tries.c.trial_id == trials.c.id)
     .where(trials.c.id == sa.bindparam("id"))
-    .order_by(attempts.c.number)
+    .order_by(tries.c.number)
 )
 _spec_of_job = sa.select(jobs.c.spec).where(jobs.c.id == sa.bindparam("job"))
 
@@ -102,25 +102,25 @@ class SqlTrials:
         if entries:
             await self._database.write(lambda connection: _enter_phases(connection, entries), durable=False)
 
-    async def finish(self, trial_id: int, attempt: int, result: Result, now: datetime) -> Trial:
-        event = Ended(attempt=attempt, outcome=result.outcome, cause=result.cause)
+    async def finish(self, trial_id: int, try_number: int, result: Result, now: datetime) -> Trial:
+        event = Ended(try_number=try_number, outcome=result.outcome, cause=result.cause)
         return await self._close(trial_id, event, now, result)
 
-    async def try_again(self, trial_id: int, attempt: int, result: Result, delay: timedelta, now: datetime) -> Trial:
-        return await self._close(trial_id, TryAgain(attempt=attempt, delay=delay), now, result)
+    async def try_again(self, trial_id: int, try_number: int, result: Result, delay: timedelta, now: datetime) -> Trial:
+        return await self._close(trial_id, TryAgain(try_number=try_number, delay=delay), now, result)
 
-    async def lose_worker(self, trial_id: int, attempt: int, result: Result, last: bool, now: datetime) -> Trial:
+    async def lose_worker(self, trial_id: int, try_number: int, result: Result, last: bool, now: datetime) -> Trial:
         def operation(connection: Connection) -> Trial:
-            shared = was_shared(connection, trial_id, attempt)
-            event = WorkerLost(attempt=attempt, shared=shared, last=last)
-            trial, facts = close_attempt(connection, trial_id, event, now, result)
+            shared = was_shared(connection, trial_id, try_number)
+            event = WorkerLost(try_number=try_number, shared=shared, last=last)
+            trial, facts = close_try(connection, trial_id, event, now, result)
             append_events(connection, facts, now)
             return trial
 
         return await self._database.write(operation)
 
-    async def give_back(self, trial_id: int, attempt: int, now: datetime) -> Trial:
-        return await self._close(trial_id, GivenBack(attempt=attempt), now, None)
+    async def give_back(self, trial_id: int, try_number: int, now: datetime) -> Trial:
+        return await self._close(trial_id, GivenBack(try_number=try_number), now, None)
 
     async def expired(self, now: datetime, limit: int = 100) -> list[Trial]:
         query = (
@@ -157,11 +157,11 @@ class SqlTrials:
         rows = await self._database.read(lambda connection: connection.execute(_running_by_worker).all())
         return {row.worker: row.trials for row in rows}
 
-    async def attempts(self, trial_id: int) -> list[Attempt]:
-        rows = await self._rows(_attempts_of, {"id": trial_id})
+    async def tries(self, trial_id: int) -> list[Try]:
+        rows = await self._rows(_tries_of, {"id": trial_id})
         if not rows:
             await self.trial(trial_id)  # raises if the trial is unknown; an unclaimed one has no tries
-        return [attempt_of(row) for row in rows]
+        return [try_of(row) for row in rows]
 
     async def history(self, trial_id: int) -> TrialHistory:
         def operation(connection: Connection) -> TrialHistory:
@@ -169,9 +169,9 @@ class SqlTrials:
             if not rows:
                 raise _unknown(trial_id)
             trial = trial_of(rows[0])
-            tries = tuple(attempt_of(row, _TRY) for row in rows if row[f"{_TRY}number"] is not None)
+            tries = tuple(try_of(row, _TRY) for row in rows if row[f"{_TRY}number"] is not None)
             agent = self._spec(connection, trial.job_id).agents[trial.agent_index]
-            return TrialHistory(trial=trial, agent=agent, attempts=tries)
+            return TrialHistory(trial=trial, agent=agent, tries=tries)
 
         return await self._database.read(operation)
 
@@ -186,7 +186,7 @@ class SqlTrials:
 
     async def _close(self, trial_id: int, event: TrialEvent, now: datetime, result: Result | None) -> Trial:
         def operation(connection: Connection) -> Trial:
-            trial, facts = close_attempt(connection, trial_id, event, now, result)
+            trial, facts = close_try(connection, trial_id, event, now, result)
             append_events(connection, facts, now)
             return trial
 
@@ -199,12 +199,12 @@ class SqlTrials:
 def _enter_phases(connection: Connection, entries: Sequence[PhaseEntry]) -> None:
     rows = connection.execute(_held, {"ids": sorted({entry.trial_id for entry in entries})})
     current = {row.id: row.attempt for row in rows}
-    fresh = [entry for entry in entries if current.get(entry.trial_id) == entry.attempt]
+    fresh = [entry for entry in entries if current.get(entry.trial_id) == entry.try_number]
     if not fresh:
         return
     latest = {entry.trial_id: entry.phase.value for entry in fresh}
     connection.execute(_enter, [{"trial": trial_id, "phase": phase} for trial_id, phase in latest.items()])
-    facts = [chronicle.phase_entered(e.job_id, e.trial_id, e.attempt, e.phase, e.step) for e in fresh]
+    facts = [chronicle.phase_entered(e.job_id, e.trial_id, e.try_number, e.phase, e.step) for e in fresh]
     append_events(connection, facts, [entry.at for entry in fresh])
 
 

@@ -162,7 +162,7 @@ async def _answer(service: Service, wish: _Wish, row: TrialRow) -> TrialAnswer |
     trial, result = row.trial, row.result
     if result is None or trial.outcome not in (Outcome.PASSED, Outcome.FAILED):
         return _ungraded(trial, result)
-    kept = await service.files.kept(trial.id, trial.attempt)
+    kept = await service.files.kept(trial.id, trial.try_number)
     spoken = await conversation(service.files, kept)
     if not spoken:
         spoken = (Message(role="user", content=wish.spec.instruction or wish.task.instruction),)

@@ -125,7 +125,7 @@ class RunItem(BaseModel):
         return cls(
             id=trial.id,
             task_id=trial.job_id,
-            run_number=trial.repeat,
+            run_number=trial.attempt,
             status=RunStatus.of(trial, result),
             started_at=trial.started_at,
             completed_at=trial.ended_at,

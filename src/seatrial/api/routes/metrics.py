@@ -157,7 +157,7 @@ class EventTail:
 
     async def follow(self) -> None:
         """Runs for ever, so that a scrape after a quiet weekend has little left to read."""
-        await Duties(system_clock).repeat("metrics", self.catch_up, _TAIL_SEC)
+        await Duties(system_clock).forever("metrics", self.catch_up, _TAIL_SEC)
 
 
 @asynccontextmanager

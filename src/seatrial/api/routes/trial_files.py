@@ -12,7 +12,7 @@ from seatrial.api.routes.downloads import RangeHeader, download, safe_headers
 from seatrial.api.routes.pages import TrialId
 from seatrial.api.routes.router import native_router
 from seatrial.api.routes.shapes import errors
-from seatrial.api.routes.trials import AttemptNumber
+from seatrial.api.routes.trials import TryNumber
 from seatrial.domain.result import StoredFile
 from seatrial.engine.trials.trial_files import KeptFiles
 from seatrial.errors import NotFound
@@ -29,15 +29,15 @@ _PART: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/files", responses=errors(404))
-async def list_files(service: ServiceDep, trial_id: TrialId, attempt: AttemptNumber = None) -> FileList:
+async def list_files(service: ServiceDep, trial_id: TrialId, attempt: TryNumber = None) -> FileList:
     """Every file of a try."""
     kept = await service.files.kept(trial_id, attempt)
-    return FileList(attempt=kept.attempt, items=list(kept.files), left_out=kept.left_out)
+    return FileList(attempt=kept.try_number, items=list(kept.files), left_out=kept.left_out)
 
 
 @router.get("/files/{path:path}", response_class=Response, responses=errors(404, 416) | _ANY_FILE | _PART)
 async def get_file(
-    service: ServiceDep, trial_id: TrialId, path: str, wanted: RangeHeader, attempt: AttemptNumber = None
+    service: ServiceDep, trial_id: TrialId, path: str, wanted: RangeHeader, attempt: TryNumber = None
 ) -> Response:
     """One file. Ranges are supported. Types that a browser might run are sent as attachments."""
     kept = await service.files.kept(trial_id, attempt)
@@ -45,10 +45,10 @@ async def get_file(
 
 
 @router.get("/logs", responses=errors(404))
-async def list_logs(service: ServiceDep, trial_id: TrialId, attempt: AttemptNumber = None) -> LogList:
+async def list_logs(service: ServiceDep, trial_id: TrialId, attempt: TryNumber = None) -> LogList:
     """The log files: the agent's, the verifier's, Harbor's, the build's."""
     kept = await service.files.kept(trial_id, attempt)
-    return LogList(attempt=kept.attempt, items=[LogItem(name=file.path, size=file.size) for file in kept.logs])
+    return LogList(attempt=kept.try_number, items=[LogItem(name=file.path, size=file.size) for file in kept.logs])
 
 
 @router.get(
@@ -66,7 +66,7 @@ async def get_log(
     service: ServiceDep,
     trial_id: TrialId,
     name: str,
-    attempt: AttemptNumber = None,
+    attempt: TryNumber = None,
     offset: Annotated[
         int, Query(ge=-(2**62), le=2**62, description="Offset in bytes. Negative values count from the end.")
     ] = 0,
@@ -90,7 +90,7 @@ async def get_log(
     "/trajectory", response_class=Response, responses=errors(404, 416) | {200: {"content": {"application/json": {}}}}
 )
 async def get_trajectory(
-    service: ServiceDep, trial_id: TrialId, wanted: RangeHeader, attempt: AttemptNumber = None
+    service: ServiceDep, trial_id: TrialId, wanted: RangeHeader, attempt: TryNumber = None
 ) -> Response:
     """The agent's steps in Harbor's format (ATIF). 404 if the agent wrote none."""
     kept = await service.files.kept(trial_id, attempt)
@@ -103,7 +103,7 @@ async def get_trajectory(
     responses=errors(404, 416) | {200: {"content": {"application/x-asciicast": {}}}},
 )
 async def get_recording(
-    service: ServiceDep, trial_id: TrialId, wanted: RangeHeader, attempt: AttemptNumber = None
+    service: ServiceDep, trial_id: TrialId, wanted: RangeHeader, attempt: TryNumber = None
 ) -> Response:
     """The agent's terminal as an asciinema recording. 404 if the agent used none."""
     kept = await service.files.kept(trial_id, attempt)

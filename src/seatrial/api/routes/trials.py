@@ -13,14 +13,14 @@ from seatrial.api.routes.router import native_router
 from seatrial.api.routes.shapes import errors, trial_page
 from seatrial.domain.numbers import LARGEST_COUNT
 from seatrial.domain.trial import Cause, Outcome, TrialState
-from seatrial.engine.trials.trial_files import ended_attempt
+from seatrial.engine.trials.trial_files import ended_try
 from seatrial.ports.store import TrialFilter, TrialRow
 from seatrial.shapes.answers import Plain
 from seatrial.shapes.jobs import Cancelled, Queued
 from seatrial.shapes.trials import ResultPage, TestList, TrialDetail, TrialPage, TrialResult
 
 router = native_router("", "trials")
-AttemptNumber = Annotated[
+TryNumber = Annotated[
     int | None, Query(ge=1, le=LARGEST_COUNT, description="Number of the try. Default: the last one.")
 ]
 
@@ -99,7 +99,7 @@ async def retry_trial(service: ServiceDep, trial_id: TrialId, keys: GivenKeys) -
 
 
 @router.get("/trials/{trial_id}/tests", responses=errors(404))
-async def list_tests(service: ServiceDep, trial_id: TrialId, attempt: AttemptNumber = None) -> TestList:
+async def list_tests(service: ServiceDep, trial_id: TrialId, attempt: TryNumber = None) -> TestList:
     """Results of the verifier's tests."""
-    found = await ended_attempt(service.installation.store, trial_id, attempt)
+    found = await ended_try(service.installation.store, trial_id, attempt)
     return TestList(attempt=found.number, items=list(found.result.tests) if found.result else [])

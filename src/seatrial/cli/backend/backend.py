@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seatrial.domain.comparison import Comparison
     from seatrial.domain.fact import Basis
     from seatrial.domain.report import JobReport
-    from seatrial.domain.result import Attempt, StoredFile
+    from seatrial.domain.result import StoredFile, Try
     from seatrial.domain.trial import Outcome
     from seatrial.engine.jobs.estimate import Estimate
     from seatrial.engine.trials.trial_files import KeptFiles
@@ -100,7 +100,7 @@ class Jobs(Protocol):
 class Trials(Protocol):
     """Shows the results of one trial."""
 
-    async def get(self, trial_id: int) -> tuple[TrialRow, Sequence[Attempt]]: ...
+    async def get(self, trial_id: int) -> tuple[TrialRow, Sequence[Try]]: ...
 
     async def files(self, trial_id: int, number: int | None) -> KeptFiles:
         """Files of one try, by default the last that ended."""

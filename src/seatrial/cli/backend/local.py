@@ -14,13 +14,13 @@ from seatrial.domain.comparison import Comparison, compare_all
 from seatrial.domain.fact import Basis
 from seatrial.domain.job import Job, JobCounts, JobSpec
 from seatrial.domain.report import JobReport
-from seatrial.domain.result import Attempt, StoredFile
+from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
 from seatrial.domain.trial import Outcome
 from seatrial.engine.jobs.choice import dataset_of, every_task, library_tasks
 from seatrial.engine.reports.comparing import look_up, pair_sides
 from seatrial.engine.reports.reporting import report_job
-from seatrial.engine.trials.trial_files import AttemptFiles, KeptFiles
+from seatrial.engine.trials.trial_files import KeptFiles, TryFiles
 from seatrial.errors import InvalidInput
 from seatrial.ports.store import Page, TrialFilter, TrialRow
 from seatrial.ports.tasks import Inspection
@@ -102,11 +102,11 @@ class LocalJobs:
 class LocalTrials:
     here: Installation
 
-    async def get(self, trial_id: int) -> tuple[TrialRow, Sequence[Attempt]]:
-        return await self.here.store.trial(trial_id), await self.here.store.attempts(trial_id)
+    async def get(self, trial_id: int) -> tuple[TrialRow, Sequence[Try]]:
+        return await self.here.store.trial(trial_id), await self.here.store.tries(trial_id)
 
     async def files(self, trial_id: int, number: int | None) -> KeptFiles:
-        return await AttemptFiles(self.here.store, self.here.blobs).kept(trial_id, number)
+        return await TryFiles(self.here.store, self.here.blobs).kept(trial_id, number)
 
     def read(self, kept: KeptFiles, file: StoredFile) -> AsyncIterator[bytes]:
         return self.here.blobs.stream(kept.key(file))

@@ -12,13 +12,13 @@ from typing import Self
 from seatrial.cli.backend.backend import JobRow
 from seatrial.cli.backend.local_tasks import split_name
 from seatrial.cli.backend.remote_runs import RemoteRuns
-from seatrial.cli.backend.remote_values import attempts_of, counts_of, inspections_of, job_of, row_of
+from seatrial.cli.backend.remote_values import counts_of, inspections_of, job_of, row_of, tries_of
 from seatrial.client import AsyncClient, DatasetRequest
 from seatrial.domain.comparison import Comparison
 from seatrial.domain.fact import Basis
 from seatrial.domain.job import Job, JobCounts
 from seatrial.domain.report import JobReport
-from seatrial.domain.result import Attempt, StoredFile
+from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
 from seatrial.engine.trials.trial_files import KeptFiles
 from seatrial.errors import InvalidInput, NotFound
@@ -66,25 +66,25 @@ class RemoteJobs:
 class RemoteTrials:
     client: AsyncClient
 
-    async def get(self, trial_id: int) -> tuple[TrialRow, Sequence[Attempt]]:
+    async def get(self, trial_id: int) -> tuple[TrialRow, Sequence[Try]]:
         found = await self.client.trials.get(trial_id)
-        return row_of(found), attempts_of(found)
+        return row_of(found), tries_of(found)
 
     async def files(self, trial_id: int, number: int | None) -> KeptFiles:
-        _, attempts = await self.get(trial_id)
-        ended = {attempt.number: attempt.result for attempt in attempts if attempt.result is not None}
+        _, tries = await self.get(trial_id)
+        ended = {a_try.number: a_try.result for a_try in tries if a_try.result is not None}
         chosen = [each for each in ended if number in (None, each)]
         if not chosen:
             raise NotFound(f"Trial {trial_id} has no {'such' if number else 'ended'} try yet.")
         files = await self.client.trials.files(trial_id, chosen[-1])
         left_out = ended[chosen[-1]].files_left_out
-        return KeptFiles(trial_id=trial_id, attempt=chosen[-1], files=tuple(files), left_out=left_out)
+        return KeptFiles(trial_id=trial_id, try_number=chosen[-1], files=tuple(files), left_out=left_out)
 
     async def read(self, kept: KeptFiles, file: StoredFile) -> AsyncIterator[bytes]:
         """Through a file on disk: it may be larger than memory."""
         with tempfile.TemporaryDirectory(prefix="seatrial-file-") as scratch:
             target = Path(scratch) / "file"
-            await self.client.trials.download(kept.trial_id, file.path, target, kept.attempt)
+            await self.client.trials.download(kept.trial_id, file.path, target, kept.try_number)
             with target.open("rb") as content:
                 while piece := await asyncio.to_thread(content.read, _PIECE):
                     yield piece

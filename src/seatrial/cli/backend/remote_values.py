@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.domain.job import Job, JobCounts
-from seatrial.domain.result import Attempt, Result
+from seatrial.domain.result import Result, Try
 from seatrial.domain.task import TaskProblem
 from seatrial.domain.trial import Trial
 from seatrial.ports.store import TrialRow
@@ -31,22 +31,23 @@ def job_of(found: JobDetail) -> Job:
 
 def row_of(found: TrialDetail | TrialResult) -> TrialRow:
     told = {name: getattr(found, name) for name in Trial.model_fields if name in TrialResult.model_fields}
+    told |= {"attempt": found.repeat, "try_number": found.attempt}  # the API keeps the names it began with
     return TrialRow(trial=Trial(**told), result=found.result)
 
 
-def attempts_of(found: TrialDetail) -> list[Attempt]:
+def tries_of(found: TrialDetail) -> list[Try]:
     """The last ended try has its full result; for earlier ones the service gives only the outcome."""
-    ended = [attempt.number for attempt in found.attempts if attempt.outcome is not None]
+    ended = [a_try.number for a_try in found.attempts if a_try.outcome is not None]
     return [
-        Attempt(
+        Try(
             trial_id=found.id,
-            number=attempt.number,
-            worker=attempt.worker,
-            started_at=attempt.started_at,
-            ended_at=attempt.ended_at,
-            result=found.result if ended and attempt.number == ended[-1] else _result(attempt),
+            number=a_try.number,
+            worker=a_try.worker,
+            started_at=a_try.started_at,
+            ended_at=a_try.ended_at,
+            result=found.result if ended and a_try.number == ended[-1] else _result(a_try),
         )
-        for attempt in found.attempts
+        for a_try in found.attempts
     ]
 
 
@@ -62,7 +63,7 @@ def inspections_of(checked: Sequence[CheckedArchive]) -> list[Inspection]:
     return found
 
 
-def _result(attempt: AttemptItem) -> Result | None:
-    if attempt.outcome is None:
+def _result(a_try: AttemptItem) -> Result | None:
+    if a_try.outcome is None:
         return None
-    return Result(outcome=attempt.outcome, cause=attempt.cause, message=attempt.message, seconds=attempt.seconds or 0.0)
+    return Result(outcome=a_try.outcome, cause=a_try.cause, message=a_try.message, seconds=a_try.seconds or 0.0)

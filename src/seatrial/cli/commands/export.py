@@ -99,7 +99,7 @@ async def _shaped(backend: Backend, row: TrialRow, form: Format) -> AsyncIterato
             shaped = shape(row, json.loads(content, parse_constant=lambda _: None))  # nan and inf are no JSON
             line = _line(shaped) if shaped is not None else None
         except (ValueError, RecursionError):
-            continue  # torn by whatever ended the attempt, or made so that nobody can read it
+            continue  # torn by whatever ended the try, or made so that nobody can read it
         if line is not None:
             yield _name(row, file.path), line
 

@@ -62,7 +62,7 @@ def show(job_id: JobId, as_json: AsJson = False) -> None:
             state = trial.outcome or trial.phase or trial.state
             note = (found.result.message if found.result else "") or ""
             label = f"{trial.agent} / {trial.model}" if trial.model else trial.agent
-            say(f"{trial.id:>7}  {state:<10} {trial.task.name:<32} #{trial.repeat:<3} {label:<36} {note[:80]}")
+            say(f"{trial.id:>7}  {state:<10} {trial.task.name:<32} #{trial.attempt:<3} {label:<36} {note[:80]}")
 
     with_backend(work)
 

@@ -1,4 +1,4 @@
-"""``seatrial trial``: what happened in one attempt."""
+"""``seatrial trial``: what happened in one try."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ def show(trial_id: TrialId, as_json: AsJson = False) -> None:
 
     async def work(backend: Backend) -> None:
         from seatrial.cli.view.trial_text import print_trial
+        from seatrial.shapes.trials import trial_fields
 
-        row, attempts = await backend.trials.get(trial_id)
+        row, tries = await backend.trials.get(trial_id)
         if as_json:
-            print_json({"trial": row.trial, "result": row.result, "tries": attempts})
+            print_json({"trial": trial_fields(row.trial), "result": row.result, "tries": tries})
             return
-        print_trial(row, attempts)
+        print_trial(row, tries)
 
     with_backend(work)
 

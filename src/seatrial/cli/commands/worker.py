@@ -82,5 +82,5 @@ async def _tell_what_works(session: Installation, crew: Worker) -> None:
     from seatrial.engine.duties import Duties
     from seatrial.wiring import working_sandboxes
 
-    found = await Duties(session.clock).attempt("sandbox checks", lambda: working_sandboxes(session.settings))
+    found = await Duties(session.clock).once("sandbox checks", lambda: working_sandboxes(session.settings))
     crew.can_use(found or ())

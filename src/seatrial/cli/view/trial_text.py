@@ -6,33 +6,33 @@ from collections.abc import Iterator, Sequence
 
 from seatrial.cli.view.progress import duration
 from seatrial.cli.view.say import say
-from seatrial.domain.result import Attempt, FilesLeftOut, Result
+from seatrial.domain.result import FilesLeftOut, Result, Try
 from seatrial.domain.trial import Trial
 from seatrial.ports.store import TrialRow
 
 
-def print_trial(row: TrialRow, attempts: Sequence[Attempt]) -> None:
-    for line in tell(row, attempts):
+def print_trial(row: TrialRow, tries: Sequence[Try]) -> None:
+    for line in tell(row, tries):
         say(line)
 
 
-def tell(row: TrialRow, attempts: Sequence[Attempt]) -> Iterator[str]:
+def tell(row: TrialRow, tries: Sequence[Try]) -> Iterator[str]:
     trial, result = row.trial, row.result
     yield _headline(trial, result)
     if result is not None:
         yield from _result(result)
-    earlier = [attempt for attempt in attempts if attempt.number != trial.attempt and attempt.result is not None]
-    for attempt in earlier:
-        assert attempt.result is not None
-        cause = f" ({attempt.result.cause})" if attempt.result.cause else ""
-        yield f"earlier try {attempt.number}: {attempt.result.outcome}{cause}  {attempt.result.message}"
+    earlier = [a_try for a_try in tries if a_try.number != trial.try_number and a_try.result is not None]
+    for a_try in earlier:
+        assert a_try.result is not None
+        cause = f" ({a_try.result.cause})" if a_try.result.cause else ""
+        yield f"earlier try {a_try.number}: {a_try.result.outcome}{cause}  {a_try.result.message}"
 
 
 def _headline(trial: Trial, result: Result | None) -> str:
     state = trial.outcome or trial.phase or trial.state
     reward = f" (reward {result.reward:g})" if result is not None and result.reward is not None else ""
     who = f"{trial.agent} / {trial.model}" if trial.model else trial.agent
-    return f"trial {trial.id}: {trial.task.name} · {who} · attempt {trial.repeat}: {state}{reward}"
+    return f"trial {trial.id}: {trial.task.name} · {who} · attempt {trial.attempt}: {state}{reward}"
 
 
 def _result(result: Result) -> Iterator[str]:

@@ -17,8 +17,8 @@ from seatrial.engine.reports.summaries import summaries_of
 from seatrial.engine.trials.trial_files import trial_prefix
 from seatrial.errors import Conflict
 from seatrial.ports.blobs import Blobs
-from seatrial.ports.queue import Queue
 from seatrial.ports.store import Store
+from seatrial.ports.wake_up import WakeUp
 
 UNGRADED = (Outcome.ERROR, Outcome.CANCELLED)
 """The outcomes that are retried by default."""
@@ -28,11 +28,11 @@ _NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
 class JobControl:
     def __init__(
-        self, store: Store, blobs: Blobs, queue: Queue, clock: Clock, keys: KeyRing, ceilings: Ceilings | None = None
+        self, store: Store, blobs: Blobs, wake_up: WakeUp, clock: Clock, keys: KeyRing, ceilings: Ceilings | None = None
     ) -> None:
         self._store = store
         self._blobs = blobs
-        self._queue = queue
+        self._wake_up = wake_up
         self._clock = clock
         self._keys = keys
         self._ceilings = ceilings or Ceilings()
@@ -88,12 +88,12 @@ class JobControl:
     async def cancel(self, job_id: int) -> int:
         """Ends queued trials and asks running ones to stop. Returns how many."""
         cancelled = await self._store.cancel_job(job_id, self._clock())
-        await self._queue.announce()
+        await self._wake_up.announce()
         return cancelled
 
     async def cancel_trial(self, trial_id: int) -> int:
         cancelled = await self._store.cancel_trials([trial_id], self._clock())
-        await self._queue.announce()
+        await self._wake_up.announce()
         return cancelled
 
     async def delete(self, job_id: int) -> None:
@@ -124,7 +124,7 @@ class JobControl:
 
     async def _queue_held(self, trial_ids: Sequence[int], limit_sec: float | None = None) -> int:
         released = await self._store.release_trials(trial_ids, self._clock(), limit_sec=limit_sec)
-        await self._queue.announce()
+        await self._wake_up.announce()
         return released
 
     async def _require_keys(self, job: Job, given: Mapping[str, str]) -> None:

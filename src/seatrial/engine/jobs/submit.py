@@ -18,8 +18,8 @@ from seatrial.engine.jobs.keys import KeyRing
 from seatrial.engine.jobs.model_urls import ModelUrls
 from seatrial.engine.jobs.request import JobWish, refuse_keys
 from seatrial.errors import InvalidInput, Unsupported
-from seatrial.ports.queue import Queue
 from seatrial.ports.store import Once, Store
+from seatrial.ports.wake_up import WakeUp
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ class Submission:
     """Plans, checks and stores jobs."""
 
     def __init__(
-        self, store: Store, queue: Queue, clock: Clock, keys: KeyRing, able: Capabilities, admission: Admission
+        self, store: Store, wake_up: WakeUp, clock: Clock, keys: KeyRing, able: Capabilities, admission: Admission
     ) -> None:
         self._store = store
-        self._queue = queue
+        self._wake_up = wake_up
         self._clock = clock
         self._keys = keys
         self._able = able
@@ -112,7 +112,7 @@ class Submission:
         await self.check(spec, tuple(keys))
         sealed = self._keys.sealed(keys)
         job = await self._store.create_job(spec, tuple(plan(spec)), self._clock(), keys=sealed, once=once)
-        await self._queue.announce()
+        await self._wake_up.announce()
         return job
 
     async def prepare(self, spec: JobSpec, once: Once | None = None) -> Job:

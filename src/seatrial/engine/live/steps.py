@@ -83,7 +83,7 @@ class StepLog:
                     kind=EventKind.TRIAL_STEP,
                     job_id=self._trial.job_id,
                     trial_id=self._trial.id,
-                    attempt=self._trial.attempt,
+                    attempt=self._trial.try_number,
                     data=told(step),
                 )
 

@@ -65,7 +65,7 @@ class Tail:
 
     def __init__(self, trial: Trial, directory: Path, redaction: Redaction) -> None:
         self._trial = trial
-        # Plain texts: with hundreds of attempts, joining paths would be most of the work.
+        # Plain texts: with hundreds of tries, joining paths would be most of the work.
         self._folders = [(folder, f"{directory}/{folder}".rstrip("/")) for folder in _FOLDERS]
         self._redaction = redaction
         self._places: dict[str, _Place] = {}
@@ -112,7 +112,7 @@ class Tail:
         told = self._cut(view, place, stream, last)
         note = self._leave_out(view, place, stream, last)
         return [
-            NewOutput(trial_id=self._trial.id, attempt=self._trial.attempt, stream=stream, text=text)
+            NewOutput(trial_id=self._trial.id, attempt=self._trial.try_number, stream=stream, text=text)
             for text in (*told, *note)
         ]
 

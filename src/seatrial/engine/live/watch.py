@@ -107,7 +107,7 @@ class LiveLog:
         """Stops following and writes the rest. Called before the result is recorded."""
         self.let_go(followed)
         if followed.was_looked_at:
-            await self._duties.attempt("live output", lambda: self._tell_rest(followed))
+            await self._duties.once("live output", lambda: self._tell_rest(followed))
 
     async def _tell_rest(self, followed: Followed) -> None:
         async with self._looking:
@@ -116,7 +116,7 @@ class LiveLog:
 
     def ended(self, trial: Trial) -> None:
         """Schedules the removal of the output. Called when the final result is recorded."""
-        if trial.id in self._rings or trial.attempt > 1:
+        if trial.id in self._rings or trial.try_number > 1:
             self._rings.discard(trial.id)
             self._ended[trial.id] = self._timer() + self._linger_sec
 
@@ -184,7 +184,7 @@ class LiveLog:
             self._took = self._timer() - began
 
     async def __aenter__(self) -> Self:
-        looking = self._duties.repeat("live output", self._round, self._pause, later=True)
+        looking = self._duties.forever("live output", self._round, self._pause, later=True)
         self._looks = asyncio.create_task(looking, name="live-log")
         return self
 
@@ -199,7 +199,7 @@ class LiveLog:
             # Give clients time to read the final output.
             latest = max(self._ended.values()) - self._linger_sec
             await self._sleep(max(0.0, min(1.0, latest + 1.0 - self._timer())))
-            await self._duties.attempt("live output", lambda: self._drop(float("inf")))
+            await self._duties.once("live output", lambda: self._drop(float("inf")))
 
 
 def _news(

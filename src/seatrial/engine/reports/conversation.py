@@ -1,4 +1,4 @@
-"""What an agent and its model said to each other, as plain messages, read from the trajectory that the attempt left.
+"""What an agent and its model said to each other, as plain messages, read from the trajectory that the try left.
 
 There is one trajectory for each step of the task. Asked by AgentCompass's door.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from seatrial.domain.frozen import Frozen
 from seatrial.engine.reports.atif import ROLES, items, results, spoken_steps, text_of
-from seatrial.engine.trials.trial_files import AttemptFiles, KeptFiles
+from seatrial.engine.trials.trial_files import KeptFiles, TryFiles
 from seatrial.errors import Conflict
 
 _FILE = "agent/trajectory.json"
@@ -23,7 +23,7 @@ class Message(Frozen):
     content: str
 
 
-async def conversation(files: AttemptFiles, kept: KeptFiles) -> tuple[Message, ...]:
+async def conversation(files: TryFiles, kept: KeptFiles) -> tuple[Message, ...]:
     """In order; empty for an agent that keeps no trajectory."""
     found = sorted((file for file in kept.files if file.path.endswith(_FILE)), key=lambda file: file.path)
     messages: list[Message] = []
@@ -31,7 +31,7 @@ async def conversation(files: AttemptFiles, kept: KeptFiles) -> tuple[Message, .
         try:
             messages.extend(_messages(await files.read_json(kept, file, _LARGEST)))
         except (Conflict, RecursionError):
-            continue  # too large, too deep, or torn by whatever ended the attempt
+            continue  # too large, too deep, or torn by whatever ended the try
     return tuple(messages)
 
 

@@ -46,7 +46,7 @@ def facts(row: TrialRow) -> dict[str, Any]:
     return {
         "job": trial.job_id,
         "trial": trial.id,
-        "attempt": trial.repeat,
+        "attempt": trial.attempt,
         "task_digest": trial.task.digest,
         "agent": trial.agent,
         "model": trial.model,

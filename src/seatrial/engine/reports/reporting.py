@@ -43,7 +43,7 @@ def facts_of(rows: Iterable[TrialRow], spec: JobSpec, *, with_tests: bool = Fals
     """``with_tests``: keep per-test results too, which take far more memory than all the rest."""
     names = _Names(spec)
     return [
-        # Until a trial ended, its result is that of an earlier attempt, which no longer counts.
+        # Until a trial ended, its result is that of an earlier try, which no longer counts.
         _with_result(names.fact(row.trial), row.result, with_tests)
         if row.result is not None and row.trial.state is TrialState.ENDED
         else names.fact(row.trial)
@@ -96,7 +96,7 @@ class _Names:
         return TrialFact(
             task=self._tasks.get(trial.task.digest, trial.task.name),
             configuration=self._labels[trial.agent_index],
-            repeat=trial.repeat,
+            attempt=trial.attempt,
             digest=trial.task.digest,
             outcome=trial.outcome,
             cause=trial.cause,

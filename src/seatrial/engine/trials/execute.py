@@ -33,8 +33,8 @@ from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.phases import PhaseLog, TrialProgress
 from seatrial.engine.trials.recordable import essential, recordable
 from seatrial.engine.trials.save_files import FileKeeper
-from seatrial.engine.trials.trial_files import attempt_prefix
-from seatrial.errors import NotFound, SeatrialError, StaleAttempt, StoreUnavailable, TrialFault
+from seatrial.engine.trials.trial_files import try_prefix
+from seatrial.errors import NotFound, SeatrialError, StaleTry, StoreUnavailable, TrialFault
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.runner import Order, Runner
 from seatrial.ports.store import Store
@@ -128,7 +128,7 @@ class Executor:
             job = await self._patiently(lambda: self._job(trial.job_id))
         except NotFound:  # the job was deleted, and its trials with it
             return
-        directory = self._work_dir / f"{trial.id}-{trial.attempt}"
+        directory = self._work_dir / f"{trial.id}-{trial.try_number}"
         try:
             result = await self._result(trial, job, directory, why_stopped, sandbox_gone)
             await self._record(trial, job, result)
@@ -154,7 +154,7 @@ class Executor:
             with self.reports.live.follow(trial, directory, secrets.values()) as followed:
                 progress = self.reports.phases.of(trial, followed.show)
                 try:
-                    result = await self._attempt(trial, job, directory, keys, progress)
+                    result = await self._try(trial, job, directory, keys, progress)
                 except asyncio.CancelledError:
                     sandbox_gone()
                     self.reports.live.let_go(followed)
@@ -179,9 +179,7 @@ class Executor:
         except Exception:
             log.exception("The last live output of a try could not be written")
 
-    async def _attempt(
-        self, trial: Trial, job: Job, directory: Path, keys: TrialKeys, progress: TrialProgress
-    ) -> Result:
+    async def _try(self, trial: Trial, job: Job, directory: Path, keys: TrialKeys, progress: TrialProgress) -> Result:
         most = self._limits.seconds
         limit = min(trial.limit_sec or job.spec.trial_limit_sec or most, most)
         started = self._clock()
@@ -230,7 +228,7 @@ class Executor:
             raise
 
     async def _keep(self, trial: Trial, result: Result, directory: Path, secrets: Mapping[str, str]) -> Result:
-        prefix = attempt_prefix(trial.id, trial.attempt)
+        prefix = try_prefix(trial.id, trial.try_number)
         kept = await self._keeper.keep(prefix, directory, tuple(secrets.values()))
         result, left_out = recordable(result, secrets.values()), kept.left_out
         if result.files_left_out is not None:  # what had stayed in the sandbox
@@ -242,12 +240,12 @@ class Executor:
         """Repeats until the store takes or refuses the result, so that a restart of the store loses no trial."""
         try:
             await self._patiently(lambda: self._write(trial, job, result))
-        except StaleAttempt:
+        except StaleTry:
             return
         except Exception as fault:
             log.exception("The store could not take a result; recording its outcome only")
             message = f"{result.message} (The rest could not be recorded: {type(fault).__name__}.)".strip()
-            with contextlib.suppress(StaleAttempt):
+            with contextlib.suppress(StaleTry):
                 await self._patiently(lambda: self._write(trial, job, essential(result, message)))
 
     async def _patiently[T](self, work: Callable[[], Awaitable[T]], patience_sec: float = float("inf")) -> T:
@@ -263,11 +261,11 @@ class Executor:
                 await asyncio.sleep(_STORE_PATIENCE_SEC)
 
     async def _write(self, trial: Trial, job: Job, result: Result) -> None:
-        if result.outcome is Outcome.ERROR and job.spec.retry.allows(result.cause, trial.attempts_made):
-            delay = timedelta(seconds=job.spec.retry.delay(trial.attempts_made))
-            await self._store.try_again(trial.id, trial.attempt, result, delay, self._clock())
+        if result.outcome is Outcome.ERROR and job.spec.retry.allows(result.cause, trial.tries_made):
+            delay = timedelta(seconds=job.spec.retry.delay(trial.tries_made))
+            await self._store.try_again(trial.id, trial.try_number, result, delay, self._clock())
         else:
-            await self._store.finish(trial.id, trial.attempt, result, self._clock())
+            await self._store.finish(trial.id, trial.try_number, result, self._clock())
             self.reports.live.ended(trial)
 
     async def _stopped(
@@ -280,9 +278,9 @@ class Executor:
         why: Stop,
     ) -> None:
         """Gives the trial back or records the cancellation. Shielded, so that a second cancellation cannot stop it."""
-        with contextlib.suppress(StaleAttempt, NotFound):
+        with contextlib.suppress(StaleTry, NotFound):
             if why is Stop.LEAVING:
-                await asyncio.shield(self._store.give_back(trial.id, trial.attempt, self._clock()))
+                await asyncio.shield(self._store.give_back(trial.id, trial.try_number, self._clock()))
             elif why is Stop.CANCELLED:
                 message = "The trial was cancelled while it ran."
                 result = Result(outcome=Outcome.CANCELLED, message=message, usage=progress.usage)

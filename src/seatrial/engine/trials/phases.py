@@ -36,7 +36,12 @@ class PhaseLog:
 
     def note(self, trial: Trial, phase: Phase, step: str | None) -> None:
         entry = PhaseEntry(
-            trial_id=trial.id, job_id=trial.job_id, attempt=trial.attempt, phase=phase, at=self._clock(), step=step
+            trial_id=trial.id,
+            job_id=trial.job_id,
+            try_number=trial.try_number,
+            phase=phase,
+            at=self._clock(),
+            step=step,
         )
         self._entries.append(entry)
 
@@ -49,11 +54,11 @@ class PhaseLog:
 
     async def catch_up(self) -> None:
         """Like ``flush``, but never raises, because no result depends on phases."""
-        await self._duties.attempt("phases", self.flush)
+        await self._duties.once("phases", self.flush)
 
     async def __aenter__(self) -> Self:
         self._writer = asyncio.create_task(
-            self._duties.repeat("phases", self.flush, self._every_sec, later=True), name="phase-log"
+            self._duties.forever("phases", self.flush, self._every_sec, later=True), name="phase-log"
         )
         return self
 

@@ -9,19 +9,19 @@ from seatrial.domain.result import Result
 from seatrial.domain.trial import Cause, Outcome, Trial, TrialState
 from seatrial.engine.clock import Clock
 from seatrial.engine.trials.lease_trust import LeaseTrust
-from seatrial.errors import StaleAttempt, StoreUnavailable
-from seatrial.ports.queue import Queue
+from seatrial.errors import StaleTry, StoreUnavailable
 from seatrial.ports.store import Store, TrialFilter
+from seatrial.ports.wake_up import WakeUp
 
 
 class Recovery:
     """Several processes may run it at once, because each step is a compare-and-set in the store."""
 
     def __init__(
-        self, store: Store, queue: Queue, clock: Clock, worker_is_dead: Callable[[str], bool], trust: LeaseTrust
+        self, store: Store, wake_up: WakeUp, clock: Clock, worker_is_dead: Callable[[str], bool], trust: LeaseTrust
     ) -> None:
         self._store = store
-        self._queue = queue
+        self._wake_up = wake_up
         self._clock = clock
         self._worker_is_dead = worker_is_dead
         self.trust = trust
@@ -50,11 +50,11 @@ class Recovery:
             if row.trial.worker is not None and self._worker_is_dead(row.trial.worker):
                 expired.setdefault(row.trial.id, row.trial)
         for trial in expired.values():
-            with contextlib.suppress(StaleAttempt):
+            with contextlib.suppress(StaleTry):
                 await self._recover(trial)
         await self._store.drop_output(tuple(expired))
         if expired:
-            await self._queue.announce()
+            await self._wake_up.announce()
         return len(expired)
 
     async def _recover(self, trial: Trial) -> None:
@@ -62,15 +62,15 @@ class Recovery:
         now = self._clock()
         if trial.cancel_requested:
             result = Result(outcome=Outcome.CANCELLED, message="Cancelled; its worker was lost before it could stop.")
-            await self._store.finish(trial.id, trial.attempt, result, now)
+            await self._store.finish(trial.id, trial.try_number, result, now)
             return
-        message = f"Worker {trial.worker} went silent during attempt {trial.attempt}."
+        message = f"Worker {trial.worker} went silent during try {trial.try_number}."
         result = Result(outcome=Outcome.ERROR, cause=Cause.WORKER_LOST, message=message)
         retry = job.spec.retry
         if not retry.allows(
-            Cause.WORKER_LOST, attempts_made=1
+            Cause.WORKER_LOST, tries_made=1
         ):  # a job with one try gets one try, also after a lost worker
-            await self._store.finish(trial.id, trial.attempt, result, now)
+            await self._store.finish(trial.id, trial.try_number, result, now)
             return
-        last = not retry.allows(Cause.WORKER_LOST, trial.attempts_made)
-        await self._store.lose_worker(trial.id, trial.attempt, result, last, now)
+        last = not retry.allows(Cause.WORKER_LOST, trial.tries_made)
+        await self._store.lose_worker(trial.id, trial.try_number, result, last, now)

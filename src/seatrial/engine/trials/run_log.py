@@ -13,7 +13,7 @@ from seatrial.domain.output import Output, OutputStream
 from seatrial.domain.result import StoredFile
 from seatrial.domain.terminal_text import readable, shown
 from seatrial.domain.trial import TrialState
-from seatrial.engine.trials.trial_files import AttemptFiles, KeptFiles
+from seatrial.engine.trials.trial_files import KeptFiles, TryFiles
 from seatrial.errors import NotFound
 from seatrial.ports.store import OutputStore, TrialRow
 
@@ -26,15 +26,15 @@ _LIVE_PIECES = 500
 _GOES_ON = "[read while it was running: ask again for the rest]\n"
 """Tells readers that the log is not complete yet."""
 _REMOVED = "[this file was removed since: files are kept for a while only]\n"
-_BEFORE = "[of an earlier attempt, read while the next one waited]\n"
+_BEFORE = "[of an earlier try, read while the next one waited]\n"
 
 
-async def log_text(files: AttemptFiles, output: OutputStore, row: TrialRow) -> str:
+async def log_text(files: TryFiles, output: OutputStore, row: TrialRow) -> str:
     """The latest live output of a running trial; otherwise the end of each log of its last try."""
     trial = row.trial
     if trial.state is TrialState.RUNNING:
         pieces = await output.output([trial.id], limit=_LIVE_PIECES)
-        return _as_heard(piece for piece in pieces if piece.attempt == trial.attempt) + _GOES_ON
+        return _as_heard(piece for piece in pieces if piece.attempt == trial.try_number) + _GOES_ON
     try:
         kept = await files.kept(trial.id)
     except NotFound:  # it has not been run yet
@@ -43,7 +43,7 @@ async def log_text(files: AttemptFiles, output: OutputStore, row: TrialRow) -> s
     return logs if trial.state is TrialState.ENDED else _BEFORE + logs
 
 
-async def read_logs(files: AttemptFiles, kept: KeptFiles) -> str:
+async def read_logs(files: TryFiles, kept: KeptFiles) -> str:
     room = _LONGEST
     parts: list[str] = []
     for file in sorted(filter(_belongs, kept.files), key=_place, reverse=True):
@@ -56,7 +56,7 @@ async def read_logs(files: AttemptFiles, kept: KeptFiles) -> str:
     return "\n\n".join(reversed(parts))
 
 
-async def tail(files: AttemptFiles, kept: KeptFiles, file: StoredFile, length: int = _LONGEST_FILE) -> str:
+async def tail(files: TryFiles, kept: KeptFiles, file: StoredFile, length: int = _LONGEST_FILE) -> str:
     """The end of a log, with a note if the start was cut off."""
     start = max(file.size - length, 0)
     try:

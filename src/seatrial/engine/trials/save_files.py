@@ -83,7 +83,7 @@ class FileKeeper:
             files = await self._take(prefix, plan, left_out)
             files, listing = await self._listed(prefix, files, left_out)
         except Exception as fault:
-            log.exception("The files of an attempt could not be kept")
+            log.exception("The files of a try could not be kept")
             left_out.add("*", _reason(fault))
             return Kept(left_out=left_out.told())
         return Kept(tuple(files), listing, left_out.told())
@@ -94,7 +94,7 @@ class FileKeeper:
             if os.path.lexists(directory):
                 await self._threads.run(remove_tree, directory)
         except Exception:
-            log.exception("The directory of an attempt could not be removed")
+            log.exception("The directory of a try could not be removed")
 
     async def _take(self, prefix: str, plan: _Plan, left_out: LeftOut) -> list[StoredFile]:
         """Takes the whole folder, or each file alone if that fails."""
@@ -104,7 +104,7 @@ class FileKeeper:
             sizes = await self._blobs.take_folder(prefix, plan.folder, plan.names)
             return [_sized(file, size) for file, size in zip(plan.files, sizes, strict=True)]
         except Exception as fault:
-            log.warning("The files of an attempt are taken one by one: %s", _reason(fault))
+            log.warning("The files of a try are taken one by one: %s", _reason(fault))
         taken: list[StoredFile] = []
         patience = _Patience(self._patience_sec)
         for number, file in enumerate(plan.files):
@@ -167,12 +167,12 @@ class _Patience:
 
 
 def kept_name(file: StoredFile) -> str:
-    """Below the attempt's place in the blobs."""
+    """Below the try's place in the blobs."""
     return file.key or file.path
 
 
 def listing_key(prefix: str) -> str:
-    """Beside the attempt's files, where none of them can be."""
+    """Beside the try's files, where none of them can be."""
     return f"{prefix}.files.json"
 
 
@@ -181,7 +181,7 @@ def media_type(name: str) -> str:
 
 
 def _prepare(prefix: str, root: Path, redaction: FileRedaction, limits: KeepLimits, left_out: LeftOut) -> _Plan:
-    """Blocking. Where everything is kept by its own name, the attempt's directory is the folder; else one is made in
+    """Blocking. Where everything is kept by its own name, the try's directory is the folder; else one is made in
     it, with nothing in it but what is kept."""
     names = Names(prefix)
     ready: list[tuple[Found, StoredFile]] = []

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.result import Attempt, FileListing, FilesLeftOut, StoredFile
+from seatrial.domain.result import FileListing, FilesLeftOut, StoredFile, Try
 from seatrial.engine.trials.save_files import kept_name
 from seatrial.errors import Conflict, NotFound
 from seatrial.ports.blobs import Blobs
@@ -29,16 +29,16 @@ def trial_prefix(trial_id: int) -> str:
     return f"trials/{trial_id}"
 
 
-def attempt_prefix(trial_id: int, attempt: int) -> str:
+def try_prefix(trial_id: int, try_number: int) -> str:
     """The prefix of one try."""
-    return f"{trial_prefix(trial_id)}/{attempt}"
+    return f"{trial_prefix(trial_id)}/{try_number}"
 
 
 class KeptFiles(Frozen):
     """The files of one try."""
 
     trial_id: int
-    attempt: int
+    try_number: int
     files: tuple[StoredFile, ...]
     left_out: FilesLeftOut | None = None
 
@@ -46,13 +46,13 @@ class KeptFiles(Frozen):
         for file in self.files:
             if file.path == path:
                 return file
-        raise NotFound(f"Attempt {self.attempt} of trial {self.trial_id} left no such file.")
+        raise NotFound(f"Try {self.try_number} of trial {self.trial_id} left no such file.")
 
     def first(self, *endings: str) -> StoredFile:
         """The file whose path ends like this. Of several, the one nearest to the top, then the first by name."""
         found = [file for file in self.files if file.path.endswith(endings)]
         if not found:
-            raise NotFound(f"Attempt {self.attempt} of trial {self.trial_id} left none.")
+            raise NotFound(f"Try {self.try_number} of trial {self.trial_id} left none.")
         return min(found, key=lambda file: (file.path.count("/"), file.path))
 
     @property
@@ -60,21 +60,21 @@ class KeptFiles(Frozen):
         return tuple(file for file in self.files if file.path.startswith(_LOGS) and is_text(file.path))
 
     def key(self, file: StoredFile) -> str:
-        return f"{attempt_prefix(self.trial_id, self.attempt)}/{kept_name(file)}"
+        return f"{try_prefix(self.trial_id, self.try_number)}/{kept_name(file)}"
 
 
-class AttemptFiles:
+class TryFiles:
     def __init__(self, trials: TrialStore, blobs: Blobs) -> None:
         self._trials = trials
         self._blobs = blobs
 
     async def kept(self, trial_id: int, number: int | None = None) -> KeptFiles:
-        attempt = await ended_attempt(self._trials, trial_id, number)
-        result = attempt.result
+        a_try = await ended_try(self._trials, trial_id, number)
+        result = a_try.result
         if result is None:
-            return KeptFiles(trial_id=trial_id, attempt=attempt.number, files=())
+            return KeptFiles(trial_id=trial_id, try_number=a_try.number, files=())
         files = result.files if result.file_listing is None else await self._listed(result.file_listing, result.files)
-        return KeptFiles(trial_id=trial_id, attempt=attempt.number, files=files, left_out=result.files_left_out)
+        return KeptFiles(trial_id=trial_id, try_number=a_try.number, files=files, left_out=result.files_left_out)
 
     async def _listed(self, listing: FileListing, some: tuple[StoredFile, ...]) -> tuple[StoredFile, ...]:
         """Reads the list of files. If it was removed, the result still names the first files."""
@@ -107,10 +107,10 @@ class AttemptFiles:
             raise Conflict(f"{file.path} is not valid JSON.", fix="Download the file instead.") from error
 
 
-async def ended_attempt(trials: TrialStore, trial_id: int, number: int | None) -> Attempt:
+async def ended_try(trials: TrialStore, trial_id: int, number: int | None) -> Try:
     """The try with this number, or the last one. It must have a result."""
-    ended = [attempt for attempt in await trials.attempts(trial_id) if attempt.result is not None]
-    chosen = [attempt for attempt in ended if number in (None, attempt.number)]
+    ended = [a_try for a_try in await trials.tries(trial_id) if a_try.result is not None]
+    chosen = [a_try for a_try in ended if number in (None, a_try.number)]
     if not chosen:
         raise NotFound(f"Trial {trial_id} has no {'such' if number else 'ended'} try yet.")
     return chosen[-1]

@@ -4,7 +4,7 @@ Every implementation guarantees:
 
 * A method takes effect entirely or not at all. Once it has returned, its effect survives a crash.
 * ``claim`` gives a trial to exactly one of many concurrent callers.
-* A write with an attempt number raises ``StaleAttempt`` after the trial was claimed again or has ended.
+* A write with a try number raises ``StaleTry`` after the trial was claimed again or has ended.
 * Times are aware (UTC) and come from the caller, so that tests can set the clock.
 
 All methods may raise ``StoreUnavailable``; ids that do not exist raise ``NotFound``.

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec
-from seatrial.domain.result import Attempt, Result
+from seatrial.domain.result import Result, Try
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store.jobs import Page
 
@@ -38,13 +38,13 @@ class TrialHistory(Frozen):
 
     trial: Trial
     agent: AgentSpec
-    attempts: tuple[Attempt, ...] = ()
+    tries: tuple[Try, ...] = ()
     """First to last."""
 
     @property
     def result(self) -> Result | None:
         """The result of the last try that has one."""
-        return next((attempt.result for attempt in reversed(self.attempts) if attempt.result is not None), None)
+        return next((a_try.result for a_try in reversed(self.tries) if a_try.result is not None), None)
 
 
 class TrialSummary(Frozen):
@@ -62,7 +62,7 @@ class TrialSummary(Frozen):
 class PhaseEntry(Frozen):
     trial_id: int
     job_id: int
-    attempt: int
+    try_number: int
     phase: Phase
     at: datetime
     step: str | None = None
@@ -85,7 +85,7 @@ class TrialStore(Protocol):
     ) -> list[Trial]:
         """Claims up to ``limit`` queued trials that are due. Jobs take turns, within the concurrency of each job.
 
-        Each gets the state ``running`` and the next attempt number. Appends ``trial.claimed``. With ``job_id`` only
+        Each gets the state ``running`` and the next try number. Appends ``trial.claimed``. With ``job_id`` only
         trials of that job are claimed, as ``seatrial run`` does.
 
         With ``seal``, the fingerprint of a secret key, jobs whose keys were sealed with another secret key are left to
@@ -95,7 +95,7 @@ class TrialStore(Protocol):
         ...
 
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
-        """Extends the leases of ``{trial id: attempt}``. Reports which were lost and which should be cancelled.
+        """Extends the leases of ``{trial id: try}``. Reports which were lost and which should be cancelled.
 
         Also extends an expired lease if nobody else claimed the trial. Unknown ids count as lost."""
         ...
@@ -110,22 +110,22 @@ class TrialStore(Protocol):
         Takes many entries, because a worker collects them and writes a few times a second."""
         ...
 
-    async def finish(self, trial_id: int, attempt: int, result: Result, now: datetime) -> Trial:
-        """Records the result of the current try and ends the trial. A second call raises ``StaleAttempt``."""
+    async def finish(self, trial_id: int, try_number: int, result: Result, now: datetime) -> Trial:
+        """Records the result of the current try and ends the trial. A second call raises ``StaleTry``."""
         ...
 
-    async def try_again(self, trial_id: int, attempt: int, result: Result, delay: timedelta, now: datetime) -> Trial:
+    async def try_again(self, trial_id: int, try_number: int, result: Result, delay: timedelta, now: datetime) -> Trial:
         """Records the result of the current try and queues the trial again, or ends it if it was cancelled."""
         ...
 
-    async def lose_worker(self, trial_id: int, attempt: int, result: Result, last: bool, now: datetime) -> Trial:
+    async def lose_worker(self, trial_id: int, try_number: int, result: Result, last: bool, now: datetime) -> Trial:
         """Records that the worker of the current try was lost, and queues the trial again or ends it.
 
         A try that shared its worker with others does not count and is never the last; see ``domain/isolation``.
         """
         ...
 
-    async def give_back(self, trial_id: int, attempt: int, now: datetime) -> Trial:
+    async def give_back(self, trial_id: int, try_number: int, now: datetime) -> Trial:
         """Queues a claimed trial again because its worker is leaving. The try does not count."""
         ...
 
@@ -151,6 +151,6 @@ class TrialStore(Protocol):
         """The number of running trials of each worker that has some."""
         ...
 
-    async def attempts(self, trial_id: int) -> list[Attempt]:
+    async def tries(self, trial_id: int) -> list[Try]:
         """Every claim of the trial, first to last."""
         ...

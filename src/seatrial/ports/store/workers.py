@@ -20,7 +20,7 @@ class Trouble(Frozen):
 
 
 class Heartbeat(Frozen):
-    """What a worker tells about itself, and the attempts it holds."""
+    """What a worker tells about itself, and the tries it holds."""
 
     worker: str
     host: str

@@ -53,7 +53,7 @@ def labels_of(record: SandboxRecord) -> dict[str, str]:
     return {
         "seatrial.install": owner.install,
         "seatrial.trial": "" if owner.trial is None else str(owner.trial),
-        "seatrial.attempt": "" if owner.attempt is None else str(owner.attempt),
+        "seatrial.attempt": "" if owner.try_number is None else str(owner.try_number),
         LABEL_RECORD: record.model_dump_json(),
     }
 

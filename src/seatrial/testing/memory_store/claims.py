@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from seatrial.domain import chronicle
 from seatrial.domain.isolation import Turn, turn
 from seatrial.domain.job import Job
-from seatrial.domain.result import Attempt, Result
+from seatrial.domain.result import Result, Try
 from seatrial.domain.trial import (
     Claimed,
     Ended,
@@ -56,7 +56,7 @@ class MemoryClaims(MemoryRecords):
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
         kept = [trial for trial in self._current(held) if trial.worker == worker]
         for trial in kept:
-            self._change(trial, LeaseRenewed(attempt=trial.attempt, lease=lease), now)
+            self._change(trial, LeaseRenewed(try_number=trial.try_number, lease=lease), now)
         lost = frozenset(held) - {trial.id for trial in kept}
         return RenewalReport(lost=lost, cancel=frozenset(trial.id for trial in kept if trial.cancel_requested))
 
@@ -66,24 +66,24 @@ class MemoryClaims(MemoryRecords):
 
     async def enter_phases(self, entries: Sequence[PhaseEntry]) -> None:
         for entry in entries:
-            for trial in self._current({entry.trial_id: entry.attempt}):
+            for trial in self._current({entry.trial_id: entry.try_number}):
                 self._trials[trial.id] = trial.model_copy(update={"phase": entry.phase})
-                fact = chronicle.phase_entered(entry.job_id, trial.id, entry.attempt, entry.phase, entry.step)
+                fact = chronicle.phase_entered(entry.job_id, trial.id, entry.try_number, entry.phase, entry.step)
                 self._tell(fact, entry.at)
 
-    async def finish(self, trial_id: int, attempt: int, result: Result, now: datetime) -> Trial:
-        event = Ended(attempt=attempt, outcome=result.outcome, cause=result.cause)
+    async def finish(self, trial_id: int, try_number: int, result: Result, now: datetime) -> Trial:
+        event = Ended(try_number=try_number, outcome=result.outcome, cause=result.cause)
         return self._close(trial_id, event, result, now)
 
-    async def try_again(self, trial_id: int, attempt: int, result: Result, delay: timedelta, now: datetime) -> Trial:
-        return self._close(trial_id, TryAgain(attempt=attempt, delay=delay), result, now)
+    async def try_again(self, trial_id: int, try_number: int, result: Result, delay: timedelta, now: datetime) -> Trial:
+        return self._close(trial_id, TryAgain(try_number=try_number, delay=delay), result, now)
 
-    async def lose_worker(self, trial_id: int, attempt: int, result: Result, last: bool, now: datetime) -> Trial:
-        event = WorkerLost(attempt=attempt, shared=self._was_shared(trial_id, attempt), last=last)
+    async def lose_worker(self, trial_id: int, try_number: int, result: Result, last: bool, now: datetime) -> Trial:
+        event = WorkerLost(try_number=try_number, shared=self._was_shared(trial_id, try_number), last=last)
         return self._close(trial_id, event, result, now)
 
-    async def give_back(self, trial_id: int, attempt: int, now: datetime) -> Trial:
-        return self._close(trial_id, GivenBack(attempt=attempt), None, now)
+    async def give_back(self, trial_id: int, try_number: int, now: datetime) -> Trial:
+        return self._close(trial_id, GivenBack(try_number=try_number), None, now)
 
     async def expired(self, now: datetime, limit: int = 100) -> list[Trial]:
         late = [
@@ -118,8 +118,8 @@ class MemoryClaims(MemoryRecords):
             for line in waiting.values():
                 if line and len(claimed) < limit:
                     trial = self._change(line.pop(0), event, now)
-                    self._attempts[trial.id].append(
-                        Attempt(trial_id=trial.id, number=trial.attempt, worker=event.worker, started_at=now)
+                    self._tries[trial.id].append(
+                        Try(trial_id=trial.id, number=trial.try_number, worker=event.worker, started_at=now)
                     )
                     claimed.append(trial)
         return claimed
@@ -139,20 +139,20 @@ class MemoryClaims(MemoryRecords):
 
     def _current(self, held: dict[int, int]) -> list[Trial]:
         found = (self._trials.get(trial_id) for trial_id in held)
-        return [t for t in found if t and t.state is TrialState.RUNNING and t.attempt == held[t.id]]
+        return [t for t in found if t and t.state is TrialState.RUNNING and t.try_number == held[t.id]]
 
-    def _was_shared(self, trial_id: int, attempt: int) -> bool:
-        mine = next((one for one in self._attempts.get(trial_id, []) if one.number == attempt), None)
-        others = (one for number, tries in self._attempts.items() if number != trial_id for one in tries)
+    def _was_shared(self, trial_id: int, try_number: int) -> bool:
+        mine = next((one for one in self._tries.get(trial_id, []) if one.number == try_number), None)
+        others = (one for number, tries in self._tries.items() if number != trial_id for one in tries)
         return mine is not None and any(
             one.worker == mine.worker and (one.ended_at is None or one.ended_at > mine.started_at) for one in others
         )
 
     def _close(self, trial_id: int, event: TrialEvent, result: Result | None, now: datetime) -> Trial:
         after = self._change(self._trial(trial_id), event, now)
-        attempt = self._attempts[trial_id][-1]
-        self._attempts[trial_id][-1] = attempt.model_copy(update={"ended_at": now, "result": result})
-        self._tell(chronicle.attempt_closed(after, result), now)
+        a_try = self._tries[trial_id][-1]
+        self._tries[trial_id][-1] = a_try.model_copy(update={"ended_at": now, "result": result})
+        self._tell(chronicle.try_closed(after, result), now)
         if after.state is TrialState.ENDED:
             self._end_job_if_done(after.job_id, now)
         return after

@@ -42,7 +42,7 @@ class MemoryOutput(MemoryRecords):
     async def append_output(self, pieces: Sequence[NewOutput], now: datetime) -> None:
         for piece in pieces:
             trial = self._trials.get(piece.trial_id)
-            if trial is None or trial.state is not TrialState.RUNNING or trial.attempt != piece.attempt:
+            if trial is None or trial.state is not TrialState.RUNNING or trial.try_number != piece.attempt:
                 continue
             self._last_output += 1
             self._output.append(Output(seq=self._last_output, at=now, **piece.model_dump()))

@@ -44,7 +44,7 @@ class MemoryJobs(MemoryRecords):
             state = TrialState.HELD if hold else TrialState.QUEUED
             trial = Trial(id=self._last_trial, job_id=job.id, created_at=now, state=state, **dict(planned))
             self._trials[trial.id] = trial
-            self._attempts[trial.id] = []
+            self._tries[trial.id] = []
         if keys is not None:
             self._keys[job.id] = keys
         if once is not None:
@@ -129,7 +129,7 @@ class MemoryJobs(MemoryRecords):
         if (await self.job(job_id)).ended_at is None:
             raise Conflict(f"Job {job_id} has trials left to do.")
         for trial in list(self._of_job(job_id)):
-            del self._trials[trial.id], self._attempts[trial.id]
+            del self._trials[trial.id], self._tries[trial.id]
         self._events = [event for event in self._events if event.job_id != job_id]
         del self._jobs[job_id]
 
@@ -138,7 +138,7 @@ class MemoryJobs(MemoryRecords):
         for trial in trials:
             after = self._change(trial, CancelAsked(), now)
             if after.state is TrialState.ENDED:
-                self._tell(chronicle.attempt_closed(after, None), now)
+                self._tell(chronicle.try_closed(after, None), now)
 
     def _admits(self, chosen: JobFilter, job: Job) -> bool:
         trials = list(self._of_job(job.id))

@@ -11,7 +11,7 @@ from datetime import datetime
 from seatrial.domain import chronicle
 from seatrial.domain.event import Event, NewEvent
 from seatrial.domain.job import Job, JobCounts
-from seatrial.domain.result import Attempt, Result
+from seatrial.domain.result import Result, Try
 from seatrial.domain.trial import Trial, TrialEvent, TrialState, transition
 from seatrial.errors import NotFound
 
@@ -23,7 +23,7 @@ class MemoryRecords:
         super().__init__()
         self._jobs: dict[int, Job] = {}
         self._trials: dict[int, Trial] = {}
-        self._attempts: dict[int, list[Attempt]] = {}
+        self._tries: dict[int, list[Try]] = {}
         self._keys: dict[int, str] = {}
         self._events: list[Event] = []
         self._last_seq = 0
@@ -37,7 +37,7 @@ class MemoryRecords:
         return (trial for trial in self._trials.values() if trial.job_id == job_id)
 
     def _last_result(self, trial_id: int) -> Result | None:
-        results = [attempt.result for attempt in self._attempts[trial_id] if attempt.result is not None]
+        results = [a_try.result for a_try in self._tries[trial_id] if a_try.result is not None]
         return results[-1] if results else None
 
     def _count(self, job_id: int) -> JobCounts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator
 
-from seatrial.domain.result import Attempt, Result
+from seatrial.domain.result import Result, Try
 from seatrial.domain.trial import Trial, TrialState
 from seatrial.ports.store import Page, TrialFilter, TrialHistory, TrialRow, TrialSummary
 from seatrial.testing.memory_store.records import MemoryRecords
@@ -28,15 +28,15 @@ class MemoryTrials(MemoryRecords):
     async def history(self, trial_id: int) -> TrialHistory:
         trial = self._trial(trial_id)
         agent = self._jobs[trial.job_id].spec.agents[trial.agent_index]
-        return TrialHistory(trial=trial, agent=agent, attempts=tuple(self._attempts[trial_id]))
+        return TrialHistory(trial=trial, agent=agent, tries=tuple(self._tries[trial_id]))
 
     async def running_by_worker(self) -> dict[str, int]:
         running = (trial for trial in self._trials.values() if trial.state is TrialState.RUNNING)
         return dict(Counter(trial.worker for trial in running if trial.worker))
 
-    async def attempts(self, trial_id: int) -> list[Attempt]:
+    async def tries(self, trial_id: int) -> list[Try]:
         self._trial(trial_id)
-        return list(self._attempts[trial_id])
+        return list(self._tries[trial_id])
 
     def _chosen(self, chosen: TrialFilter) -> list[Trial]:
         return [

@@ -40,7 +40,7 @@ def taken_in(library: Path, sample: str) -> Path:
 
 
 def config(task: Path, trials: Path, **more: Any) -> TrialConfig:
-    kwargs = {"owner": {"install": "tests", "trial": 7, "attempt": 1}, "options": {"cache": str(trials / "cache")}}
+    kwargs = {"owner": {"install": "tests", "trial": 7, "try_number": 1}, "options": {"cache": str(trials / "cache")}}
     environment = EnvironmentConfig(import_path=ENVIRONMENT, kwargs=kwargs)
     return TrialConfig(task=TaskConfig(path=task), trials_dir=trials, trial_name="7-1", environment=environment, **more)
 

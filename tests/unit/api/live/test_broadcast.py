@@ -69,7 +69,7 @@ def step(trial: Trial, number: int) -> NewEvent:
 
 
 def said(trial: Trial, text: str) -> NewOutput:
-    return NewOutput(trial_id=trial.id, attempt=trial.attempt, stream=OutputStream.LOG, text=text)
+    return NewOutput(trial_id=trial.id, attempt=trial.try_number, stream=OutputStream.LOG, text=text)
 
 
 async def running(store: MemoryStore) -> Trial:
@@ -119,7 +119,7 @@ async def test_many_listeners_cost_the_store_one_reader() -> None:
         await store.append([step(trial, number)], NOON)
         await rounds.one()
     assert store.asked["events"] == 19
-    await store.finish(trial.id, trial.attempt, passed(), NOON)
+    await store.finish(trial.id, trial.try_number, passed(), NOON)
     rounds.go()
     await asyncio.gather(*reading)
     assert [reader.steps for reader in readers] == [list(range(20))] * 50
@@ -157,7 +157,7 @@ async def test_who_falls_behind_is_told_the_rest_from_the_store_and_holds_up_nob
         await quick.read_on(f'"number":{start + 299}}}')
     (listener,) = [one for one in broadcast._listeners if one.lost_track]
     assert listener.queue == []
-    await store.finish(trial.id, trial.attempt, passed(), NOON)
+    await store.finish(trial.id, trial.try_number, passed(), NOON)
     await slow.read_to_end()
     await quick.read_to_end()
     assert slow.steps == quick.steps == list(range(9000))
@@ -188,7 +188,7 @@ async def test_output_that_fell_out_of_the_ring_is_said_to_be_missing() -> None:
 async def test_a_trial_that_is_retried_after_its_end_is_told_to_its_last_end() -> None:
     store = MemoryStore()
     trial = await running(store)
-    await store.finish(trial.id, trial.attempt, passed(), NOON)
+    await store.finish(trial.id, trial.try_number, passed(), NOON)
     await store.retry_trials([trial.id], NOON)
     rounds = Rounds()
     broadcast = Broadcast(store, sleep=rounds.sleep)
@@ -198,7 +198,7 @@ async def test_a_trial_that_is_retried_after_its_end_is_told_to_its_last_end() -
     await rounds.one()
     assert not reading.done()
     (again,) = await store.claim("w", MINUTE, 1, NOON)
-    await store.finish(again.id, again.attempt, passed(), NOON)
+    await store.finish(again.id, again.try_number, passed(), NOON)
     rounds.go()
     await reading
     assert reader.text.count("event: trial.ended") == 2
@@ -210,7 +210,7 @@ class EndsMeanwhile(MemoryStore):
     async def job(self, job_id: int) -> Job:
         found = await super().job(job_id)
         for row in [row async for row in self.trials(TrialFilter(states=(TrialState.RUNNING,)))]:
-            await self.finish(row.trial.id, row.trial.attempt, passed(), NOON)
+            await self.finish(row.trial.id, row.trial.try_number, passed(), NOON)
         return found
 
 

@@ -26,7 +26,7 @@ async def a_job(store: MemoryStore) -> Job:
 
 async def finish(store: MemoryStore, outcome: Outcome, now: datetime) -> int:
     [trial] = await store.claim("w", MINUTE, 1, now)
-    await store.finish(trial.id, trial.attempt, Result(outcome=outcome, seconds=2.0), now)
+    await store.finish(trial.id, trial.try_number, Result(outcome=outcome, seconds=2.0), now)
     return trial.id
 
 

@@ -30,7 +30,7 @@ async def run_job(store: MemoryStore, *agents: AgentSpec) -> Job:
     for trial in await store.claim("w", timedelta(seconds=60), 1000, NOW):
         passed = trial.model == "claude" or int(trial.task.name[1:]) % 2 == 0
         outcome = Outcome.PASSED if passed else Outcome.FAILED
-        await store.finish(trial.id, trial.attempt, Result(outcome=outcome, rewards={"reward": float(passed)}), NOW)
+        await store.finish(trial.id, trial.try_number, Result(outcome=outcome, rewards={"reward": float(passed)}), NOW)
     return job
 
 

@@ -36,7 +36,7 @@ def make_job(stories: dict[str, tuple[str, ...]], agents: tuple[AgentSpec, ...] 
     outcomes = {"P": Outcome.PASSED, "F": Outcome.FAILED, "E": Outcome.ERROR, "C": Outcome.CANCELLED}
     rows = []
     for number, new in enumerate(plan(job.spec), start=1):
-        outcome = outcomes[stories[new.task.name][new.agent_index][new.repeat - 1]]
+        outcome = outcomes[stories[new.task.name][new.agent_index][new.attempt - 1]]
         cause = Cause.LLM if outcome is Outcome.ERROR else None
         trial = Trial(
             **new.model_dump(exclude={"task"}), task=new.task, id=number, job_id=7, state=TrialState.ENDED,

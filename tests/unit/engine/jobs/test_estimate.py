@@ -35,7 +35,7 @@ async def ran(store: MemoryStore, spec: JobSpec, seconds: float, cost: float | N
     job = await store.create_job(spec, tuple(plan(spec)), NOW)
     for trial in await store.claim("w", timedelta(minutes=1), 100, NOW, job_id=job.id):
         result = Result(outcome=Outcome.PASSED, rewards={"reward": 1.0}, seconds=seconds, usage=Usage(cost_usd=cost))
-        await store.finish(trial.id, trial.attempt, result, NOW)
+        await store.finish(trial.id, trial.try_number, result, NOW)
 
 
 async def estimate(store: MemoryStore, spec: JobSpec) -> Estimate:

@@ -100,7 +100,7 @@ async def test_many_attempts_are_told_in_one_write_and_their_rings_are_dropped(t
         assert "".join(piece.text for piece in await store.output([trials[0].id])).endswith("the last words")
         for trial, one in zip(trials, followed, strict=True):
             one.__exit__(None, None, None)
-            await store.finish(trial.id, trial.attempt, passed(), NOON)
+            await store.finish(trial.id, trial.try_number, passed(), NOON)
             live.ended(trial)
 
         async def is_dropped() -> bool:
@@ -117,7 +117,7 @@ async def test_an_attempt_that_is_over_at_once_writes_nothing(tmp_path: Path) ->
         (tmp_path / "trial.log").write_text("quick")
         with live.follow(trial, tmp_path, []) as followed:
             await live.catch_up(followed)
-        await store.finish(trial.id, trial.attempt, passed(), NOON)
+        await store.finish(trial.id, trial.try_number, passed(), NOON)
         live.ended(trial)
         pauses = time.pauses
         await eventually(lambda: time.pauses > pauses + 20, "twenty rounds")

@@ -23,7 +23,7 @@ def row(outcome: Outcome = Outcome.FAILED, rewards: dict[str, float] | None = No
         agent_index=0,
         agent="terminus-2",
         model="m",
-        repeat=1,
+        attempt=1,
         state=TrialState.ENDED,
         outcome=outcome,
         created_at=datetime(2026, 1, 1, tzinfo=UTC),

@@ -39,7 +39,7 @@ async def finish(store: MemoryStore, job: Job) -> None:
     claimed = await store.claim("w", timedelta(minutes=1), 10, NOW, job_id=job.id)
     for trial, outcome in zip(claimed, OUTCOMES, strict=True):
         cause = Cause.SANDBOX if outcome is Outcome.ERROR else None
-        await store.finish(trial.id, trial.attempt, Result(outcome=outcome, cause=cause, seconds=2.0), NOW)
+        await store.finish(trial.id, trial.try_number, Result(outcome=outcome, cause=cause, seconds=2.0), NOW)
 
 
 async def test_an_ended_job_is_counted_once_and_an_open_one_every_time() -> None:
@@ -86,7 +86,7 @@ async def test_the_score_of_an_open_job_is_worked_out_anew_every_few_seconds() -
         return line.value if line else None
 
     assert await value() is None
-    await store.finish(trial.id, trial.attempt, Result(outcome=Outcome.PASSED), NOW)
+    await store.finish(trial.id, trial.try_number, Result(outcome=Outcome.PASSED), NOW)
     assert await value() is None
     moment[0] = 3.0
     assert await value() == 1.0

@@ -29,18 +29,18 @@ TWO = (AgentSpec(name="terminus-2", model="m"), AgentSpec(name="oracle"))
 
 
 def row(
-    outcome: Outcome | None, *, task: TaskRef = TASK, agent_index: int = 0, repeat: int = 1, cause: Cause | None = None
+    outcome: Outcome | None, *, task: TaskRef = TASK, agent_index: int = 0, attempt: int = 1, cause: Cause | None = None
 ) -> TrialRow:
     agent = TWO[agent_index]
     state = TrialState.RUNNING if outcome is None else TrialState.ENDED
     trial = Trial(
-        id=repeat,
+        id=attempt,
         job_id=1,
         task=task,
         agent_index=agent_index,
         agent=agent.name,
         model=agent.model,
-        repeat=repeat,
+        attempt=attempt,
         state=state,
         outcome=outcome,
         cause=cause,
@@ -64,8 +64,8 @@ def job(*agents: AgentSpec) -> Job:
 
 
 def test_a_row_becomes_a_fact() -> None:
-    (fact,) = facts_of([row(Outcome.PASSED, repeat=2)], job().spec)
-    assert (fact.task, fact.configuration, fact.repeat, fact.digest) == ("chess", "terminus-2 / m", 2, TASK.digest)
+    (fact,) = facts_of([row(Outcome.PASSED, attempt=2)], job().spec)
+    assert (fact.task, fact.configuration, fact.attempt, fact.digest) == ("chess", "terminus-2 / m", 2, TASK.digest)
     assert (fact.outcome, fact.cause, fact.reward, fact.marks) == (Outcome.PASSED, None, 1.0, (Mark.AGENT_TIMEOUT,))
     assert (fact.input_tokens, fact.cached_tokens, fact.output_tokens) == (100, 40, 7)
     assert (fact.seconds, fact.cost_usd, fact.tests) == (4.5, 0.25, ())
@@ -109,7 +109,7 @@ async def stored() -> tuple[MemoryStore, Job]:
     made = await store.create_job(spec, list(plan(spec)), NOW)
     for trial in await store.claim("w", timedelta(seconds=60), 7, NOW):
         fault = trial.agent == "terminus-2" and trial.task == OTHER
-        passed = trial.agent == "oracle" or trial.repeat == 1
+        passed = trial.agent == "oracle" or trial.attempt == 1
         outcome = Outcome.ERROR if fault else Outcome.PASSED if passed else Outcome.FAILED
         result = Result(
             outcome=outcome,
@@ -117,7 +117,7 @@ async def stored() -> tuple[MemoryStore, Job]:
             rewards={} if fault else {"reward": float(passed)},
             tests=(TestResult(name="test_it", status=Status.PASSED),),
         )
-        await store.finish(trial.id, trial.attempt, result, NOW)
+        await store.finish(trial.id, trial.try_number, result, NOW)
     return store, made
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.adapters.queue_local import LocalQueue
+from seatrial.adapters.wake_up_local import LocalWakeUp
 from seatrial.domain.isolation import LOSSES_IN_COMPANY, PATIENCE, Turn, turn
 from seatrial.domain.job import AgentSpec, JobSpec, RetryPolicy, plan
 from seatrial.domain.result import Result
@@ -36,7 +36,7 @@ class Shop:
         self._dead: set[str] = set()
         self._hired = 0
         trust = LeaseTrust(lease_sec=30, heartbeat_sec=5, reap_sec=10)
-        self._recovery = Recovery(self.store, LocalQueue(folder), self.clock, self._dead.__contains__, trust)
+        self._recovery = Recovery(self.store, LocalWakeUp(folder), self.clock, self._dead.__contains__, trust)
 
     def clock(self) -> datetime:
         self.now += timedelta(seconds=1)
@@ -57,7 +57,7 @@ class Shop:
             await self._recovery.sweep()
         else:
             for trial in claimed:
-                await self.store.finish(trial.id, trial.attempt, PASSED, self.clock())
+                await self.store.finish(trial.id, trial.try_number, PASSED, self.clock())
         return bool(claimed)
 
     async def trials(self) -> dict[int, Trial]:
@@ -84,7 +84,7 @@ async def test_only_killers_are_blamed_and_it_comes_to_an_end(
     blamed = {number for number, trial in ended.items() if trial.outcome is Outcome.ERROR}
     assert blamed == {number for number in killers if number <= trials}
     assert all(ended[number].cause is Cause.WORKER_LOST for number in blamed)
-    assert all(trial.attempt <= max_attempts + LOSSES_IN_COMPANY for trial in ended.values())
+    assert all(trial.try_number <= max_attempts + LOSSES_IN_COMPANY for trial in ended.values())
     assert shifts <= trials * (max_attempts + LOSSES_IN_COMPANY)
 
 
@@ -93,7 +93,7 @@ async def test_a_killer_that_is_always_alone_ends_after_the_attempts_of_its_job(
     await shop.open_job(1, max_attempts=2)
     while await shop.shift(4):
         pass
-    assert [(trial.outcome, trial.attempt) for trial in (await shop.trials()).values()] == [(Outcome.ERROR, 2)]
+    assert [(trial.outcome, trial.try_number) for trial in (await shop.trials()).values()] == [(Outcome.ERROR, 2)]
 
 
 async def test_a_job_that_wants_one_try_gets_one(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ async def test_a_job_that_wants_one_try_gets_one(tmp_path: Path) -> None:
     while await shop.shift(4):
         pass
     assert {trial.outcome for trial in (await shop.trials()).values()} == {Outcome.ERROR}
-    assert {trial.attempt for trial in (await shop.trials()).values()} == {1}
+    assert {trial.try_number for trial in (await shop.trials()).values()} == {1}
 
 
 def a_suspect(state: TrialState = TrialState.QUEUED, worker: str | None = None) -> Trial:
@@ -113,7 +113,7 @@ def a_suspect(state: TrialState = TrialState.QUEUED, worker: str | None = None) 
         agent_index=0,
         agent="oracle",
         model=None,
-        repeat=1,
+        attempt=1,
         state=state,
         worker=worker,
         shared_losses=LOSSES_IN_COMPANY,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.adapters.queue_local import LocalQueue
+from seatrial.adapters.wake_up_local import LocalWakeUp
 from seatrial.domain.job import AgentSpec, JobSpec, plan
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Outcome, TrialState
@@ -30,7 +30,7 @@ class Scene:
         self.store = FaultyStore()
         self.uptime, self.ahead = 1000.0, 0.0
         self.trust = LeaseTrust(LEASE_SEC, HEARTBEAT_SEC, REAP_SEC, elapsed=lambda: self.uptime)
-        self.recovery = Recovery(self.store, LocalQueue(folder), self.clock, lambda name: name == "dead", self.trust)
+        self.recovery = Recovery(self.store, LocalWakeUp(folder), self.clock, lambda name: name == "dead", self.trust)
 
     def clock(self) -> datetime:
         return NOON + timedelta(seconds=self.uptime + self.ahead)
@@ -88,7 +88,7 @@ async def test_after_an_outage_workers_renew_before_anybody_reaps(scene: Scene, 
     assert await scene.recovery.sweep() == 0, "the reaper comes first, and waits"
     await scene.renew()
     assert await scene.pass_time(120, renewing=True) == 0
-    assert scene.state is TrialState.RUNNING and scene.store._trials[1].attempt == 1
+    assert scene.state is TrialState.RUNNING and scene.store._trials[1].try_number == 1
 
 
 async def test_a_worker_that_died_in_the_outage_is_lost_a_lease_later(scene: Scene) -> None:

@@ -34,7 +34,7 @@ def test_links_that_lead_out(destination: str, place: str, out: bool) -> None:
 
 
 def test_record_comes_back_and_strangers_have_none(tmp_path: Path) -> None:
-    record = SandboxRecord.new("st-1", Owner(install="here", trial=3, attempt=2))
+    record = SandboxRecord.new("st-1", Owner(install="here", trial=3, try_number=2))
     record.write(tmp_path)
     assert SandboxRecord.read(tmp_path) == record and record.process.lives
     (tmp_path / "other").mkdir()

@@ -14,7 +14,7 @@ _LOOK_SEC = 0.1
 _LARGEST = 1 << 16
 
 
-class LocalQueue:
+class LocalWakeUp:
     """One per process and event loop; ``wait`` is called by one worker at a time."""
 
     def __init__(self, home: Path, look_sec: float = _LOOK_SEC) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Queue(Protocol):
+class WakeUp(Protocol):
     async def announce(self) -> None:
         """Tells the workers that there may be trials to claim."""
         ...

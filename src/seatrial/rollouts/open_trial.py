@@ -26,7 +26,7 @@ from seatrial.rollouts.transcript import LONGEST_ANSWER, Shell, entry, read_answ
 _LONGEST_VERIFIER_OUTPUT = 20_000
 
 
-class Attempt:
+class OpenTrial:
     """A started sandbox. The caller must close it; grading closes it too."""
 
     def __init__(self, trial: Trial, directory: Path, *, longest_answer: int = LONGEST_ANSWER) -> None:

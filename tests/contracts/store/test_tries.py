@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 
 from seatrial.domain.trial import Cause, Outcome, Phase, TrialState
-from seatrial.errors import NotFound, StaleAttempt
+from seatrial.errors import NotFound, StaleTry
 from seatrial.ports.store import PhaseEntry, Store
 from tests.contracts.store.samples import MINUTE, NOON, all_trials, cancelled, faulty, kinds, passed, submit
 
 
-def entered(trial_id: int, attempt: int, phase: Phase, step: str | None = None) -> PhaseEntry:
-    return PhaseEntry(trial_id=trial_id, job_id=1, attempt=attempt, phase=phase, at=NOON, step=step)
+def entered(trial_id: int, try_number: int, phase: Phase, step: str | None = None) -> PhaseEntry:
+    return PhaseEntry(trial_id=trial_id, job_id=1, try_number=try_number, phase=phase, at=NOON, step=step)
 
 
 async def test_a_result_is_recorded_once(store: Store) -> None:
@@ -21,12 +21,12 @@ async def test_a_result_is_recorded_once(store: Store) -> None:
     [trial] = await store.claim("w", MINUTE, 1, NOON)
     ended = await store.finish(trial.id, 1, passed(), NOON + MINUTE)
     assert (ended.state, ended.outcome, ended.ended_at) == (TrialState.ENDED, Outcome.PASSED, NOON + MINUTE)
-    with pytest.raises(StaleAttempt):
+    with pytest.raises(StaleTry):
         await store.finish(trial.id, 1, faulty(), NOON + MINUTE)
     row = await store.trial(trial.id)
     assert row.trial == ended and row.result == passed()
-    [attempt] = await store.attempts(trial.id)
-    assert attempt.model_dump() == {
+    [a_try] = await store.tries(trial.id)
+    assert a_try.model_dump() == {
         "trial_id": trial.id,
         "number": 1,
         "worker": "w",
@@ -42,13 +42,13 @@ async def test_a_history_has_the_trial_its_agent_and_every_try(store: Store) -> 
     (waiting,) = [row.trial for row in await all_trials(store)]
     untouched = await store.history(waiting.id)
     assert (untouched.trial, untouched.agent) == (waiting, job.spec.agents[0])
-    assert (untouched.attempts, untouched.result) == ((), None)
+    assert (untouched.tries, untouched.result) == ((), None)
     [first] = await store.claim("slow", MINUTE, 1, NOON)
     await store.try_again(first.id, 1, faulty(), timedelta(0), NOON + MINUTE)
     [second] = await store.claim("quick", MINUTE, 1, NOON + MINUTE)
     under_way = await store.history(first.id)
     assert (under_way.trial, under_way.result) == (second, faulty())
-    assert [(each.number, each.worker, each.result) for each in under_way.attempts] == [
+    assert [(each.number, each.worker, each.result) for each in under_way.tries] == [
         (1, "slow", faulty()),
         (2, "quick", None),
     ]
@@ -56,7 +56,7 @@ async def test_a_history_has_the_trial_its_agent_and_every_try(store: Store) -> 
     whole = await store.history(first.id)
     row = await store.trial(first.id)
     assert (whole.trial, whole.result) == (ended, passed()) == (row.trial, row.result)
-    assert list(whole.attempts) == await store.attempts(first.id)
+    assert list(whole.tries) == await store.tries(first.id)
 
 
 async def test_an_error_keeps_its_cause(store: Store) -> None:
@@ -73,18 +73,18 @@ async def test_a_worker_that_was_presumed_dead_cannot_overwrite_its_successor(st
     [first] = await store.claim("slow", MINUTE, 1, NOON)
     await store.try_again(first.id, 1, faulty(Cause.WORKER_LOST), timedelta(0), NOON + MINUTE)
     [second] = await store.claim("quick", MINUTE, 1, NOON + MINUTE)
-    assert (second.id, second.attempt) == (first.id, 2)
+    assert (second.id, second.try_number) == (first.id, 2)
     for write in (
         lambda: store.finish(first.id, 1, passed(), NOON),
         lambda: store.try_again(first.id, 1, faulty(), MINUTE, NOON),
         lambda: store.give_back(first.id, 1, NOON),
     ):
-        with pytest.raises(StaleAttempt):
+        with pytest.raises(StaleTry):
             await write()
     await store.enter_phases([entered(first.id, 1, Phase.VERIFY)])
     assert (await store.trial(first.id)).trial == second
     await store.finish(second.id, 2, passed(), NOON + 2 * MINUTE)
-    assert [a.result for a in await store.attempts(first.id)] == [faulty(Cause.WORKER_LOST), passed()]
+    assert [a.result for a in await store.tries(first.id)] == [faulty(Cause.WORKER_LOST), passed()]
 
 
 async def test_trying_again_keeps_the_result_and_waits(store: Store) -> None:
@@ -112,10 +112,10 @@ async def test_a_trial_given_back_does_not_lose_an_attempt(store: Store) -> None
     await submit(store)
     [trial] = await store.claim("leaving", MINUTE, 1, NOON)
     queued = await store.give_back(trial.id, 1, NOON)
-    assert queued.state is TrialState.QUEUED and queued.attempts_made == 0
+    assert queued.state is TrialState.QUEUED and queued.tries_made == 0
     [again] = await store.claim("staying", MINUTE, 1, NOON)
-    assert again.attempt == 2 and again.attempts_made == 1
-    first, _ = await store.attempts(trial.id)
+    assert again.try_number == 2 and again.tries_made == 1
+    first, _ = await store.tries(trial.id)
     assert first.ended_at == NOON and first.result is None
     assert (await store.trial(trial.id)).result is None
 
@@ -191,7 +191,7 @@ async def test_a_cancelled_trial_ends_by_its_worker(store: Store) -> None:
 async def test_unknown_trials_are_not_found(store: Store) -> None:
     for call in (
         lambda: store.trial(99),
-        lambda: store.attempts(99),
+        lambda: store.tries(99),
         lambda: store.history(99),
         lambda: store.finish(99, 1, passed(), NOON),
         lambda: store.try_again(99, 1, faulty(), MINUTE, NOON),
@@ -201,4 +201,4 @@ async def test_unknown_trials_are_not_found(store: Store) -> None:
             await call()
     await submit(store)
     [row] = await all_trials(store)
-    assert await store.attempts(row.trial.id) == []
+    assert await store.tries(row.trial.id) == []
