@@ -54,8 +54,8 @@ async def test_small_transfers_beside_sparse_files_that_are_redacted(make: Make,
     async def keep() -> None:
         number = next(numbers)
         (root := tmp_path / f"tree-{number}").mkdir()
-        for number in range(3):
-            with (root / f"{number}").open("wb") as sink:
+        for part in range(3):
+            with (root / f"{part}").open("wb") as sink:
                 sink.write(b"data")
                 os.truncate(sink.fileno(), 6 << 30)
         kept = await keeper.keep(f"trials/{number}/1", root, _SECRETS)
