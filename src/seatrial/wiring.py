@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.adapters.archives import ArchiveFiles, ArchiveLimits, unpack
+from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.adapters.blobs_objects import ObjectBlobs
 from seatrial.adapters.registry_harbor import open_dataset
 from seatrial.adapters.seal_fernet import FernetSeal
@@ -129,9 +130,10 @@ def _make_home(home: Path) -> None:
 
 
 def _blobs(settings: Settings) -> Blobs:
-    if settings.files_url:
-        return ObjectBlobs.at(settings.files_url)
-    return ObjectBlobs.in_directory(settings.blobs_dir)
+    scheme, _, place = settings.files_url.partition("://")
+    if scheme in ("", "file"):
+        return FileBlobs.in_directory(Path(place) if place else settings.blobs_dir)
+    return ObjectBlobs.at(settings.files_url)
 
 
 def _library(settings: Settings, store: Store, blobs: Blobs, clock: Clock) -> TaskLibrary:

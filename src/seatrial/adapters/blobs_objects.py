@@ -1,8 +1,4 @@
-"""Blobs through obstore: one client for local files, S3, Google Cloud Storage and Azure. Opened by ``wiring``.
-
-Local files are written beside their final place and renamed, so that a crash leaves no half of one; what it may leave
-is an unfinished ``name#1`` that no listing shows. They are not flushed to disk one by one: after a power cut a trial's
-newest files may be missing, and reading them says so.
+"""Blobs in S3, Google Cloud Storage or Azure, through obstore. Opened by ``wiring``.
 
 obstore's blocking calls are used, in threads. Its asynchronous ones are answered by threads of its own, which abort the
 interpreter when it ends while they still report: a command would print its result and then fail.
@@ -20,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import obstore
 from obstore.exceptions import BaseError
-from obstore.store import LocalStore, from_url
+from obstore.store import from_url
 
 from seatrial.errors import InvalidInput, NotFound, StorageFull, StoreUnavailable
 from seatrial.fair_threads import FairThreads
-from seatrial.ports.blobs import PLAIN_KEY, BlobInfo, checked_key
+from seatrial.ports.blobs import BlobInfo, checked_key
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -43,26 +39,17 @@ _CHUNK = 1 << 20
 class ObjectBlobs:
     """Safe to use from many trials at once. Holds no connection that needs closing."""
 
-    def __init__(self, store: ObjectStore, folder: Path | None = None, place: str = "") -> None:
+    def __init__(self, store: ObjectStore, place: str) -> None:
         """``place`` is what people know it by."""
         self._store = store
-        self._folder = folder
-        """Where the files are, if they are on this machine."""
-        self._place = place or str(folder)
+        self._place = place
         self._threads = FairThreads("blobs", _THREADS)
-
-    @classmethod
-    def in_directory(cls, directory: Path) -> Self:
-        directory.mkdir(parents=True, exist_ok=True)
-        return cls(LocalStore(directory, automatic_cleanup=True), directory)
 
     @classmethod
     def at(cls, url: str, **options: Any) -> Self:
         """``s3://bucket/prefix``, ``gs://…``, ``az://…``; credentials from where that cloud's tools look for them."""
-        if url.startswith("file://"):
-            return cls.in_directory(Path(url.removeprefix("file://")))
         try:
-            return cls(from_url(url, **{"retry_config": _RETRIES, **options}), place=url)
+            return cls(from_url(url, **{"retry_config": _RETRIES, **options}), url)
         except (BaseError, ValueError) as fault:
             raise InvalidInput(f"Files cannot be kept at {url}: {_first_line(fault)}", field="blobs_url") from fault
 
@@ -79,19 +66,9 @@ class ObjectBlobs:
         return (await self.info(key)).size
 
     async def take_file(self, key: str, source: Path) -> int:
-        if self._folder is None or not PLAIN_KEY.fullmatch(checked_key(key)):
-            return await self.put_file(key, source)
-        size = source.stat().st_size
-        if _moved(source, self._folder / key):
-            return size
         return await self.put_file(key, source)
 
     async def take_folder(self, prefix: str, root: Path, names: Sequence[str]) -> list[int]:
-        plain = all(PLAIN_KEY.fullmatch(checked_key(f"{prefix}/{name}")) for name in names)
-        if self._folder is not None and plain and names:
-            sizes = await self._threads.run(_moved_folder, root, self._folder / prefix, names)
-            if sizes is not None:
-                return sizes
         taken: list[int] = []
         for start in range(0, len(names), _FILES_AT_ONCE):
             some = names[start : start + _FILES_AT_ONCE]
@@ -155,32 +132,6 @@ class ObjectBlobs:
         except NotFound as fault:
             problem = f"There is no place for files at {self._place}."
             raise StoreUnavailable(problem, fix="Make the bucket, or set SEATRIAL_BLOBS_URL to one.") from fault
-
-
-def _moved(source: Path, target: Path) -> bool:
-    """Says no where the file has to be copied, to another file system for one."""
-    try:
-        try:
-            source.rename(target)
-        except FileNotFoundError:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source.rename(target)
-    except OSError:
-        return False
-    return True
-
-
-def _moved_folder(root: Path, target: Path, names: Sequence[str]) -> list[int] | None:
-    """One rename for all of it; ``None`` where something is in the way, and each file has to go by itself."""
-    sizes = [(root / name).lstat().st_size for name in names]
-    if target.exists():
-        return None
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        root.rename(target)
-    except OSError:
-        return None
-    return sizes
 
 
 def _path(key: str) -> str:
