@@ -10,9 +10,11 @@ import secrets
 from pathlib import Path
 
 from seatrial.errors import SetupProblem
+from seatrial.file_owner import open_owned
 from seatrial.ports.seal import SEPARATOR
 
 _FILE = "secret.key"
+_LONGEST = 1 << 16
 
 
 class FernetSeal:
@@ -52,11 +54,18 @@ class FernetSeal:
 
 def _read_or_make(path: Path) -> str:
     """Written beside and linked into place: two processes that start together end up with the same key."""
-    if not path.exists():
-        fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-        fresh.touch(mode=0o600)
-        fresh.write_text(secrets.token_urlsafe(32))
-        with contextlib.suppress(FileExistsError):
-            os.link(fresh, path)
-        fresh.unlink()
-    return path.read_text()
+    try:
+        if not os.path.lexists(path):
+            fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+            with os.fdopen(open_owned(fresh, os.O_WRONLY | os.O_CREAT), "w") as file:
+                file.write(secrets.token_urlsafe(32))
+            with contextlib.suppress(FileExistsError):
+                os.link(fresh, path, follow_symlinks=False)
+            fresh.unlink()
+        with os.fdopen(open_owned(path, os.O_RDONLY)) as file:
+            return file.read(_LONGEST)
+    except PermissionError as fault:
+        raise SetupProblem(
+            f"The secret key {path} cannot be read: {fault.strerror}.",
+            fix="Give it the owner of its folder (chown), or set SEATRIAL_SECRET_KEY.",
+        ) from fault

@@ -10,6 +10,8 @@ import asyncio
 import os
 from pathlib import Path
 
+from seatrial.file_owner import open_owned
+
 _LOOK_SEC = 0.1
 _LARGEST = 1 << 16
 
@@ -27,7 +29,7 @@ class LocalWakeUp:
         """Whoever wakes asks the store for all it may have."""
         self._announced.set()
         self._sign.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(self._sign, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        file = open_owned(self._sign, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             if os.fstat(file).st_size >= _LARGEST:
                 os.ftruncate(file, 0)
@@ -52,6 +54,6 @@ class LocalWakeUp:
 
     def _size(self) -> int:
         try:
-            return self._sign.stat().st_size
+            return self._sign.lstat().st_size
         except FileNotFoundError:
             return 0

@@ -27,6 +27,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from seatrial.errors import SeatrialError, SetupProblem, StorageFull, StoreUnavailable
+from seatrial.file_owner import act_for_owner, pass_every_folder
 from seatrial.ports.store import StoreFacts
 
 _READERS = 2
@@ -66,7 +67,8 @@ class SqliteDatabase:
         self._writer: threading.Thread | None = None
 
     async def open(self) -> None:
-        await asyncio.to_thread(self._open)
+        self._readers = ThreadPoolExecutor(_READERS, "store-read", self._settle)
+        await asyncio.get_running_loop().run_in_executor(self._readers, self._open)
 
     async def close(self) -> None:
         """Finishes the writes that were asked for, then lets go of the file."""
@@ -74,9 +76,9 @@ class SqliteDatabase:
             self._writes.put(None)
             await asyncio.to_thread(self._writer.join)
         if self._readers is not None:
+            if self._engine is not None:
+                await asyncio.get_running_loop().run_in_executor(self._readers, self._engine.dispose)
             await asyncio.to_thread(self._readers.shutdown)
-        if self._engine is not None:
-            self._engine.dispose()
         self._writer = self._readers = self._engine = None
 
     async def facts(self) -> StoreFacts:
@@ -104,9 +106,12 @@ class SqliteDatabase:
             connection = self._engine.connect()
         except (OSError, SQLAlchemyError) as fault:
             raise _unavailable(self._path, fault) from fault
-        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
         self._writer = threading.Thread(target=self._serve, args=(connection,), name="store-write", daemon=True)
         self._writer.start()
+
+    def _settle(self) -> None:
+        """Each thread acts for the folder's owner: as root, SQLite would follow a link of his and give files away."""
+        act_for_store(self._path)
 
     def _read[T](self, operation: Callable[[Connection], T]) -> T:
         if self._engine is None:
@@ -121,6 +126,7 @@ class SqliteDatabase:
 
     def _serve(self, connection: Connection) -> None:
         """The writer's thread, until the queue says that it is over."""
+        self._settle()
         with connection, _lock_file(self._path) as lock:
             while group := self._next_group():
                 self._commit(connection, lock, group)
@@ -154,6 +160,16 @@ class SqliteDatabase:
             _roll_back(connection)
             for write in group:
                 write.error = _unavailable(self._path, fault)
+
+
+def act_for_store(path: Path) -> None:
+    """For a thread that does nothing else than open this file."""
+    with suppress(FileNotFoundError):  # the folder is made by this process, and so is its own
+        act_for_owner(path.parent)
+        try:
+            path.parent.stat()
+        except PermissionError:
+            pass_every_folder()
 
 
 def _run(connection: Connection, write: _Write) -> None:

@@ -34,9 +34,10 @@ def worker(
         from seatrial.privileges import confine_worker
         from seatrial.wiring import open_installation
 
-        async with open_installation(read_settings(), for_worker=True) as session:
+        settings = read_settings()
+        confine_worker(settings.allow_privileged)  # before there are threads, which would keep what they have
+        async with open_installation(settings, for_worker=True) as session:
             write_logs(session.settings)
-            confine_worker(session.settings.allow_privileged)
             await _work(session, concurrency or session.settings.worker_concurrency)
 
     asyncio.run(work())

@@ -7,6 +7,7 @@ its source folder is edited. Unpacked copies are a cache in ``SEATRIAL_HOME/task
 from __future__ import annotations
 
 import asyncio
+import re
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -19,6 +20,8 @@ from seatrial.ports.blobs import Blobs
 from seatrial.ports.store import TaskStore
 from seatrial.ports.tasks import Inspection, TaskFiles, TaskReader
 from seatrial.removal import remove_tree, scratch_directory
+
+_DIGEST = re.compile(r"(sha256:)?[0-9A-Za-z_-]+")
 
 
 class TaskLibrary:
@@ -99,6 +102,8 @@ class TaskLibrary:
         await asyncio.to_thread(remove_tree, self._home(digest))
 
     def _home(self, digest: str) -> Path:
+        if not _DIGEST.fullmatch(digest):  # it comes from the store, which others write too
+            raise InvalidInput(f"{digest!r} is not the digest of a task.", field="digest")
         return self._tasks_dir / digest.removeprefix("sha256:")
 
     @asynccontextmanager
