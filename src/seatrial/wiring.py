@@ -170,6 +170,7 @@ async def hire_worker(installation: Installation, capacity: int) -> Worker:
     beating = asyncio.create_task(beat_forever(installation.store, about, installation.clock, every_sec))
     try:
         runner = await asyncio.to_thread(_harbor_runner, installation)
+        await installation.library.forget_removed()
     except BaseException:
         await installation.store.forget_worker(about.worker)
         raise
@@ -224,7 +225,7 @@ def assemble_worker(
         _about(installation, capacity),
         Pace(timedelta(seconds=settings.lease_sec), settings.heartbeat_sec, settings.reap_sec),
         upkeep,
-        Claiming(job_id, Disk(settings.home, settings.disk_low_water_mb).shortage),
+        Claiming(job_id, lambda: _shortage(settings)),
     )
 
 
@@ -234,6 +235,14 @@ def _upkeep(installation: Installation, clean: Callable[[], Awaitable[int]] | No
     if clean is not None:
         extra.append(Duty("leftovers", clean, installation.settings.reap_sec))
     return Upkeep(Duties(installation.clock, noticed=recovery.noticed), recovery, extra)
+
+
+def _shortage(settings: Settings) -> str:
+    """Tries and results may be on different disks, see ``Settings.work_dir``."""
+    own = settings.work_dir.parent
+    places = [settings.home, own] if own != settings.home and own.is_dir() else [settings.home]
+    found = (Disk(place, settings.disk_low_water_mb).shortage() for place in places)
+    return next(filter(None, found), "")
 
 
 def _executor(installation: Installation, runner: Runner, duties: Duties) -> Executor:

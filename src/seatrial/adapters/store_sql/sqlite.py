@@ -104,9 +104,10 @@ class SqliteDatabase:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._engine = _engine(self._path)
             connection = self._engine.connect()
+            lock = self._path.with_name(self._path.name + "-writer").open("wb")
         except (OSError, SQLAlchemyError) as fault:
             raise _unavailable(self._path, fault) from fault
-        self._writer = threading.Thread(target=self._serve, args=(connection,), name="store-write", daemon=True)
+        self._writer = threading.Thread(target=self._serve, args=(connection, lock), name="store-write", daemon=True)
         self._writer.start()
 
     def _settle(self) -> None:
@@ -124,10 +125,10 @@ class SqliteDatabase:
                 raise
             raise _unavailable(self._path, fault) from fault
 
-    def _serve(self, connection: Connection) -> None:
+    def _serve(self, connection: Connection, lock: BinaryIO) -> None:
         """The writer's thread, until the queue says that it is over."""
         self._settle()
-        with connection, _lock_file(self._path) as lock:
+        with connection, lock:
             while group := self._next_group():
                 self._commit(connection, lock, group)
                 for loop in {write.asked_by for write in group}:
@@ -218,12 +219,6 @@ def _engine(path: Path) -> Engine:
         connection.execute("PRAGMA temp_store=MEMORY")
 
     return engine
-
-
-@contextmanager
-def _lock_file(path: Path) -> Iterator[BinaryIO]:
-    with path.with_name(path.name + "-writer").open("wb") as lock:
-        yield lock
 
 
 @contextmanager

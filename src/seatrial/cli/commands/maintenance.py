@@ -35,6 +35,8 @@ def gc(
         retention = Retention(session.store, session.blobs, session.clock, session.settings.work_dir)
         freed = await retention.apply(timedelta(days=keep_days), dry_run)
         leftovers = 0 if dry_run else await clean_leftovers(session) + await clean_network()
+        if not dry_run:
+            await session.library.forget_removed()
         verb = "would go" if dry_run else "removed"
         say(
             f"{freed.files} file(s) of {freed.trials} trial(s), {freed.bytes / 1e6:.1f} MB, "
