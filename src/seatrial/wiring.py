@@ -331,9 +331,11 @@ def unpack_archive(settings: Settings, archive: Path, into: Path) -> None:
     unpack(archive, into, ArchiveLimits(max_bytes=settings.archive_limit_mb << 20))
 
 
-async def import_dataset(installation: Installation, registry: str, name: str, version: str | None) -> Dataset:
+async def import_dataset(
+    installation: Installation, registry: str, name: str, version: str | None, *, at_the_machine: bool = False
+) -> Dataset:
     """Imports a dataset of a Harbor registry file with its tasks. Importing it again returns the same dataset."""
-    async with open_dataset(registry, name, version) as found:
+    async with open_dataset(registry, name, version, anywhere=at_the_machine) as found:
         tasks = [task for path in found.paths for task in await installation.library.add(path)]
     tasks.sort(key=lambda task: task.name)
     dataset = dataset_of(found.name, found.version, found.description, tasks)

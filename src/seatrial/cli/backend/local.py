@@ -148,7 +148,7 @@ class LocalDatasets:
         if not source:
             problem = f"No registry is configured to look up {name}."
             raise InvalidInput(problem, field="registry", fix="Give --registry FILE.")
-        return await import_dataset(self.here, source, name, version)
+        return await import_dataset(self.here, source, name, version, at_the_machine=True)
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ async def import_if_unknown(session: Installation, name: str) -> None:
     try:
         await session.store.dataset(*split_name(name))
     except NotFound:
-        await import_dataset(session, session.settings.registry, *split_name(name))
+        await import_dataset(session, session.settings.registry, *split_name(name), at_the_machine=True)
 
 
 def split_name(name: str) -> tuple[str, str | None]:
