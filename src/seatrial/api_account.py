@@ -131,19 +131,18 @@ def _in_use(work: Path) -> bool:
 
 def _rehearse(settings: Settings, account: Account) -> str:
     """Becomes the account in a process of its own, and looks whether it can read what it needs."""
+    homes = [settings.home] if settings.home.exists() else []
     told, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             show_paths(_read_by_api(settings), account)
             become(account)
-            for path in (settings.home, settings.home.parent):
-                if path.exists():
-                    path.stat()
-                    break
+            for path in homes:
+                path.stat()
             for path in (_PACKAGE / "__init__.py", Path(os.__file__), Path(sys.executable)):
                 path.open("rb").close()
-        except OSError as fault:
+        except Exception as fault:
             os.write(tell, f"it cannot read what it needs: {fault}.".encode()[:1000])
         finally:
             os._exit(0)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.domain.terminal_text import harmless
-from tests.attacks.result_reader.hostile_home import HOSTILE
+from tests.attacks.result_reader.hostile_home import HOSTILE, RECORDING
 from tests.command_line import CommandLine
 
 COMMANDS = {
@@ -73,6 +73,14 @@ def test_a_file_of_a_trial_is_shown_on_a_terminal_and_kept_as_it_is_elsewhere(re
         command = [reader.program, "trial", "files", "1", "agent/agent.log"]
         subprocess.run(command, stdout=sink, check=True, env=reader._environment({}), cwd=reader.directory)
     assert b"\x1b]52;c;" in copied.read_bytes() and copied.read_bytes().endswith(b"\x9b31m\xff\n")
+
+
+def test_a_recording_is_text_on_a_terminal_and_a_recording_elsewhere(reader: CommandLine) -> None:
+    """Frames without end, depth and escape sequences; nothing reads it but the page, which has its own rules."""
+    said = on_a_terminal(reader, "trial", "files", "1", "agent/screen.cast")
+    assert "no event at all" in said and "Traceback" not in said and not STEERING.search(said)
+    reader("trial", "files", "1", "-o", reader.directory / "copied")
+    assert (reader.directory / "copied" / "agent" / "screen.cast").read_bytes() == RECORDING
 
 
 @pytest.mark.parametrize("what", HOSTILE)

@@ -51,6 +51,7 @@ def site() -> Iterator[Site]:
     site = Site("127.0.0.1")
     yield site
     site.server.shutdown()
+    site.server.server_close()
 
 
 @pytest.fixture
@@ -59,6 +60,7 @@ def inner() -> Iterator[Site]:
     site = Site("127.0.0.2")
     yield site
     site.server.shutdown()
+    site.server.server_close()
 
 
 def names(url: str) -> list[dict[str, Any]]:
