@@ -73,8 +73,7 @@ class FileBlobs:
         plain = all(PLAIN_KEY.fullmatch(checked_key(f"{prefix}/{name}")) for name in names)
         if plain and names:
             sizes = [(root / name).lstat().st_size for name in names]
-            there = await self._run(prefix, lambda: self._is_there(_path(prefix)))
-            if not there and await self._move(_path(prefix), root):
+            if await self._move(_path(prefix), root, replacing=False):
                 return sizes
         taken: list[int] = []
         for start in range(0, len(names), _FILES_AT_ONCE):
@@ -135,19 +134,26 @@ class FileBlobs:
         with _boundary(key):
             return await self._threads.run(acting)
 
-    async def _move(self, path: str, source: Path) -> bool:
+    async def _move(self, path: str, source: Path, replacing: bool = True) -> bool:
         """One rename for a file or a folder; says no where it has to be copied, to another disk for one.
 
         The account's thread opens the place, this process's own thread puts the file there."""
-        with _boundary(path):
-            try:
-                parent = await self._run(path, lambda: self._parent(path))
-            except NotFound:
-                return False
-            try:
-                return await self._movers.run(_moved, self._root, parent, os.path.basename(path), source)  # noqa: PTH119
-            finally:
-                os.close(parent)
+        owner = owner_of(self._root)
+        name = os.path.basename(path)  # noqa: PTH119
+
+        def opened() -> int | None:
+            return self._parent(path) if replacing or not self._is_there(path) else None
+
+        def move(parent: int | None) -> bool:
+            return parent is not None and _moved(self._root, parent, name, source, owner)
+
+        try:
+            if owner is None:
+                return await self._run(path, lambda: move(opened()))
+            parent = await self._run(path, opened)
+            return await self._movers.run(move, parent)
+        except NotFound:
+            return False
 
     def _open(self, path: str) -> int:
         file = os.open(path, _READ, dir_fd=self._root)
@@ -260,28 +266,31 @@ class FileBlobs:
         return gone
 
 
-def _moved(root: int, parent: int, name: str, source: Path) -> bool:
-    """Runs with the rights of this process. ``parent`` may be anything that a link of the account leads to."""
-    owner = owner_of(root)
-    if os.geteuid() == 0 and os.fstat(parent).st_uid != os.fstat(root).st_uid:
-        return False
+def _moved(root: int, parent: int, name: str, source: Path, owner: Account | None) -> bool:
+    """Runs with the rights of this process. ``parent`` may be anything that a link of the account leads to; it is
+    closed here."""
     try:
+        if os.geteuid() == 0 and os.fstat(parent).st_uid != os.fstat(root).st_uid:
+            return False
         if owner is not None:
-            _give(source, owner)
+            _give(os.fspath(source), source.lstat(), owner)
         os.rename(source, name, dst_dir_fd=parent)
     except OSError:
         return False
+    finally:
+        os.close(parent)
     return True
 
 
-def _give(source: Path, owner: Account) -> None:
+def _give(path: str, facts: os.stat_result, owner: Account) -> None:
     """A file, or a folder with all that is in it, of a place that only root can write."""
-    places = [source, *(Path(folder) / name for folder, inner, files in os.walk(source) for name in (*inner, *files))]
-    for place in places:
-        facts = place.lstat()
-        if stat.S_ISREG(facts.st_mode) and facts.st_nlink > 1:
-            raise OSError(errno.EMLINK, "it has another name", str(place))
-        os.chown(place, owner.uid, owner.gid, follow_symlinks=False)
+    if stat.S_ISDIR(facts.st_mode):
+        with os.scandir(path) as entries:
+            for entry in entries:
+                _give(entry.path, entry.stat(follow_symlinks=False), owner)
+    elif stat.S_ISREG(facts.st_mode) and facts.st_nlink > 1:
+        raise OSError(errno.EMLINK, "it has another name", path)
+    os.chown(path, owner.uid, owner.gid, follow_symlinks=False)
 
 
 def _pieces(file: int) -> Iterator[bytes]:
