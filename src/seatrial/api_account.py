@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from seatrial.errors import SetupProblem
-from seatrial.file_owner import Account, owner_of
+from seatrial.file_owner import NOBODYS_ID, SERVICE_ACCOUNT, Account, owner_of
 from seatrial.path_view import show_paths
 from seatrial.privileges import become
 from seatrial.processes import WorkerName, boot_id, own_namespace
@@ -27,9 +27,6 @@ from seatrial.take_over import take_over
 
 log = logging.getLogger(__name__)
 
-NOBODYS_ID = 60999
-"""Above the numbers that are given to people, below those that systemd gives to services."""
-_NAME = "seatrial"
 _DAY_SEC = 86400.0
 _PACKAGE = Path(__file__).parent
 
@@ -76,7 +73,7 @@ def _chosen(settings: Settings) -> Account | None:
     wanted = settings.api_user
     if not wanted:
         owner = owner_of(settings.home) if settings.home.is_dir() else None
-        return owner or _named(_NAME) or Account(NOBODYS_ID, NOBODYS_ID)
+        return owner or _named(SERVICE_ACCOUNT) or Account(NOBODYS_ID, NOBODYS_ID)
     account = _named(wanted)
     if account is None:
         raise SetupProblem(f"There is no account {wanted}.", fix="Set SEATRIAL_API_USER to a name or a number.")

@@ -13,13 +13,19 @@ import ctypes
 import errno
 import os
 import platform
+import pwd
 import stat
 import struct
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+NOBODYS_ID = 60999
+"""Of the API's process where there is no account for it: above the numbers that are given to people, below those that
+systemd gives to services."""
+SERVICE_ACCOUNT = "seatrial"
 _SETGROUPS = {"x86_64": 116, "aarch64": 159}
 """The library's function would change every thread."""
 _CAPABILITY_VERSION = 0x20080522
@@ -34,6 +40,17 @@ class Account:
 
     uid: int
     gid: int
+
+
+def is_of_service(path: Path) -> bool:
+    """Whether it belongs to the account of the API's process: root takes no orders from it."""
+    numbers = {NOBODYS_ID}
+    with suppress(KeyError):
+        numbers.add(pwd.getpwnam(SERVICE_ACCOUNT).pw_uid)
+    try:
+        return os.geteuid() == 0 and not numbers.isdisjoint((path.lstat().st_uid, path.stat().st_uid))
+    except OSError:
+        return False
 
 
 def owner_of(folder: Path | int) -> Account | None:

@@ -21,7 +21,8 @@ from pydantic_settings import (
 )
 
 from seatrial.domain.described import Described
-from seatrial.file_owner import owner_of
+from seatrial.errors import SetupProblem
+from seatrial.file_owner import is_of_service, owner_of
 
 _PROVIDER_SUFFIXES = ("_API_KEY", "_API_BASE", "_BASE_URL", "HF_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
 
@@ -235,6 +236,12 @@ class Settings(Described, BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
+        for name in (".env", "seatrial.toml"):
+            if is_of_service(Path(name)):
+                raise SetupProblem(
+                    f"Root takes no settings from {Path(name).absolute()}, which belongs to the service's own account.",
+                    fix="Start the command in another folder, or give the file to root.",
+                )
         return init_settings, env_settings, dotenv_settings, TomlConfigSettingsSource(settings_cls)
 
     @property

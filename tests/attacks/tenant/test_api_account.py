@@ -19,9 +19,9 @@ from seatrial.adapters.seal_fernet import FernetSeal
 from seatrial.adapters.store_sql.backup import backup, restore
 from seatrial.adapters.store_sql.migrate import upgrade
 from seatrial.adapters.wake_up_local import LocalWakeUp
-from seatrial.api_account import NOBODYS_ID
-from seatrial.errors import SeatrialError
-from seatrial.file_owner import Account, act_as
+from seatrial.errors import SeatrialError, SetupProblem
+from seatrial.file_owner import NOBODYS_ID, Account, act_as
+from seatrial.settings import Settings
 from seatrial.take_over import take_over
 
 pytestmark = pytest.mark.sandbox  # only root can act for somebody else
@@ -219,3 +219,19 @@ async def test_the_store_changes_no_second_name(home: Path, treasure: Path, name
     os.link(treasure, home / name)
     with suppress(SeatrialError):  # it may also take a journal's name away, and make one of its own
         await upgrade(store_of(home))
+
+
+@pytest.mark.parametrize("name", [".env", "seatrial.toml"])
+def test_root_takes_no_settings_from_the_account(home: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A service that runs in its home would start its next worker with them."""
+    monkeypatch.chdir(home)
+    (home / name).write_text("SEATRIAL_OCI_RUNTIME=/tmp/mine" if name == ".env" else 'oci_runtime = "/tmp/mine"')
+    assert Settings().oci_runtime == "/tmp/mine", "root's own"
+    os.chown(home / name, ACCOUNT.uid, ACCOUNT.gid)
+    with pytest.raises(SetupProblem):
+        Settings()
+    (home / name).rename(home / "elsewhere")
+    os.chown(home / "elsewhere", 0, 0)
+    plant(home / name, home / "elsewhere")
+    with pytest.raises(SetupProblem):
+        Settings()

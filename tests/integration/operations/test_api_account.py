@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.api_account import NOBODYS_ID, _obstacle
-from seatrial.file_owner import Account, act_as
+from seatrial.api_account import _obstacle
+from seatrial.file_owner import NOBODYS_ID, Account, act_as
 from seatrial.privileges import status_of
 from seatrial.settings import Settings
 from tests.command_line import CommandLine
