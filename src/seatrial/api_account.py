@@ -95,9 +95,9 @@ def _obstacle(settings: Settings, account: Account) -> str:
         return (
             f"the images in {settings.cache} are below {home}, which it would own. Set SEATRIAL_CACHE to another place."
         )
-    for place in shared_places(settings):
+    for place in (*shared_places(settings), settings.blobs_dir):
         if place.is_dir() and not place.resolve().is_relative_to(home) and place.stat().st_uid != account.uid:
-            return f"{place} belongs to somebody else. Give it to user {account.uid} (chown -R)."
+            return f"{place} belongs to somebody else. Give it to user {account.uid} (chown -R); name files by SEATRIAL_BLOBS_URL=file://."
     given = settings.home.is_dir() and settings.home.stat().st_uid == account.uid
     if not given and _in_use(settings.home / "work"):
         return f"trials run in {settings.home}, as root. Start the service again when they have ended."

@@ -69,6 +69,14 @@ def act_for_owner(folder: Path | int) -> None:
         act_as(account)
 
 
+def act_as_oneself() -> None:
+    """The end of ``act_as``: this thread has the rights of its process again."""
+    if getattr(_here, "account", None) is not None:
+        _libc().setfsuid(ctypes.c_uint(os.geteuid()))
+        _libc().setfsgid(ctypes.c_uint(os.getegid()))
+        _here.account = None
+
+
 def act_as(account: Account) -> None:
     """This thread has the account's rights for files from now on, and no capability over files."""
     libc = _libc()

@@ -16,6 +16,7 @@ import errno
 import os
 import secrets
 import stat
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,9 +24,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Self
 
+from seatrial.adapters.owned_folder import make_folder, move_into, open_folder
 from seatrial.errors import InvalidInput, NotFound, StorageFull, StoreUnavailable
 from seatrial.fair_threads import FairThreads, breathe
-from seatrial.file_owner import Account, act_for_owner, owner_of
+from seatrial.file_owner import act_as, act_as_oneself
 from seatrial.ports.blobs import PLAIN_KEY, BlobInfo, checked_key
 
 _THREADS = 16
@@ -43,24 +45,21 @@ class FileBlobs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._root = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        """All names are looked up from here, so an account that may not pass the folders above can use it."""
+        self._here = threading.local()
+        """Each piece of work has the folder open as ``root``. All names are looked up from there, so an account that
+        may not pass the folders above can use it. The folder may be replaced in between."""
         self._threads = FairThreads("blobs", _THREADS)
         self._movers = FairThreads("blobs-move", _THREADS)
 
     @classmethod
     def in_directory(cls, folder: Path) -> Self:
-        _make_folder(folder)
+        make_folder(folder)
         return cls(folder)
-
-    def __del__(self) -> None:
-        if hasattr(self, "_root"):
-            os.close(self._root)
 
     async def put_file(self, key: str, source: Path) -> int:
         path = _path(key)
         with source.open("rb") as file:  # by this process: the account may not read it
-            return await self._run(key, lambda: self._write(path, _pieces(file.fileno())))
+            return await self._put(key, lambda: self._write(path, _pieces(file.fileno())))
 
     async def take_file(self, key: str, source: Path) -> int:
         if PLAIN_KEY.fullmatch(checked_key(key)):
@@ -83,7 +82,7 @@ class FileBlobs:
 
     async def put_bytes(self, key: str, data: bytes) -> None:
         path = _path(key)
-        await self._run(key, lambda: self._write(path, (data,)))
+        await self._put(key, lambda: self._write(path, (data,)))
 
     async def read(self, key: str, start: int = 0, length: int | None = None) -> bytes:
         path = _path(key)
@@ -126,10 +125,24 @@ class FileBlobs:
         path = _path(prefix)
         return await self._run(prefix, lambda: self._delete(path))
 
+    async def _put(self, key: str, work: Callable[[], int]) -> int:
+        """Who writes asks for nothing, so what is not found is the place itself."""
+        try:
+            return await self._run(key, work)
+        except NotFound as fault:
+            problem = f"There is no place for {key} at {self._folder}."
+            raise StoreUnavailable(problem, fix="Make that folder, or set SEATRIAL_BLOBS_URL to another.") from fault
+
     async def _run[T](self, key: str, work: Callable[[], T]) -> T:
         def acting() -> T:
-            act_for_owner(self._root)
-            return work()
+            act_as_oneself()
+            self._here.root, owner = open_folder(self._folder)
+            try:
+                if owner is not None:
+                    act_as(owner)
+                return work()
+            finally:
+                os.close(self._here.root)
 
         with _boundary(key):
             return await self._threads.run(acting)
@@ -138,22 +151,27 @@ class FileBlobs:
         """One rename for a file or a folder; says no where it has to be copied, to another disk for one.
 
         The account's thread opens the place, this process's own thread puts the file there."""
-        owner = owner_of(self._root)
         name = os.path.basename(path)  # noqa: PTH119
 
-        def opened() -> int | None:
-            return self._parent(path) if replacing or not self._is_there(path) else None
-
-        def move(parent: int | None) -> bool:
-            return parent is not None and _moved(self._root, parent, name, source, owner)
+        def opened() -> tuple[bool, int, int]:
+            """Whether it is done; else the folder that it has to go to, and whose all files are."""
+            uid = os.fstat(self._root).st_uid
+            if not replacing and self._is_there(path):
+                return False, -1, uid
+            parent = self._parent(path)
+            own = uid == os.geteuid()
+            return (move_into(parent, name, source, uid), -1, uid) if own else (False, parent, uid)
 
         try:
-            if owner is None:
-                return await self._run(path, lambda: move(opened()))
-            parent = await self._run(path, opened)
-            return await self._movers.run(move, parent)
+            done, parent, uid = await self._run(path, opened)
         except NotFound:
             return False
+        return done or (parent >= 0 and await self._movers.run(move_into, parent, name, source, uid))
+
+    @property
+    def _root(self) -> int:
+        root: int = self._here.root
+        return root
 
     def _open(self, path: str) -> int:
         file = os.open(path, _READ, dir_fd=self._root)
@@ -266,33 +284,6 @@ class FileBlobs:
         return gone
 
 
-def _moved(root: int, parent: int, name: str, source: Path, owner: Account | None) -> bool:
-    """Runs with the rights of this process. ``parent`` may be anything that a link of the account leads to; it is
-    closed here."""
-    try:
-        if os.geteuid() == 0 and os.fstat(parent).st_uid != os.fstat(root).st_uid:
-            return False
-        if owner is not None:
-            _give(os.fspath(source), source.lstat(), owner)
-        os.rename(source, name, dst_dir_fd=parent)
-    except OSError:
-        return False
-    finally:
-        os.close(parent)
-    return True
-
-
-def _give(path: str, facts: os.stat_result, owner: Account) -> None:
-    """A file, or a folder with all that is in it, of a place that only root can write."""
-    if stat.S_ISDIR(facts.st_mode):
-        with os.scandir(path) as entries:
-            for entry in entries:
-                _give(entry.path, entry.stat(follow_symlinks=False), owner)
-    elif stat.S_ISREG(facts.st_mode) and facts.st_nlink > 1:
-        raise OSError(errno.EMLINK, "it has another name", path)
-    os.chown(path, owner.uid, owner.gid, follow_symlinks=False)
-
-
 def _pieces(file: int) -> Iterator[bytes]:
     while piece := os.read(file, _CHUNK):
         yield piece
@@ -322,18 +313,6 @@ def _path(key: str) -> str:
 
 def _key(path: str) -> str:
     return path.replace("%23", "#").replace("%25", "%")
-
-
-def _make_folder(folder: Path) -> None:
-    """For the owner of the nearest folder that is there."""
-    if folder.is_dir():
-        return
-    _make_folder(folder.parent)
-    owner = owner_of(folder.parent)
-    with suppress(FileExistsError):
-        folder.mkdir()
-        if owner is not None:
-            os.chown(folder, owner.uid, owner.gid, follow_symlinks=False)
 
 
 @contextmanager

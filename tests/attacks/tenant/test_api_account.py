@@ -180,6 +180,17 @@ async def test_files_are_kept_in_no_folder_of_root(home: Path, treasure: Path, t
 
 
 @pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("way", WRITES)
+async def test_the_folder_of_files_is_no_link(home: Path, treasure: Path, tmp_path: Path, way: str) -> None:
+    treasure.chmod(0o600)
+    plant(home / "blobs", treasure.parent)
+    (own := tmp_path / "work").mkdir()
+    (own / "log").write_text("content of a try")
+    with pytest.raises(SeatrialError):
+        await WRITES[way](FileBlobs.in_directory(home / "blobs"), own)
+
+
+@pytest.mark.usefixtures("untouched")
 async def test_a_link_to_a_file_of_root_is_not_read(home: Path, treasure: Path) -> None:
     treasure.chmod(0o600)
     blobs = FileBlobs.in_directory(home / "blobs")
