@@ -448,7 +448,7 @@ def _capabilities(settings: Settings) -> Capabilities:
     async def runs_services() -> bool:
         from seatrial.sandboxes.selection import engine_answers
 
-        return await engine_answers(settings.docker_host)
+        return await engine_answers(settings.docker_host, for_others=True)
 
     return Capabilities(agent_names, needs_model, takes_model, _has_sandbox, runs_services, settings.sandbox)
 

@@ -83,12 +83,13 @@ async def examine_rooms(options: SandboxOptions) -> Health:
     return Health(rooms=rooms, automatic=next((room.name for room in rooms if room.works), None))
 
 
-async def engine_answers(docker_host: str) -> bool:
-    """Whether something listens where the container engine should. In a thread: connecting may take a second."""
-    return await asyncio.to_thread(engine_listens, docker_host)
+async def engine_answers(docker_host: str, for_others: bool = False) -> bool:
+    """Whether something listens where the container engine should. In a thread: connecting may take a second.
+    ``for_others``: an engine that this process may not use counts, because workers may."""
+    return await asyncio.to_thread(engine_listens, docker_host, for_others)
 
 
-def engine_listens(docker_host: str) -> bool:
+def engine_listens(docker_host: str, for_others: bool = False) -> bool:
     """``engine_answers`` for callers without an event loop."""
     address = urlsplit(docker_host or f"unix://{_USUAL_SOCKET}")
     try:
@@ -100,6 +101,8 @@ def engine_listens(docker_host: str) -> bool:
                 probe.connect(address.path)
         else:
             socket.create_connection((address.hostname or "localhost", address.port or 2375), timeout=1).close()
+    except PermissionError:
+        return for_others
     except OSError:
         return False
     return True

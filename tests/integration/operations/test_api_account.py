@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from seatrial.api_account import _obstacle
 from seatrial.file_owner import NOBODYS_ID, Account, act_as
 from seatrial.privileges import status_of
+from seatrial.sandboxes.selection import engine_listens
 from seatrial.settings import Settings
 from tests.command_line import CommandLine
 from tests.running_service import RunningService, service_up
@@ -128,3 +130,12 @@ def test_a_home_that_cannot_be_given_is_told(tmp_path: Path) -> None:
     elsewhere = Settings(home=tmp_path / "home", cache=tmp_path / "cache", blobs_url=f"file://{tmp_path}/store")
     assert "chown" in _obstacle(elsewhere, ACCOUNT)
     assert _obstacle(Settings(home=tmp_path / "home", cache=tmp_path / "cache"), ACCOUNT) == ""
+
+
+def test_an_engine_that_only_workers_may_use_counts_when_a_job_is_checked(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as engine, ThreadPoolExecutor(1, initializer=act_as, initargs=(ACCOUNT,)) as api:
+        engine.bind(str(tmp_path / "engine"))
+        engine.listen()
+        address = f"unix://{tmp_path}/engine"
+        assert engine_listens(address) and not api.submit(engine_listens, address).result()
+        assert api.submit(engine_listens, address, for_others=True).result()
