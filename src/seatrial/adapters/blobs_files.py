@@ -24,7 +24,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Self
 
-from seatrial.adapters.owned_folder import make_folder, move_into, open_folder
+from seatrial.adapters.owned_folder import Handle, make_folder, move_into, open_folder
 from seatrial.errors import InvalidInput, NotFound, StorageFull, StoreUnavailable
 from seatrial.fair_threads import FairThreads, breathe
 from seatrial.file_owner import act_as, act_as_oneself
@@ -58,8 +58,8 @@ class FileBlobs:
 
     async def put_file(self, key: str, source: Path) -> int:
         path = _path(key)
-        with source.open("rb") as file:  # by this process: the account may not read it
-            return await self._put(key, lambda: self._write(path, _pieces(file.fileno())))
+        file = Handle(os.open(source, os.O_RDONLY | os.O_CLOEXEC))  # by this process: the account may not read it
+        return await self._put(key, lambda: self._write(path, _pieces(file)))
 
     async def take_file(self, key: str, source: Path) -> int:
         if PLAIN_KEY.fullmatch(checked_key(key)):
@@ -97,12 +97,9 @@ class FileBlobs:
 
     async def stream(self, key: str) -> AsyncIterator[bytes]:
         path = _path(key)
-        file = await self._run(key, lambda: self._open(path))
-        try:
-            while piece := await self._run(key, lambda: os.read(file, _CHUNK)):
-                yield piece
-        finally:
-            os.close(file)
+        file = await self._run(key, lambda: Handle(self._open(path)))
+        while piece := await self._run(key, lambda: os.read(file.number, _CHUNK)):
+            yield piece
 
     async def info(self, key: str) -> BlobInfo:
         path = _path(key)
@@ -153,20 +150,20 @@ class FileBlobs:
         The account's thread opens the place, this process's own thread puts the file there."""
         name = os.path.basename(path)  # noqa: PTH119
 
-        def opened() -> tuple[bool, int, int]:
+        def opened() -> tuple[bool, Handle | None, int]:
             """Whether it is done; else the folder that it has to go to, and whose all files are."""
             uid = os.fstat(self._root).st_uid
             if not replacing and self._is_there(path):
-                return False, -1, uid
-            parent = self._parent(path)
+                return False, None, uid
+            parent = Handle(self._parent(path))
             own = uid == os.geteuid()
-            return (move_into(parent, name, source, uid), -1, uid) if own else (False, parent, uid)
+            return (move_into(parent, name, source, uid), None, uid) if own else (False, parent, uid)
 
         try:
             done, parent, uid = await self._run(path, opened)
         except NotFound:
             return False
-        return done or (parent >= 0 and await self._movers.run(move_into, parent, name, source, uid))
+        return done or (parent is not None and await self._movers.run(move_into, parent, name, source, uid))
 
     @property
     def _root(self) -> int:
@@ -284,8 +281,8 @@ class FileBlobs:
         return gone
 
 
-def _pieces(file: int) -> Iterator[bytes]:
-    while piece := os.read(file, _CHUNK):
+def _pieces(file: Handle) -> Iterator[bytes]:
+    while piece := os.read(file.number, _CHUNK):
         yield piece
 
 

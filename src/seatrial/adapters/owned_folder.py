@@ -28,20 +28,28 @@ def open_folder(folder: Path) -> tuple[int, Account | None]:
     return opened, owner or owner_of(opened)
 
 
-def move_into(parent: int, name: str, source: Path, uid: int) -> bool:
-    """Runs with the rights of this process. ``parent`` may be anything that a link of the account leads to; it is
-    closed here."""
+class Handle:
+    """An open file, closed when nobody uses it any more. A thread goes on with it after its caller has given up, and a
+    number that was closed meanwhile might be another file's."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.close(self.number)
+
+
+def move_into(parent: Handle, name: str, source: Path, uid: int) -> bool:
+    """Runs with the rights of this process. ``parent`` may be anything that a link of the account leads to."""
     try:
-        facts = os.fstat(parent)
+        facts = os.fstat(parent.number)
         if os.geteuid() == 0 and facts.st_uid != uid:
             return False
         if os.geteuid() == 0 and uid != 0:
             _give(os.fspath(source), source.lstat(), Account(uid, facts.st_gid))
-        os.rename(source, name, dst_dir_fd=parent)
+        os.rename(source, name, dst_dir_fd=parent.number)
     except OSError:
         return False
-    finally:
-        os.close(parent)
     return True
 
 
