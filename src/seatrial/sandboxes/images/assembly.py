@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from seatrial.sandboxes.images.bases import Fetcher, SilentRegistries
 from seatrial.sandboxes.images.bootstrap import DebianBootstrap
 from seatrial.sandboxes.images.build_network import build_network
 from seatrial.sandboxes.images.buildah import BuildahStore
 from seatrial.sandboxes.images.builder import EnvironmentBuilder
 from seatrial.sandboxes.images.confinement import BuildLimits
+from seatrial.sandboxes.images.fetcher import Fetcher, SilentRegistries
 from seatrial.sandboxes.images.image import ImageStore
 from seatrial.sandboxes.images.locks import UseRecords
 from seatrial.sandboxes.images.prune import Pruner

@@ -19,10 +19,9 @@ from pathlib import Path
 
 from seatrial.errors import ImageFault, SeatrialError
 from seatrial.removal import remove_tree
-from seatrial.sandboxes.images.bases import Fetcher
 from seatrial.sandboxes.images.buildlog import kept_log
 from seatrial.sandboxes.images.context import BuildContext, ContextEntry
-from seatrial.sandboxes.images.flights import Flights
+from seatrial.sandboxes.images.fetcher import Fetcher
 from seatrial.sandboxes.images.image import (
     LABEL_BASES,
     LABEL_KEY,
@@ -39,6 +38,7 @@ from seatrial.sandboxes.images.prune import Pruner
 from seatrial.sandboxes.images.references import familiar
 from seatrial.sandboxes.images.registries import OWN_REPOSITORY
 from seatrial.sandboxes.images.rewrite import TASK_DIR, Rewritten, rewrite
+from seatrial.sandboxes.images.single_flight import Flights
 from seatrial.sandboxes.images.stages import Recipe, native_architecture
 from seatrial.sandboxes.images.trust import Trust
 

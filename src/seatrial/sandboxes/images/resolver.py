@@ -11,12 +11,12 @@ import asyncio
 from contextlib import AbstractContextManager
 
 from seatrial.errors import ImageFault, SeatrialError
-from seatrial.sandboxes.images.bases import Fetcher
 from seatrial.sandboxes.images.builder import EnvironmentBuilder
-from seatrial.sandboxes.images.flights import Flights
+from seatrial.sandboxes.images.fetcher import Fetcher
 from seatrial.sandboxes.images.image import Image, ImageRequest, ImageStore, LogSink
 from seatrial.sandboxes.images.locks import UseRecords
 from seatrial.sandboxes.images.references import familiar, mapped, parse
+from seatrial.sandboxes.images.single_flight import Flights
 
 
 class ImageResolver:

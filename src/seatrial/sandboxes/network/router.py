@@ -29,10 +29,10 @@ from seatrial.errors import SandboxFault, SetupProblem
 from seatrial.sandboxes.network import links
 from seatrial.sandboxes.network.abandoned import AbandonedConnections
 from seatrial.sandboxes.network.firewall import Firewall, own, rules
+from seatrial.sandboxes.network.forward_rules import run_nft
 from seatrial.sandboxes.network.limits import NetworkLimits
 from seatrial.sandboxes.network.namespace import Namespace, entered, fresh_namespace, set_values
 from seatrial.sandboxes.network.netlink import ROUTE, NetlinkError, NetlinkSocket
-from seatrial.sandboxes.network.passage import run_nft
 from seatrial.sandboxes.network.stamp import ProcessStamp
 from seatrial.sandboxes.network.uplink import MACHINE_MAC, ROUTER_MAC, UPLINK_INDEX, Block, Uplink
 

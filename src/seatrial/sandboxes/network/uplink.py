@@ -24,9 +24,9 @@ from seatrial.domain.frozen import Frozen
 from seatrial.errors import SetupProblem
 from seatrial.sandboxes.network import links
 from seatrial.sandboxes.network.firewall import UPLINK
+from seatrial.sandboxes.network.forward_rules import close_passage, list_elements, list_tables, open_passage, run_nft
 from seatrial.sandboxes.network.namespace import Namespace, get_value, set_values
 from seatrial.sandboxes.network.netlink import ROUTE, NetlinkError, NetlinkSocket
-from seatrial.sandboxes.network.passage import close_passage, list_elements, list_tables, open_passage, run_nft
 from seatrial.sandboxes.network.stamp import ProcessStamp
 
 _LOG = logging.getLogger(__name__)
