@@ -1,11 +1,9 @@
-"""The network of one sandbox: behind our router, or the machine's own.
+"""The network of one sandbox: behind Seatrial's router, or the machine's own. ``network_set`` makes them.
 
-``network_set`` gives them out. What is decided here:
-
-- *Allowlists by name.* The name server refuses other names, and lets the filter know each address before it gives it
-  away. An address stays open for the time its answer is good, but at least an hour: programs keep connections and
-  answers longer than they should. Other names at the same address are reachable too, as with every filter of addresses.
-- *A change of policy* holds for what is already connected.
+- *Allowlists by name.* The name server refuses other names, and opens each address in the packet filter before it
+  answers. An address stays open while the answer is valid, and at least for an hour, because programs keep connections
+  and answers for too long. Other names at the same address are reachable too, as with every filter of addresses.
+- *A change of policy* also applies to open connections.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from harbor.models.task.config import NetworkPolicy
 
@@ -25,10 +23,13 @@ from seatrial.sandboxes.network.firewall import Element
 from seatrial.sandboxes.network.reach import Reach, require_open
 from seatrial.sandboxes.network.router import Line, Router
 
+if TYPE_CHECKING:
+    from seatrial.sandboxes.network.network_set import SandboxNetworks
+
 _SHORTEST_OPEN_SEC = 3600.0
 _LONGEST_OPEN_SEC = 86400.0
 _MOST_HOSTS = 4096
-"""Addresses that the names of one sandbox's allowlist may have open at once."""
+"""Addresses that the names of one sandbox's allowlist may open at once."""
 _LOCALHOST = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
 
 
@@ -37,7 +38,7 @@ class SandboxNetwork(Protocol):
 
     @property
     def netns_path(self) -> Path | None:
-        """The namespace its processes belong in; ``None`` for the machine's own network."""
+        """The namespace for its processes. ``None`` for the machine's own network."""
         ...
 
     @property
@@ -55,36 +56,23 @@ class SandboxNetwork(Protocol):
 
     @property
     def description(self) -> str:
-        """What it may reach at the moment, for the trial's lock."""
+        """What it may reach now, for the trial's lock."""
         ...
 
     async def apply(self, policy: NetworkPolicy) -> None:
-        """Changes what it may reach, while its processes run."""
+        """Changes what it may reach while its processes run."""
         ...
 
     async def release(self) -> None:
-        """Cuts it off for good. Does nothing the second time."""
+        """Cuts the sandbox off for good. Does nothing the second time."""
         ...
-
-
-class NetworkSet(Protocol):
-    """What a network needs of the set it belongs to."""
-
-    @property
-    def search(self) -> tuple[str, ...]: ...
-
-    def permitted(self, policy: NetworkPolicy) -> Reach: ...
-
-    async def work[T](self, step: Callable[[], T]) -> T: ...
-
-    def given_back(self, network: RoutedNetwork) -> None: ...
 
 
 class RoutedNetwork:
     """A sandbox behind the router."""
 
     def __init__(
-        self, networks: NetworkSet, router: Router, line: Line, sandbox_id: str, clock: Callable[[], float]
+        self, networks: SandboxNetworks, router: Router, line: Line, sandbox_id: str, clock: Callable[[], float]
     ) -> None:
         self.hostname = hostname_of(sandbox_id)
         self.netns_path: Path | None = line.namespace.path
@@ -112,7 +100,7 @@ class RoutedNetwork:
     async def change(self, reach: Reach) -> None:
         async with self._turn:
             if self._released:
-                raise SandboxFault("The sandbox's network is gone.")
+                raise SandboxFault("The sandbox's network was already released.")
             if not reach.nothing:
                 await self._networks.work(self._line.connect)
             self._set(reach)
@@ -126,14 +114,14 @@ class RoutedNetwork:
             self._released = True
             self._set(Reach())
             self._router.firewall.forget(self.address)
-            self._networks.given_back(self)
+            self._networks.discard(self)
             self._router.forget(self._line)
 
     def admits(self, name: str) -> bool:
         return self._reach.admits(name)
 
     def learned(self, name: str, addresses: Sequence[dns.Address]) -> None:
-        """Opens the way to what an allowed name leads to."""
+        """Opens the addresses of an allowed name."""
         if self._reach.everything or not addresses:
             return
         now = self._clock()
@@ -146,7 +134,7 @@ class RoutedNetwork:
         self._set(self._reach)
 
     def expire(self) -> None:
-        """Closes the way to addresses whose answers are too old."""
+        """Closes addresses whose answers are too old."""
         self._set(self._reach)
 
     def _set(self, reach: Reach) -> None:
@@ -173,7 +161,7 @@ class RoutedNetwork:
 
 
 class HostNetwork:
-    """The machine's own network. Nothing about it can be limited."""
+    """The machine's own network. It cannot be limited."""
 
     netns_path: Path | None = None
     description = "host (shared with the machine, nothing is closed)"

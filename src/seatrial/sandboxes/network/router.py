@@ -7,13 +7,13 @@
     sandbox eth0 ── s3 ┘   packet filter,                NAT
                            name server
 
-Why a namespace of its own: the machine sees one interface instead of hundreds (and so do its udev, dockerd and
-firewalls), whoever flushes the machine's rules does not open a sandbox, and when this process is killed the kernel
-takes the router with it: sandboxes that outlive it are cut off at that moment, not when somebody cleans up.
+Why a separate namespace: the machine (with its udev, dockerd and firewalls) sees one interface instead of hundreds, a
+flush of the machine's rules opens no sandbox, and when this process is killed the kernel removes the router, which cuts
+off the remaining sandboxes at once.
 
-There is no bridge: every sandbox is a point-to-point line with one address, so neighbours share nothing. A namespace is
-never used twice; making one takes about two milliseconds and forgetting one takes none, since the kernel removes them
-in batches. All methods block and belong in the one thread that does kernel work.
+There is no bridge: every sandbox has a point-to-point line with one address, so neighbours share nothing. A namespace
+is never used twice. It takes about two milliseconds to make one and no time to forget one, because the kernel removes
+them in batches. All methods block and belong in the one thread for kernel work.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ from seatrial.sandboxes.network.forward_rules import run_nft
 from seatrial.sandboxes.network.limits import NetworkLimits
 from seatrial.sandboxes.network.namespace import Namespace, entered, fresh_namespace, set_values
 from seatrial.sandboxes.network.netlink import ROUTE, NetlinkError, NetlinkSocket
-from seatrial.sandboxes.network.stamp import ProcessStamp
-from seatrial.sandboxes.network.uplink import MACHINE_MAC, ROUTER_MAC, UPLINK_INDEX, Block, Uplink
+from seatrial.sandboxes.network.uplink import MACHINE_MAC, ROUTER_MAC, UPLINK_INDEX, Block, ProcessStamp, Uplink
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,21 +49,21 @@ _ROUTER_VALUES = {
     "ipv4/icmp_ratelimit": "0",  # every refused packet is answered, so that nothing waits for a timeout
     "ipv4/conf/all/send_redirects": "0",
     "ipv4/conf/default/send_redirects": "0",
-    # Every neighbour is written down by us. An answer to who asks would also make an entry for whoever a sandbox says
-    # it is, in a table that has 1024 places for the whole machine.
+    # The router writes every neighbour entry itself. An ARP answer would also add an entry for the address that a
+    # sandbox claims to have, in a table with 1024 places for the whole machine.
     "ipv4/conf/all/arp_ignore": "8",
     "ipv4/conf/default/arp_ignore": "8",
 }
 _SANDBOX_VALUES = {
-    "ipv6/conf/default/disable_ipv6": "1",  # for eth0; the loopback was there before and keeps ::1
-    "ipv4/ip_unprivileged_port_start": "0",  # these two as container engines have them
+    "ipv6/conf/default/disable_ipv6": "1",  # for eth0; the loopback exists already and keeps ::1
+    "ipv4/ip_unprivileged_port_start": "0",  # container engines set these two as well
     "ipv4/ping_group_range": "0 2147483647",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Closures:
-    """What no sandbox may reach, and the operator's exceptions from it."""
+class ClosedNetworks:
+    """What no sandbox may reach, and the operator's exceptions."""
 
     never: tuple[IPv4Network, ...]
     private: tuple[IPv4Network, ...]
@@ -72,7 +71,7 @@ class Closures:
 
 
 class Line:
-    """One sandbox's namespace and the line that connects it to the router. Cut off until ``connect``."""
+    """A sandbox's namespace and its link to the router. It has no routes before ``connect``."""
 
     def __init__(
         self, namespace: Namespace, kernel: NetlinkSocket, interface: str, address: IPv4Address, gateway: IPv4Address
@@ -94,7 +93,7 @@ class Line:
         )
 
     def disconnect(self) -> None:
-        """Takes the routes away: programs hear "network is unreachable" at once. Its own address still works."""
+        """Removes the routes: programs get "network is unreachable" at once. The sandbox's own address still works."""
         self._kernel.request(
             [
                 links.no_route(_ETH0, _EVERYWHERE, self._gateway),
@@ -111,8 +110,8 @@ class Line:
 class Router:
     """The router's namespace, from ``open`` to ``close``."""
 
-    def __init__(self, stamp: ProcessStamp, closures: Closures, limits: NetworkLimits) -> None:
-        self._closures = closures
+    def __init__(self, stamp: ProcessStamp, closed: ClosedNetworks, limits: NetworkLimits) -> None:
+        self._closed = closed
         self._limits = limits
         self._uplink = Uplink(stamp)
         self._abandoned = AbandonedConnections(limits.crowded)
@@ -157,13 +156,12 @@ class Router:
         self._uplink.settle()
 
     def _install(self, block: Block) -> None:
-        closures = self._closures
-        never = (*closures.never, block.network)
+        never = (*self._closed.never, block.network)
+        closed, granted = self._closed.private, self._closed.granted
         try:
-            run_nft(rules(block.gateway, never, closures.private, closures.granted, self._limits))
+            run_nft(rules(block.gateway, never, closed, granted, self._limits))
         except SetupProblem as problem:
-            without = rules(block.gateway, never, closures.private, closures.granted, self._limits, counts=False)
-            run_nft(without)
+            run_nft(rules(block.gateway, never, closed, granted, self._limits, counts=False))
             _LOG.warning("This kernel does not count the open connections of a sandbox: %s", problem.message)
 
     def close(self) -> None:
@@ -175,7 +173,7 @@ class Router:
         self._firewall = self._kernel = self.namespace = None
 
     def refresh(self) -> int:
-        """Follows what has changed on the machine and clears leftovers of killed processes; how many there were."""
+        """Follows changes of the machine and clears leftovers of killed processes. Returns how many there were."""
         self._follow_addresses()
         self._abandoned.clear()
         return self._uplink.refresh()
@@ -197,26 +195,19 @@ class Router:
         return datagrams, streams
 
     def new_line(self) -> Line:
-        """A sandbox's namespace with its address, not connected yet and known to no rule."""
+        """A new namespace for a sandbox, with an address, without routes, and in no rule."""
         with fresh_namespace() as namespace:
-            set_values(_SANDBOX_VALUES)
-            kernel = NetlinkSocket(ROUTE)
-        return self._laid(namespace, kernel)
+            pass
+        return self.line_to(namespace)
 
     def line_to(self, namespace: Namespace) -> Line:
-        """The same for an empty namespace that somebody else made, such as a container engine; takes it over."""
+        """The same for an empty namespace, for example of a container engine. The line closes it."""
+        assert self._kernel is not None
+        kernel: NetlinkSocket | None = None
         try:
             with entered(namespace):
                 set_values(_SANDBOX_VALUES)
                 kernel = NetlinkSocket(ROUTE)
-        except BaseException:
-            namespace.close()
-            raise
-        return self._laid(namespace, kernel)
-
-    def _laid(self, namespace: Namespace, kernel: NetlinkSocket) -> Line:
-        assert self._kernel is not None
-        try:
             index, address = self._attach(namespace)
             kernel.request(
                 [
@@ -228,13 +219,14 @@ class Router:
             )
             self._kernel.request([links.settle(index)])
         except BaseException:
-            kernel.close()
+            if kernel is not None:
+                kernel.close()
             namespace.close()
             raise
         return Line(namespace, kernel, f"s{index}", address, self.gateway)
 
     def forget(self, line: Line) -> None:
-        """Lets a line go. The kernel removes it once no process is in the sandbox's namespace any more."""
+        """Closes a line. The kernel removes it when no process is in the sandbox's namespace any more."""
         line.close()
         self._abandoned.add(line.address)
         self._free.append(line.address)
@@ -259,7 +251,7 @@ class Router:
                 self._free.append(address)
                 if error.errno != errno.EEXIST:
                     raise SandboxFault(f"A sandbox's network could not be made: {error}") from error
-                # Processes that should be dead are still in the namespace that had this address: take another one.
+                # A process that should be dead is still in the namespace with this address: take another address.
                 self._kernel.request([links.remove(index)], tolerate=frozenset({errno.ENODEV}))
             else:
                 self._abandoned.discard(address)
