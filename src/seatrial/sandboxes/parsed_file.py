@@ -1,4 +1,4 @@
-"""A file of the machine that is parsed again only after it has changed."""
+"""Files of the machine that may be missing or may change."""
 
 from __future__ import annotations
 
@@ -25,3 +25,10 @@ class ParsedFile[T]:
         except FileNotFoundError:
             self._value, self._stamp = self._parse(""), None
         return self._value
+
+
+def read_or_empty(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""

@@ -30,7 +30,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the build o
 @app.command("list")
 def list_images(sandbox: SandboxName = "oci", as_json: AsJson = False) -> None:
     """List local images, the most recently used first."""
-    from seatrial.sandboxes.images.catalogue import catalogue
+    from seatrial.sandboxes.images.batch import catalogue
 
     images = _images(sandbox)
     lines = asyncio.run(catalogue(images.store, images.uses))

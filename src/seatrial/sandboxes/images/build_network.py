@@ -1,7 +1,7 @@
-"""The network that builds get: the public internet, and nothing of this machine or its neighbours.
+"""The network of builds: the public internet, and nothing of this machine or its private network.
 
-``buildah`` borrows a line for each build. Where none can be had a build has no network, and its log says why; the
-machine's own is used only where the operator allows that.
+``buildah`` takes a line for each build. If none can be made, the build has no network, and its log says why. The
+machine's own network is used only if the operator allows it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ PROXY_NAMES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
 
 
 class BuildLine(Frozen):
-    """What one build is connected to."""
+    """The network of one build."""
 
     description: str
     namespace: Path | None = None
-    """``None`` for no network at all, unless it is the machine's own."""
+    """``None`` for no network, or for the machine's own."""
     resolv_conf: str = ""
     machine: bool = False
     """The machine's own network."""
@@ -39,7 +39,7 @@ class BuildNetwork(Protocol):
 
 
 class MachineNetwork:
-    """No walls: builds reach whatever this machine reaches, its own services included."""
+    """Builds reach everything that this machine reaches, its own services included."""
 
     def __init__(self, why: str) -> None:
         self._why = why
@@ -50,7 +50,7 @@ class MachineNetwork:
 
 
 class RoutedBuilds:
-    """A namespace of its own for each build, with the reach of a sandbox of a ``public`` task."""
+    """A separate namespace for each build, with the reach of a ``public`` sandbox."""
 
     def __init__(self, options: SandboxOptions, note: str = "") -> None:
         self._options = options

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
+import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from seatrial.errors import ImageFault
 from seatrial.sandboxes.images.image import ImageConfig
 from seatrial.sandboxes.parsed_file import ParsedFile
 
@@ -126,3 +130,29 @@ def _config(document: dict[str, Any]) -> ImageConfig:
 def _file_name(name: str) -> str:
     """containers/storage writes names with unusual characters in base 64."""
     return name if _PLAIN_NAME.fullmatch(name) else "=" + base64.b64encode(name.encode()).decode()
+
+
+def remove_nodes(folders: Iterable[Path]) -> int:
+    """Removes device nodes from layers without opening any file, and returns how many there were.
+
+    A character device 0:0 stays: it is an overlay's mark for a file that a layer deleted."""
+    try:
+        return sum(_remove_nodes_below(folder) for folder in folders)
+    except OSError as error:  # a path that is too long, for example
+        raise ImageFault(f"The image has folders that cannot be read: {error.strerror}.") from error
+
+
+def _remove_nodes_below(folder: Path) -> int:
+    removed = 0
+    for parent, folders, files in os.walk(folder, onerror=_raise):
+        for name in (*folders, *files):
+            path = Path(parent, name)
+            about = path.lstat()
+            if stat.S_ISBLK(about.st_mode) or (stat.S_ISCHR(about.st_mode) and about.st_rdev != 0):
+                path.unlink()
+                removed += 1
+    return removed
+
+
+def _raise(error: OSError) -> None:
+    raise error

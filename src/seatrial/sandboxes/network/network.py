@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from harbor.models.task.config import NetworkPolicy
 
@@ -22,6 +22,7 @@ from seatrial.sandboxes.network import dns, firewall
 from seatrial.sandboxes.network.firewall import Element
 from seatrial.sandboxes.network.reach import Reach, require_open
 from seatrial.sandboxes.network.router import Line, Router
+from seatrial.sandboxes.parsed_file import read_or_empty
 
 if TYPE_CHECKING:
     from seatrial.sandboxes.network.network_set import SandboxNetworks
@@ -33,43 +34,8 @@ _MOST_HOSTS = 4096
 _LOCALHOST = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
 
 
-class SandboxNetwork(Protocol):
-    """The network of one sandbox, from ``acquire`` to ``release``."""
-
-    @property
-    def netns_path(self) -> Path | None:
-        """The namespace for its processes. ``None`` for the machine's own network."""
-        ...
-
-    @property
-    def hostname(self) -> str: ...
-
-    @property
-    def resolv_conf(self) -> str:
-        """Content for ``/etc/resolv.conf``."""
-        ...
-
-    @property
-    def hosts(self) -> str:
-        """Content for ``/etc/hosts``, with the host name in it."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """What it may reach now, for the trial's lock."""
-        ...
-
-    async def apply(self, policy: NetworkPolicy) -> None:
-        """Changes what it may reach while its processes run."""
-        ...
-
-    async def release(self) -> None:
-        """Cuts the sandbox off for good. Does nothing the second time."""
-        ...
-
-
 class RoutedNetwork:
-    """A sandbox behind the router."""
+    """A network behind the router, until ``release``. A process joins it through the namespace at ``netns_path``."""
 
     def __init__(
         self, networks: SandboxNetworks, router: Router, line: Line, sandbox_id: str, clock: Callable[[], float]
@@ -92,9 +58,11 @@ class RoutedNetwork:
 
     @property
     def description(self) -> str:
+        """What it may reach now, for the trial's lock."""
         return self._reach.description
 
     async def apply(self, policy: NetworkPolicy) -> None:
+        """Changes what it may reach while its processes run."""
         await self.change(self._networks.permitted(policy))
 
     async def change(self, reach: Reach) -> None:
@@ -108,6 +76,7 @@ class RoutedNetwork:
                 await self._networks.work(self._line.disconnect)
 
     async def release(self) -> None:
+        """Cuts the sandbox off for good. Does nothing the second time."""
         async with self._turn:
             if self._released:
                 return
@@ -161,15 +130,15 @@ class RoutedNetwork:
 
 
 class HostNetwork:
-    """The machine's own network. It cannot be limited."""
+    """The machine's own network, with the same methods. It cannot be limited."""
 
     netns_path: Path | None = None
     description = "host (shared with the machine, nothing is closed)"
 
     def __init__(self, sandbox_id: str) -> None:
         self.hostname = hostname_of(sandbox_id)
-        self.resolv_conf = _content(Path("/etc/resolv.conf"))
-        self.hosts = f"{_content(Path('/etc/hosts')) or _LOCALHOST}127.0.1.1\t{self.hostname}\n"
+        self.resolv_conf = read_or_empty("/etc/resolv.conf")
+        self.hosts = f"{read_or_empty('/etc/hosts') or _LOCALHOST}127.0.1.1\t{self.hostname}\n"
 
     async def apply(self, policy: NetworkPolicy) -> None:
         require_open(policy)
@@ -178,13 +147,9 @@ class HostNetwork:
         return None
 
 
+type SandboxNetwork = RoutedNetwork | HostNetwork
+
+
 def hostname_of(sandbox_id: str) -> str:
     """The id as a host name: one label, at most 63 characters."""
     return re.sub(r"[^a-z0-9-]+", "-", sandbox_id.lower())[:63].strip("-") or "sandbox"
-
-
-def _content(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
