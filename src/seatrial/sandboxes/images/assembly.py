@@ -28,8 +28,6 @@ class Images:
 
     store: ImageStore
     resolver: ImageResolver
-    builder: EnvironmentBuilder
-    fetcher: Fetcher
     bootstrap: DebianBootstrap
     pruner: Pruner
     uses: UseRecords
@@ -61,7 +59,7 @@ def assemble(store: ImageStore, options: SandboxOptions, environ: Mapping[str, s
         default_registry=options.default_registry,
         may_pull=options.pull_if_not_exists,
     )
-    return Images(store, resolver, builder, fetcher, bootstrap, pruner, uses)
+    return Images(store, resolver, bootstrap, pruner, uses)
 
 
 def build_limits(options: SandboxOptions) -> BuildLimits:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
 
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import SeatrialError
@@ -32,10 +31,6 @@ class BuildLine(Frozen):
     @property
     def connected(self) -> bool:
         return self.machine or self.namespace is not None
-
-
-class BuildNetwork(Protocol):
-    def line(self) -> AbstractAsyncContextManager[BuildLine]: ...
 
 
 class MachineNetwork:
@@ -81,6 +76,9 @@ class RoutedBuilds:
         if self._options.allow_host_network_builds:
             return BuildLine(description=f"the machine's own (the operator allows it; {error})", machine=True)
         return BuildLine(description=f"none ({error} SEATRIAL_ALLOW_HOST_NETWORK_BUILDS lets builds use the machine's)")
+
+
+type BuildNetwork = MachineNetwork | RoutedBuilds
 
 
 def build_network(options: SandboxOptions, environ: Mapping[str, str]) -> BuildNetwork:

@@ -125,18 +125,17 @@ _COUNT = "add @counted {{ ip saddr ct count over {connections} }} goto refuse"
 _MOST_SANDBOXES = 65535
 
 
-def rules(
-    gateway: IPv4Address,
-    never: Iterable[IPv4Network],
-    closed: Iterable[IPv4Network],
-    granted: Iterable[IPv4Network],
-    limits: NetworkLimits,
-    *,
-    counts: bool = True,
-) -> str:
-    """The router's rules, for ``nft``. ``granted`` are exceptions from ``closed``, not from ``never``.
+@dataclass(frozen=True, slots=True)
+class ClosedNetworks:
+    """What no sandbox may reach. ``granted`` are the operator's exceptions from ``private``, not from ``never``."""
 
-    ``counts=False`` is for kernels that cannot count open connections."""
+    never: tuple[IPv4Network, ...]
+    private: tuple[IPv4Network, ...]
+    granted: tuple[IPv4Network, ...] = ()
+
+
+def rules(gateway: IPv4Address, closed: ClosedNetworks, limits: NetworkLimits, *, counts: bool = True) -> str:
+    """The router's rules, for ``nft``. ``counts=False`` is for kernels that cannot count open connections."""
     return RULES.format(
         gateway=gateway,
         uplink=UPLINK,
@@ -147,9 +146,9 @@ def rules(
         questions=limits.questions_per_sec,
         questions_burst=limits.questions_burst,
         refusals=limits.refusals_per_sec,
-        never=", ".join(map(str, never)),
-        closed=_elements(closed),
-        granted=_elements(granted),
+        never=", ".join(map(str, closed.never)),
+        closed=_elements(closed.private),
+        granted=_elements(closed.granted),
     )
 
 

@@ -28,6 +28,7 @@ from weakref import WeakKeyDictionary
 from harbor.models.task.config import NetworkPolicy
 
 from seatrial.errors import SandboxFault, SeatrialError, SetupProblem
+from seatrial.sandboxes.network.firewall import ClosedNetworks
 from seatrial.sandboxes.network.limits import NetworkLimits
 from seatrial.sandboxes.network.names import MachineNames
 from seatrial.sandboxes.network.namespace import Namespace
@@ -41,7 +42,7 @@ from seatrial.sandboxes.network.reach import (
     require_host_network,
 )
 from seatrial.sandboxes.network.resolver import NameServer, Resolver
-from seatrial.sandboxes.network.router import ClosedNetworks, Line, Router
+from seatrial.sandboxes.network.router import Line, Router
 from seatrial.sandboxes.network.uplink import ProcessStamp, clear_leftovers
 from seatrial.sandboxes.options import SandboxOptions
 

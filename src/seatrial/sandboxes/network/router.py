@@ -18,17 +18,17 @@ them in batches. All methods block and belong in the one thread for kernel work.
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import logging
 import socket
 from collections import deque
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
 from seatrial.errors import SandboxFault, SetupProblem
 from seatrial.sandboxes.network import links
 from seatrial.sandboxes.network.abandoned import AbandonedConnections
-from seatrial.sandboxes.network.firewall import Firewall, own, rules
+from seatrial.sandboxes.network.firewall import ClosedNetworks, Firewall, own, rules
 from seatrial.sandboxes.network.forward_rules import run_nft
 from seatrial.sandboxes.network.limits import NetworkLimits
 from seatrial.sandboxes.network.namespace import Namespace, entered, fresh_namespace, set_values
@@ -61,15 +61,6 @@ _SANDBOX_VALUES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ClosedNetworks:
-    """What no sandbox may reach, and the operator's exceptions."""
-
-    never: tuple[IPv4Network, ...]
-    private: tuple[IPv4Network, ...]
-    granted: tuple[IPv4Network, ...] = ()
-
-
 class Line:
     """A sandbox's namespace and its link to the router. It has no routes before ``connect``."""
 
@@ -84,23 +75,13 @@ class Line:
 
     def connect(self) -> None:
         """Gives the sandbox its routes."""
-        self._kernel.request(
-            [
-                links.route(_ETH0, IPv4Network(self._gateway)),
-                links.route(_ETH0, _EVERYWHERE, self._gateway),
-            ],
-            tolerate=frozenset({errno.EEXIST}),
-        )
+        routes = [links.route(_ETH0, IPv4Network(self._gateway)), links.route(_ETH0, _EVERYWHERE, self._gateway)]
+        self._kernel.request(routes, tolerate=frozenset({errno.EEXIST}))
 
     def disconnect(self) -> None:
         """Removes the routes: programs get "network is unreachable" at once. The sandbox's own address still works."""
-        self._kernel.request(
-            [
-                links.no_route(_ETH0, _EVERYWHERE, self._gateway),
-                links.no_route(_ETH0, IPv4Network(self._gateway)),
-            ],
-            tolerate=frozenset({errno.ESRCH}),
-        )
+        routes = [links.no_route(_ETH0, _EVERYWHERE, self._gateway), links.no_route(_ETH0, IPv4Network(self._gateway))]
+        self._kernel.request(routes, tolerate=frozenset({errno.ESRCH}))
 
     def close(self) -> None:
         self._kernel.close()
@@ -156,12 +137,11 @@ class Router:
         self._uplink.settle()
 
     def _install(self, block: Block) -> None:
-        never = (*self._closed.never, block.network)
-        closed, granted = self._closed.private, self._closed.granted
+        closed = dataclasses.replace(self._closed, never=(*self._closed.never, block.network))
         try:
-            run_nft(rules(block.gateway, never, closed, granted, self._limits))
+            run_nft(rules(block.gateway, closed, self._limits))
         except SetupProblem as problem:
-            run_nft(rules(block.gateway, never, closed, granted, self._limits, counts=False))
+            run_nft(rules(block.gateway, closed, self._limits, counts=False))
             _LOG.warning("This kernel does not count the open connections of a sandbox: %s", problem.message)
 
     def close(self) -> None:

@@ -43,9 +43,9 @@ UPLINK_INDEX = 2
 
 _PREFIX = "seat"
 _LINK_NAME = re.compile(r"seat\d{3}")
-_LABEL = "seatrial "
 _STAMP = re.compile(r"(\w+)_p(\d+)_s(\d+)_n(\d+)")
-_TABLE_NAME = re.compile(r"seatrial_\d{3}_(\w+)")
+_MARK = re.compile(r"seatrial(?:_\d{3}_| )(\w+)")
+"""The name of a table, or the label of an interface."""
 _LOCK = "/run/seatrial-network.lock"
 _POOLS = tuple(IPv4Network(pool) for pool in ("198.18.0.0/15", "100.80.0.0/15", "10.214.0.0/15"))
 _BLOCK_BITS = 21
@@ -200,7 +200,7 @@ class Uplink:
                     continue
                 raise
             self._link = next(link for link in links.list_links(self._kernel) if link.name == name)
-            self._kernel.request([links.label(self._link.index, f"{_LABEL}{self._stamp}")])
+            self._kernel.request([links.label(self._link.index, f"seatrial {self._stamp}")])
             self._table = f"seatrial_{block.number:03d}_{self._stamp}"
             return block
         raise SetupProblem(
@@ -276,7 +276,7 @@ def clear_leftovers() -> int:
 
 def _clear_leftovers(kernel: NetlinkSocket) -> int:
     """Removes interfaces first, because a table has to filter its interface until that is gone."""
-    dead = [link for link in links.list_links(kernel) if _LINK_NAME.fullmatch(link.name) and _is_dead_label(link.alias)]
+    dead = [link for link in links.list_links(kernel) if _LINK_NAME.fullmatch(link.name) and _is_dead(link.alias)]
     kernel.request([links.remove(link.index) for link in dead], tolerate=frozenset({errno.ENODEV}))
     tables = list(filter(_is_dead, list_tables()))
     if not tables:
@@ -303,20 +303,15 @@ def _is_ours(table: str) -> bool:
     return _stamp_of(table) is not None
 
 
-def _is_dead(table: str) -> bool:
-    """Also for the marks of rules in other tables: a mark is the name of a Seatrial table."""
-    stamp = _stamp_of(table)
+def _is_dead(mark: str) -> bool:
+    """For table names, for interface labels, and for marks of rules in other tables, which are table names."""
+    stamp = _stamp_of(mark)
     return stamp is not None and stamp.dead
 
 
-def _stamp_of(table: str) -> ProcessStamp | None:
-    found = _TABLE_NAME.fullmatch(table)
+def _stamp_of(mark: str) -> ProcessStamp | None:
+    found = _MARK.fullmatch(mark)
     return ProcessStamp.parse(found[1]) if found else None
-
-
-def _is_dead_label(label: str) -> bool:
-    stamp = ProcessStamp.parse(label.removeprefix(_LABEL)) if label.startswith(_LABEL) else None
-    return stamp is not None and stamp.dead
 
 
 def _blocks() -> Iterator[Block]:
