@@ -177,18 +177,23 @@ class Router:
     def new_line(self) -> Line:
         """A new namespace for a sandbox, with an address, without routes, and in no rule."""
         with fresh_namespace() as namespace:
-            pass
-        return self.line_to(namespace)
+            kernel = _prepare_sandbox()
+        return self._attach(namespace, kernel)
 
     def line_to(self, namespace: Namespace) -> Line:
         """The same for an empty namespace, for example of a container engine. The line closes it."""
-        assert self._kernel is not None
-        kernel: NetlinkSocket | None = None
         try:
             with entered(namespace):
-                set_values(_SANDBOX_VALUES)
-                kernel = NetlinkSocket(ROUTE)
-            index, address = self._attach(namespace)
+                kernel = _prepare_sandbox()
+        except BaseException:
+            namespace.close()
+            raise
+        return self._attach(namespace, kernel)
+
+    def _attach(self, namespace: Namespace, kernel: NetlinkSocket) -> Line:
+        assert self._kernel is not None
+        try:
+            index, address = self._add_pair(namespace)
             kernel.request(
                 [
                     links.up(links.LOOPBACK),
@@ -199,8 +204,7 @@ class Router:
             )
             self._kernel.request([links.settle(index)])
         except BaseException:
-            if kernel is not None:
-                kernel.close()
+            kernel.close()
             namespace.close()
             raise
         return Line(namespace, kernel, f"s{index}", address, self.gateway)
@@ -211,7 +215,7 @@ class Router:
         self._abandoned.add(line.address)
         self._free.append(line.address)
 
-    def _attach(self, namespace: Namespace) -> tuple[int, IPv4Address]:
+    def _add_pair(self, namespace: Namespace) -> tuple[int, IPv4Address]:
         assert self._kernel is not None
         for _ in range(len(self._free)):
             address = self._free.popleft()
@@ -244,3 +248,9 @@ class Router:
         current = self._uplink.own_addresses()
         self.firewall.change(add=map(own, sorted(current - self._own)), remove=map(own, sorted(self._own - current)))
         self._own = current
+
+
+def _prepare_sandbox() -> NetlinkSocket:
+    """Sets the values of a sandbox's namespace, which the calling thread is in. Returns a socket to it."""
+    set_values(_SANDBOX_VALUES)
+    return NetlinkSocket(ROUTE)
