@@ -53,7 +53,7 @@ class Patience:
 
 
 def discard(_: str) -> None:
-    """A log for output that nobody needs."""
+    """A log that drops all output."""
 
 
 class _Output:

@@ -105,6 +105,6 @@ class Fetcher:
 
     def _fix(self, reference: str) -> str:
         if self._bootstrap is not None and self._bootstrap.can_make(reference):
-            return f"Bring it with: seatrial images bootstrap {familiar(reference)}"
+            return f"Run: seatrial images bootstrap {familiar(reference)}"
         tool = "docker" if self._store.name == "docker" else "seatrial images"
-        return f"Bring it with: {tool} pull {familiar(reference)}"
+        return f"Run: {tool} pull {familiar(reference)}"

@@ -122,7 +122,7 @@ def _become(plan: Plan, step: Step) -> NoReturn:
     for capability in range(_LAST_CAPABILITY + 1):
         if capability not in _KEPT_CAPABILITIES and not (step.makes_nodes and capability == _MKNOD):
             _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # an older kernel knows fewer
-    os.execve(step.argv[0], step.argv, step.env)  # noqa: S606 - the builder, in a root of its own
+    os.execve(step.argv[0], step.argv, step.env)  # noqa: S606 - the builder, in a separate root
 
 
 def _mount_usual(root: str) -> None:

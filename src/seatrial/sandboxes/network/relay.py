@@ -203,7 +203,7 @@ def _checked(answer: AnswerHead) -> bytes:
 
 
 def _listen(namespace: Path | None) -> socket.socket:
-    """A listening socket on the loopback of that namespace. Blocking, in a thread of its own."""
+    """A listening socket on the loopback of that namespace. Blocking: call it in a separate thread."""
     if namespace is None:
         return socket.create_server(("127.0.0.1", 0), backlog=128)
     there = Namespace(os.open(namespace, os.O_RDONLY | os.O_CLOEXEC))

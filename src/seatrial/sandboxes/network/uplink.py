@@ -275,7 +275,7 @@ def clear_leftovers() -> int:
 
 
 def _clear_leftovers(kernel: NetlinkSocket) -> int:
-    """Removes interfaces first, because a table has to filter its interface until that is gone."""
+    """Removes interfaces first, because a table has to filter its interface until it is removed."""
     dead = [link for link in links.list_links(kernel) if _LINK_NAME.fullmatch(link.name) and _is_dead(link.alias)]
     kernel.request([links.remove(link.index) for link in dead], tolerate=frozenset({errno.ENODEV}))
     tables = list(filter(_is_dead, list_tables()))
