@@ -7,7 +7,7 @@ from typing import Self
 
 import httpx
 
-from seatrial.client.async_driver import AsyncDriver
+from seatrial.client.driver import AsyncDriver
 from seatrial.client.datasets import Datasets
 from seatrial.client.destination import Destination
 from seatrial.client.events import Events

@@ -1,4 +1,4 @@
-"""Executes requests and plans in the calling thread. ``async_driver`` is the asynchronous counterpart."""
+"""Executes requests and plans in the calling thread. ``driver`` is the asynchronous counterpart."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from seatrial.client.ask import Ask, Following, Listen, Paged, Pause, Plan, Step, Work
-from seatrial.client.conduct import (
+from seatrial.client.transport import (
     QUIET_SEC,
     Attention,
     Walk,

@@ -11,7 +11,7 @@ from functools import update_wrapper
 from typing import Any, Self, overload
 
 from seatrial.client.ask import Ask, Following, Paged, Plan
-from seatrial.client.async_driver import AsyncDriver
+from seatrial.client.driver import AsyncDriver
 from seatrial.client.messages import Message
 from seatrial.client.sync_driver import SyncDriver
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from seatrial.client.ask import Ask, Following, Listen, Paged, Pause, Plan, Step, Work
-from seatrial.client.conduct import (
+from seatrial.client.transport import (
     QUIET_SEC,
     Attention,
     Walk,
