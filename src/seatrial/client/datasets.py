@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from seatrial.client.ask import Ask, given, place, reads
-from seatrial.client.verbs import Group, Verb
+from seatrial.client.verbs import Group, verb
 from seatrial.domain.task import Dataset
 from seatrial.shapes.datasets import DatasetImport, DatasetItem, DatasetList, DatasetRequest
 
@@ -35,7 +35,7 @@ def get_dataset(name: str, version: str | None = None) -> Ask[Dataset]:
 class Datasets[Driver](Group[Driver]):
     """``client.datasets``"""
 
-    create = Verb(create_dataset)
-    take_in = Verb(import_dataset)
-    list = Verb(list_datasets)
-    get = Verb(get_dataset)
+    create = verb(create_dataset)
+    take_in = verb(import_dataset)
+    list = verb(list_datasets)
+    get = verb(get_dataset)
