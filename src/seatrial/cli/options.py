@@ -46,9 +46,16 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**made, **given)
 
+    return shown_as(call, command, shown)
+
+
+def shown_as(
+    call: Callable[..., None], command: Callable[..., Any], parameters: list[Parameter]
+) -> Callable[..., None]:
+    """Makes Typer see ``call`` as the command, with these parameters."""
     call.__name__, call.__doc__ = command.__name__, command.__doc__
-    call.__signature__ = Signature(shown)  # type: ignore[attr-defined]
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return call
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seatrial.cli.backend.session import with_backend
+from seatrial.cli.backend.session import on_backend
 from seatrial.cli.options import JobId
 from seatrial.cli.view.say import say
 from seatrial.domain.terminal_text import is_seen
@@ -31,7 +31,9 @@ class Format(StrEnum):
     ATIF = "atif"
 
 
-def export(
+@on_backend
+async def export(
+    backend: Backend,
     job_id: JobId,
     form: Annotated[
         Format,
@@ -50,21 +52,17 @@ def export(
     ] = False,
 ) -> None:
     """Export finished trials with their reward, for training. Says how many were left out, and why."""
-
-    async def work(backend: Backend) -> None:
-        await backend.jobs.get(job_id)  # says so where there is none
-        left_out: Counter[str] = Counter()
-        rows = [row for row in await backend.jobs.rows(job_id) if _is_wanted(row, errors, left_out)]
-        with _Sink(output, form) as sink:
-            for row in rows:
-                found = 0
-                async for name, content in _shaped(backend, row, form):
-                    sink.write(name, content)
-                    found += 1
-                left_out["no trajectory"] += not found
-        say(_account(sink.written, left_out), err=True)
-
-    with_backend(work)
+    await backend.jobs.get(job_id)  # says so where there is none
+    left_out: Counter[str] = Counter()
+    rows = [row for row in await backend.jobs.rows(job_id) if _is_wanted(row, errors, left_out)]
+    with _Sink(output, form) as sink:
+        for row in rows:
+            found = 0
+            async for name, content in _shaped(backend, row, form):
+                sink.write(name, content)
+                found += 1
+            left_out["no trajectory"] += not found
+    say(_account(sink.written, left_out), err=True)
 
 
 def _is_wanted(row: TrialRow, errors: bool, left_out: Counter[str]) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.backend.session import print_json, read_settings, with_session
+from seatrial.cli.backend.session import on_installation, print_json, read_settings
 from seatrial.cli.options import AsJson, DatasetName, DryRun, TaskPaths
 from seatrial.cli.view.say import say
 
@@ -46,7 +46,9 @@ def list_images(sandbox: SandboxName = "oci", as_json: AsJson = False) -> None:
 
 
 @app.command()
-def build(
+@on_installation
+async def build(
+    installation: Installation,
     paths: TaskPaths = None,
     dataset: DatasetName = None,
     force: Annotated[
@@ -58,17 +60,15 @@ def build(
     as_json: AsJson = False,
 ) -> None:
     """Pull or build the images of tasks before trials need them."""
-
-    async def work(session: Installation) -> None:
-        images = _images(sandbox)
-        requests = await _requests(session, paths or [], dataset, force)
-        await _bring(images.resolver.resolve, requests, jobs, verbose, as_json)
-
-    with_session(work)
+    images = _images(sandbox)
+    requests = await _requests(installation, paths or [], dataset, force)
+    await _bring(images.resolver.resolve, requests, jobs, verbose, as_json)
 
 
 @app.command()
-def push(
+@on_installation
+async def push(
+    installation: Installation,
     paths: TaskPaths = None,
     dataset: DatasetName = None,
     registry: Annotated[str, typer.Option(help="Repository to push to. Default: the configured one.")] = "",
@@ -79,18 +79,14 @@ def push(
     as_json: AsJson = False,
 ) -> None:
     """Publish the images of tasks as REGISTRY:<task>-<version> (or :<task>), where trials look for them."""
+    from seatrial.sandboxes.images.batch import Publisher
 
-    async def work(session: Installation) -> None:
-        from seatrial.sandboxes.images.batch import Publisher
-
-        settings = session.settings
-        publisher = Publisher(_images(sandbox), registry, settings.docker_registry, settings.default_registry)
-        requests = await _requests(session, paths or [], dataset, force)
-        for request in requests:
-            publisher.name_for(request)  # check the registry before building
-        await _bring(publisher.publish, requests, jobs, verbose, as_json)
-
-    with_session(work)
+    settings = installation.settings
+    publisher = Publisher(_images(sandbox), registry, settings.docker_registry, settings.default_registry)
+    requests = await _requests(installation, paths or [], dataset, force)
+    for request in requests:
+        publisher.name_for(request)  # check the registry before building
+    await _bring(publisher.publish, requests, jobs, verbose, as_json)
 
 
 @app.command()
@@ -149,20 +145,20 @@ def _images(sandbox: str) -> Images:
 
 
 async def _requests(
-    session: Installation, paths: Sequence[Path], dataset: str | None, force: bool
+    installation: Installation, paths: Sequence[Path], dataset: str | None, force: bool
 ) -> list[ImageRequest]:
     from seatrial.cli.backend.local_tasks import import_if_unknown
     from seatrial.engine.jobs.choice import dataset_tasks
     from seatrial.errors import InvalidInput
     from seatrial.sandboxes.images.batch import request_for
 
-    tasks: list[Task] = [task for path in paths for task in await session.library.add(path)]
+    tasks: list[Task] = [task for path in paths for task in await installation.library.add(path)]
     if dataset is not None:
-        await import_if_unknown(session, dataset)
-        tasks += await dataset_tasks(session.store, dataset)
+        await import_if_unknown(installation, dataset)
+        tasks += await dataset_tasks(installation.store, dataset)
     if not tasks:
         raise InvalidInput("No task given.", fix="Give a path, or a dataset with -d NAME.")
-    return [request_for(task, await session.library.directory(task), force_build=force) for task in tasks]
+    return [request_for(task, await installation.library.directory(task), force_build=force) for task in tasks]
 
 
 async def _bring(bring: Bring, requests: Sequence[ImageRequest], jobs: int, verbose: bool, as_json: bool) -> None:

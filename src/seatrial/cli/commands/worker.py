@@ -34,15 +34,15 @@ def worker(
         from seatrial.privileges import confine_worker
         from seatrial.wiring import open_installation
 
-        async with open_installation(read_settings(), for_worker=True) as session:
-            write_logs(session.settings)
-            confine_worker(session.settings.allow_privileged)
-            await _work(session, concurrency or session.settings.worker_concurrency)
+        async with open_installation(read_settings(), for_worker=True) as installation:
+            write_logs(installation.settings)
+            confine_worker(installation.settings.allow_privileged)
+            await _work(installation, concurrency or installation.settings.worker_concurrency)
 
     asyncio.run(work())
 
 
-async def _work(session: Installation, capacity: int) -> None:
+async def _work(installation: Installation, capacity: int) -> None:
     import asyncio
     import contextlib
     import os
@@ -51,7 +51,7 @@ async def _work(session: Installation, capacity: int) -> None:
     from seatrial.wiring import hire_worker
 
     crew: Worker | None = None
-    duty: asyncio.Task[Any] = asyncio.create_task(hire_worker(session, capacity))
+    duty: asyncio.Task[Any] = asyncio.create_task(hire_worker(installation, capacity))
 
     def told() -> None:
         if crew is None or crew.leaving:
@@ -69,7 +69,7 @@ async def _work(session: Installation, capacity: int) -> None:
         os._exit(0)
     with contextlib.suppress(asyncio.CancelledError):
         say(f"Worker ready: up to {capacity} trials at once. Interrupt to drain and stop.", err=True)
-        examining = asyncio.create_task(_tell_what_works(session, crew))
+        examining = asyncio.create_task(_tell_what_works(installation, crew))
         duty = asyncio.create_task(crew.run())
         try:
             await duty
@@ -77,10 +77,10 @@ async def _work(session: Installation, capacity: int) -> None:
             examining.cancel()
 
 
-async def _tell_what_works(session: Installation, crew: Worker) -> None:
+async def _tell_what_works(installation: Installation, crew: Worker) -> None:
     """Runs beside the first trials, because it tries every sandbox."""
     from seatrial.engine.duties import Duties
     from seatrial.wiring import working_sandboxes
 
-    found = await Duties(session.clock).once("sandbox checks", lambda: working_sandboxes(session.settings))
+    found = await Duties(installation.clock).once("sandbox checks", lambda: working_sandboxes(installation.settings))
     crew.can_use(found or ())
