@@ -34,8 +34,7 @@ from seatrial.domain.task import Dataset
 from seatrial.domain.trial import TrialState
 from seatrial.engine.clock import Clock, StoreClock, system_clock
 from seatrial.engine.duties import Duties, Duty
-from seatrial.engine.jobs.admission import Admission
-from seatrial.engine.jobs.ceilings import Ceilings
+from seatrial.engine.jobs.admission import Admission, Ceilings
 from seatrial.engine.jobs.choice import dataset_of
 from seatrial.engine.jobs.control import JobControl
 from seatrial.engine.jobs.keys import KeyRing, WorkerSeals
@@ -44,9 +43,8 @@ from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
 from seatrial.engine.trials.found_files import KeepLimits
-from seatrial.engine.trials.lease_trust import LeaseTrust
 from seatrial.engine.trials.phases import PhaseLog
-from seatrial.engine.trials.recover import Recovery
+from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.engine.trials.retention import remove_dead_work_dirs, remove_lost_tries
 from seatrial.errors import Conflict, InvalidInput, SetupProblem
 from seatrial.ports.blobs import Blobs

@@ -17,13 +17,11 @@ from seatrial.api.answers import add_error_handlers
 from seatrial.api.compat import tbench_execute, tbench_runner
 from seatrial.api.context import Service, model_urls_of
 from seatrial.api.gates.access import check_access
-from seatrial.api.gates.cross_origin import CrossOrigin
-from seatrial.api.gates.disk_room import DiskRoomCheck
 from seatrial.api.gates.guard import Guard
-from seatrial.api.gates.headers import SecureHeaders
+from seatrial.api.gates.headers import CrossOrigin, SecureHeaders
 from seatrial.api.gates.identity import Identities
 from seatrial.api.gates.key_intake import KeyIntake
-from seatrial.api.gates.limits import Limits
+from seatrial.api.gates.limits import DiskRoomCheck, Limits
 from seatrial.api.gates.request_log import RequestLog
 from seatrial.api.routes import (
     catalogue,

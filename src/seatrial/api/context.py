@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Header, Request
 
 from seatrial.api.gates.access import Access
 from seatrial.api.gates.identity import Caller as Caller
@@ -22,6 +23,7 @@ from seatrial.engine.recent import EndedJobs
 from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.tasks.served_tasks import ServedTasks
 from seatrial.engine.trials.trial_files import TryFiles
+from seatrial.ports.store import Once
 from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
 from seatrial.wiring import Installation
@@ -118,3 +120,25 @@ ServiceDep = Annotated[Service, Depends(_service)]
 CallerDep = Annotated[Caller, Depends(_caller)]
 GivenKeys = Annotated[dict[str, str], Depends(_given_keys)]
 """Provider keys of the request, by environment name. The gates have removed them from the URL and the headers."""
+
+
+async def _once(
+    request: Request,
+    caller: CallerDep,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            max_length=200,
+            pattern=r"^[^\x00]*$",
+            description="A repeated request with the same key returns the first result. Use one key per request.",
+        ),
+    ] = None,
+) -> Once | None:
+    if not idempotency_key:
+        return None
+    content = hashlib.sha256(f"{request.method} {request.url.path}\n".encode())
+    content.update(await request.body())
+    return Once(key=f"{caller.name}:{idempotency_key}", fingerprint=content.hexdigest())
+
+
+OnceDep = Annotated[Once | None, Depends(_once)]

@@ -25,11 +25,11 @@ from seatrial.domain.job import Job, JobSpec
 from seatrial.domain.result import Result
 from seatrial.domain.task import Task
 from seatrial.domain.trial import Cause, Outcome, Trial
+from seatrial.engine.jobs.control import until_trial_ended
 from seatrial.engine.jobs.keys import check_key
 from seatrial.engine.jobs.model_params import model_called, model_options
 from seatrial.engine.jobs.request import AgentWish, JobWish
 from seatrial.engine.jobs.submit import Door
-from seatrial.engine.jobs.waiting import until_trial_ended
 from seatrial.engine.reports.conversation import Message, conversation
 from seatrial.engine.trials.run_log import tail
 from seatrial.engine.trials.trial_files import KeptFiles

@@ -27,8 +27,7 @@ from seatrial.api.compat.tbench_answers import (
 )
 from seatrial.api.compat.tbench_lookup import as_400, job_of, rows_of, run_of, validated
 from seatrial.api.compat.tbench_shapes import ORIGIN, RunItem, RunnerTask, TaskDetail, TaskStatus
-from seatrial.api.compat.tbench_upload import NewTask, once_of, wish_of
-from seatrial.api.compat.zip_upload import received_zip
+from seatrial.api.compat.tbench_upload import NewTask, once_of, received_zip, wish_of
 from seatrial.api.context import ServiceDep
 from seatrial.api.routes.pages import JobId, Skip, TrialId
 from seatrial.api.routes.router import plain_router

@@ -1,4 +1,4 @@
-"""Limits on request bodies: too large is 413, too slow is 408, too many uploads at once is 429 or 503.
+"""Limits on request bodies: 413 too large, 408 too slow, 429 or 503 too many uploads at once, 507 full disk.
 
 Bytes are counted while they stream, so a wrong or missing Content-Length does not help. The limits apply through
 ``receive``, whichever code reads the body; a handler sees them as an ``HTTPException``. If a body was not read to its
@@ -17,6 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seatrial.api.answers import error_response, problem_of_status
+from seatrial.disk import Disk
+from seatrial.errors import StorageFull
 from seatrial.settings import Settings
 
 JSON_LIMIT = 2 << 20
@@ -28,6 +30,8 @@ _LINGER_SEC = 3.0
 """Most clients read the answer only after they have sent everything. Closing at once would break the connection."""
 _UPLOADS_OF_ONE = 128
 _UPLOADS_OF_ALL = 256
+_SMALL_TYPES = ("application/json", "application/x-www-form-urlencoded", "text/")
+"""Bodies that are parsed in memory and create no file."""
 
 
 class UploadCount:
@@ -208,3 +212,28 @@ def _name_of_caller(scope: Scope) -> str:
         return f"token {caller.token_id}"
     client = scope.get("client")
     return f"address {client[0]}" if client else "local"
+
+
+class DiskRoomCheck:
+    def __init__(self, app: ASGIApp, disk: Disk) -> None:
+        self._app = app
+        self._disk = disk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (wanted := _upload_bytes(Headers(scope=scope))) is not None:
+            try:
+                self._disk.require(wanted)
+            except StorageFull as full:
+                response = error_response(scope["path"], 507, problem_of_status(507, full.message, full.fix))
+                await response(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _upload_bytes(headers: Headers) -> int | None:
+    """The declared size of the upload; ``None`` if the request brings no file."""
+    kind = headers.get("content-type", "").lower()
+    if not kind or kind.startswith(_SMALL_TYPES):
+        return None
+    length = headers.get("content-length", "")
+    return int(length) if length.isdigit() else 0

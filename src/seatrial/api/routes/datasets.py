@@ -7,10 +7,8 @@ from typing import Annotated
 from fastapi import Path, Query
 
 from seatrial import wiring
-from seatrial.api.context import ServiceDep
-from seatrial.api.gates.idempotency import OnceDep
-from seatrial.api.routes.router import native_router
-from seatrial.api.routes.shapes import errors
+from seatrial.api.context import OnceDep, ServiceDep
+from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.task import Dataset
 from seatrial.engine.jobs.choice import choose, dataset_of
 from seatrial.errors import Conflict

@@ -6,11 +6,9 @@ from typing import Annotated, Literal
 
 from fastapi import Depends, Query, Request
 
-from seatrial.api.context import GivenKeys, Service, ServiceDep
-from seatrial.api.gates.idempotency import OnceDep
+from seatrial.api.context import GivenKeys, OnceDep, Service, ServiceDep
 from seatrial.api.routes.pages import Asked, JobId, asked, cut
-from seatrial.api.routes.router import native_router
-from seatrial.api.routes.shapes import errors
+from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.catalogue import takes_model
 from seatrial.domain.job import JobSpec, JobStatus
 from seatrial.domain.task import Task

@@ -10,8 +10,7 @@ from fastapi.responses import Response, StreamingResponse
 from seatrial.api.context import Service, ServiceDep
 from seatrial.api.routes.downloads import safe_headers
 from seatrial.api.routes.pages import JobId, TrialId
-from seatrial.api.routes.router import native_router
-from seatrial.api.routes.shapes import errors
+from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.comparison import compare_all
 from seatrial.domain.divergence import Divergence, diverge
 from seatrial.domain.fact import Basis

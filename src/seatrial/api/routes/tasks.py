@@ -13,8 +13,7 @@ from seatrial.api.answers import as_storage_full, is_disk_full, status_of
 from seatrial.api.context import ServiceDep
 from seatrial.api.routes.downloads import RangeHeader, download, safe_headers
 from seatrial.api.routes.pages import Asked, Digest, asked, cut, name_cursor
-from seatrial.api.routes.router import native_router
-from seatrial.api.routes.shapes import errors, trial_page
+from seatrial.api.routes.router import errors, native_router, trial_page
 from seatrial.api.routes.uploads import Upload, received
 from seatrial.domain.task import Task, TaskFormat
 from seatrial.engine.jobs.choice import TaskSearch, search_tasks

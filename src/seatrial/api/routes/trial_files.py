@@ -10,8 +10,7 @@ from fastapi.responses import Response, StreamingResponse
 from seatrial.api.context import Service, ServiceDep
 from seatrial.api.routes.downloads import RangeHeader, download, safe_headers
 from seatrial.api.routes.pages import TrialId
-from seatrial.api.routes.router import native_router
-from seatrial.api.routes.shapes import errors
+from seatrial.api.routes.router import errors, native_router
 from seatrial.api.routes.trials import TryNumber
 from seatrial.domain.result import StoredFile
 from seatrial.engine.trials.trial_files import KeptFiles

@@ -9,8 +9,7 @@ from fastapi import Depends
 
 from seatrial.api.context import Service, ServiceDep
 from seatrial.api.routes.pages import Asked, asked, cut
-from seatrial.api.routes.router import native_router
-from seatrial.api.routes.shapes import errors
+from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.trial import TrialState
 from seatrial.engine.trials.running import sandboxes_of
 from seatrial.ports.store import TrialFilter, WorkerRow

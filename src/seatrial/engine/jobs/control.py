@@ -10,20 +10,21 @@ from types import MappingProxyType
 from seatrial.domain.job import Job
 from seatrial.domain.trial import Outcome, TrialState
 from seatrial.engine.clock import Clock
-from seatrial.engine.jobs.ceilings import Ceilings
+from seatrial.engine.jobs.admission import Ceilings
 from seatrial.engine.jobs.keys import KeyRing
-from seatrial.engine.jobs.waiting import until_job_ended
 from seatrial.engine.reports.summaries import summaries_of
 from seatrial.engine.trials.trial_files import trial_prefix
 from seatrial.errors import Conflict
 from seatrial.ports.blobs import Blobs
-from seatrial.ports.store import Store
+from seatrial.ports.store import JobStore, Store, TrialRow, TrialStore
 from seatrial.ports.wake_up import WakeUp
 
 UNGRADED = (Outcome.ERROR, Outcome.CANCELLED)
 """The outcomes that are retried by default."""
 _AT_ONCE = 16
 _NO_KEYS: Mapping[str, str] = MappingProxyType({})
+_FIRST_LOOK_SEC = 0.1
+_LOOK_SEC = 1.0
 
 
 class JobControl:
@@ -129,3 +130,22 @@ class JobControl:
 
     async def _require_keys(self, job: Job, given: Mapping[str, str]) -> None:
         await self._keys.require(job.spec, {*given, *await self._keys.names_of_job(job.id)})
+
+
+async def until_trial_ended(trials: TrialStore, trial_id: int) -> TrialRow:
+    """Asks the store often at first, then once a second."""
+    pause = _FIRST_LOOK_SEC
+    while (row := await trials.trial(trial_id)).trial.state is not TrialState.ENDED:
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, _LOOK_SEC)
+    return row
+
+
+async def until_job_ended(jobs: JobStore, job_id: int, seconds: float) -> bool:
+    """Whether it ended within that time."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while (await jobs.job(job_id)).ended_at is None:
+        if asyncio.get_running_loop().time() >= deadline:
+            return False
+        await asyncio.sleep(_FIRST_LOOK_SEC)
+    return True

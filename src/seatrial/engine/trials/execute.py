@@ -25,7 +25,7 @@ from seatrial.domain.result import Failure, FileLeftOut, FilesLeftOut, Result
 from seatrial.domain.task import Task
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial, blamed
 from seatrial.engine.clock import Clock
-from seatrial.engine.jobs.ceilings import Ceilings
+from seatrial.engine.jobs.admission import Ceilings
 from seatrial.engine.jobs.keys import TrialKeys
 from seatrial.engine.live.watch import Followed, LiveLog
 from seatrial.engine.tasks.library import TaskLibrary

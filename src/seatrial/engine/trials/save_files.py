@@ -18,7 +18,7 @@ from pathlib import Path
 
 from seatrial.domain.result import FileListing, FilesLeftOut, StoredFile
 from seatrial.engine.trials.found_files import Found, KeepLimits, LeftOut, Names, find_files, rank
-from seatrial.engine.trials.redact_files import FileRedaction
+from seatrial.engine.trials.redaction import FileRedaction
 from seatrial.errors import StoreUnavailable
 from seatrial.fair_threads import FairThreads, breathe
 from seatrial.ports.blobs import Blobs

@@ -15,7 +15,7 @@ from seatrial.domain.result import Failure, Result
 from seatrial.domain.trial import Outcome
 from seatrial.engine.trials.found_files import KeepLimits, LeftOut, find_files, regular_files
 from seatrial.engine.trials.recordable import recordable
-from seatrial.engine.trials.redact_files import FileRedaction
+from seatrial.engine.trials.redaction import FileRedaction
 from seatrial.engine.trials.save_files import FileKeeper, Kept
 
 SECRET = b"sk-canary-0123456789"
