@@ -272,6 +272,12 @@ class Settings(Described, BaseSettings):
             **{name: value for name, value in os.environ.items() if _is_provider_name(name, value)},
         }
 
+    @property
+    def provider_keys(self) -> dict[str, str]:
+        """The same with the key for ``openrouter/…`` models."""
+        own = {"OPENROUTER_API_KEY": self.openrouter_api_key} if self.openrouter_api_key else {}
+        return {**self.provider_environment, **own}
+
 
 _TOOL_NAMES = (
     "PATH",

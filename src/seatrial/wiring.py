@@ -10,7 +10,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -139,7 +139,7 @@ def _library(settings: Settings, store: Store, blobs: Blobs, clock: Clock) -> Ta
 
 def _key_ring(settings: Settings, store: Store, seal: Seal, clock: Clock, admission: Admission) -> KeyRing:
     workers = WorkerSeals(store, seal, clock, timedelta(seconds=settings.lease_sec), is_dead)
-    return KeyRing(store, store, seal, provider_keys(settings), keys_for, admission, workers)
+    return KeyRing(store, store, seal, settings.provider_keys, keys_for, admission, workers)
 
 
 async def _clock_of(store: Store) -> Clock:
@@ -399,14 +399,6 @@ def ceilings_of(settings: Settings) -> Ceilings:
         trials=settings.max_trials_per_job,
         attempts=settings.max_attempts,
     )
-
-
-def provider_keys(settings: Settings) -> Mapping[str, str]:
-    """Provider keys and addresses, by the names of their environment variables."""
-    keys = dict(settings.provider_environment)
-    if settings.openrouter_api_key:
-        keys["OPENROUTER_API_KEY"] = settings.openrouter_api_key
-    return keys
 
 
 def _harbor_runner(installation: Installation) -> Runner:

@@ -15,11 +15,10 @@ from fastapi import FastAPI
 from seatrial import __version__
 from seatrial.api.answers import add_error_handlers
 from seatrial.api.compat import tbench_execute, tbench_runner
-from seatrial.api.context import Service, model_urls_of
+from seatrial.api.context import Service
 from seatrial.api.gates.access import check_access
 from seatrial.api.gates.guard import Guard
 from seatrial.api.gates.headers import CrossOrigin, SecureHeaders
-from seatrial.api.gates.identity import Identities
 from seatrial.api.gates.key_intake import KeyIntake
 from seatrial.api.gates.limits import DiskRoomCheck, Limits
 from seatrial.api.gates.request_log import RequestLog
@@ -77,11 +76,10 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with open_installation(settings) as installation:
             access = await check_access(settings, installation.store, installation.clock())
-            identities = Identities(installation.store, installation.seal, installation.clock)
-            app.state.service = Service(installation, identities, access, model_urls_of(settings, access))
+            app.state.service = service = Service.of(installation, access)
             async with keep_house(installation), counting(numbers, installation.store) as app.state.event_tail:
                 yield
-            await identities.close()
+            await service.identities.close()
 
     app = FastAPI(
         title="Seatrial",

@@ -22,7 +22,6 @@ from seatrial.client.messages import Message, MessageReader
 from seatrial.client.refusals import refusal, unreachable
 from seatrial.client.transport import (
     QUIET_SEC,
-    Attention,
     Resumption,
     arguments,
     is_gone,
@@ -150,15 +149,19 @@ class Driver:
     async def listen(self, to: Following, seconds: float | None) -> bool:
         """Waits until a stream sends ``end``; returns whether it did. Stops early if the stream breaks, or after
         ``seconds``."""
-        attention = Attention(seconds)
+        read_sec = QUIET_SEC if seconds is None else min(seconds, QUIET_SEC)
+        until = float("inf") if seconds is None else time.monotonic() + seconds + 1
+        reader = MessageReader()
         try:
-            async with aclosing(self._pieces(to, "", attention.read_sec)) as pieces:
+            async with aclosing(self._pieces(to, "", read_sec)) as pieces:
                 async for piece in pieces:
-                    if not attention.hears(piece):
+                    for _ in reader.feed(piece):
+                        pass
+                    if reader.ended or time.monotonic() + read_sec > until:
                         break
         except (httpx.TransportError, StoreUnavailable):
             return False
-        return attention.ended
+        return reader.ended
 
     async def _send(self, ask: Ask[Any]) -> httpx.Response:
         with ExitStack() as files:

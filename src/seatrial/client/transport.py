@@ -12,7 +12,6 @@ from typing import Any
 import httpx
 
 from seatrial.client.ask import PREFIX, Archive, Ask, Following, Sent
-from seatrial.client.messages import MessageReader
 from seatrial.client.refusals import unreachable
 
 PAUSES = (0.2, 0.5, 1.0)
@@ -66,27 +65,6 @@ def pause_before(ask: Ask[Any], error: httpx.TransportError, tries: int) -> floa
 def is_gone(ask: Ask[Any], answer: httpx.Response, tries: int) -> bool:
     """A repeated deletion whose first answer was lost gets 404, which counts as success."""
     return ask.method == "DELETE" and tries > 1 and answer.status_code == 404
-
-
-class Attention:
-    """Limits how long a stream is read while waiting for ``end``. The caller then asks again for the remaining time."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self.read_sec = QUIET_SEC if seconds is None else min(seconds, QUIET_SEC)
-        """Timeout for one piece."""
-        self._until = None if seconds is None else time.monotonic() + seconds + 1
-        self._reader = MessageReader()
-
-    def hears(self, piece: bytes) -> bool:
-        """Whether time is left to wait for the next piece."""
-        for _ in self._reader.feed(piece):
-            pass
-        late = self._until is not None and time.monotonic() + self.read_sec > self._until
-        return not (self.ended or late)
-
-    @property
-    def ended(self) -> bool:
-        return self._reader.ended
 
 
 class Resumption:

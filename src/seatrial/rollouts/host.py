@@ -10,7 +10,6 @@ import asyncio
 import atexit
 import os
 import uuid
-from types import TracebackType
 from typing import Any, Self
 
 from seatrial.domain.trial import Phase
@@ -82,9 +81,7 @@ class RolloutHost:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def _opened(self, task: FoundTask) -> Rollout:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.task import Severity, Task, TaskSelection
+from seatrial.engine.jobs.choice import dataset_tasks
 from seatrial.errors import Conflict, InvalidInput, NotFound
 from seatrial.ports.tasks import Inspection
 from seatrial.rollouts.background import BackgroundLoop
@@ -72,9 +73,7 @@ class TaskFinder:
 
     async def _registered(self, name: str) -> list[tuple[Task, Path]]:
         async with open_installation(self._settings) as installation:
-            bare, _, version = name.partition("@")
-            dataset = await installation.store.dataset(bare, version or None)
-            tasks = [await installation.store.task(ref.digest) for ref in dataset.tasks]
+            tasks = await dataset_tasks(installation.store, name)
             return [(task, await installation.library.directory(task)) for task in tasks]
 
     def _chosen(

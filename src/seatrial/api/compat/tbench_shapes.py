@@ -40,17 +40,13 @@ class TaskStatus(StrEnum):
     @property
     def filter(self) -> JobFilter:
         """The job filter for this status."""
-        match self:
-            case TaskStatus.PENDING:
-                return JobFilter(origin=ORIGIN, waits=True)
-            case TaskStatus.RUNNING:
-                return JobFilter(origin=ORIGIN, waits=False)
-            case TaskStatus.COMPLETED:
-                return JobFilter(origin=ORIGIN, status=JobStatus.COMPLETED, graded=True)
-            case TaskStatus.FAILED:
-                return JobFilter(origin=ORIGIN, status=JobStatus.COMPLETED, graded=False)
-            case TaskStatus.CANCELLED:
-                return JobFilter(origin=ORIGIN, status=JobStatus.CANCELLED)
+        return {
+            TaskStatus.PENDING: JobFilter(origin=ORIGIN, waits=True),
+            TaskStatus.RUNNING: JobFilter(origin=ORIGIN, waits=False),
+            TaskStatus.COMPLETED: JobFilter(origin=ORIGIN, status=JobStatus.COMPLETED, graded=True),
+            TaskStatus.FAILED: JobFilter(origin=ORIGIN, status=JobStatus.COMPLETED, graded=False),
+            TaskStatus.CANCELLED: JobFilter(origin=ORIGIN, status=JobStatus.CANCELLED),
+        }[self]
 
 
 class RunStatus(StrEnum):

@@ -1,13 +1,13 @@
 """An upload of a TBench Runner client: one ZIP archive in a form, its parameters, and the job made from it.
 
-The body streams to disk; its size is checked while it arrives. Every error of the client is a 400.
+The body streams to disk; the gate for request bodies checks its size. Every error of the client is a 400.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -94,25 +94,12 @@ async def received_zip(request: Request, field: str, limit_mb: int) -> AsyncIter
 
 
 async def _form(request: Request, limit_mb: int) -> FormData:
-    parser = MultiPartParser(request.headers, _counted(request, limit_mb), max_files=1, max_fields=_FIELDS)
+    parser = MultiPartParser(request.headers, request.stream(), max_files=1, max_fields=_FIELDS)
     try:
         return await parser.parse()
     except (MultiPartException, KeyError) as error:  # a form without a boundary raises KeyError
         raise HTTPException(400, "The form cannot be read.") from error
     except HTTPException as error:
         if error.status_code == 413:  # raised by the gate for request sizes; this API does not use 413
-            raise _too_large(limit_mb) from error
+            raise HTTPException(400, f"The upload is larger than {limit_mb} MB.") from error
         raise
-
-
-async def _counted(request: Request, limit_mb: int) -> AsyncGenerator[bytes]:
-    size = 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size > limit_mb << 20:
-            raise _too_large(limit_mb)
-        yield piece
-
-
-def _too_large(limit_mb: int) -> HTTPException:
-    return HTTPException(400, f"The upload is larger than {limit_mb} MB.")

@@ -6,6 +6,8 @@ file, the scripts of the API documentation) is kept.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -37,6 +39,7 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+_LISTS = ("Vary", "Link", "Warning")
 _OF_ALL = tuple((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items())
 _OF_API = (*_OF_ALL, (b"cache-control", b"no-store"))
 
@@ -68,16 +71,18 @@ class CrossOrigin:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         granted = self._origins.grant(Headers(scope=scope)) if scope["type"] == "http" else {}
-        await self._app(scope, receive, _adding(send, granted) if granted else send)
+        await self._app(scope, receive, adding(send, granted) if granted else send)
 
 
-def _adding(send: Send, extra: dict[str, str]) -> Send:
+def adding(send: Send, extra: Mapping[str, str]) -> Send:
+    """Adds headers to the answer. Lists such as Vary are extended."""
+
     async def send_with_extra(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in extra.items():
-                if name == "Vary":
-                    headers.add_vary_header(value)
+                if name in _LISTS:
+                    headers.append(name, value)
                 else:
                     headers[name] = value
         await send(message)

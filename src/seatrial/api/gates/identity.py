@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 
 from seatrial.domain.token import Role, Token, fingerprint
 from seatrial.engine.clock import Clock
+from seatrial.engine.recent import RecentlyUsed
 from seatrial.errors import SeatrialError, SetupProblem
 from seatrial.ports.seal import Seal
 from seatrial.ports.store import TokenStore
@@ -63,8 +64,8 @@ class Identities:
         self._seal = seal
         self._clock = clock
         self._brake = brake or Brake()
-        self._proven: OrderedDict[str, None] = OrderedDict()
-        self._ended: OrderedDict[str, None] = OrderedDict()
+        self._proven: RecentlyUsed[bool] = RecentlyUsed(_REMEMBERED)
+        self._ended: RecentlyUsed[bool] = RecentlyUsed(_REMEMBERED)
         self._noted: dict[int, datetime] = {}
         self._notes: set[asyncio.Task[None]] = set()
 
@@ -75,18 +76,18 @@ class Identities:
         """
         mark = fingerprint(secret[:_LONGEST_SECRET])
         wait = self._brake.wait(address)
-        if wait and mark not in self._proven:
+        if wait and not self._proven.get(mark):
             raise TooManyFailures(wait)
         token = await self._valid(mark)
         if token is None:
             self._brake.failed(address)
             return None
-        _remember(self._proven, mark)
+        self._proven.put(mark, True)
         return _caller(token)
 
     async def by_session(self, cookie: str) -> Caller | None:
         session = self._read(cookie)
-        if session is None or session.id in self._ended or session.until <= self._clock():
+        if session is None or self._ended.get(session.id) or session.until <= self._clock():
             return None
         token = await self._valid(session.fingerprint)
         return _caller(token) if token is not None else None
@@ -101,7 +102,7 @@ class Identities:
         """Ends it in this process only; revoking the token ends its sessions everywhere."""
         session = self._read(cookie)
         if session is not None:
-            _remember(self._ended, session.id)
+            self._ended.put(session.id, True)
 
     async def close(self) -> None:
         """Waits for pending writes."""
@@ -141,13 +142,6 @@ class Identities:
 
 def _caller(token: Token) -> Caller:
     return Caller(token.name, token.role, token.id)
-
-
-def _remember(known: OrderedDict[str, None], item: str) -> None:
-    known[item] = None
-    known.move_to_end(item)
-    if len(known) > _REMEMBERED:
-        known.popitem(last=False)
 
 
 class Brake:

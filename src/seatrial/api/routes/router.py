@@ -67,6 +67,11 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: refers_to(ErrorAnswer, _ERRORS[status]) for status in sorted({*_ALWAYS, *statuses})}
 
 
+def sends(*kinds: str) -> dict[int | str, dict[str, Any]]:
+    """Documents the content types of an answer that is not JSON."""
+    return {200: {"content": {kind: {} for kind in kinds}}}
+
+
 def refers_to(model: type[BaseModel], description: str) -> dict[str, Any]:
     """References a response model by name; some route must define it. FastAPI would create a validator per answer of
     each route, a thousand in all, and slow down the start of the service."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +13,9 @@ from typing import Self
 from seatrial.cli.backend.backend import JobRow, Plan
 from seatrial.cli.backend.local_tasks import choose_tasks, refuse_missing_module
 from seatrial.cli.backend.request import RunRequest
+from seatrial.cli.view.progress import show_progress
+from seatrial.cli.view.say import say
+from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
 from seatrial.domain.comparison import Comparison, compare_all
 from seatrial.domain.fact import Basis
 from seatrial.domain.job import Job, JobCounts, JobSpec
@@ -24,10 +30,13 @@ from seatrial.engine.trials.trial_files import KeptFiles, TryFiles
 from seatrial.errors import InvalidInput
 from seatrial.ports.store import Page, TrialFilter, TrialRow
 from seatrial.ports.tasks import Inspection
+from seatrial.processes import on_signals
 from seatrial.shapes.datasets import DatasetItem
 from seatrial.shapes.tasks import TaskItem
 from seatrial.wiring import Installation, import_dataset, make_worker
 from seatrial.worker import Worker
+
+_LOOK_EVERY_SEC = 0.2
 
 Hire = Callable[[int, int], Worker]
 """From a capacity and a job id to a worker that runs only that job."""
@@ -55,9 +64,16 @@ class LocalRuns:
         return await self.here.jobs.retry(job.id, outcomes)
 
     async def see_through(self, job: Job, as_json: bool) -> int:
-        from seatrial.cli.backend.local_runs import see_job_through
-
-        return await see_job_through(self.here, self.hire, job, as_json)
+        """An interrupt stops the worker and requeues running trials. Ended trials are kept."""
+        started = time.monotonic()
+        worker = self.hire(job.spec.concurrency or self.here.settings.worker_concurrency, job.id)
+        interrupted = await _drive(self.here, worker, job, quiet=as_json)
+        rows = [row async for row in self.here.store.trials(TrialFilter(job_id=job.id))]
+        print_outcome(job, rows, time.monotonic() - started, as_json)
+        if interrupted:
+            say(f"Interrupted. Continue with: seatrial job resume {job.id}", err=True)
+            return INTERRUPTED
+        return exit_status(rows)
 
     def advice(self, job: Job) -> str:
         return f"Run them with `seatrial worker` or `seatrial job resume {job.id}`."
@@ -163,3 +179,35 @@ class LocalBackend:
     def at(cls, here: Installation) -> Self:
         runs = LocalRuns(here, lambda capacity, job_id: make_worker(here, capacity, job_id))
         return cls(runs, LocalJobs(here), LocalTrials(here), LocalTasks(here), LocalDatasets(here))
+
+
+async def _drive(here: Installation, worker: Worker, job: Job, quiet: bool) -> bool:
+    """Runs the worker until all trials of the job have ended; returns whether it was interrupted."""
+    working = asyncio.create_task(worker.run(), name="worker")
+    watching = asyncio.create_task(_until_ended(here, job, quiet), name="watch")
+    interrupt = asyncio.Event()
+    interrupting = asyncio.create_task(interrupt.wait())
+    with on_signals(interrupt.set):
+        try:
+            await asyncio.wait({working, watching, interrupting}, return_when=asyncio.FIRST_COMPLETED)
+            if interrupt.is_set():
+                working.cancel()
+            else:
+                worker.leave()
+            with contextlib.suppress(asyncio.CancelledError):
+                await working
+        finally:
+            for task in (watching, interrupting, working):
+                task.cancel()
+            await asyncio.gather(watching, interrupting, working, return_exceptions=True)
+    return interrupt.is_set()
+
+
+async def _until_ended(here: Installation, job: Job, quiet: bool) -> None:
+    with show_progress(job, quiet) as show:
+        while True:
+            counts = (await here.store.counts([job.id]))[job.id]
+            show(counts)
+            if counts.queued + counts.running == 0:
+                return
+            await asyncio.sleep(_LOOK_EVERY_SEC)

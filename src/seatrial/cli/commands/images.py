@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seatrial.domain.task import Task
     from seatrial.sandboxes.images.assembly import Images
     from seatrial.sandboxes.images.batch import Bring, LogFor, Outcome
-    from seatrial.sandboxes.images.image import ImageRequest, LogSink
+    from seatrial.sandboxes.images.image import ImageRequest
     from seatrial.wiring import Installation
 
 app = typer.Typer(help="Manage the images of sandboxes.", no_args_is_help=True, rich_markup_mode=None)
@@ -221,13 +221,10 @@ def _as_json(outcome: Outcome) -> dict[str, object]:
 
 
 def _log_for(verbose: bool) -> LogFor:
-    def quiet(_: str) -> None:
-        """The cache keeps the log anyway."""
-
-    def sink_for(task: str) -> LogSink:
-        return (lambda text: _echo("".join(f"{task} | {line}\n" for line in text.splitlines()))) if verbose else quiet
-
-    return sink_for
+    """Where the output of each build goes. The cache keeps the log in any case."""
+    if not verbose:
+        return lambda task: lambda text: None
+    return lambda task: lambda text: _echo("".join(f"{task} | {line}\n" for line in text.splitlines()))
 
 
 def _echo(text: str) -> None:

@@ -11,7 +11,6 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from seatrial.domain.event import NewEvent
@@ -188,9 +187,7 @@ class LiveLog:
         self._looks = asyncio.create_task(looking, name="live-log")
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         if self._looks is not None:
             self._looks.cancel()
             with contextlib.suppress(asyncio.CancelledError):
