@@ -34,7 +34,7 @@ from seatrial.domain.task import Dataset
 from seatrial.domain.trial import TrialState
 from seatrial.engine.clock import Clock, StoreClock, system_clock
 from seatrial.engine.duties import Duties, Duty
-from seatrial.engine.jobs.admission import Admission, Ceilings
+from seatrial.engine.jobs.admission import OUR_SANDBOXES, Admission, Ceilings
 from seatrial.engine.jobs.choice import dataset_of
 from seatrial.engine.jobs.control import JobControl
 from seatrial.engine.jobs.keys import KeyRing, WorkerSeals
@@ -174,13 +174,8 @@ async def hire_worker(installation: Installation, capacity: int) -> Worker:
     return assemble_worker(installation, runner, capacity, clean=lambda: clean_leftovers(installation))
 
 
-async def working_sandboxes(settings: Settings) -> tuple[str, ...]:
-    """The sandboxes that work on this machine. Each of them is started once."""
-    return tuple(room.name for room in (await examine_sandboxes(settings)).rooms if room.works)
-
-
 async def examine_sandboxes(settings: Settings) -> Health:
-    """Each kind of sandbox with what it needs and what is missing."""
+    """Each kind of sandbox with what it needs and what is missing. Starts each of them once."""
     from seatrial.sandboxes.selection import examine
 
     return await examine(settings)
@@ -381,13 +376,9 @@ async def clean_network() -> int:
 
 def admission_of(settings: Settings, at_the_machine: bool) -> Admission:
     """What jobs may ask for. The operator's default sandbox is always allowed."""
-    return Admission.of(
-        at_the_machine,
-        settings.allowed_agents,
-        f"{settings.allowed_sandboxes} {settings.sandbox}",
-        ceilings_of(settings),
-        settings.allow_keys_in_sandbox,
-    )
+    agents = frozenset(settings.allowed_agents.replace(",", " ").split())
+    sandboxes = OUR_SANDBOXES | {settings.sandbox, *settings.allowed_sandboxes.replace(",", " ").split()}
+    return Admission(at_the_machine, agents, sandboxes, ceilings_of(settings), settings.allow_keys_in_sandbox)
 
 
 def ceilings_of(settings: Settings) -> Ceilings:

@@ -40,7 +40,7 @@ from seatrial.api.routes import (
 )
 from seatrial.api.routes.docs import add_docs
 from seatrial.api.routes.metrics import Metrics, counting
-from seatrial.api.routes.page import Page, PageFallback
+from seatrial.api.routes.page import Page
 from seatrial.api.routes.router import take_routes
 from seatrial.disk import Disk
 from seatrial.redact import Redactor
@@ -102,6 +102,5 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
     app.add_middleware(CrossOrigin, settings=settings)
     take_routes(app, (part.router for part in _PARTS))
     add_docs(app)
-    app.state.page = Page()
-    app.router.default = PageFallback(app.state.page)
+    app.state.page = app.router.default = Page()
     return app

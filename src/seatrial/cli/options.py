@@ -31,6 +31,12 @@ TaskPaths = Annotated[
 ]
 
 
+def split_name(name: str) -> tuple[str, str | None]:
+    """``NAME`` or ``NAME@VERSION``."""
+    head, _, version = name.partition("@")
+    return head, version or None
+
+
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(command, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}

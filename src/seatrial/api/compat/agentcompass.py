@@ -18,7 +18,15 @@ from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from seatrial.api.compat.agentcompass_shapes import Fault, TaskRequest, TrialAnswer, call_stat, turns
+from seatrial.api.compat.agentcompass_shapes import (
+    Fault,
+    TaskRequest,
+    TrialAnswer,
+    call_stat,
+    model_called,
+    model_options,
+    turns,
+)
 from seatrial.api.context import Service
 from seatrial.domain.catalogue import keys_for
 from seatrial.domain.job import Job, JobSpec
@@ -27,7 +35,6 @@ from seatrial.domain.task import Task
 from seatrial.domain.trial import Cause, Outcome, Trial
 from seatrial.engine.jobs.control import until_trial_ended
 from seatrial.engine.jobs.keys import check_key
-from seatrial.engine.jobs.model_params import model_called, model_options
 from seatrial.engine.jobs.request import AgentWish, JobWish
 from seatrial.engine.jobs.submit import Door
 from seatrial.engine.reports.conversation import Message, conversation

@@ -39,7 +39,6 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-_LISTS = ("Vary", "Link", "Warning")
 _OF_ALL = tuple((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items())
 _OF_API = (*_OF_ALL, (b"cache-control", b"no-store"))
 
@@ -75,16 +74,16 @@ class CrossOrigin:
 
 
 def adding(send: Send, extra: Mapping[str, str]) -> Send:
-    """Adds headers to the answer. Lists such as Vary are extended."""
+    """Adds headers to the answer."""
 
     async def send_with_extra(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in extra.items():
-                if name in _LISTS:
-                    headers.append(name, value)
+                if name == "Vary":
+                    headers.add_vary_header(value)
                 else:
-                    headers[name] = value
+                    headers.append(name, value)
         await send(message)
 
     return send_with_extra

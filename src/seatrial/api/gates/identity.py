@@ -10,6 +10,7 @@ import asyncio
 import hmac
 import json
 import logging
+import math
 import secrets
 import time
 from collections import OrderedDict
@@ -54,7 +55,7 @@ class TooManyFailures(SeatrialError):
     """Too many wrong tokens from this address."""
 
     def __init__(self, wait_sec: float) -> None:
-        self.wait_sec = wait_sec
+        self.headers = {"Retry-After": str(math.ceil(wait_sec))}
         super().__init__(fix=f"Try again in {wait_sec:.0f} s.")
 
 

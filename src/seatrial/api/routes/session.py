@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 from fastapi import Request, Response
@@ -27,8 +26,7 @@ async def sign_in(login: Login, request: Request, response: Response, service: S
     try:
         caller = await service.identities.by_secret(login.token, address_of(request.scope))
     except TooManyFailures as failures:
-        wait = {"Retry-After": str(math.ceil(failures.wait_sec))}
-        raise HTTPException(429, f"{failures.message} {failures.fix}", wait) from failures
+        raise HTTPException(429, f"{failures.message} {failures.fix}", failures.headers) from failures
     if caller is None:
         raise HTTPException(401, "The token is not valid.")
     response.set_cookie(
@@ -60,9 +58,7 @@ async def sign_out(request: Request, response: Response, service: ServiceDep) ->
 def _state(request: Request, service: Service) -> SessionState:
     caller: Caller | None = request.scope.get("seatrial.caller")
     auth: Literal["token", "none"] = "token" if service.access is Access.TOKEN else "none"
-    if caller is None:
-        return SessionState(name=None, role=None, auth=auth)
-    return SessionState(name=caller.name, role=caller.role, auth=auth)
+    return SessionState(name=caller and caller.name, role=caller and caller.role, auth=auth)
 
 
 def _by_https(request: Request) -> bool:

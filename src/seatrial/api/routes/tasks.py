@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Depends, File, Query, UploadFile
 from fastapi.responses import Response, StreamingResponse
 
-from seatrial.api.answers import as_storage_full, is_disk_full, status_of
+from seatrial.api.answers import as_storage_full, is_disk_full, problem_of
 from seatrial.api.context import ServiceDep
 from seatrial.api.routes.downloads import RangeHeader, download, safe_headers
 from seatrial.api.routes.pages import Asked, Digest, asked, cut, name_cursor
@@ -163,10 +163,5 @@ async def get_task_history(service: ServiceDep, digest: Digest, page: Annotated[
 
 def _problem(error: SeatrialError, upload: Upload) -> Problem:
     """Without the folder that we unpacked it to."""
-    return Problem(
-        code=status_of(error)[1],
-        message=_SCRATCH.sub("", error.message.replace(str(upload.path), upload.path.name)),
-        fix=error.fix,
-        field="files",
-        problems=list(getattr(error, "problems", ())),
-    )
+    message = _SCRATCH.sub("", error.message.replace(str(upload.path), upload.path.name))
+    return problem_of(error).model_copy(update={"message": message, "field": "files"})

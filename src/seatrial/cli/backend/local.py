@@ -7,12 +7,13 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
 from seatrial.cli.backend.backend import JobRow, Plan
-from seatrial.cli.backend.local_tasks import choose_tasks, refuse_missing_module
-from seatrial.cli.backend.request import RunRequest
+from seatrial.cli.backend.request import RunRequest, refuse_nothing
+from seatrial.cli.options import split_name
 from seatrial.cli.view.progress import show_progress
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
@@ -23,11 +24,11 @@ from seatrial.domain.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
 from seatrial.domain.trial import Outcome
-from seatrial.engine.jobs.choice import dataset_of, every_task, library_tasks
+from seatrial.engine.jobs.choice import choose, dataset_of, every_task, library_tasks
 from seatrial.engine.reports.comparing import look_up, pair_sides
 from seatrial.engine.reports.reporting import report_job
 from seatrial.engine.trials.trial_files import KeptFiles, TryFiles
-from seatrial.errors import InvalidInput
+from seatrial.errors import InvalidInput, NotFound
 from seatrial.ports.store import Page, TrialFilter, TrialRow
 from seatrial.ports.tasks import Inspection
 from seatrial.processes import on_signals
@@ -79,9 +80,9 @@ class LocalRuns:
         return f"Run them with `seatrial worker` or `seatrial job resume {job.id}`."
 
     async def _spec(self, request: RunRequest) -> JobSpec:
-        spec = self.here.submission.plan(request, await choose_tasks(self.here, request))
+        spec = self.here.submission.plan(request, await _choose_tasks(self.here, request))
         for agent in spec.agents:
-            refuse_missing_module(agent.name)
+            _refuse_missing_module(agent.name)
         return spec
 
 
@@ -211,3 +212,39 @@ async def _until_ended(here: Installation, job: Job, quiet: bool) -> None:
             if counts.queued + counts.running == 0:
                 return
             await asyncio.sleep(_LOOK_EVERY_SEC)
+
+
+async def _choose_tasks(here: Installation, request: RunRequest) -> tuple[Task, ...]:
+    """The tasks at the paths, in the library and in the dataset, narrowed by the selection."""
+    refuse_nothing(request)
+    taken = [task.digest for path in request.paths for task in await here.library.add(path)]
+    if request.dataset is not None:
+        await import_if_unknown(here, request.dataset)
+    return await choose(here.store, (*taken, *request.library), request.dataset, request.selection)
+
+
+async def import_if_unknown(here: Installation, name: str) -> None:
+    """Imports an unregistered dataset from the configured registry."""
+    if not here.settings.registry:
+        return
+    try:
+        await here.store.dataset(*split_name(name))
+    except NotFound:
+        await import_dataset(here, here.settings.registry, *split_name(name))
+
+
+def _refuse_missing_module(agent: str) -> None:
+    """Refuses an agent by import path (``pkg.mod:Class``) if Python cannot find its module."""
+    module, colon, _ = agent.partition(":")
+    if not colon:
+        return
+    try:
+        found = find_spec(module)
+    except (ImportError, ValueError):
+        found = None
+    if found is None:
+        raise InvalidInput(
+            f"Cannot find the module {module} of the agent {agent}.",
+            field="agent",
+            fix="Set its location: PYTHONPATH=FOLDER seatrial run ….",
+        )

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Self
 
 from seatrial.cli.backend.backend import JobRow
-from seatrial.cli.backend.local_tasks import split_name
 from seatrial.cli.backend.remote_runs import RemoteRuns
 from seatrial.cli.backend.remote_values import counts_of, inspections_of, job_of, row_of, tries_of
+from seatrial.cli.options import split_name
 from seatrial.client import AsyncClient, DatasetRequest
 from seatrial.domain.comparison import Comparison
 from seatrial.domain.fact import Basis

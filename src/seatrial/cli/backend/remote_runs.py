@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.cli.backend.backend import Plan
-from seatrial.cli.backend.local_tasks import refuse_nothing
 from seatrial.cli.backend.remote_values import counts_of, job_of
-from seatrial.cli.backend.request import RunRequest
+from seatrial.cli.backend.request import RunRequest, refuse_nothing
 from seatrial.cli.view.progress import Show, show_progress
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial.cli.backend.session import on_backend, print_json
-from seatrial.cli.options import AsJson
+from seatrial.cli.options import AsJson, split_name
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ async def create(
     description: Annotated[str, typer.Option(help="Description of the dataset.")] = "",
 ) -> None:
     """Register tasks under a name and a version. A version never changes."""
-    from seatrial.cli.backend.local_tasks import split_name
     from seatrial.engine.jobs.choice import refuse_doubles
 
     tasks = [task for path in paths for task in await backend.tasks.add(path)]
@@ -44,8 +43,6 @@ async def import_(
     registry: Annotated[str | None, typer.Option(help="Harbor registry file: a path or URL.")] = None,
 ) -> None:
     """Import a dataset from a Harbor registry file."""
-    from seatrial.cli.backend.local_tasks import split_name
-
     dataset = await backend.datasets.take_in(*split_name(name), registry)
     say(f"{dataset.id}: {len(dataset.tasks)} task(s)")
 
@@ -70,8 +67,6 @@ async def show(
     backend: Backend, name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")], as_json: AsJson = False
 ) -> None:
     """Show the tasks of a dataset."""
-    from seatrial.cli.backend.local_tasks import split_name
-
     dataset = await backend.datasets.get(*split_name(name))
     if as_json:
         print_json(dataset)

@@ -147,7 +147,7 @@ def _images(sandbox: str) -> Images:
 async def _requests(
     installation: Installation, paths: Sequence[Path], dataset: str | None, force: bool
 ) -> list[ImageRequest]:
-    from seatrial.cli.backend.local_tasks import import_if_unknown
+    from seatrial.cli.backend.local import import_if_unknown
     from seatrial.engine.jobs.choice import dataset_tasks
     from seatrial.errors import InvalidInput
     from seatrial.sandboxes.images.batch import request_for

@@ -77,7 +77,8 @@ async def _work(installation: Installation, capacity: int) -> None:
 async def _tell_what_works(installation: Installation, worker: Worker) -> None:
     """Runs beside the first trials, because it tries every sandbox."""
     from seatrial.engine.duties import Duties
-    from seatrial.wiring import working_sandboxes
+    from seatrial.wiring import examine_sandboxes
 
-    found = await Duties(installation.clock).once("sandbox checks", lambda: working_sandboxes(installation.settings))
-    worker.can_use(found or ())
+    settings = installation.settings
+    health = await Duties(installation.clock).once("sandbox checks", lambda: examine_sandboxes(settings))
+    worker.can_use([room.name for room in health.rooms if room.works] if health else ())

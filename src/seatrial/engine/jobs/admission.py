@@ -8,7 +8,6 @@ submitted and again before each try, because the operator may lower them in betw
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Self
 
 from seatrial.domain.catalogue import runs_on_host
 from seatrial.domain.job import AgentSpec, JobSpec
@@ -73,17 +72,6 @@ class Admission:
     keys_inside: bool = False
     """Whether agents inside sandboxes may get the keys of the installation."""
 
-    @classmethod
-    def of(cls, at_the_machine: bool, agents: str, sandboxes: str, ceilings: Ceilings, keys_inside: bool) -> Self:
-        """``agents`` and ``sandboxes`` are settings: names separated by commas or spaces."""
-        return cls(
-            at_the_machine,
-            frozenset(_listed(agents)),
-            OUR_SANDBOXES | frozenset(_listed(sandboxes)),
-            ceilings,
-            keys_inside,
-        )
-
     def check(self, spec: JobSpec) -> None:
         """Raises the error that says what to change about the job."""
         self.ceilings.check_job(spec)
@@ -123,7 +111,3 @@ def calls_from_inside(agent: AgentSpec) -> bool:
     A model with an address of its own is called through a relay, which adds the key outside."""
     scripted = agent.model is None or agent.model.startswith("scripted/")
     return not (scripted or runs_on_host(agent.name) or {"api_base", "base_url"} & set(agent.options))
-
-
-def _listed(setting: str) -> list[str]:
-    return setting.replace(",", " ").split()

@@ -114,8 +114,7 @@ class KeyRing:
 
     async def names_of_job(self, job_id: int) -> frozenset[str]:
         """The names of the keys that came with a job. Empty after the job has ended."""
-        sealed = await self._jobs.job_keys(job_id)
-        return frozenset(json.loads(self._seal.open(sealed))) if sealed else frozenset()
+        return frozenset(await self._of_job(job_id))
 
     async def require(self, spec: JobSpec, given: Collection[str]) -> None:
         """Refuses a job if a key is missing or no worker can open it. Otherwise every trial would fail later."""
@@ -140,11 +139,15 @@ class KeyRing:
         wanted = self._keys_for(agent.model) if agent.model else ()
         if not wanted:
             return TrialKeys({})
-        sealed = await self._jobs.job_keys(job.id)
-        given = json.loads(self._seal.open(sealed)) if sealed else {}
+        given = await self._of_job(job.id)
         own = await self._own(set(wanted) - set(given)) if self._admission.may_use_own_keys(job.spec, agent) else {}
         found = {name: value for name, value in {**own, **given}.items() if name in wanted}
         return TrialKeys(found, are_the_jobs=set(found) <= set(given))
+
+    async def _of_job(self, job_id: int) -> dict[str, str]:
+        sealed = await self._jobs.job_keys(job_id)
+        keys: dict[str, str] = json.loads(self._seal.open(sealed)) if sealed else {}
+        return keys
 
     async def _own(self, wanted: Collection[str]) -> dict[str, str]:
         """Opens only the keys that are needed, so that one that cannot be opened affects no other agent."""
