@@ -43,7 +43,8 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     shown: list[Parameter] = []
     for parameter in signature(command).parameters.values():
         group = groups.get(parameter.name)
-        shown += [parameter.replace(annotation=hints[parameter.name])] if group is None else _parameters(group)
+        own = parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY)
+        shown += [own] if group is None else _parameters(group)
 
     def call(**given: Any) -> None:
         made = {
