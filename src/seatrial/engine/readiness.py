@@ -63,7 +63,7 @@ class Readiness:
                 self._found = tuple(
                     await asyncio.gather(
                         _tried("store", self._try_store),
-                        _tried("queue", self._try_queue),
+                        _tried("queue", self._wake_up.announce),
                         _tried("blobs", self._try_blobs),
                         _tried("disk", self._try_disk),
                         _tried("workers", self._try_workers),
@@ -81,22 +81,16 @@ class Readiness:
         await self._store.backlog(self._clock())
         return (await self._store.facts()).sentence
 
-    async def _try_queue(self) -> str:
-        await self._wake_up.announce()
-        return ""
-
-    async def _try_blobs(self) -> str:
+    async def _try_blobs(self) -> None:
         written = self._clock().isoformat().encode()
         await self._blobs.put_bytes(self._probe_key, written)
         if await self._blobs.read(self._probe_key) != written:
             raise StoreUnavailable("What was written was not what was read.")
         await self._blobs.delete(self._probe_key)
-        return ""
 
-    async def _try_disk(self) -> str:
+    async def _try_disk(self) -> None:
         if why := self._shortage():
             raise StoreUnavailable(why)
-        return ""
 
     async def _try_workers(self) -> str:
         live = await self.live_workers()
@@ -109,10 +103,10 @@ class Readiness:
         raise StoreUnavailable("All workers are leaving." if live else "There is no worker.")
 
 
-async def _tried(name: str, try_number: Callable[[], Awaitable[str]]) -> Part:
+async def _tried(name: str, check: Callable[[], Awaitable[str | None]]) -> Part:
     try:
         async with asyncio.timeout(_PATIENCE_SEC):
-            return Part(name=name, ok=True, detail=await try_number())
+            return Part(name=name, ok=True, detail=await check() or "")
     except TimeoutError:
         return Part(name=name, ok=False, detail=f"No answer within {_PATIENCE_SEC:g} s.")
     except (SeatrialError, OSError) as fault:

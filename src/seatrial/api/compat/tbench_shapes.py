@@ -182,15 +182,10 @@ class RunResult(BaseModel):
     def of(cls, row: TrialRow) -> RunResult:
         run = RunItem.of(row)
         return cls(
+            **run.model_dump(include=cls.model_fields.keys() & RunItem.model_fields.keys()),
             run_id=run.id,
-            task_id=run.task_id,
-            status=run.status,
             success=run.status is RunStatus.PASSED,
             reward=row.result.reward if row.result is not None else None,
-            tests_total=run.tests_total,
-            tests_passed=run.tests_passed,
-            tests_failed=run.tests_failed,
-            duration_seconds=run.duration_seconds,
             error=run.error_message,
         )
 
