@@ -145,7 +145,7 @@ class Settings(Described, BaseSettings):
     max_trials_per_job: int = Field(default=100_000, ge=1)
     """Maximum trials of one job: tasks × agents × attempts."""
     max_attempts: int = Field(default=1000, ge=1)
-    """Maximum tries per task of one job."""
+    """Maximum attempts per task of one job."""
     allowed_sandboxes: str = ""
     """Sandboxes besides ``oci`` and ``docker`` that callers of the service may choose: ``harbor:docker,
     harbor:modal``. Seatrial does not isolate those. Tasks with several services need ``harbor:docker``."""
