@@ -59,8 +59,7 @@ class ProcessIdentity(Frozen):
 
     @property
     def _is_seen_here(self) -> bool:
-        """Whether this process sees the other one under the same id. A ``/proc`` of another PID namespace shows other
-        processes under our ids."""
+        """Whether both processes see the same process ids. ``/proc`` may belong to another PID namespace."""
         return self.namespace != 0 and self.namespace == own_namespace() and self._boot == boot_id() and _proc_is_ours()
 
 

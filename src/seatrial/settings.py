@@ -54,9 +54,9 @@ class Settings(Described, BaseSettings):
     database_url: str = Field(default="", validation_alias=_names("database_url", "DATABASE_URL"))
     """``postgresql://user:password@host/name``, or empty for SQLite in ``home``."""
     database_connections: int = Field(default=5, ge=2)
-    """Most connections to PostgreSQL that the API's process opens, and each command."""
+    """Maximum connections to PostgreSQL of the API process, and of each command."""
     worker_database_connections: int = Field(default=3, ge=2)
-    """Most connections to PostgreSQL that each worker process opens."""
+    """Maximum connections to PostgreSQL of each worker process."""
     blobs_url: str = ""
     """``s3://bucket/prefix`` or another object store; empty for files in ``home``."""
     storage_backend: Literal["local", "s3"] = Field(

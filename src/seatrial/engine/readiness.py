@@ -1,6 +1,6 @@
-"""Whether the service can do its work: each part it needs is tried, and what is missing is named.
+"""Checks whether the service can work: tries each part that it needs, and names what is missing.
 
-Asked by ``/ready``. Trying costs something, so what was found counts for a few seconds.
+``/ready`` calls it. The checks cost time, so a good result is kept for a few seconds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Part(Frozen):
 
 
 class Readiness:
-    """One for the whole process, so that many who ask at once cost one trial."""
+    """One per process, so that concurrent requests share one check."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Readiness:
         self._blobs = blobs
         self._clock = clock
         self._probe_key = probe_key
-        """Where this process alone writes to see whether files can be kept."""
+        """Only this process writes this key, to check whether files can be stored."""
         self._lease = lease
         self._worker_is_dead = worker_is_dead
         self._shortage = shortage
@@ -56,7 +56,7 @@ class Readiness:
         self._found_at = float("-inf")
 
     async def parts(self) -> tuple[Part, ...]:
-        """Store, queue, files, disk and workers. What is well is looked at anew after some seconds, a fault at once."""
+        """Store, queue, files, disk and workers. Checked again after a few seconds, or at once if something failed."""
         async with self._lock:
             now = asyncio.get_running_loop().time()
             if now - self._found_at > _COUNTS_FOR_SEC or not all(part.ok for part in self._found):
@@ -73,7 +73,7 @@ class Readiness:
             return self._found
 
     async def live_workers(self) -> list[WorkerRow]:
-        """Those that beat within their lease and are not known to be gone."""
+        """Workers whose last heartbeat is within their lease, and whose process is not known to be dead."""
         rows = await self._store.workers(seen_since=self._clock() - self._lease)
         return [row for row in rows if not self._worker_is_dead(row.worker)]
 
@@ -85,7 +85,7 @@ class Readiness:
         written = self._clock().isoformat().encode()
         await self._blobs.put_bytes(self._probe_key, written)
         if await self._blobs.read(self._probe_key) != written:
-            raise StoreUnavailable("What was written was not what was read.")
+            raise StoreUnavailable("The content that was read differs from the content that was written.")
         await self._blobs.delete(self._probe_key)
 
     async def _try_disk(self) -> None:
@@ -96,11 +96,11 @@ class Readiness:
         live = await self.live_workers()
         able = [worker for worker in live if not worker.draining and not worker.paused]
         if able:
-            return f"{len(able)} at work"
+            return f"{len(able)} available"
         reasons = sorted({worker.paused for worker in live if worker.paused})
         if reasons:
-            raise StoreUnavailable(f"All workers wait: {' '.join(reasons)}")
-        raise StoreUnavailable("All workers are leaving." if live else "There is no worker.")
+            raise StoreUnavailable(f"All workers are paused: {' '.join(reasons)}")
+        raise StoreUnavailable("All workers are draining." if live else "There is no worker.")
 
 
 async def _tried(name: str, check: Callable[[], Awaitable[str | None]]) -> Part:

@@ -19,7 +19,7 @@ _ID_NAMES = ("task_name", "instance_id", "terminal_bench_task_id", "task_id")
 _LONGEST_ID = 255
 _OPENAI = "openai"
 _OF_AGENT = frozenset({"temperature", "reasoning_effort"})
-"""What the agent sends itself."""
+"""Parameters that the agent sends itself."""
 _OF_CALL = frozenset(
     {
         "frequency_penalty",
@@ -33,7 +33,7 @@ _OF_CALL = frozenset(
         "top_p",
     }
 )
-"""OpenAI's own parameters; all others go into the body as they are."""
+"""OpenAI's own parameters. All others go into the body unchanged."""
 _NOT_HERE = {
     "api_base": "llm_config.url",
     "api_key": "llm_config.api_key",
@@ -43,7 +43,7 @@ _NOT_HERE = {
     "timeout": "llm_config.request_timeout",
     "url": "llm_config.url",
 }
-_AGENTS_BUSINESS = ("messages", "stream", "stream_options")
+_SET_BY_AGENT = ("messages", "stream", "stream_options")
 
 
 def _none_if_empty(value: Any) -> Any:
@@ -172,7 +172,7 @@ def call_stat(model: str, result: Result) -> CallStat:
 
 
 def model_called(name: str, url: str | None) -> str:
-    """The model as LiteLLM calls it. An address of its own speaks OpenAI's language, whatever its models are called."""
+    """The name of the model for LiteLLM. A model with its own address uses OpenAI's protocol, whatever its name."""
     if url is not None:
         return f"{_OPENAI}/{name}"
     return name if "/" in name or keys_for(name) else f"{_OPENAI}/{name}"
@@ -181,14 +181,14 @@ def model_called(name: str, url: str | None) -> str:
 def model_options(
     params: Mapping[str, Any], *, url: str | None, max_turns: int | None, request_timeout: float | None
 ) -> dict[str, Any]:
-    """The agent's options. Raises ``InvalidInput`` for a parameter that would not do what it says."""
+    """The options of the agent. Raises ``InvalidInput`` for a parameter that would have no effect."""
     options: dict[str, Any] = {}
     body: dict[str, Any] = {}
     for name, value in params.items():
         if name in _NOT_HERE:
-            raise _misplaced(name, f"It belongs into {_NOT_HERE[name]}.")
-        if name in _AGENTS_BUSINESS:
-            raise _misplaced(name, "The agent decides about that.")
+            raise _misplaced(name, f"Set {_NOT_HERE[name]} instead.")
+        if name in _SET_BY_AGENT:
+            raise _misplaced(name, "Remove it: the agent sets it.")
         if value is None:
             continue
         if name == "extra_body" and isinstance(value, Mapping):
@@ -198,7 +198,7 @@ def model_options(
         else:
             body[name] = value
     if options:
-        # LiteLLM drops what it believes a model does not take, by the model's name. Here the caller knows better.
+        # LiteLLM drops parameters that it does not expect for a model of this name.
         options["llm_call_kwargs"] = {"allowed_openai_params": sorted(options)}
     given = {"extra_body": body or None, "api_base": url, "max_turns": max_turns, "timeout": request_timeout}
     return options | {name: value for name, value in given.items() if value is not None}

@@ -152,11 +152,11 @@ class EventTail:
         async with self._lock:
             while fresh := await self._events.events(after=self._seen, limit=_BATCH):
                 for event in fresh:
-                    self._seen = event.seq  # first: an event that cannot be counted is not met again
+                    self._seen = event.seq  # set first, so that an event that cannot be counted is skipped
                     self._tell(event)
 
     async def follow(self) -> None:
-        """Runs for ever, so that a scrape after a quiet weekend has little left to read."""
+        """Runs for ever, so that a scrape has few events left to read."""
         await Duties(system_clock).forever("metrics", self.catch_up, _TAIL_SEC)
 
 

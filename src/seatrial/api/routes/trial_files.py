@@ -102,7 +102,7 @@ async def get_recording(
 
 
 async def _download(service: Service, kept: KeptFiles, file: StoredFile, wanted: str | None) -> Response:
-    """Files go after a while, results stay: what is listed is looked for before anything is promised."""
+    """Asks for the size of the stored file first, because files may be removed while their result is kept."""
     files = service.files
     return download(
         file.path,

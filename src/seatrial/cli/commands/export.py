@@ -1,4 +1,4 @@
-"""``seatrial export``: finished trials of a job in the shapes that trainers read."""
+"""``seatrial export``: exports ended trials of a job as training data."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ async def export(
         bool, typer.Option("--errors", help="Also export trials that ended in an error; they have no reward.")
     ] = False,
 ) -> None:
-    """Export finished trials with their reward, for training. Says how many were left out, and why."""
-    await backend.jobs.get(job_id)  # says so where there is none
+    """Export ended trials with their reward, for training. Reports how many were left out, and why."""
+    await backend.jobs.get(job_id)  # raises for an unknown job
     left_out: Counter[str] = Counter()
     rows = [row for row in await backend.jobs.rows(job_id) if _is_wanted(row, errors, left_out)]
     with _Sink(output, form) as sink:
@@ -70,7 +70,7 @@ def _is_wanted(row: TrialRow, errors: bool, left_out: Counter[str]) -> bool:
 
     outcome = row.trial.outcome
     if outcome is None:
-        left_out["not finished"] += 1
+        left_out["not ended"] += 1
     elif outcome is Outcome.CANCELLED or (outcome is Outcome.ERROR and not errors):
         left_out[outcome.value] += 1
     else:
@@ -94,16 +94,18 @@ async def _shaped(backend: Backend, row: TrialRow, form: Format) -> AsyncIterato
             continue
         content = b"".join([piece async for piece in backend.trials.read(kept, file)])
         try:
-            shaped = shape(row, json.loads(content, parse_constant=lambda _: None))  # nan and inf are no JSON
+            shaped = shape(
+                row, json.loads(content, parse_constant=lambda _: None)
+            )  # NaN and Infinity are not valid JSON
             line = _line(shaped) if shaped is not None else None
         except (ValueError, RecursionError):
-            continue  # torn by whatever ended the try, or made so that nobody can read it
+            continue  # incomplete because the try was stopped, or not valid JSON
         if line is not None:
             yield _name(row, file.path), line
 
 
 def _line(content: dict[str, Any]) -> str:
-    """One line of JSON that every reader takes. What is not meant to be seen is escaped, half characters replaced."""
+    """One line of JSON. Invisible characters are escaped, and lone surrogates are replaced."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False)
     return _NOT_PLAIN.sub(lambda found: _spelled(found[0]), text)
 
@@ -123,7 +125,7 @@ def _name(row: TrialRow, path: str) -> str:
 
 
 class _Sink:
-    """Standard output, a file of lines, or a folder of files."""
+    """Writes to standard output, to a file of lines, or to a folder of files."""
 
     def __init__(self, output: Path | None, form: Format) -> None:
         self._folder = output if output is not None and form is Format.ATIF and not output.suffix else None

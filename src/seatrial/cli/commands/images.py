@@ -126,7 +126,7 @@ def prune(
     report = asyncio.run(_images(sandbox).pruner.prune(everything=everything, dry_run=dry_run))
     for image in report.removed:
         say(f"{image.references[0] if image.references else image.digest}  {_size(image.size_bytes)}")
-    verb = "would go" if dry_run else "removed"
+    verb = "would be removed" if dry_run else "removed"
     kept = f"; {len(report.kept_in_use)} in use and kept" if report.kept_in_use else ""
     say(f"{len(report.removed)} image(s) {verb}{kept}; {_size(report.free_bytes)} free")
 

@@ -35,7 +35,7 @@ async def gc(
     retention = Retention(installation.store, installation.blobs, installation.clock, installation.settings.work_dir)
     freed = await retention.apply(timedelta(days=keep_days), dry_run)
     leftovers = 0 if dry_run else await clean_leftovers(installation) + await clean_network()
-    verb = "would go" if dry_run else "removed"
+    verb = "would be removed" if dry_run else "removed"
     say(
         f"{freed.files} file(s) of {freed.trials} trial(s), {freed.bytes / 1e6:.1f} MB, "
         f"{freed.work_dirs} dead work folder(s) {verb}; {leftovers} sandbox leftover(s) removed"
@@ -45,7 +45,7 @@ async def gc(
 
 
 def _say_waiting(trials: int, seconds: float) -> None:
-    say(f"{trials} trial(s) have silent workers; giving those {seconds:g} s to come back.", err=True)
+    say(f"{trials} trial(s) have workers that do not respond. Waiting {seconds:g} s for these workers.", err=True)
 
 
 @db.command()

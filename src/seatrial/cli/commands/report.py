@@ -44,7 +44,7 @@ async def compare(
         typer.Argument(
             metavar="JOB[:CONFIGURATION]",
             help=(
-                "A, then B. A configuration is (part of) agent / model. Further ones are compared with A, too. A "
+                "A, then B, and optionally more to compare with A. CONFIGURATION is a part of agent / model. A "
                 "single job compares its own configurations."
             ),
         ),
@@ -58,7 +58,7 @@ async def compare(
     every_task: Annotated[bool, typer.Option("--all", help="Also list tasks without a difference.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare A with B on their common tasks: the difference, its confidence, and what could be detected."""
+    """Compare A with B on their common tasks: the difference, its confidence, and the smallest detectable one."""
     comparisons = await backend.jobs.compare(sides, _basis(basis), by_name)
     if as_json:
         print_json(comparisons_json(comparisons))

@@ -1,4 +1,4 @@
-"""``seatrial trial``: what happened in one try."""
+"""``seatrial trial``: shows a trial, its logs and its files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def logs(backend: Backend, trial_id: TrialId, number: TryNumber = None) ->
             say(text.decode(piece), nl=False)
         say()
     if not kept.logs:
-        say("This try left no logs.", err=True)
+        say("This try wrote no logs.", err=True)
 
 
 @app.command()
@@ -61,7 +61,7 @@ async def files(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Directory to copy all files into.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the kept files of a trial, print one, or copy them all out."""
+    """List the stored files of a trial, print one, or copy all of them."""
     from seatrial.cli.view.trial_text import left_out_lines
     from seatrial.engine.trials.save_files import kept_name
     from seatrial.ports.blobs import has_room
@@ -87,7 +87,7 @@ async def files(
 
 
 async def _print_file(backend: Backend, kept: KeptFiles, file: StoredFile) -> None:
-    """As it is into a file or a pipe; on a terminal only what is harmless there."""
+    """Writes the bytes unchanged to a file or a pipe. On a terminal, control characters are escaped."""
     out = typer.get_binary_stream("stdout")
     text = codecs.getincrementaldecoder("utf-8")("replace")
     async for piece in backend.trials.read(kept, file):
@@ -98,8 +98,8 @@ async def _print_file(backend: Backend, kept: KeptFiles, file: StoredFile) -> No
 
 
 def _inside(folder: Path, path: str) -> Path:
-    """A service names the files, and it may be anybody's."""
+    """The names of the files come from a service, which may not be trusted."""
     parts = PurePosixPath(path)
     if parts.is_absolute() or ".." in parts.parts or not parts.parts or "\0" in path:
-        raise InvalidInput(f"The file {path!r} would lie outside of {folder}.", field="output")
+        raise InvalidInput(f"The file {path!r} would be outside of {folder}.", field="output")
     return folder / parts

@@ -85,7 +85,7 @@ def dead_work_dirs(work_dir: Path, known: Collection[str] = (), now: float = 0.0
 
     A home may be shared with other machines and containers, whose processes cannot be seen from here. A directory of
     such a process counts as left behind when none of the ``known`` workers has its name and nothing was written to it
-    for a day. Without ``now``, only what is certain is told."""
+    for a day. Without ``now``, only directories of dead processes are returned."""
     directories = [place for place in work_dir.iterdir() if place.is_dir()] if work_dir.is_dir() else []
     return [place for place in directories if _is_left(place, known, now)]
 

@@ -48,7 +48,7 @@ def test_links_and_special_files_are_left_behind_and_said(root: Path) -> None:
     os.mkfifo(root / "pipe")
     left_out = LeftOut()
     assert [found.path for found in find_files(root, KeepLimits(), left_out)] == ["agent/log.txt"]
-    told = left_out.told()
+    told = left_out.summary()
     assert told is not None and told.count == 3
     assert {file.path for file in told.examples} == {"agent/passwd", "outside", "pipe"}
 
