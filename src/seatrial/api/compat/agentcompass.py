@@ -28,6 +28,7 @@ from seatrial.api.compat.agentcompass_shapes import (
     turns,
 )
 from seatrial.api.context import Service
+from seatrial.api.live.event_stream import until_left
 from seatrial.domain.catalogue import keys_for
 from seatrial.domain.job import Job, JobSpec
 from seatrial.domain.result import Result
@@ -127,7 +128,7 @@ class _Gone(Exception):
 async def _while_connected[T](request: Request, work: Awaitable[T]) -> T:
     """Returns the result of ``work``. Cancels ``work`` if the client disconnects or the server stops."""
     working = asyncio.ensure_future(work)
-    leaving = asyncio.create_task(_left(request))
+    leaving = asyncio.create_task(until_left(request.receive))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -138,11 +139,6 @@ async def _while_connected[T](request: Request, work: Awaitable[T]) -> T:
         if not working.done():
             working.cancel()
             await asyncio.shield(asyncio.wait({working}))
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _run(service: Service, asked: TaskRequest) -> TrialAnswer | JSONResponse:

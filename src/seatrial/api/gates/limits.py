@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -95,39 +96,29 @@ class Limits:
             body.leave()
 
 
+@dataclass(eq=False)
 class _Body:
     """The body of one request, and what is sent before the body has ended."""
 
-    def __init__(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        limit: int,
-        patience: float,
-        uploads: UploadCount | None,
-        clock: Callable[[], float],
-        linger_sec: float,
-    ) -> None:
-        self._scope = scope
-        self._receive = receive
-        self._send = send
-        self._limit = limit
-        self._patience = patience
-        self._uploads = uploads
-        self._clock = clock
-        self._linger_sec = linger_sec
-        self._entered: str | None = None
-        self._size = 0
-        self._waited = 0.0
-        self._ended = False
-        self._fault: HTTPException | None = None
-        self._lingers = False
-        self.waits_to_be_asked = False
+    scope: Scope
+    source: Receive
+    sink: Send
+    limit: int
+    patience: float
+    uploads: UploadCount | None
+    clock: Callable[[], float]
+    linger_sec: float
+    waits_to_be_asked: bool = False
+    _entered: str | None = None
+    _size: int = 0
+    _waited: float = 0.0
+    _ended: bool = False
+    _fault: HTTPException | None = None
+    _lingers: bool = False
 
     async def receive(self) -> Message:
         if self._ended:
-            return await self._receive()
+            return await self.source()
         try:
             return await self._next()
         except HTTPException as fault:
@@ -141,52 +132,52 @@ class _Body:
             self._lingers = not self.waits_to_be_asked
         elif message["type"] == "http.response.body" and self._lingers and not message.get("more_body", False):
             self._lingers = False
-            await self._send({**message, "more_body": True})
+            await self.sink({**message, "more_body": True})
             await self._let_it_read()
             message = {"type": "http.response.body", "body": b""}
-        await self._send(message)
+        await self.sink(message)
 
     def leave(self) -> None:
-        if self._entered is not None and self._uploads is not None:
-            self._uploads.leave(self._entered)
+        if self._entered is not None and self.uploads is not None:
+            self.uploads.leave(self._entered)
             self._entered = None
 
     async def _next(self) -> Message:
         if self._fault is not None:
             raise self._fault
         self._enter()
-        began = self._clock()
+        began = self.clock()
         try:
-            message = await asyncio.wait_for(self._receive(), self._patience)
+            message = await asyncio.wait_for(self.source(), self.patience)
         except TimeoutError:
-            raise HTTPException(408, f"No data for {self._patience:g} s in the middle of the request.") from None
-        self._waited += self._clock() - began
+            raise HTTPException(408, f"No data for {self.patience:g} s in the middle of the request.") from None
+        self._waited += self.clock() - began
         self._take(message)
         return message
 
     def _take(self, message: Message) -> None:
         self._size += len(message.get("body", b""))
-        if self._size > self._limit:
-            raise _too_large(self._limit)
+        if self._size > self.limit:
+            raise _too_large(self.limit)
         if message["type"] == "http.disconnect" or not message.get("more_body", False):
             self._ended = True
             self.leave()
-        elif self._waited > self._patience and self._size < self._waited * _SLOWEST_BYTES_PER_SEC:
+        elif self._waited > self.patience and self._size < self._waited * _SLOWEST_BYTES_PER_SEC:
             raise HTTPException(408, "The request was sent too slowly.")
 
     def _enter(self) -> None:
         """Runs when the first byte is read: by then the guard has identified the caller."""
         self.waits_to_be_asked = False
-        if self._uploads is not None and self._entered is None:
-            caller = _name_of_caller(self._scope)
-            self._uploads.enter(caller)
+        if self.uploads is not None and self._entered is None:
+            caller = _name_of_caller(self.scope)
+            self.uploads.enter(caller)
             self._entered = caller
 
     async def _let_it_read(self) -> None:
         """Reads and discards what still arrives, for a limited time."""
         try:
-            async with asyncio.timeout(self._linger_sec):
-                while (message := await self._receive())["type"] != "http.disconnect":
+            async with asyncio.timeout(self.linger_sec):
+                while (message := await self.source())["type"] != "http.disconnect":
                     if not message.get("more_body", False):
                         return
         except TimeoutError:

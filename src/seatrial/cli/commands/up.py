@@ -60,7 +60,9 @@ def _greet(settings: Settings, address: str, workers: int, each: int) -> None:
     from seatrial import __version__
 
     job = '{"tasks": ["answer-file"], "agents": [{"name": "oracle"}]}'
-    told = f"{workers}, each with up to {each} trials at once" if workers else "none; start one with `seatrial worker`"
+    summary = (
+        f"{workers}, each with up to {each} trials at once" if workers else "none; start one with `seatrial worker`"
+    )
     say(f"Seatrial {__version__} is up: {address}")
     say(f"  data           {settings.home}" + (" and PostgreSQL" if settings.database_url else ""))
     say(f"  workers        {summary}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 
 from seatrial.domain.result import Result
@@ -53,17 +54,15 @@ class LeaseTrust:
         return passed > self._longest_gap_sec or jumped > self._drift_sec
 
 
+@dataclass(frozen=True)
 class Recovery:
     """Several processes may run it at once, because each step is a compare-and-set in the store."""
 
-    def __init__(
-        self, store: Store, wake_up: WakeUp, clock: Clock, worker_is_dead: Callable[[str], bool], trust: LeaseTrust
-    ) -> None:
-        self._store = store
-        self._wake_up = wake_up
-        self._clock = clock
-        self._worker_is_dead = worker_is_dead
-        self.trust = trust
+    store: Store
+    wake_up: WakeUp
+    clock: Clock
+    worker_is_dead: Callable[[str], bool]
+    trust: LeaseTrust
 
     def noticed(self, fault: Exception) -> None:
         """Other duties report their errors here. After an outage of the store, leases prove nothing for a while."""
@@ -73,11 +72,11 @@ class Recovery:
     async def late(self) -> list[Trial]:
         """Running trials with an expired lease."""
         try:
-            found = await self._store.expired(self._clock())
+            found = await self.store.expired(self.clock())
         except StoreUnavailable:
             self.trust.lost()
             raise
-        self.trust.heard(self._clock())
+        self.trust.heard(self.clock())
         return found
 
     async def sweep(self) -> int:
@@ -85,23 +84,23 @@ class Recovery:
         Returns how many. A cancelled trial ends as soon as its lease has expired."""
         late = await self.late()
         expired = {trial.id: trial for trial in late if self.trust.holds or trial.cancel_requested}
-        async for row in self._store.trials(TrialFilter(states=(TrialState.RUNNING,))):
-            if row.trial.worker is not None and self._worker_is_dead(row.trial.worker):
+        async for row in self.store.trials(TrialFilter(states=(TrialState.RUNNING,))):
+            if row.trial.worker is not None and self.worker_is_dead(row.trial.worker):
                 expired.setdefault(row.trial.id, row.trial)
         for trial in expired.values():
             with contextlib.suppress(StaleTry):
                 await self._recover(trial)
-        await self._store.drop_output(tuple(expired))
+        await self.store.drop_output(tuple(expired))
         if expired:
-            await self._wake_up.announce()
+            await self.wake_up.announce()
         return len(expired)
 
     async def _recover(self, trial: Trial) -> None:
-        job = await self._store.job(trial.job_id)
-        now = self._clock()
+        job = await self.store.job(trial.job_id)
+        now = self.clock()
         if trial.cancel_requested:
             result = Result(outcome=Outcome.CANCELLED, message="Cancelled; its worker was lost before it could stop.")
-            await self._store.finish(trial.id, trial.try_number, result, now)
+            await self.store.finish(trial.id, trial.try_number, result, now)
             return
         message = f"Worker {trial.worker} went silent during try {trial.try_number}."
         result = Result(outcome=Outcome.ERROR, cause=Cause.WORKER_LOST, message=message)
@@ -109,7 +108,7 @@ class Recovery:
         if not retry.allows(
             Cause.WORKER_LOST, tries_made=1
         ):  # a job with one try gets one try, also after a lost worker
-            await self._store.finish(trial.id, trial.try_number, result, now)
+            await self.store.finish(trial.id, trial.try_number, result, now)
             return
         last = not retry.allows(Cause.WORKER_LOST, trial.tries_made)
-        await self._store.lose_worker(trial.id, trial.try_number, result, last, now)
+        await self.store.lose_worker(trial.id, trial.try_number, result, last, now)
