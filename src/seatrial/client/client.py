@@ -6,13 +6,12 @@ from typing import Self
 
 import httpx
 
-from seatrial.client.datasets import Datasets
 from seatrial.client.destination import Destination
 from seatrial.client.driver import AsyncIo, Driver, SyncDriver, SyncIo
 from seatrial.client.events import Events
 from seatrial.client.installation import Installation, Keys, Tokens
 from seatrial.client.jobs import Jobs
-from seatrial.client.tasks import Tasks
+from seatrial.client.tasks import Datasets, Tasks
 from seatrial.client.trials import Trials
 
 

@@ -1,8 +1,9 @@
-"""Task methods. Each function describes a request; ``Tasks`` turns them into methods."""
+"""Methods for tasks and datasets. Each function describes a request; a group turns it into a method."""
 
 from __future__ import annotations
 
 import tempfile
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,11 +14,11 @@ from pydantic import BaseModel
 from seatrial.client.ask import Archive, Ask, Paged, Progress, given, nothing, place, reads
 from seatrial.client.driver import Driver, Plan
 from seatrial.client.verbs import Group, list_verb, verb
-from seatrial.domain.task import Task, TaskFormat
+from seatrial.domain.task import Dataset, Task, TaskFormat
 from seatrial.engine.tasks.task_files import TaskFile
 from seatrial.errors import InvalidInput, InvalidTask, NotFound
 from seatrial.shapes.answers import Problem
-from seatrial.shapes.datasets import SampleTasks
+from seatrial.shapes.datasets import DatasetImport, DatasetItem, DatasetList, DatasetRequest, SampleTasks
 from seatrial.shapes.tasks import (
     CheckedArchive,
     CheckedArchives,
@@ -205,3 +206,34 @@ def _parcels(paths: Sequence[Path | str]) -> Iterator[list[_Parcel]]:
             tasks = tasks_below(path) if path.is_dir() else [path]
             found += [_Parcel(task, Path(scratch) / str(len(found) + n)) for n, task in enumerate(tasks)]
         yield found
+
+
+def create_dataset(wanted: DatasetRequest) -> Ask[Dataset]:
+    """Registers tasks under a name and a version. A version never changes."""
+    once = (("Idempotency-Key", uuid.uuid4().hex),)
+    return Ask("POST", "/datasets", reads(Dataset), body=wanted, headers=once, repeatable=True)
+
+
+def import_dataset(name: str, version: str | None = None) -> Ask[Dataset]:
+    """Imports a dataset and its tasks from the registry that the service is configured with. Admins only."""
+    wanted = DatasetImport(name=name, version=version)
+    return Ask("POST", "/datasets/import", reads(Dataset), body=wanted, is_long=True)
+
+
+def list_datasets() -> Ask[list[DatasetItem]]:
+    """All datasets, newest first."""
+    return Ask("GET", "/datasets", lambda answer: reads(DatasetList)(answer).items)
+
+
+def get_dataset(name: str, version: str | None = None) -> Ask[Dataset]:
+    """One dataset with its tasks. Default version: the one saved last."""
+    return Ask("GET", place("datasets", name), reads(Dataset), given(version=version))
+
+
+class Datasets[Driver](Group[Driver]):
+    """``client.datasets``"""
+
+    create = verb(create_dataset)
+    take_in = verb(import_dataset)
+    list = verb(list_datasets)
+    get = verb(get_dataset)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from seatrial.domain.frozen import Frozen
@@ -28,32 +29,22 @@ class Part(Frozen):
     detail: str = ""
 
 
+@dataclass(eq=False)
 class Readiness:
     """One per process, so that concurrent requests share one check."""
 
-    def __init__(
-        self,
-        store: Store,
-        wake_up: WakeUp,
-        blobs: Blobs,
-        clock: Clock,
-        probe_key: str,
-        lease: timedelta,
-        worker_is_dead: Callable[[str], bool],
-        shortage: Callable[[], str],
-    ) -> None:
-        self._store = store
-        self._wake_up = wake_up
-        self._blobs = blobs
-        self._clock = clock
-        self._probe_key = probe_key
-        """Only this process writes this key, to check whether files can be stored."""
-        self._lease = lease
-        self._worker_is_dead = worker_is_dead
-        self._shortage = shortage
-        self._lock = asyncio.Lock()
-        self._found: tuple[Part, ...] = ()
-        self._found_at = float("-inf")
+    store: Store
+    wake_up: WakeUp
+    blobs: Blobs
+    clock: Clock
+    probe_key: str
+    """Only this process writes this key, to check whether files can be stored."""
+    lease: timedelta
+    worker_is_dead: Callable[[str], bool]
+    shortage: Callable[[], str]
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _found: tuple[Part, ...] = ()
+    _found_at: float = float("-inf")
 
     async def parts(self) -> tuple[Part, ...]:
         """Store, queue, files, disk and workers. Checked again after a few seconds, or at once if something failed."""
@@ -63,7 +54,7 @@ class Readiness:
                 self._found = tuple(
                     await asyncio.gather(
                         _tried("store", self._try_store),
-                        _tried("queue", self._wake_up.announce),
+                        _tried("queue", self.wake_up.announce),
                         _tried("blobs", self._try_blobs),
                         _tried("disk", self._try_disk),
                         _tried("workers", self._try_workers),
@@ -74,22 +65,22 @@ class Readiness:
 
     async def live_workers(self) -> list[WorkerRow]:
         """Workers whose last heartbeat is within their lease, and whose process is not known to be dead."""
-        rows = await self._store.workers(seen_since=self._clock() - self._lease)
-        return [row for row in rows if not self._worker_is_dead(row.worker)]
+        rows = await self.store.workers(seen_since=self.clock() - self.lease)
+        return [row for row in rows if not self.worker_is_dead(row.worker)]
 
     async def _try_store(self) -> str:
-        await self._store.backlog(self._clock())
-        return (await self._store.facts()).sentence
+        await self.store.backlog(self.clock())
+        return (await self.store.facts()).sentence
 
     async def _try_blobs(self) -> None:
-        written = self._clock().isoformat().encode()
-        await self._blobs.put_bytes(self._probe_key, written)
-        if await self._blobs.read(self._probe_key) != written:
+        written = self.clock().isoformat().encode()
+        await self.blobs.put_bytes(self.probe_key, written)
+        if await self.blobs.read(self.probe_key) != written:
             raise StoreUnavailable("The content that was read differs from the content that was written.")
-        await self._blobs.delete(self._probe_key)
+        await self.blobs.delete(self.probe_key)
 
     async def _try_disk(self) -> None:
-        if why := self._shortage():
+        if why := self.shortage():
             raise StoreUnavailable(why)
 
     async def _try_workers(self) -> str:
