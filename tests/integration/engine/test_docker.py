@@ -18,7 +18,7 @@ from seatrial.sandboxes.compose import ComposeRefused
 from seatrial.sandboxes.docker.client import EngineClient
 from seatrial.sandboxes.docker.environment import DockerEnvironment, probe
 from seatrial.sandboxes.docker.leftovers import Leftovers
-from seatrial.sandboxes.docker.local_view import Residence, runs_here
+from seatrial.sandboxes.docker.local_container import Residence, runs_here
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.images.assembly import assemble
 from seatrial.sandboxes.options import SandboxOptions

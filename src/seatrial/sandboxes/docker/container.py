@@ -21,7 +21,7 @@ from seatrial.sandboxes.compose import ComposeService
 from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
 from seatrial.sandboxes.docker.command import EngineCommands, Order
 from seatrial.sandboxes.docker.layers import Layers
-from seatrial.sandboxes.docker.local_view import Residence
+from seatrial.sandboxes.docker.local_container import Residence
 from seatrial.sandboxes.docker.seccomp import Profiles
 from seatrial.sandboxes.docker.sidecar import remove_container
 from seatrial.sandboxes.docker.sidecar_scripts import SEAL, SLEEP

@@ -27,7 +27,7 @@ from seatrial.sandboxes.docker.command import Listener
 from seatrial.sandboxes.docker.container import ContainerPlan
 from seatrial.sandboxes.docker.facts import facts_of
 from seatrial.sandboxes.docker.images import shared_engine_images
-from seatrial.sandboxes.docker.local_view import LocalView, runs_here
+from seatrial.sandboxes.docker.local_container import LocalView, runs_here
 from seatrial.sandboxes.docker.network import DockerNetworks, EngineNetwork, can_route
 from seatrial.sandboxes.docker.sandbox_container import Call, SandboxContainer
 from seatrial.sandboxes.host.transfer import LeftOut

@@ -1,7 +1,7 @@
 """Files into a docker sandbox and out of it: through the engine for the agent's view, through the sidecar for
 grading's.
 
-``sandbox_container`` asks for the one that is current, where it cannot enter the sandbox itself (``local_view``). In
+``sandbox_container`` asks for the one that is current, where it cannot enter the sandbox itself (``local_container``). In
 both, paths are resolved inside the sandbox, where its links cannot lead out, and what comes out is unpacked by
 ``archive``, which trusts none of it.
 """

@@ -79,7 +79,7 @@ class DockerNetworks:
 
 
 def can_route() -> bool:
-    """Whether this machine has what our router needs; the engine has to be here too (``local_view.runs_here``)."""
+    """Whether this machine has what our router needs; the engine has to be here too (``local_container.runs_here``)."""
     return shutil.which("nft") is not None
 
 

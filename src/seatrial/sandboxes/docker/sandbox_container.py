@@ -1,7 +1,7 @@
 """A sandbox in a container engine, from its start to its removal: a container, its sidecar and its storage limit.
 
 ``docker.DockerEnvironment`` is the only caller and knows Harbor; this knows the engine, and goes around it wherever the
-container's processes can be entered from here (``local_view``).
+container's processes can be entered from here (``local_container``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from seatrial.sandboxes.docker.client import EngineClient
 from seatrial.sandboxes.docker.command import MARK, Ended, EngineCommands, Listener, Order
 from seatrial.sandboxes.docker.container import Container, ContainerPlan
 from seatrial.sandboxes.docker.files import AgentFiles, Files, GradingFiles
-from seatrial.sandboxes.docker.local_view import LocalView
+from seatrial.sandboxes.docker.local_container import LocalView
 from seatrial.sandboxes.docker.network import EngineNetwork
 from seatrial.sandboxes.docker.seccomp import Profiles
 from seatrial.sandboxes.docker.sidecar import Sidecar, SidecarTarget

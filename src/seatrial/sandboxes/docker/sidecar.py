@@ -29,7 +29,7 @@ from typing import Any
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.docker.client import Conversation, EngineClient, EngineRefused
 from seatrial.sandboxes.docker.command import MARK, Ended, EngineCommands, Listener, Order
-from seatrial.sandboxes.docker.local_view import LocalView, Residence
+from seatrial.sandboxes.docker.local_container import LocalView, Residence
 from seatrial.sandboxes.docker.sidecar_scripts import (
     ALL_ROUNDS,
     CAPABILITIES,

@@ -1,6 +1,6 @@
 """Files into and out of a sandbox, without any program of its image.
 
-``oci`` calls this through ``PrivateMounts``, ``docker`` through ``local_view``. ``in_root`` holds the rules for paths
+``oci`` calls this through ``PrivateMounts``, ``docker`` through ``local_container``. ``in_root`` holds the rules for paths
 of a sandbox, ``tree_copy`` those for what is copied; here is what Harbor asks for. On this machine's side nothing
 follows a link below the directory that a transfer was given.
 """
