@@ -73,8 +73,8 @@ async def examine(settings: Settings) -> Health:
 
 
 async def examine_rooms(options: SandboxOptions) -> Health:
-    from seatrial.sandboxes.docker.environment import probe as probe_docker
-    from seatrial.sandboxes.oci.environment import probe as probe_oci
+    from seatrial.sandboxes.docker.probe import probe as probe_docker
+    from seatrial.sandboxes.oci.probe import probe as probe_oci
 
     rooms = (
         SandboxFindings(name="oci", findings=tuple(await probe_oci(options))),

@@ -16,10 +16,12 @@ from harbor.models.trial.paths import TrialPaths
 from seatrial.errors import SandboxFault, Unsupported
 from seatrial.sandboxes.compose import ComposeRefused
 from seatrial.sandboxes.docker.client import EngineClient
-from seatrial.sandboxes.docker.environment import DockerEnvironment, probe
+from seatrial.sandboxes.docker.environment import DockerEnvironment
 from seatrial.sandboxes.docker.leftovers import Leftovers
-from seatrial.sandboxes.docker.local_container import Residence, runs_here
+from seatrial.sandboxes.docker.local_container import LocalContainer, runs_here
+from seatrial.sandboxes.docker.probe import probe
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
+from seatrial.sandboxes.host.transfer import Transfer
 from seatrial.sandboxes.images.assembly import assemble
 from seatrial.sandboxes.options import SandboxOptions
 from tests.engine import Engine
@@ -329,23 +331,23 @@ async def test_only_the_right_process_is_entered(bench: Bench, container_engine:
             own = [found.name for found in await leftovers.containers() if found.owner.install == bench.install]
             found = await engine.get(f"/containers/{own[0]}/json")
         name, pid = found["Id"], found["State"]["Pid"]
-        assert Residence.found(mounts, name, os.getpid()) is None
-        assert Residence.found(mounts, "0" * 64, pid) is None
-        residence = Residence.found(mounts, name, pid)
-        assert residence is not None and residence.alive
-        view = residence.view_of(1, name)
-        assert view is not None and await view.is_dir("/logs")
-        assert residence.view_of(1, "0" * 64) is None
+        assert LocalContainer.found(mounts, name, os.getpid()) is None
+        assert LocalContainer.found(mounts, "0" * 64, pid) is None
+        local = LocalContainer.found(mounts, name, pid)
+        assert local is not None and local.alive
+        view = local.view_of(1, name)
+        assert view is not None and await view.start(Transfer.is_dir, "/logs")
+        assert local.view_of(1, "0" * 64) is None
         view.close()
         with pytest.raises(SandboxFault, match="gone"):
-            await view.is_dir("/logs")
+            await view.start(Transfer.is_dir, "/logs")
         await sandbox.stop(delete=True)
-        assert not residence.alive
+        assert not local.alive
         with pytest.raises(SandboxFault, match="gone"):
-            await residence.view.is_dir("/logs")
-        residence.close()
-        residence.close()
-        assert not residence.alive
+            await local.view.start(Transfer.is_dir, "/logs")
+        local.close()
+        local.close()
+        assert not local.alive
     finally:
         await sandbox.stop(delete=True)
 

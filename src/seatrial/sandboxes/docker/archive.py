@@ -30,10 +30,10 @@ from seatrial.sandboxes.host.tree_copy import (
     made_directory,
     printable,
 )
+from seatrial.sandboxes.output import ready
 
 _CHUNK = 1 << 18
 _TRAILER = 16
-_DEFAULT = TransferLimits()
 
 
 class TransferRefused(OSError):
@@ -72,12 +72,12 @@ class Unpacking:
         self._done = _in_a_thread(lambda: _consume(near, lambda pipe: read(pipe, self.left_out)))
 
     @classmethod
-    def tree(cls, target: Path, limits: TransferLimits = _DEFAULT) -> Unpacking:
+    def tree(cls, target: Path, limits: TransferLimits) -> Unpacking:
         """Into a directory."""
         return cls(lambda pipe, left_out: _unpack_tree(pipe, target, limits, left_out))
 
     @classmethod
-    def file(cls, target: Path, limits: TransferLimits = _DEFAULT) -> Unpacking:
+    def file(cls, target: Path, limits: TransferLimits) -> Unpacking:
         """One regular file, whatever its name in the stream."""
         return cls(lambda pipe, _: _unpack_file(pipe, target, limits))
 
@@ -88,8 +88,7 @@ class Unpacking:
             try:
                 view = view[os.write(self._file, view) :]
             except BlockingIOError:
-                loop = asyncio.get_running_loop()
-                await _ready(self._file, loop.add_writer, loop.remove_writer)
+                await ready(self._file, to_write=True)
             except BrokenPipeError:
                 raise Enough from None
 
@@ -111,13 +110,12 @@ async def _written_by(write: Callable[[IO[bytes]], None]) -> AsyncIterator[bytes
     near, far = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(near, False)
     done = _in_a_thread(lambda: _produce(far, write))
-    loop = asyncio.get_running_loop()
     try:
         while True:
             try:
                 data = os.read(near, _CHUNK)
             except BlockingIOError:
-                await _ready(near, loop.add_reader, loop.remove_reader)
+                await ready(near)
                 continue
             if not data:
                 break
@@ -135,20 +133,6 @@ def _in_a_thread[T](work: Callable[[], T]) -> asyncio.Future[T]:
         return asyncio.get_running_loop().run_in_executor(pool, work)
     finally:
         pool.shutdown(wait=False)
-
-
-async def _ready(file: int, add: Callable[..., None], remove: Callable[[int], object]) -> None:
-    ready = asyncio.get_running_loop().create_future()
-
-    def wake() -> None:
-        if not ready.done():
-            ready.set_result(None)
-
-    add(file, wake)
-    try:
-        await ready
-    finally:
-        remove(file)
 
 
 def _produce(file: int, write: Callable[[IO[bytes]], None]) -> None:

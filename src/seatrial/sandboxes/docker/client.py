@@ -13,13 +13,13 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
 
 from seatrial.errors import SandboxFault
+from seatrial.sandboxes.output import OutputStream
 
 USUAL_SOCKET = "unix:///var/run/docker.sock"
 _QUICK = aiohttp.ClientTimeout(total=120)
@@ -45,8 +45,7 @@ class EngineGone(SandboxFault):
 class Piece:
     """Some output of a command."""
 
-    error: bool
-    """Whether it came on the standard error."""
+    stream: OutputStream
     data: bytes
 
 
@@ -63,9 +62,7 @@ class EngineClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -220,7 +217,7 @@ class Conversation:
                     if not data:
                         raise EngineGone("The container engine hung up in the middle of a command's output.")
                     left -= len(data)
-                    yield Piece(error=header[0] == 2, data=data)
+                    yield Piece("stderr" if header[0] == 2 else "stdout", data)
         except ConnectionError as error:
             raise EngineGone(f"The line to a command broke ({error}).") from error
 

@@ -7,18 +7,17 @@ command; the mark in its environment is how the sidecar finds it.
 from __future__ import annotations
 
 import asyncio
-import codecs
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.docker.client import Conversation, EngineClient, EngineRefused, Piece
-from seatrial.sandboxes.output import Kept
+from seatrial.sandboxes.output import CapturedStream, Ended, Listener
 
-Listener = Callable[[str, bool], Awaitable[None]]
-"""Takes text as it comes, and whether it came on the standard error."""
+Take = Callable[[bytes], Awaitable[None]]
 
 MARK = "SEATRIAL_COMMAND"
+"""Environment variable by which a command is found again."""
 _LAST_WORDS_SEC = 1.0
 _LOOK_SEC = 0.5
 _EXIT_PATIENCE_SEC = 30.0
@@ -33,15 +32,8 @@ class Order:
     cwd: str | None = None
     user: str = ""
     input: AsyncIterator[bytes] | None = None
-    take: Callable[[bytes], Awaitable[None]] | None = None
+    take: Take | None = None
     """Gets the standard output instead of it being kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    return_code: int
-    stdout: str
-    stderr: str
 
 
 class EngineCommands:
@@ -54,17 +46,18 @@ class EngineCommands:
     async def run(self, order: Order, listener: Listener | None = None) -> Ended:
         """Waits for the command itself; what it left in the background may go on. ``SandboxFault`` if it cannot run."""
         exec_id = await self._prepare(order)
-        output = _Output(order.take, listener)
+        stdout, stderr = CapturedStream("stdout", listener), CapturedStream("stderr", listener)
+        takes = {"stdout": order.take or stdout.take, "stderr": stderr.take}
         async with self._client.conversation(exec_id) as line:
             feeding = asyncio.create_task(_feed(line, order.input)) if order.input is not None else None
-            reading = asyncio.create_task(output.read(line.pieces()))
+            reading = asyncio.create_task(_read(line.pieces(), takes))
             try:
                 await self._until_ended(exec_id, reading)
                 if feeding is not None:
                     await feeding
             finally:
                 await _end(reading, feeding)
-        return Ended(await self._status(exec_id), *output.texts)
+        return Ended(await self._status(exec_id), stdout.kept.text, stderr.kept.text)
 
     async def _prepare(self, order: Order) -> str:
         body = {
@@ -109,27 +102,9 @@ class EngineCommands:
         return int(found["ExitCode"])
 
 
-class _Output:
-    """Both streams of one command."""
-
-    def __init__(self, take: Callable[[bytes], Awaitable[None]] | None, listener: Listener | None) -> None:
-        self._take = take
-        self._listener = listener
-        self._kept = {False: Kept(), True: Kept()}
-        self._decoders = {error: codecs.getincrementaldecoder("utf-8")("replace") for error in (False, True)}
-
-    @property
-    def texts(self) -> tuple[str, str]:
-        return self._kept[False].text, self._kept[True].text
-
-    async def read(self, pieces: AsyncIterator[Piece]) -> None:
-        async for piece in pieces:
-            if self._take is not None and not piece.error:
-                await self._take(piece.data)
-                continue
-            self._kept[piece.error].add(piece.data)
-            if self._listener is not None and (text := self._decoders[piece.error].decode(piece.data)):
-                await self._listener(text, piece.error)
+async def _read(pieces: AsyncIterator[Piece], takes: Mapping[str, Take]) -> None:
+    async for piece in pieces:
+        await takes[piece.stream](piece.data)
 
 
 async def _feed(line: Conversation, pieces: AsyncIterator[bytes]) -> None:

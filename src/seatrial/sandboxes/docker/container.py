@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import re
 import tarfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,11 +20,13 @@ from seatrial.sandboxes.compose import ComposeService
 from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
 from seatrial.sandboxes.docker.command import EngineCommands, Order
 from seatrial.sandboxes.docker.layers import Layers
-from seatrial.sandboxes.docker.local_container import Residence
+from seatrial.sandboxes.docker.local_container import LocalContainer
 from seatrial.sandboxes.docker.seccomp import Profiles
 from seatrial.sandboxes.docker.sidecar import remove_container
 from seatrial.sandboxes.docker.sidecar_scripts import SEAL, SLEEP
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
+from seatrial.sandboxes.host.processes import memory_kills
+from seatrial.sandboxes.host.transfer import Transfer
 from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.network.name_servers import Asked
 from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES
@@ -111,7 +112,7 @@ class Container:
         """The engine's own account of the container's confinement."""
         self.warnings: tuple[str, ...] = ()
         self.profiles = Profiles({}, None)
-        self.residence: Residence | None = None
+        self.local: LocalContainer | None = None
         """While it runs, where it can be entered."""
         self.forbids_devices = False
         """Whether its root is mounted such that device nodes there cannot be opened."""
@@ -170,12 +171,12 @@ class Container:
         self.pid = int(found["State"]["Pid"])
         self.applied = found["HostConfig"]
         if self._mounts is not None:
-            self.residence = Residence.found(self._mounts, self.id, self.pid)
-        if self.residence is not None:
+            self.local = LocalContainer.found(self._mounts, self.id, self.pid)
+        if self.local is not None:
             self.layers = Layers.found(found)
-            self.forbids_devices = not self.applied.get("Privileged") and await self.residence.view.forbid_devices()
-        if later and self.residence is not None:
-            await self.residence.view.make_dirs(paths, 0o777)
+            self.forbids_devices = not self.applied.get("Privileged") and await self.local.forbid_devices()
+        if later and self.local is not None:
+            await self.local.view.start(Transfer.make_dirs, paths, 0o777)
         elif later:
             await self._make_dirs(paths)
         self.started = True
@@ -192,20 +193,20 @@ class Container:
 
     async def memory_kills(self) -> int:
         """Processes that were killed for want of memory, as far as the container still says."""
-        if self.residence is not None and (kills := self.residence.memory_kills) is not None:
+        if self.local is not None and (kills := self.local.memory_kills) is not None:
             return kills
         try:
             async with asyncio.timeout(_KILLS_SEC):
                 ended = await EngineCommands(self._engine, self.name).run(Order(["sh", "-c", _KILLS], user="0"))
         except (SandboxFault, TimeoutError):
             return 0
-        return sum(int(number) for number in re.findall(r"^oom_kill (\d+)$", ended.stdout, re.MULTILINE))
+        return memory_kills(ended.stdout)
 
     async def remove(self) -> None:
         self.started = False
-        if self.residence is not None:
-            residence, self.residence = self.residence, None
-            residence.close()
+        if self.local is not None:
+            local, self.local = self.local, None
+            local.close()
         await remove_container(self._engine, self.name)
 
     async def _make_dirs(self, paths: Sequence[str]) -> None:

@@ -1,9 +1,8 @@
-"""Files into a docker sandbox and out of it: through the engine for the agent's view, through the sidecar for
-grading's.
+"""Files of a docker sandbox that cannot be entered from here: through the engine for the agent's view, through the
+sidecar for the verifier's.
 
-``sandbox_container`` asks for the one that is current, where it cannot enter the sandbox itself (``local_container``). In
-both, paths are resolved inside the sandbox, where its links cannot lead out, and what comes out is unpacked by
-``archive``, which trusts none of it.
+``sandbox_container`` uses the one of the current view. Both resolve paths inside the sandbox, where its links cannot
+lead out. ``archive`` unpacks what comes out, and trusts none of it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
-from typing import Protocol
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.docker.archive import Enough, Unpacking, packed_file, packed_tree
@@ -25,21 +23,6 @@ from seatrial.sandboxes.host.transfer import LeftOut, TransferLimits
 
 _GO_DIRECTORY = 1 << 31
 _GO_LINK = 1 << 27
-
-
-class Files(Protocol):
-    """Absolute paths inside the sandbox. What is not there is ``FileNotFoundError``."""
-
-    async def put_file(self, source: Path, target: str) -> None: ...
-
-    async def put_tree(self, source: Path, target: str) -> None: ...
-
-    async def get_file(self, source: str, target: Path, limits: TransferLimits) -> None: ...
-
-    async def get_tree(self, source: str, target: Path, limits: TransferLimits, first: Sequence[str] = ()) -> LeftOut:
-        """Returns what was left out, and why. ``first`` are names at the top that come before anything else, where
-        the order can be chosen."""
-        ...
 
 
 class AgentFiles:

@@ -16,17 +16,20 @@ from seatrial.sandboxes.docker.accounts import find_account
 from seatrial.sandboxes.docker.changes import find_losses
 from seatrial.sandboxes.docker.changes import find_suspicions as find_in_engine
 from seatrial.sandboxes.docker.client import EngineClient
-from seatrial.sandboxes.docker.command import MARK, Ended, EngineCommands, Listener, Order
+from seatrial.sandboxes.docker.command import MARK, EngineCommands, Order
 from seatrial.sandboxes.docker.container import Container, ContainerPlan
-from seatrial.sandboxes.docker.files import AgentFiles, Files, GradingFiles
-from seatrial.sandboxes.docker.local_container import LocalView
+from seatrial.sandboxes.docker.files import AgentFiles, GradingFiles
 from seatrial.sandboxes.docker.network import EngineNetwork
 from seatrial.sandboxes.docker.seccomp import Profiles
 from seatrial.sandboxes.docker.sidecar import Sidecar, SidecarTarget
-from seatrial.sandboxes.docker.storage import EngineGauge, Gauge, LayersGauge, StorageLimit
+from seatrial.sandboxes.docker.storage import EngineGauge, Gauge, LayersGauge
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
+from seatrial.sandboxes.host.storage import StorageLimit
+from seatrial.sandboxes.host.transfer import Transfer
+from seatrial.sandboxes.host.view import Files, SandboxView
 from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
 from seatrial.sandboxes.oci.layer_suspicion import find_suspicions as find_in_layers
+from seatrial.sandboxes.output import Ended, Listener
 
 _KILLED = 137
 _CANNOT_RUN = (126, 127)
@@ -57,6 +60,7 @@ class SandboxContainer:
         self.container = Container(engine, plan, mounts)
         self.network = network
         self.storage: StorageLimit | None = None
+        self.gauge: Gauge | None = None
         self.memory_killed = False
         self.suspicions: tuple[str, ...] = ()
         self._engine = engine
@@ -72,13 +76,17 @@ class SandboxContainer:
         await self.container.create(added, info, profiles)
         await self.container.start(open_dirs)
         await self.network.connect(self.container)
-        self.storage = StorageLimit(self.container, self._the_sidecar, self._gauge())
-        self.storage.begin()
+        limit_mb = self.container.plan.storage_mb
+        self.storage = StorageLimit(limit_mb, lambda: self._the_sidecar().kill_all(), self.container.remove)
+        self.gauge = self._make_gauge()
+        self.gauge.begin(limit_mb << 20, self.storage.exceeded)
 
     async def remove(self) -> None:
         """All but the network, which is the last to go."""
+        if self.gauge is not None:
+            await self.gauge.end()
         if self.storage is not None:
-            await self.storage.end()
+            await self.storage.settled()
         await self._note_memory_kill()
         removals = [part.remove() for part in (self._sidecar, self.container) if part is not None]
         for failure in await asyncio.gather(*removals, return_exceptions=True):
@@ -101,9 +109,10 @@ class SandboxContainer:
             return await EngineCommands(self._engine, container.name).run(order, listener)
         settings = container.settings
         view, wanted = self.view, call.user or settings.user
-        account = (
-            await view.account(wanted) if view is not None else await find_account(self._engine, container.name, wanted)
-        )
+        if view is not None:
+            account = await view.start(Transfer.account, wanted)
+        else:
+            account = await find_account(self._engine, container.name, wanted)
         env = {"HOME": account.home, **settings.env, **call.env}
         return await self._the_sidecar().run(
             call.command, env, call.cwd or settings.workdir, account, call.mark, listener
@@ -111,9 +120,9 @@ class SandboxContainer:
 
     async def end(self, mark: str) -> None:
         """Ends a command and what belongs to it."""
-        residence = self.running().residence
-        if residence is not None and self._mounts is not None:
-            await self._mounts.carry(residence.kill_command, f"{MARK}={mark}")
+        local = self.running().local
+        if local is not None and self._mounts is not None:
+            await self._mounts.carry(local.kill_command, f"{MARK}={mark}")
         else:
             await self._the_sidecar().kill(mark)
 
@@ -134,7 +143,7 @@ class SandboxContainer:
 
     async def begin_grading(self) -> None:
         container = self.running()
-        self._left_running = container.residence is None or container.residence.has_company(container.id)
+        self._left_running = container.local is None or container.local.has_commands(container.id)
         await self._note_suspicions(container)
         await self._the_sidecar().begin_grading()
         self._grading = True
@@ -153,12 +162,12 @@ class SandboxContainer:
         self._grading = False
 
     @property
-    def view(self) -> LocalView | None:
+    def view(self) -> SandboxView | None:
         """The current view of the sandbox, where it can be had without the engine."""
-        residence = self.running().residence
-        if residence is None or not residence.alive:
+        local = self.running().local
+        if local is None or not local.alive:
             return None
-        return self._the_sidecar().view if self._grading else residence.view
+        return self._the_sidecar().view if self._grading else local.view
 
     @property
     def files(self) -> Files:
@@ -170,15 +179,15 @@ class SandboxContainer:
         if self._sidecar is None:
             container = self.running()
             target = SidecarTarget(
-                container.name, container.limits, container.labels, container.profiles.sidecar, container.residence
+                container.name, container.limits, container.labels, container.profiles.sidecar, container.local
             )
             self._sidecar = Sidecar(self._engine, target)
         return self._sidecar
 
-    def _gauge(self) -> Gauge:
+    def _make_gauge(self) -> Gauge:
         container = self.container
-        if container.layers is not None and (residence := container.residence) is not None:
-            return LayersGauge(container.layers, container.name, residence.processes)
+        if container.layers is not None and (local := container.local) is not None:
+            return LayersGauge(container.layers, container.name, local.processes)
         return EngineGauge(self._engine, container.name)
 
     async def _find_suspicions(self, container: Container) -> tuple[str, ...]:

@@ -28,8 +28,8 @@ from typing import Any
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.docker.client import Conversation, EngineClient, EngineRefused
-from seatrial.sandboxes.docker.command import MARK, Ended, EngineCommands, Listener, Order
-from seatrial.sandboxes.docker.local_container import LocalView, Residence
+from seatrial.sandboxes.docker.command import MARK, EngineCommands, Order
+from seatrial.sandboxes.docker.local_container import LocalContainer
 from seatrial.sandboxes.docker.sidecar_scripts import (
     ALL_ROUNDS,
     CAPABILITIES,
@@ -48,7 +48,9 @@ from seatrial.sandboxes.docker.sidecar_scripts import (
 )
 from seatrial.sandboxes.docker.tools import BUSYBOX, ensure_tools
 from seatrial.sandboxes.host.accounts import Account
+from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
+from seatrial.sandboxes.output import Ended, Listener
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ROOT = Account(0, 0, (0,), "/root")
@@ -68,7 +70,7 @@ class SidecarTarget:
     labels: Mapping[str, str]
     seccomp: Sequence[str]
     """The security options about system calls."""
-    residence: Residence | None = None
+    local: LocalContainer | None = None
     """Where the sandbox can be entered without the engine."""
 
 
@@ -82,16 +84,19 @@ class Sidecar:
         self._container: str | None = None
         self._id = ""
         self._holder: int | None = None
-        self.view: LocalView | None = None
+        self.view: SandboxView | None = None
         """What the verifier sees, while grading goes on and where it can be had without the engine."""
 
     async def kill(self, mark: str) -> None:
-        """Ends a command and what belongs to it. A process that has made itself a service stays."""
-        async with asyncio.timeout(_KILL_SEC):
-            async with self._paused():  # while a sidecar is made, the command could still finish what it was late with
-                commands = await self._commands()
-                await commands.run(Order([BUSYBOX, "sh", "-c", KILL, "sh", mark, FEW_ROUNDS]))
-            ended = await commands.run(Order([BUSYBOX, "sh", "-c", KILL, "sh", mark, ALL_ROUNDS]))
+        """Ends a command and what belongs to it. A process that detached itself as a service keeps running."""
+        try:
+            async with asyncio.timeout(_KILL_SEC):
+                async with self._paused():  # else the command could still finish while a sidecar is made
+                    commands = await self._commands()
+                    await commands.run(Order([BUSYBOX, "sh", "-c", KILL, "sh", mark, FEW_ROUNDS]))
+                ended = await commands.run(Order([BUSYBOX, "sh", "-c", KILL, "sh", mark, ALL_ROUNDS]))
+        except TimeoutError:
+            raise SandboxFault(f"A command could not be ended within {_KILL_SEC:g} s.") from None
         if ended.return_code:
             raise SandboxFault(f"A command could not be ended. {ended.stderr.strip()}".strip())
 
@@ -113,8 +118,8 @@ class Sidecar:
         if prepared.return_code or not prepared.stdout.strip().isdigit():
             raise SandboxFault(f"The verifier's view could not be made: {(prepared.stderr or prepared.stdout).strip()}")
         self._holder = int(prepared.stdout)
-        if self._target.residence is not None:
-            self.view = self._target.residence.view_of(self._holder, self._id)
+        if self._target.local is not None:
+            self.view = self._target.local.view_of(self._holder, self._id)
 
     async def run(
         self, command: str, env: Mapping[str, str], cwd: str, account: Account, mark: str, listener: Listener | None
@@ -280,12 +285,13 @@ async def remove_container(client: EngineClient, container: str) -> None:
 
 async def _first_line(line: Conversation) -> Ended:
     """What a process says first, or that it ended without a word."""
-    said = {False: b"", True: b""}
+    said = {"stdout": b"", "stderr": b""}
     async for piece in line.pieces():
-        said[piece.error] += piece.data
-        if b"\n" in said[False]:
-            return Ended(0, said[False].decode(errors="replace"), said[True].decode(errors="replace"))
-    return Ended(1, said[False].decode(errors="replace"), said[True].decode(errors="replace"))
+        said[piece.stream] += piece.data
+        if b"\n" in said["stdout"]:
+            break
+    code = 0 if b"\n" in said["stdout"] else 1
+    return Ended(code, *(text.decode(errors="replace") for text in said.values()))
 
 
 def _covered(env: Mapping[str, str]) -> dict[str, str]:

@@ -9,17 +9,20 @@ this machine; it costs two system calls a second as long as nothing grows.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from seatrial.errors import SandboxFault
 from seatrial.sandboxes.host.disk_image import Disk, inodes_for
 from seatrial.sandboxes.host.tree_size import Count, Tree, measure_deleted
 
+_log = logging.getLogger(__name__)
 _QUIET_LIMIT = 60
 """Looks without growth after which sandboxes are measured anyway: others may free what one sandbox fills."""
 
@@ -206,6 +209,52 @@ class StorageWatch:
         return (status.f_blocks - status.f_bfree) * status.f_frsize, status.f_bavail * status.f_frsize
 
 
-def removal(used_mb: int, limit_mb: int) -> str:
-    """Why a sandbox that endangered the disk is not there any more."""
-    return f"The sandbox was removed: it filled {used_mb} MB of disk, and its storage limit is {limit_mb} MB."
+class StorageLimit:
+    """Acts when a sandbox exceeds its limit: kills its processes, or removes it if the machine's disk is in danger."""
+
+    def __init__(
+        self,
+        limit_mb: int,
+        kill: Callable[[], Awaitable[None]],
+        remove: Callable[[], Awaitable[None]],
+        *,
+        has_own_disk: bool = False,
+    ) -> None:
+        """With ``has_own_disk`` the kernel holds the limit, so that a full disk is only recorded."""
+        self.exceeded_mb = 0
+        self.removed_because = ""
+        """Why the sandbox does not exist any more."""
+        self._limit_mb = limit_mb
+        self._kill = kill
+        self._remove = remove
+        self._has_own_disk = has_own_disk
+        self._acting: set[asyncio.Task[None]] = set()
+
+    def exceeded(self, size: int, in_danger: bool) -> None:
+        used, limit, is_first = size >> 20, self._limit_mb, not self.exceeded_mb
+        self.exceeded_mb = max(used, self.exceeded_mb)
+        if self.removed_because:
+            return
+        if self._has_own_disk and not in_danger:
+            if is_first:
+                _log.warning("The sandbox has filled the %d MB of disk that it is allowed.", limit)
+            return
+        if in_danger:
+            self.removed_because = (
+                f"The sandbox was removed: it filled {used} MB of disk, and its storage limit is {limit} MB."
+            )
+        _log.warning("%d MB of disk used, %d MB allowed: the sandbox's processes are killed.", used, limit)
+        task = asyncio.create_task(self._act(self._remove if in_danger else self._kill))
+        self._acting.add(task)
+        task.add_done_callback(self._acting.discard)
+
+    async def settled(self) -> None:
+        """Waits until all processes that are to be killed are gone: a new command must not be among them."""
+        if self._acting:
+            await asyncio.gather(*self._acting, return_exceptions=True)
+
+    async def _act(self, action: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await action()
+        except (SandboxFault, TimeoutError) as error:
+            _log.warning("A sandbox that fills the disk could not be stopped: %s", error)

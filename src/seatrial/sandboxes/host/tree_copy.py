@@ -12,7 +12,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -50,10 +50,6 @@ UPLOAD = TransferLimits(files=1_000_000, bytes=1 << 40, depth=200, seconds=3600.
 """For what goes in: it was checked when it was submitted."""
 
 
-class TransferStopped(Exception):
-    """Whoever wanted the files does not want them any more."""
-
-
 @dataclass(slots=True)
 class LeftOut:
     """What was not copied: the first few by name, all by reason. Names are shown without control characters."""
@@ -79,7 +75,6 @@ class Budget:
     """What is left of the limits during one transfer."""
 
     limits: TransferLimits
-    stop: Callable[[], bool] | None = None
     files: int = 0
     bytes: int = 0
     until: float = 0.0
@@ -88,8 +83,8 @@ class Budget:
         self.until = time.monotonic() + self.limits.seconds
 
     def refusal(self, place: str, depth: int, size: int = 0) -> str:
-        """Why the next entry has to stay, or nothing. Raises ``TransferStopped``."""
-        self.check()
+        """Why the next entry has to stay, or nothing."""
+        breathe()
         limits = self.limits
         if time.monotonic() > self.until:
             return f"there was no more time after {limits.seconds:g} s"
@@ -102,11 +97,6 @@ class Budget:
         if self.bytes + size > limits.bytes:
             return f"more than {limits.bytes >> 20} MB"
         return ""
-
-    def check(self) -> None:
-        breathe()
-        if self.stop is not None and self.stop():
-            raise TransferStopped
 
 
 @dataclass(slots=True)
@@ -245,7 +235,7 @@ def _copy_data(content: int, copy: int, size: int, budget: Budget) -> None:
             chunk = os.pread(content, min(_CHUNK, end - place), place)
             if not chunk:
                 return  # it was cut short while we read
-            budget.check()
+            breathe()
             budget.bytes += len(chunk)
             if budget.bytes > budget.limits.bytes:
                 raise OSError(errno.EFBIG, f"more than {budget.limits.bytes >> 20} MB")

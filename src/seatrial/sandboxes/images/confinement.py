@@ -129,12 +129,12 @@ class Jailer:
             folder.mkdir(exist_ok=True)
         image = await self._disk_image(scratch, log) if any(disk in each.writable for each in wanted) else ""
         cgroups = Cgroups.found()
-        cage = cgroups.cage(f"build-{uuid.uuid4().hex[:12]}")
+        own_cgroups = cgroups.of(f"build-{uuid.uuid4().hex[:12]}")
         if cgroups.problem:
             log(f"Memory, processors and processes of the build are not limited: {cgroups.problem}\n")
-        await asyncio.to_thread(cage.make, self._cage_limits())
+        await asyncio.to_thread(own_cgroups.make, self._cgroup_limits())
         try:
-            doors = list(cage.doors("agent"))
+            doors = list(own_cgroups.entry_files("agent"))
             plan = {
                 "root": str(root),
                 "disk": str(disk),
@@ -145,9 +145,9 @@ class Jailer:
             network = ["nsenter", *entered[:1], "--"] if entered else []
             yield [*_MORTAL, *network, *_OWN_MOUNTS, "--", sys.executable, "-I", "-S", jail.__file__, json.dumps(plan)]
         finally:
-            await asyncio.shield(asyncio.to_thread(cage.remove))
+            await asyncio.shield(asyncio.to_thread(own_cgroups.remove))
 
-    def _cage_limits(self) -> Limits:
+    def _cgroup_limits(self) -> Limits:
         limits = self._limits
         return Limits(
             cpus=limits.cpus or _cores(), memory_mb=limits.memory_mb, pids=limits.pids, storage_mb=limits.disk_mb

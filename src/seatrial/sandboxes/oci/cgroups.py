@@ -1,9 +1,8 @@
-"""Limits of a sandbox, in cgroups that we keep ourselves: version 1, version 2 and both at once.
+"""The limits of a sandbox, in cgroups that we manage ourselves: version 1, version 2 and both at once.
 
-``pod`` asks for a ``Cage`` per sandbox. The container runtime is told to leave cgroups alone: moving a process into
-the dozen hierarchies of a version 1 host costs it 15 ms a command, while a process that moves *itself*, one thread,
-into the few that matter costs next to nothing. So each command starts as ``entrance`` says and becomes the runtime from
-there.
+``pod`` has one ``SandboxCgroups``. The container runtime leaves cgroups alone: to move a process into the dozen
+hierarchies of a version 1 host costs it 15 ms for each command, while a process that moves *itself*, one thread, into
+the few that matter costs almost nothing. So each command starts with ``command_prefix`` and then becomes the runtime.
 
 The agent's and the verifier's processes share memory and CPU but not the process limit: what a fork bomb left behind
 must not keep the verifier from starting.
@@ -13,15 +12,14 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
+from seatrial.sandboxes.host.processes import memory_kills, send
 
-ROOM = "seatrial"
+PARENT_GROUP = "seatrial"
 VIEWS = ("agent", "grading")
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _PERIOD_US = 100_000
@@ -96,28 +94,28 @@ class Cgroups:
         """Without it, device nodes are kept out by the mount and by one capability less."""
         return not self.problem and "devices" in self._hierarchies
 
-    def cage(self, sandbox: str) -> Cage:
+    def of(self, sandbox: str) -> SandboxCgroups:
         if self.problem:
-            return Cage({}, None, frozenset(), sandbox)
-        return Cage(self._hierarchies, self._unified, self._every, sandbox)
+            return SandboxCgroups({}, None, frozenset(), sandbox)
+        return SandboxCgroups(self._hierarchies, self._unified, self._every, sandbox)
 
 
-class Cage:
+class SandboxCgroups:
     """The cgroups of one sandbox."""
 
     def __init__(
         self, hierarchies: dict[str, Path], unified: Path | None, every: frozenset[Path], sandbox: str
     ) -> None:
-        self._every = [root / ROOM / sandbox for root in every]
-        self._legacy = {name: root / ROOM / sandbox for name, root in hierarchies.items()}
-        self._unified = unified / ROOM / sandbox if unified is not None else None
+        self._every = [root / PARENT_GROUP / sandbox for root in every]
+        self._legacy = {name: root / PARENT_GROUP / sandbox for name, root in hierarchies.items()}
+        self._unified = unified / PARENT_GROUP / sandbox if unified is not None else None
 
     @property
     def enforced(self) -> bool:
         return bool(self._legacy) or self._unified is not None
 
     @property
-    def shown(self) -> dict[str, Path]:
+    def visible(self) -> dict[str, Path]:
         """What a sandbox may see of its own limits, by the place below ``/sys/fs/cgroup`` where programs look."""
         if self._unified is not None:
             return {"": self._unified}
@@ -144,9 +142,9 @@ class Cage:
                     (path / view).mkdir(exist_ok=True)
                     _write(path / view / "pids.max", str(limits.pids))
 
-    def entrance(self, view: str, shell: str) -> list[str]:
+    def command_prefix(self, view: str, shell: str) -> list[str]:
         """How a command line begins that shall run in here; nothing where there are no cgroups."""
-        files = [str(path) for path in self.doors(view)]
+        files = [str(path) for path in self.entry_files(view)]
         return [shell, "sh", "-c", _ENTER, "enter", *files, "--"] if files else []
 
     def processes(self, view: str | None = None) -> set[int]:
@@ -161,9 +159,9 @@ class Cage:
     def memory_kills(self) -> int:
         """How many processes the memory limit has killed."""
         if self._unified is not None:
-            return _count(_read(self._unified / "memory.events"), "oom_kill")
+            return memory_kills(_read(self._unified / "memory.events"))
         places = [self._legacy["memory"] / part for part in ("", *VIEWS)] if "memory" in self._legacy else []
-        return sum(_count(_read(place / "memory.oom_control"), "oom_kill") for place in places)
+        return sum(memory_kills(_read(place / "memory.oom_control")) for place in places)
 
     def remove(self, patience: float = 5.0) -> bool:
         """Kills what is still inside and removes the cgroups; says whether all of them are gone."""
@@ -172,7 +170,7 @@ class Cage:
             if time.monotonic() > until:
                 return False
             for process in self.processes():
-                _kill(process)
+                send(process)
             time.sleep(0.002)
         return True
 
@@ -187,7 +185,7 @@ class Cage:
                         raise
         return not any(path.exists() for path in there)
 
-    def doors(self, view: str) -> Iterator[Path]:
+    def entry_files(self, view: str) -> Iterator[Path]:
         """Files that a process enters by writing ``0`` to them."""
         if self._unified is not None:
             yield self._unified / view / "cgroup.procs"
@@ -236,7 +234,7 @@ def _refusal(roots: list[Path]) -> str:
     """Why a cgroup cannot be made here, found by making one."""
     for root in roots:
         try:
-            (root / ROOM).mkdir(exist_ok=True)
+            (root / PARENT_GROUP).mkdir(exist_ok=True)
         except OSError as error:
             return f"{root} cannot be written: {os.strerror(error.errno or 0)}"
     return ""
@@ -275,12 +273,3 @@ def _read(path: Path) -> str:
         return path.read_text()
     except OSError:
         return ""
-
-
-def _count(text: str, name: str) -> int:
-    return sum(int(line.split()[1]) for line in text.splitlines() if line.split()[:1] == [name])
-
-
-def _kill(process: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)

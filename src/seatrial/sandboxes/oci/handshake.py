@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import select
 import time
-from types import TracebackType
 from typing import Self
 
 READY = "ready"
@@ -46,8 +45,6 @@ class Handshake:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.let_go()
         os.close(self._mine)

@@ -7,12 +7,10 @@ list. Only what carries a record of ours and whose owner is gone is touched; eve
 from __future__ import annotations
 
 import logging
-import os
-import signal
 import time
-from contextlib import suppress
 from pathlib import Path
 
+from seatrial.sandboxes.host.processes import send
 from seatrial.sandboxes.host.root_mount import RootMount
 from seatrial.sandboxes.oci.cgroups import VIEWS, Cgroups
 from seatrial.sandboxes.oci.container_spec import MARK
@@ -63,10 +61,10 @@ class Leftovers:
         directory = self._run_dir / record.sandbox
         processes = _first_processes(directory, record.sandbox)
         for process in processes:
-            _kill(process)
+            send(process)
         if not _gone(processes, record.sandbox):
             return "its processes do not end"
-        if not self._cgroups.cage(record.sandbox).remove():
+        if not self._cgroups.of(record.sandbox).remove():
             return "its cgroup is still in use"
         RootMount(directory).end()
         return remove_recorded(directory)
@@ -104,8 +102,3 @@ def _gone(processes: list[int], sandbox: str) -> bool:
             return False
         time.sleep(0.005)
     return True
-
-
-def _kill(process: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)

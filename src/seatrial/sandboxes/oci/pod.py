@@ -1,7 +1,7 @@
 """A running sandbox: two containers over one root, with its limits, its network and its directory.
 
 ``oci.OciEnvironment`` is the only caller and knows Harbor; this knows containers. ``container_spec`` says why there are
-two, ``pod_directory`` lays out what they start on. Everything of a pod is below one directory, so that another process
+two, ``pod_directory`` prepares what they start on. Everything of a pod is below one directory, so that another process
 can find and remove what this one left.
 """
 
@@ -9,25 +9,18 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import signal
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
-from seatrial.growing_files import FileView
-from seatrial.sandboxes.host.accounts import Account, find_account
-from seatrial.sandboxes.host.in_root import SandboxRoot, closing
-from seatrial.sandboxes.host.processes import children, counts_alike, has_ended, is_dead, neighbours, shares_numbers
-from seatrial.sandboxes.host.root_mount import RootMount, nodev
+from seatrial.sandboxes.host.processes import has_same_number_for_both, kill_tree
+from seatrial.sandboxes.host.root_mount import RootMount
 from seatrial.sandboxes.host.storage import DiskMeter, Meter, TreeMeter
 from seatrial.sandboxes.host.transfer import Transfer
+from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.oci import command
-from seatrial.sandboxes.oci.cgroups import VIEWS, Cage
 from seatrial.sandboxes.oci.container_spec import (
     DEFAULT_PATH,
     FOUNDATIONS,
@@ -40,44 +33,22 @@ from seatrial.sandboxes.oci.container_spec import (
     grading_spec,
     process_spec,
 )
+from seatrial.sandboxes.oci.containers import Container, Containers
 from seatrial.sandboxes.oci.handshake import Handshake
 from seatrial.sandboxes.oci.machine import Machine
+from seatrial.sandboxes.oci.plan import PodPlan
 from seatrial.sandboxes.oci.pod_directory import PodDirectory
-from seatrial.sandboxes.oci.pod_plan import PodPlan
-from seatrial.sandboxes.own_processes import OwnProcessesKilled
 from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 
 _log = logging.getLogger(__name__)
-_COUNTS_APART = "process numbers: the verifier sees the agent's processes under other numbers"
+_DIFFERENT_NUMBERS = "process numbers: the verifier sees the agent's processes under other numbers"
 _STARTING_SEC = 20.0
-_ENDING_SEC = 20.0
-_KILLING_ROUNDS = 200
 _SHELLS = ("bash", "sh")
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
-    """One running container."""
-
-    name: str
-    pid: int
-    process: int
-    """pidfd of its first process."""
-    namespace: int
-    """Its mount namespace, which stays even if an agent kills every process in it."""
-
-    @property
-    def has_ended(self) -> bool:
-        return has_ended(self.process, 0)
-
-    def close(self) -> None:
-        os.close(self.process)
-        os.close(self.namespace)
-
-
-@dataclass(frozen=True, slots=True)
 class Call:
-    """A command as it is asked for."""
+    """A requested command."""
 
     arguments: Sequence[str]
     environment: dict[str, str]
@@ -97,7 +68,7 @@ class Findings:
     limited: bool = False
     started: bool = False
     left_running: bool = False
-    """Processes of the agent lived on when grading began."""
+    """Processes of the agent were still running when grading began."""
 
 
 class Pod:
@@ -105,13 +76,14 @@ class Pod:
 
     def __init__(self, machine: Machine, plan: PodPlan) -> None:
         self.plan = plan
-        self.cage: Cage = machine.cgroups.cage(plan.sandbox)
+        self.cgroups = machine.cgroups.of(plan.sandbox)
+        self.containers = Containers(machine, self.cgroups)
         self.findings = Findings(not_applied=list(plan.not_applied))
+        self.shell = _SHELLS[0]
+        """bash, or sh in an image that never had bash."""
         self._machine = machine
         self._pod_directory = PodDirectory(machine, plan)
-        self._containers: dict[str, Container] = {}
         self._ending = threading.Lock()
-        self._shell = "bash"
         self._foundations: list[str] = []
 
     @property
@@ -126,10 +98,13 @@ class Pod:
     def confinement(self) -> Confinement:
         return self._machine.privileged if self.plan.privileged else self._machine.confinement
 
+    def view(self, view: str) -> SandboxView:
+        return self.containers.of(view).view
+
     def start(self) -> None:
         self.directory.mkdir(parents=True, mode=0o700)
         SandboxRecord.new(self.plan.sandbox, self.plan.owner).write(self.directory)
-        self._make_cage()
+        self._make_cgroups()
         kind = self._pod_directory.make_root()
         self.findings.root = kind
         if kind != "overlay":
@@ -138,151 +113,91 @@ class Pod:
         if self.root.disk is None:
             self.findings.not_applied.append(f"disk image: {self._pod_directory.without_disk}")
         try:
-            layout = self._pod_directory.furnish(self.cage)
+            layout = self._pod_directory.prepare(self.cgroups)
             first = self._run_first(grading_spec(layout, self.confinement, self._machine.filters))
             second = self._run("agent", agent_spec(layout, self.confinement, self._machine.filters, first.pid))
-            if not counts_alike(second.pid):
-                self.findings.not_applied.append(_COUNTS_APART)
+            if not has_same_number_for_both(second.pid):
+                self.findings.not_applied.append(_DIFFERENT_NUMBERS)
             self._keep_filters()
         finally:
             self._pod_directory.hide()
-        self._foundations = self.transfer("agent").present(list(FOUNDATIONS))
-        self._shell = self._find_shell()
+        self._foundations = self.view("agent").call(Transfer.present, FOUNDATIONS)
+        self.shell = self._find_shell()
         if self._machine.commands_lead_sessions is None:
             self._machine.commands_lead_sessions = self._leads_session()
         self.findings.started = True
 
-    def transfer(self, view: str) -> Transfer:
-        return Transfer(self._machine.mounts, self._container(view).namespace)
-
-    def look(
-        self, view: str, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
-    ) -> list[FileView] | None:
-        """What grows in these directories; ``None`` once the pod is being stopped."""
-        if not self._ending.acquire(blocking=False):
-            return None
-        try:
-            namespace = os.dup(self._container(view).namespace)
-        finally:
-            self._ending.release()
-        try:
-            return Transfer(self._machine.mounts, namespace).look(folders, seen, wanted)
-        finally:
-            os.close(namespace)
-
     def spawn(self, view: str, call: Call) -> command.Command:
-        """Starts a command. Raises ``UnknownUser``, ``SandboxFault`` where the sandbox is gone, or
-        ``OwnProcessesKilled`` where the agent ended its part of it."""
-        container = self._container(view)
-        self.check(view)
-        account = self._account(container, call.user)
+        """Starts a command. Raises ``UnknownUser``, ``SandboxFault`` if the sandbox is gone, or
+        ``OwnProcessesKilled`` if the agent ended its part of it."""
+        container = self.containers.of(view)
+        self.containers.check(view)
+        account = container.view.call(Transfer.account, call.user)
         environment = {"PATH": DEFAULT_PATH, "HOSTNAME": self.plan.hostname, "HOME": account.home, **call.environment}
         session = () if self._machine.commands_lead_sessions else OWN_SESSION
         arguments = [*session, *call.arguments]
         description = process_spec(self.confinement, arguments, environment, call.cwd, account.identity)
-        runtime = self._machine.runtime.exec(self._state, container.name)
-        entrance = self._entrance(view)
-        return command.spawn([*entrance, *runtime], json.dumps(description).encode())
-
-    @property
-    def shell(self) -> str:
-        """bash, or sh in an image that never had it."""
-        return self._shell
+        return command.spawn(self._exec(view, container), json.dumps(description).encode())
 
     def meter(self) -> Meter:
-        """Says what the sandbox takes of the disk."""
+        """Measures what the sandbox takes of the disk."""
         limit, disk = self.plan.limits.storage_mb << 20, self.root.disk
         if disk is not None:
             return DiskMeter(disk, limit)
-        return TreeMeter(self._pod_directory.written, self._all_processes, limit, self._pod_directory.copied_bytes)
+        directory = self._pod_directory
+        return TreeMeter(directory.written, self.containers.all_processes, limit, directory.copied_bytes)
 
     def make_room(self) -> None:
         """Frees space for the verifier if the agent filled the disk. The agent's processes are killed: they would fill
         it again."""
         if (disk := self.root.disk) is not None:
             if disk.is_full:
-                self.kill_processes("agent")
+                self.containers.kill_commands("agent")
             disk.make_room()
 
     def begin_grading(self) -> None:
-        """The verifier's directory is empty whenever it begins, whatever was there."""
-        left = self._processes("agent") - self._first_processes()
-        self.findings.left_running = any(not is_dead(process) for process in left)
-        self.transfer("grading").empty([VERIFIER])
+        """Empties the verifier's directory, whatever is in it."""
+        self.findings.left_running = self.containers.has_commands("agent")
+        self.view("grading").call(Transfer.empty, [VERIFIER])
 
     def end_grading(self) -> None:
         """Leaves nothing of this grading for the next one: no file, and no process that could write one."""
-        if self.cage.enforced:
-            self.kill_processes("grading")
-        self.transfer("grading").empty([TESTS, VERIFIER])
+        if self.cgroups.enforced:
+            self.containers.kill_commands("grading")
+        self.view("grading").call(Transfer.empty, [TESTS, VERIFIER])
 
     def kill_command(self, view: str, running: command.Command) -> None:
-        command.kill_tree(running.pid, lambda: self._processes(view))
-
-    def kill_processes(self, view: str) -> None:
-        """Kills everything but the container itself, again while there is any: one may have started another."""
-        first = self._first_processes()
-        for _ in range(_KILLING_ROUNDS):
-            doomed = self._processes(view) - first
-            if not doomed:
-                return
-            for process in doomed:
-                with suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)
-            time.sleep(0.005)
-
-    def alive(self, view: str) -> bool:
-        """The grading container is out of the agent's reach; the agent's first process is not."""
-        needed = [entry for name, entry in self._containers.items() if name in (view, "grading")]
-        return bool(needed) and not any(entry.has_ended for entry in needed)
-
-    def check(self, view: str) -> None:
-        """Raises ``OwnProcessesKilled`` or ``SandboxFault`` where no command can be run."""
-        if self.alive(view):
-            return
-        if self.alive("grading"):
-            raise OwnProcessesKilled
-        raise SandboxFault("The sandbox is broken: its processes are gone.")
+        kill_tree(running.pid, lambda: self.containers.processes(view))
 
     def broken(self, view: str) -> str:
-        """Why commands cannot be expected to work any more; empty if they can. Raises what ``check`` does."""
-        self.check(view)
-        present = self.transfer("agent").present(self._foundations)
+        """Why commands cannot work any more; empty if they can. Raises what ``Containers.check`` does."""
+        self.containers.check(view)
+        present = self.view("agent").call(Transfer.present, self._foundations)
         missing = [path for path in self._foundations if path not in present]
         return f"{', '.join(missing)} cannot be run any more." if missing else ""
 
     def stop(self) -> None:
-        """Ends every process of the sandbox and removes all there is of it. Safe to call again, from any thread."""
+        """Ends every process of the sandbox and removes all of its files. Safe to call again, from any thread."""
         with self._ending:
-            self._stop()
-
-    def _stop(self) -> None:
-        self.findings.memory_killed |= self.cage.memory_kills > 0
-        gone = self._end_processes()
-        self.root.hide()
-        self.root.end()
-        containers, self._containers = self._containers, {}
-        for container in containers.values():
-            container.close()
-        if not gone:
-            raise SandboxFault(f"Processes of sandbox {self.plan.sandbox} could not be ended.")
-        if problem := remove_recorded(self.directory):
-            _log.warning("The files of sandbox %s are left for the next sweep: %s", self.plan.sandbox, problem)
+            self.findings.memory_killed |= self.cgroups.memory_kills > 0
+            gone = self.containers.end(limited=self.findings.limited)
+            self.root.hide()
+            self.root.end()
+            self.containers.close()
+            if not gone:
+                raise SandboxFault(f"Processes of sandbox {self.plan.sandbox} could not be ended.")
+            if problem := remove_recorded(self.directory):
+                _log.warning("The files of sandbox %s are left for the next sweep: %s", self.plan.sandbox, problem)
 
     @property
     def _state(self) -> Path:
         return self.directory / "runtime"
 
-    def _entrance(self, view: str) -> list[str]:
-        if not self._machine.runtime.is_crun or not self.findings.limited:
-            return []
-        return self.cage.entrance(view, str(self._machine.busybox))
-
-    def _make_cage(self) -> None:
+    def _make_cgroups(self) -> None:
         problem = self._machine.cgroups.problem
         if not problem:
             try:
-                self.cage.make(self.plan.limits)
+                self.cgroups.make(self.plan.limits)
                 self.findings.limited = True
             except OSError as error:
                 problem = str(error)
@@ -290,7 +205,7 @@ class Pod:
             self.findings.not_applied.append(f"limits not enforced: {problem}")
 
     def _run_first(self, spec: dict[str, object]) -> Container:
-        """Returns once the process namespace for the agent exists and counts as it shall."""
+        """Returns once the agent's process namespace exists and its process numbers are aligned."""
         with Handshake() as handshake:
             first = self._run("grading", spec, handshake.given)
             handshake.let_go()
@@ -303,32 +218,21 @@ class Pod:
         bundle.mkdir()
         (bundle / "config.json").write_text(json.dumps(spec))
         name = f"{self.plan.sandbox}-{view}"
-        entrance = self._entrance(view)
-        problem = command.run_to_end(
-            [*entrance, *self._machine.runtime.run(self._state, bundle, name)], standard=standard
-        )
+        runtime = self._machine.runtime.run(self._state, bundle, name)
+        problem = command.run_to_end([*self._prefix(view), *runtime], standard=standard)
         if problem:
             raise SandboxFault(f"The sandbox did not start: {problem}")
-        pid = int((bundle / "pid").read_text())
-        process = os.pidfd_open(pid)
-        namespace = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-        container = Container(name, pid, process, namespace)
-        self._containers[view] = container
-        with self._machine.mounts.inside(container.namespace):
-            nodev(Path("/"))  # crun takes this flag off the root it was given
+        container = self.containers.add(view, name, int((bundle / "pid").read_text()))
+        container.view.forbid_devices("/")  # crun takes this flag off the root it was given
         return container
 
-    def _first_processes(self) -> set[int]:
-        """Those of the containers; the first of the agent's process namespace, and the one that keeps it waiting.
+    def _exec(self, view: str, container: Container) -> list[str]:
+        return [*self._prefix(view), *self._machine.runtime.exec(self._state, container.name)]
 
-        Orphans become children of the same parents: they are told by their namespace and by their cgroup."""
-        if (first := self._containers.get("grading")) is None:
-            return set()
-        nested = [child for child in children(first.pid) if not shares_numbers(child, first.pid)]
-        below = {child for process in nested for child in children(process)}
-        if self.cage.enforced:
-            below &= self.cage.processes("grading")
-        return {*(container.pid for container in self._containers.values()), *nested, *below}
+    def _prefix(self, view: str) -> list[str]:
+        if not self._machine.runtime.is_crun or not self.findings.limited:
+            return []
+        return self.cgroups.command_prefix(view, str(self._machine.busybox))
 
     def _keep_filters(self) -> None:
         confinement = self.confinement
@@ -340,53 +244,11 @@ class Pod:
     def _find_shell(self) -> str:
         places = DEFAULT_PATH.split(":")
         for shell in _SHELLS:
-            if self.transfer("agent").present([f"{place}/{shell}" for place in places]):
+            if self.view("agent").call(Transfer.present, [f"{place}/{shell}" for place in places]):
                 return shell
         return _SHELLS[0]
 
     def _leads_session(self) -> bool:
-        container = self._container("agent")
-        environment = {"PATH": DEFAULT_PATH}
-        question = process_spec(self.confinement, list(LEADS_SESSION), environment, "/", (0, 0, ()))
-        runtime = self._machine.runtime.exec(self._state, container.name)
-        entrance = self._entrance("agent")
-        return not command.run_to_end([*entrance, *runtime], json.dumps(question).encode())
-
-    def _account(self, container: Container, user: str | int | None) -> Account:
-        with closing(self._machine.mounts.root_of(container.namespace)) as root:
-            return find_account(SandboxRoot(root), user)
-
-    def _container(self, view: str) -> Container:
-        try:
-            return self._containers[view]
-        except KeyError:
-            raise SandboxFault("The sandbox is not running.") from None
-
-    def _processes(self, view: str) -> set[int]:
-        if self.cage.enforced:
-            return self.cage.processes(view)
-        return neighbours(self._container(view).pid)
-
-    def _all_processes(self) -> set[int]:
-        try:
-            return {process for view in VIEWS for process in self._processes(view)}
-        except SandboxFault:  # it is being stopped
-            return set()
-
-    def _end_processes(self) -> bool:
-        """The end of a process namespace's first process is the end of all in it, and of those nested inside."""
-        containers = list(self._containers.values())
-        for container in containers:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(container.process, signal.SIGKILL)
-        pids = {container.pid for container in containers}
-        self._machine.reap(pids)
-        if self.findings.limited:
-            # An empty cgroup means the same, and does not wait for the parent to reap its children.
-            gone = self.cage.remove(_ENDING_SEC)
-        else:
-            until = time.monotonic() + _ENDING_SEC
-            gone = all(has_ended(container.process, max(until - time.monotonic(), 0)) for container in containers)
-            self.cage.remove()
-        self._machine.reap(pids)
-        return gone
+        question = process_spec(self.confinement, list(LEADS_SESSION), {"PATH": DEFAULT_PATH}, "/", (0, 0, ()))
+        arguments = self._exec("agent", self.containers.of("agent"))
+        return not command.run_to_end(arguments, json.dumps(question).encode())

@@ -33,8 +33,9 @@ def require() -> None:
         raise SetupProblem("buildah is not installed on this machine.", fix="Run: apt-get install buildah")
 
 
-async def probe(options: SandboxOptions, machine: Machine) -> list[Finding]:
-    """Everything that was looked at, found or not."""
+async def probe(options: SandboxOptions) -> list[Finding]:
+    """All findings, good and bad."""
+    machine = Machine.shared(options.cache, options.oci_runtime)
     findings = [_root()]
     if not findings[0].ok:
         return findings

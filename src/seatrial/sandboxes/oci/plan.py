@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 from seatrial.sandboxes.compose import ComposeService
 from seatrial.sandboxes.definition import Definition
@@ -11,12 +12,65 @@ from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.network.name_servers import Asked
 from seatrial.sandboxes.network.network import SandboxNetwork
 from seatrial.sandboxes.oci.cgroups import Limits
-from seatrial.sandboxes.oci.memory_dirs import MemoryDir
-from seatrial.sandboxes.oci.pod_plan import PodPlan
 from seatrial.sandboxes.options import Owner, SandboxOptions
 
 _STAY = ("sh", "-c", "sleep infinity")
 _STAYING = re.compile(r"((/bin/)?(ba)?sh -c )?(exec )?(sleep infinity|tail -f /dev/null)")
+_PASSED_ON = ("size", "mode", "uid", "gid", "nr_inodes", "nr_blocks")
+_ALWAYS_APPLIED = ("rw", "nosuid", "nodev", "noexec", "exec")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDir:
+    """An entry of ``tmpfs`` in a compose file: a directory in memory. Its content counts as the sandbox's memory.
+
+    ``pod_directory`` mounts each once for both containers, so the verifier finds what the agent left there."""
+
+    target: str
+    options: tuple[str, ...] = ()
+    executable: bool = False
+    ignored: tuple[str, ...] = ()
+    """Options that have no effect here."""
+
+    @classmethod
+    def read(cls, entry: str) -> MemoryDir:
+        """``path`` or ``path:option,option``, as Docker reads it."""
+        target, _, text = entry.partition(":")
+        words = [word for word in text.split(",") if word]
+        return cls(
+            target=str(PurePosixPath("/", target)),
+            options=tuple(word for word in words if word.partition("=")[0] in _PASSED_ON),
+            executable="exec" in words,
+            ignored=tuple(word for word in words if word.partition("=")[0] not in (*_PASSED_ON, *_ALWAYS_APPLIED)),
+        )
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """As a container's mount has them."""
+        return ("nosuid", "nodev") if self.executable else ("nosuid", "nodev", "noexec")
+
+
+@dataclass(frozen=True, slots=True)
+class PodPlan:
+    """What one daemonless sandbox shall be. ``pod`` and ``pod_directory`` carry it out."""
+
+    sandbox: str
+    owner: Owner
+    image: Image
+    limits: Limits
+    hostname: str = "sandbox"
+    hosts: str = "127.0.0.1\tlocalhost\n"
+    resolv_conf: str = ""
+    network: Path | None = None
+    host_network: bool = False
+    privileged: bool = False
+    open_dirs: tuple[str, ...] = ()
+    """Directories that every user may write to."""
+    workdir: str | None = None
+    shared_memory_mb: int = 64
+    memory_dirs: tuple[MemoryDir, ...] = ()
+    not_applied: tuple[str, ...] = ()
+    """What the task asks for and does not get."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +102,7 @@ class SandboxDesign:
             workdir=self.definition.workdir(image),
             shared_memory_mb=self.service.shm_mb or 64,
             memory_dirs=memory_dirs,
-            not_applied=(*asked.not_applied, *(f"tmpfs {option}" for each in memory_dirs for option in each.unheard)),
+            not_applied=(*asked.not_applied, *(f"tmpfs {option}" for each in memory_dirs for option in each.ignored)),
         )
 
     @property
@@ -63,9 +117,6 @@ class SandboxDesign:
 
     def environment(self, image: Image) -> dict[str, str]:
         return {**image.config.env, **self.service.env}
-
-    def user(self, image: Image) -> str:
-        return self.service.user or image.config.user
 
     def first_command(self, image: Image) -> list[str]:
         """What the image or the compose file starts; nothing where that would only wait."""
