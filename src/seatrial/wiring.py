@@ -178,7 +178,7 @@ async def hire_worker(installation: Installation, capacity: int) -> Worker:
 
 async def working_sandboxes(settings: Settings) -> tuple[str, ...]:
     """The sandboxes that work on this machine. Each of them is started once."""
-    return tuple(room.name for room in (await examine_sandboxes(settings)).rooms if room.works)
+    return tuple(kind.name for kind in (await examine_sandboxes(settings)).kinds if kind.works)
 
 
 async def examine_sandboxes(settings: Settings) -> Health:
@@ -354,8 +354,8 @@ async def clean_leftovers(installation: Installation) -> int:
     sandboxes.
 
     An expired lease alone does not end a try; ``Recovery`` decides that."""
+    from seatrial.sandboxes.oci.leftovers import remove_strays
     from seatrial.sandboxes.options import SandboxOptions
-    from seatrial.sandboxes.strays import remove_strays
     from seatrial.sandboxes.sweep import sweep
 
     async def running() -> set[tuple[int, int]]:

@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 _current: ContextVar[OwnTime | None] = ContextVar("own_time", default=None)
 
@@ -67,10 +66,8 @@ class OwnTime:
         await self._timeout.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: Any) -> None:
         self._ended = True
         if self._token is not None:
             _current.reset(self._token)
-        await self._timeout.__aexit__(kind, error, trace)
+        await self._timeout.__aexit__(*failure)

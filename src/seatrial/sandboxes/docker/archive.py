@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from seatrial.sandboxes.host.in_root import closing
 from seatrial.sandboxes.host.transfer import host_directory
@@ -44,30 +44,23 @@ class Enough(Exception):
     """What comes after is not wanted any more: the limits are reached, or it went wrong."""
 
 
-async def packed_tree(source: Path) -> AsyncIterator[bytes]:
-    """The content of a directory, owned by root."""
-    async for data in _written_by(lambda pipe: _pack_tree(source, pipe)):
-        yield data
+def packed_tree(source: Path, added: Mapping[str, Path] | None = None) -> AsyncIterator[bytes]:
+    """The content of a directory, owned by root, and the files in ``added`` under their names."""
+    return _written_by(lambda pipe: _pack_tree(source, pipe, added or {}))
 
 
-async def packed_build(context: Path, name: str, dockerfile: Path) -> AsyncIterator[bytes]:
-    """The same, with a Dockerfile from elsewhere under that name."""
-    async for data in _written_by(lambda pipe: _pack_tree(context, pipe, {name: dockerfile})):
-        yield data
-
-
-async def packed_file(source: Path, name: str) -> AsyncIterator[bytes]:
-    async for data in _written_by(lambda pipe: _pack_file(source, name, pipe)):
-        yield data
+def packed_file(source: Path, name: str) -> AsyncIterator[bytes]:
+    return _written_by(lambda pipe: _pack_file(source, name, pipe))
 
 
 class Unpacking:
-    """Takes a tar stream piece by piece; ``finish`` waits for the last file. ``left_out`` says what was not kept."""
+    """Unpacks a tar stream piece by piece. The end of its ``async with`` waits for the last file."""
 
     def __init__(self, read: Callable[[IO[bytes], LeftOut], None]) -> None:
         near, far = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(far, False)
         self.left_out = LeftOut()
+        """What was not unpacked, and why."""
         self._file = far
         self._done = _in_a_thread(lambda: _consume(near, lambda pipe: read(pipe, self.left_out)))
 
@@ -92,18 +85,16 @@ class Unpacking:
             except BrokenPipeError:
                 raise Enough from None
 
-    async def finish(self) -> None:
-        self._close()
-        await self._done
+    async def __aenter__(self) -> Self:
+        return self
 
-    async def abandon(self) -> None:
-        self._close()
+    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        os.close(self._file)
+        if error is None or isinstance(error, Enough):  # the rest of the archive is not wanted
+            await self._done
+            return True
         await asyncio.gather(self._done, return_exceptions=True)
-
-    def _close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        return False
 
 
 async def _written_by(write: Callable[[IO[bytes]], None]) -> AsyncIterator[bytes]:
@@ -164,20 +155,16 @@ def _owned_by_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def _pack_tree(source: Path, pipe: IO[bytes], besides: Mapping[str, Path] | None = None) -> None:
+def _pack_tree(source: Path, pipe: IO[bytes], added: Mapping[str, Path]) -> None:
     """Regular files, directories and links; nothing else is opened or passed on."""
     with tarfile.open(fileobj=pipe, mode="w|", format=tarfile.GNU_FORMAT) as tar:
-        for name, path in (besides or {}).items():
+        for name, path in added.items():
             tar.add(path, name, recursive=False, filter=_owned_by_root)
         for folder, folders, files in os.walk(source):
             for name in sorted([*folders, *files]):
                 path = Path(folder) / name
-                if _is_copied(path.lstat().st_mode):
+                if stat.S_IFMT(path.lstat().st_mode) in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
                     tar.add(path, str(path.relative_to(source)), recursive=False, filter=_owned_by_root)
-
-
-def _is_copied(mode: int) -> bool:
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
 
 
 def _pack_file(source: Path, name: str, pipe: IO[bytes]) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import io
 import tarfile
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -19,8 +19,7 @@ from seatrial.errors import SandboxFault
 from seatrial.sandboxes.compose import ComposeService
 from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
 from seatrial.sandboxes.docker.command import EngineCommands, Order
-from seatrial.sandboxes.docker.layers import Layers
-from seatrial.sandboxes.docker.local_container import LocalContainer
+from seatrial.sandboxes.docker.local_container import Layers, LocalContainer
 from seatrial.sandboxes.docker.seccomp import Profiles
 from seatrial.sandboxes.docker.sidecar import remove_container
 from seatrial.sandboxes.docker.sidecar_scripts import SEAL, SLEEP
@@ -84,15 +83,6 @@ class ContainerPlan:
     guards_tests: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What commands get from the container."""
-
-    env: Mapping[str, str] = field(default_factory=dict)
-    workdir: str = "/"
-    user: str = ""
-
-
 class Container:
     """One container, from ``create`` to ``remove``."""
 
@@ -104,7 +94,6 @@ class Container:
         self.name = plan.name
         self.labels = labels_of(plan.record)
         self.started = False
-        self.settings = Settings()
         self.id = ""
         self.pid = 0
         """Of its first process, as the engine's machine counts."""
@@ -141,14 +130,10 @@ class Container:
             size = {"StorageOpt": {"size": f"{self.plan.storage_mb}M"}}
             limited = {**description, "HostConfig": {**description["HostConfig"], **size}}
             try:
-                return await self._post(limited)
+                return dict(await self._engine.post("/containers/create", limited, name=self.name))
             except EngineRefused:  # its file system was mounted without; if it was something else, it is refused again
                 pass
-        return await self._post(description)
-
-    async def _post(self, description: dict[str, Any]) -> dict[str, Any]:
-        made: dict[str, Any] = await self._engine.post("/containers/create", description, name=self.name)
-        return made
+        return dict(await self._engine.post("/containers/create", description, name=self.name))
 
     async def start(self, open_dirs: Sequence[str]) -> None:
         """Starts it with directories that everybody may write to."""
@@ -161,13 +146,6 @@ class Container:
         found = await self._engine.get(f"/containers/{self.name}/json")
         if not found["State"]["Running"]:
             raise SandboxFault(f"The image's first process ended at once, with status {found['State']['ExitCode']}.")
-        config = found["Config"]
-        self.settings = Settings(
-            # Not as the engine tells it: Podman adds root's HOME, which is no other user's.
-            env={**self.plan.image.config.env, **self.plan.env},
-            workdir=config.get("WorkingDir") or "/",
-            user=config.get("User") or "",
-        )
         self.pid = int(found["State"]["Pid"])
         self.applied = found["HostConfig"]
         if self._mounts is not None:

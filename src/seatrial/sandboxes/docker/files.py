@@ -11,11 +11,10 @@ import base64
 import json
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
 
 from seatrial.errors import SandboxFault
-from seatrial.sandboxes.docker.archive import Enough, Unpacking, packed_file, packed_tree
+from seatrial.sandboxes.docker.archive import Unpacking, packed_file, packed_tree
 from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
 from seatrial.sandboxes.docker.command import EngineCommands, Order
 from seatrial.sandboxes.docker.sidecar import Sidecar
@@ -43,13 +42,13 @@ class AgentFiles:
 
     async def get_file(self, source: str, target: Path, limits: TransferLimits) -> None:
         path = await self._followed(source)
-        async with _unpacked(Unpacking.file(target, limits)) as unpacking:
+        async with Unpacking.file(target, limits) as unpacking:
             await self._get(path, unpacking.take)
 
     async def get_tree(self, source: str, target: Path, limits: TransferLimits, first: Sequence[str] = ()) -> LeftOut:
         if not await self._is_directory(source):
             raise FileNotFoundError(f"{source} does not exist in the sandbox.")
-        async with _unpacked(Unpacking.tree(target, limits)) as unpacking:
+        async with Unpacking.tree(target, limits) as unpacking:
             await self._get(f"{source.rstrip('/')}/.", unpacking.take)
         return unpacking.left_out
 
@@ -130,22 +129,10 @@ class GradingFiles:
         await self._sidecar.put(target, packed_tree(source))
 
     async def get_file(self, source: str, target: Path, limits: TransferLimits) -> None:
-        async with _unpacked(Unpacking.file(target, limits)) as unpacking:
+        async with Unpacking.file(target, limits) as unpacking:
             await self._sidecar.get(source, unpacking.take, tree=False)
 
     async def get_tree(self, source: str, target: Path, limits: TransferLimits, first: Sequence[str] = ()) -> LeftOut:
-        async with _unpacked(Unpacking.tree(target, limits)) as unpacking:
+        async with Unpacking.tree(target, limits) as unpacking:
             await self._sidecar.get(source, unpacking.take, tree=True, first=first)
         return unpacking.left_out
-
-
-@asynccontextmanager
-async def _unpacked(unpacking: Unpacking) -> AsyncIterator[Unpacking]:
-    try:
-        yield unpacking
-    except Enough:
-        pass  # the rest of the archive is not wanted
-    except BaseException:
-        await unpacking.abandon()
-        raise
-    await unpacking.finish()

@@ -10,9 +10,12 @@ import signal
 import socket
 import struct
 import time
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from seatrial.openat2 import IN_ROOT, NO_MAGICLINKS, has_openat2, openat2
@@ -44,6 +47,35 @@ def runs_here(host: str) -> bool:
         return False
     # A process of another process namespace, as for a worker that was only handed the socket, has no number here.
     return bool(_PEER.unpack(peer)[0] > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Where the files of a running container are on this machine: an overlay's directories and the volumes."""
+
+    changes: Path
+    image: tuple[Path, ...]
+    """The topmost layer first."""
+    volumes: tuple[Path, ...] = ()
+    files: tuple[Path, ...] = ()
+    """Files of the engine that the container may write to: its names and name servers."""
+
+    @classmethod
+    def found(cls, inspected: Mapping[str, Any]) -> Self | None:
+        """From the engine's description of a container that runs here; ``None`` if the engine keeps no overlay."""
+        places = (inspected.get("GraphDriver") or {}).get("Data") or {}
+        changes, image = places.get("UpperDir") or "", (places.get("LowerDir") or "").split(":")
+        volumes = [entry["Source"] for entry in inspected.get("Mounts") or () if entry.get("Type") == "volume"]
+        if not all(path and Path(path).is_dir() for path in (changes, *image, *volumes)):
+            return None
+        named = (inspected.get(name) for name in ("HostsPath", "ResolvConfPath", "HostnamePath"))
+        files = [Path(path) for path in named if path]
+        return cls(Path(changes), tuple(map(Path, image)), tuple(map(Path, volumes)), tuple(files))
+
+    @property
+    def written(self) -> tuple[Path, ...]:
+        """Everything that the container can fill."""
+        return (self.changes, *self.volumes, *self.files)
 
 
 class LocalContainer:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
-from seatrial.sandboxes.docker.accounts import find_account
 from seatrial.sandboxes.docker.changes import find_losses
 from seatrial.sandboxes.docker.changes import find_suspicions as find_in_engine
 from seatrial.sandboxes.docker.client import EngineClient
 from seatrial.sandboxes.docker.command import MARK, EngineCommands, Order
 from seatrial.sandboxes.docker.container import Container, ContainerPlan
+from seatrial.sandboxes.docker.entry import find_account
 from seatrial.sandboxes.docker.files import AgentFiles, GradingFiles
 from seatrial.sandboxes.docker.network import EngineNetwork
 from seatrial.sandboxes.docker.seccomp import Profiles
@@ -107,15 +107,16 @@ class SandboxContainer:
         if not self._grading:
             order = Order(["bash", "-c", call.command], {**call.env, MARK: call.mark}, call.cwd, call.user)
             return await EngineCommands(self._engine, container.name).run(order, listener)
-        settings = container.settings
-        view, wanted = self.view, call.user or settings.user
+        plan, image = container.plan, container.plan.image.config
+        view, wanted = self.view, call.user or plan.service.user or image.user
         if view is not None:
             account = await view.start(Transfer.account, wanted)
         else:
             account = await find_account(self._engine, container.name, wanted)
-        env = {"HOME": account.home, **settings.env, **call.env}
+        # The image's own variables, not the container's: Podman adds root's HOME there.
+        env = {"HOME": account.home, **image.env, **plan.env, **call.env}
         return await self._the_sidecar().run(
-            call.command, env, call.cwd or settings.workdir, account, call.mark, listener
+            call.command, env, call.cwd or plan.workdir or image.workdir, account, call.mark, listener
         )
 
     async def end(self, mark: str) -> None:

@@ -13,10 +13,10 @@ from typing import Protocol
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.docker.client import EngineClient
-from seatrial.sandboxes.docker.layers import Layers
+from seatrial.sandboxes.docker.local_container import Layers
 from seatrial.sandboxes.host.storage import Allowance, Exceeded, StorageWatch, TreeMeter
 
-ASK_SEC = 5.0
+_INTERVAL_SEC = 5.0
 
 
 class Gauge(Protocol):
@@ -53,11 +53,11 @@ class LayersGauge:
 class EngineGauge:
     """The engine's own count, which covers the root and no volumes."""
 
-    def __init__(self, engine: EngineClient, name: str, interval_sec: float = ASK_SEC) -> None:
-        self.description = f"storage: the engine is asked every {interval_sec:g} s, offenders are killed"
+    description = f"storage: the engine is asked every {_INTERVAL_SEC:g} s, offenders are killed"
+
+    def __init__(self, engine: EngineClient, name: str) -> None:
         self._engine = engine
         self._name = name
-        self._interval_sec = interval_sec
         self._asking: asyncio.Task[None] | None = None
 
     def begin(self, limit: int, exceeded: Exceeded) -> None:
@@ -70,7 +70,7 @@ class EngineGauge:
 
     async def _ask(self, allowance: Allowance) -> None:
         while True:
-            await asyncio.sleep(self._interval_sec)
+            await asyncio.sleep(_INTERVAL_SEC)
             try:
                 found = await self._engine.get(f"/containers/{self._name}/json", size=True)
             except SandboxFault:  # the next command reports it

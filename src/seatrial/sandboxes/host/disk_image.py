@@ -188,18 +188,8 @@ def _new_template(directory: Path, limit: int) -> _Template:
 
 
 def _make_file_system(file: Path, inodes: int) -> None:
-    command = [
-        "mkfs.ext4",
-        "-q",
-        "-F",
-        "-O",
-        _FEATURES,
-        "-E",
-        "lazy_itable_init=1,nodiscard,num_backup_sb=0",
-        "-m",
-        "0",
-    ]
-    command += ["-b", str(_BLOCK), "-I", str(_INODE), "-N", str(inodes), str(file)]
+    options = f"-q -F -O {_FEATURES} -E lazy_itable_init=1,nodiscard,num_backup_sb=0 -m 0 -b {_BLOCK} -I {_INODE}"
+    command = ["mkfs.ext4", *options.split(), "-N", str(inodes), str(file)]
     path = f"{os.defpath}:/usr/sbin:/sbin"
     try:
         subprocess.run(command, check=True, capture_output=True, timeout=60, env={"PATH": path})

@@ -16,10 +16,10 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 
 from seatrial.errors import SetupProblem
 from seatrial.openat2 import IN_ROOT, NO_MAGICLINKS, NO_SYMLINKS, has_openat2, openat2
+from seatrial.sandboxes.host.private_mounts import libc
 
 _LOOK = os.O_PATH | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -97,7 +97,7 @@ class SandboxRoot:
 def is_kernel_file(handle: int) -> bool:
     """Whether it belongs to a file system that the kernel makes up."""
     facts = ctypes.create_string_buffer(256)
-    if _libc().fstatfs(handle, facts) != 0:
+    if libc().fstatfs(handle, facts) != 0:
         return True
     return ctypes.c_long.from_buffer(facts).value in _KERNEL_FILES
 
@@ -129,8 +129,3 @@ def _made(parent: int, name: str) -> int:
     with suppress(FileExistsError):  # somebody else made it; what is no directory cannot be opened as one
         os.mkdir(name, 0o755, dir_fd=parent)
     return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)

@@ -108,20 +108,20 @@ class PrivateMounts:
 
 def mount(source: str | Path | None, target: Path, kind: str | None, flags: int, data: str = "") -> None:
     arguments = [None if value is None else os.fsencode(value) for value in (source, target, kind)]
-    if _libc().mount(*arguments, ctypes.c_ulong(flags), data.encode() or None) != 0:
+    if libc().mount(*arguments, ctypes.c_ulong(flags), data.encode() or None) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"mount {kind or ''}: {os.strerror(code)}", str(target))
 
 
 def unmount(target: Path, *, at_once: bool = True) -> None:
     """Takes a mount out of sight; it ends with its last user. Not ``at_once``, there must be none, and it has ended."""
-    if _libc().umount2(os.fsencode(target), (_MNT_DETACH if at_once else 0) | _UMOUNT_NOFOLLOW) != 0:
+    if libc().umount2(os.fsencode(target), (_MNT_DETACH if at_once else 0) | _UMOUNT_NOFOLLOW) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"umount: {os.strerror(code)}", str(target))
 
 
 @cache
-def _libc() -> ctypes.CDLL:
+def libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 

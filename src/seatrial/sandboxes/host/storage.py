@@ -20,7 +20,7 @@ from typing import Protocol
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.host.disk_image import Disk, inodes_for
-from seatrial.sandboxes.host.tree_size import Count, Tree, measure_deleted
+from seatrial.sandboxes.host.tree_size import Count, measure, measure_deleted
 
 _log = logging.getLogger(__name__)
 _QUIET_LIMIT = 60
@@ -117,7 +117,7 @@ class TreeMeter:
         """More files than belong to the limit count as more bytes than it allows."""
         count = Count(self._most)
         for place in self._places:
-            Tree(place).measure(count)
+            measure(place, count)
         size = max(count.size - self._given, 0)
         if count.is_over:
             return max(size, self._limit + 1)

@@ -49,27 +49,21 @@ class _Level:
     folders: list[str]
 
 
-class Tree:
-    """One directory, or one file. Blocking."""
-
-    def __init__(self, top: Path) -> None:
-        self._top = top
-
-    def measure(self, count: Count | None = None) -> Count:
-        """Adds what is below; what vanishes meanwhile counts nothing."""
-        count = count if count is not None else Count()
-        try:
-            if not stat.S_ISDIR((status := os.lstat(self._top)).st_mode):
-                count.add(status)
-                return count
-            here = os.open(self._top, _FOLDER)
-        except OSError:
+def measure(top: Path, count: Count | None = None) -> Count:
+    """Adds a file, or a directory with all below it. What vanishes meanwhile counts nothing. Blocking."""
+    count = count if count is not None else Count()
+    try:
+        if not stat.S_ISDIR((status := os.lstat(top)).st_mode):
+            count.add(status)
             return count
-        try:
-            here = _walk(here, count)
-        finally:
-            os.close(here)
+        here = os.open(top, _FOLDER)
+    except OSError:
         return count
+    try:
+        here = _walk(here, count)
+    finally:
+        os.close(here)
+    return count
 
 
 def _walk(here: int, count: Count) -> int:

@@ -17,7 +17,7 @@ from seatrial.sandboxes.host.in_root import SandboxRoot, closing
 from seatrial.sandboxes.host.private_mounts import MS_NODEV, MS_NOEXEC, MS_NOSUID, mount, unmount
 from seatrial.sandboxes.host.root_mount import RootKind, RootMount
 from seatrial.sandboxes.host.tree_copy import UPLOAD, Budget, TreeCopy
-from seatrial.sandboxes.host.tree_size import Tree
+from seatrial.sandboxes.host.tree_size import measure
 from seatrial.sandboxes.oci.cgroups import PARENT_GROUP, SandboxCgroups
 from seatrial.sandboxes.oci.container_spec import GUARDED, Layout
 from seatrial.sandboxes.oci.machine import Machine
@@ -56,7 +56,7 @@ class PodDirectory:
             self.root.hide()
             self.root.end()
             # A copy of the image counts for nothing: it is no doing of the sandbox.
-            self.copied_bytes = sum(Tree(layer).measure().size for layer in layers)
+            self.copied_bytes = sum(measure(layer).size for layer in layers)
             self._make_disk(self.copied_bytes)
             try:
                 return self.root.make(layers, ("copy",))

@@ -9,13 +9,13 @@ import tempfile
 from pathlib import Path
 
 from seatrial.errors import SandboxFault, SeatrialError, SetupProblem
-from seatrial.sandboxes.check import Finding
 from seatrial.sandboxes.host.root_mount import RootMount
 from seatrial.sandboxes.host.seccomp import seccomp_filter
 from seatrial.sandboxes.network import probe as network_check
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.runtime import FIX, Runtime, busybox
 from seatrial.sandboxes.options import SandboxOptions
+from seatrial.sandboxes.selection import Finding
 from seatrial.settings import Settings
 
 _PROBED_BYTES = 64 << 20
