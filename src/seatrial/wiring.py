@@ -183,9 +183,10 @@ async def working_sandboxes(settings: Settings) -> tuple[str, ...]:
 
 async def examine_sandboxes(settings: Settings) -> Health:
     """Each kind of sandbox with what it needs and what is missing."""
+    from seatrial.sandboxes.options import SandboxOptions
     from seatrial.sandboxes.selection import examine
 
-    return await examine(settings)
+    return await examine(SandboxOptions.of(settings))
 
 
 def images_of(settings: Settings, sandbox: str) -> Images:

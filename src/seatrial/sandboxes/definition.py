@@ -33,8 +33,8 @@ class Definition:
     def read(
         cls, task_name: str, environment_dir: Path, task: EnvironmentConfig, options: SandboxOptions
     ) -> Definition:
-        service = _read_service(environment_dir, task.docker_image, options)
-        return cls(task_name, environment_dir, task, service)
+        """``Unsupported`` for a task of several containers."""
+        return cls(task_name, environment_dir, task, _read_service(environment_dir, task.docker_image, options))
 
     def image_request(self, *, force_build: bool) -> ImageRequest:
         """The image that the task names, or its service, or else the one that its Dockerfile builds."""

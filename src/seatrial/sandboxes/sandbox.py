@@ -60,7 +60,12 @@ class Network(Protocol):
 
     @property
     def netns_path(self) -> Path | None:
-        """Its namespace on this machine; ``None`` for the machine's own."""
+        """Its namespace on this machine; ``None`` for the machine's own. ``SetupProblem`` if it cannot be entered."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it may reach at the moment, for the trial's lock."""
         ...
 
     async def apply(self, policy: NetworkPolicy) -> None: ...

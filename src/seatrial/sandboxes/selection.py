@@ -15,7 +15,6 @@ from seatrial.domain.sandbox_choice import AUTOMATIC, SEVERAL_CONTAINERS, needs_
 from seatrial.domain.task import Task
 from seatrial.errors import SetupProblem, Unsupported
 from seatrial.sandboxes.options import SandboxOptions
-from seatrial.settings import Settings
 
 _USUAL_SOCKET = "/var/run/docker.sock"
 
@@ -71,7 +70,7 @@ class SandboxSelection:
         return await asyncio.shield(self._automatic)
 
     async def _find(self) -> str:
-        health = await examine_kinds(self._options)
+        health = await examine(self._options)
         if health.automatic is None:
             findings = [finding for kind in health.kinds for finding in kind.findings]
             fixes = [finding.fix for finding in findings if finding.fix and not finding.ok]
@@ -79,11 +78,7 @@ class SandboxSelection:
         return health.automatic
 
 
-async def examine(settings: Settings) -> Health:
-    return await examine_kinds(SandboxOptions.of(settings))
-
-
-async def examine_kinds(options: SandboxOptions) -> Health:
+async def examine(options: SandboxOptions) -> Health:
     from seatrial.sandboxes.docker.probe import probe as probe_docker
     from seatrial.sandboxes.oci.probe import probe as probe_oci
 

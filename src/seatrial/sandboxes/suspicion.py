@@ -167,13 +167,9 @@ def fingerprint(content: bytes) -> bytes:
     return content if len(content) <= hashlib.sha256().digest_size else hashlib.sha256(content).digest()
 
 
-def is_tool(name: str) -> bool:
-    return _TOOLS.fullmatch(name) is not None
-
-
 def is_watched_tool(path: str, search: SearchPath) -> bool:
     directory, _, name = path.rpartition("/")
-    return directory in search.watched and is_tool(name)
+    return directory in search.watched and _TOOLS.fullmatch(name) is not None
 
 
 def is_owned(path: str) -> bool:
@@ -203,7 +199,9 @@ def _runs_code(path: str, content: bytes, original: bytes | None) -> bool:
         return False
     name = PurePosixPath(path).name
     if name.endswith(".pth"):
-        return name not in _HARMLESS and any(line.startswith((b"import ", b"import\t")) for line in _lines(content))
+        return name not in _HARMLESS and any(
+            line.startswith((b"import ", b"import\t")) for line in content.splitlines()
+        )
     if name == "entry_points.txt":
         return _test_plugins(content) - _KNOWN_PLUGINS > _test_plugins(original or b"")
     if name in ("pyproject.toml", "setup.cfg", "tox.ini"):
@@ -214,7 +212,7 @@ def _runs_code(path: str, content: bytes, original: bytes | None) -> bool:
 def _test_plugins(content: bytes) -> frozenset[bytes]:
     """Names that pytest would load by itself."""
     _, _, section = content.partition(b"[pytest11]")
-    names = (line.partition(b"=")[0].strip() for line in _lines(section.partition(b"\n[")[0]))
+    names = (line.partition(b"=")[0].strip() for line in section.partition(b"\n[")[0].splitlines())
     return frozenset(name for name in names if name)
 
 
@@ -233,7 +231,3 @@ def _libraries(cache: bytes) -> dict[bytes, frozenset[bytes]]:
     for place in re.findall(rb"/[^\0\n]{1,500}", cache):
         found.setdefault(place.rpartition(b"/")[2], set()).add(place)
     return {name: frozenset(places) for name, places in found.items()}
-
-
-def _lines(content: bytes) -> list[bytes]:
-    return content.splitlines()

@@ -103,7 +103,7 @@ async def test_strangers_survive_a_sweep(bench: Bench, container_engine: Engine)
                 await engine.post("/containers/create", body, name=name)
                 await engine.post(f"/containers/{name}/start")
             removed = await leftovers.sweep(lambda record: record.owner.install == bench.install)
-            assert [found.owner.trial for found in removed] == [3]
+            assert [found.record.owner.trial for found in removed] == [3]
             for name in decoys:
                 assert (await engine.get(f"/containers/{name}/json"))["State"]["Running"]
         finally:
@@ -121,7 +121,7 @@ async def test_no_volume_is_left(bench: Bench, container_engine: Engine, tmp_pat
     await sandbox.start(force_build=False)
     await sandbox.upload_dir(source_dir=tmp_path / "tests", target_dir="/tests")
     async with EngineClient(container_engine.host) as engine, Leftovers.at(container_engine.host) as leftovers:
-        own = [found.name for found in await leftovers.containers() if found.owner.install == bench.install]
+        own = [found.name for found in await leftovers.containers() if found.record.owner.install == bench.install]
         details = [await engine.get(f"/containers/{name}/json") for name in own]
         volumes = {mount["Name"] for entry in details for mount in entry["Mounts"] if mount["Type"] == "volume"}
         assert len(own) == 2 and volumes <= await _volumes(engine) and len(volumes) == 2
@@ -328,7 +328,7 @@ async def test_only_the_right_process_is_entered(bench: Bench, container_engine:
     mounts = PrivateMounts()
     try:
         async with EngineClient(container_engine.host) as engine, Leftovers.at(container_engine.host) as leftovers:
-            own = [found.name for found in await leftovers.containers() if found.owner.install == bench.install]
+            own = [found.name for found in await leftovers.containers() if found.record.owner.install == bench.install]
             found = await engine.get(f"/containers/{own[0]}/json")
         name, pid = found["Id"], found["State"]["Pid"]
         assert LocalContainer.found(mounts, name, os.getpid()) is None

@@ -14,7 +14,6 @@ from pathlib import PurePosixPath
 from seatrial.sandboxes.docker.client import EngineClient
 from seatrial.sandboxes.docker.container import Container
 from seatrial.sandboxes.docker.entry import read_entry
-from seatrial.sandboxes.docker.sidecar import remove_container
 from seatrial.sandboxes.oci.container_spec import FOUNDATIONS
 from seatrial.sandboxes.suspicion import PATH, SIZE_LIMIT, SearchPath, SuspectPaths
 
@@ -47,7 +46,7 @@ async def find_suspicions(engine: EngineClient, container: Container, search_pat
         await engine.post("/containers/create", body, name=name)
         return (*suspects.marks(await _contents(engine, name, suspects.compared_with)), *flood)
     finally:
-        await remove_container(engine, name)
+        await engine.remove_container(name)
 
 
 async def find_losses(engine: EngineClient, container: str) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ from seatrial.sandboxes.output import OutputStream
 USUAL_SOCKET = "unix:///var/run/docker.sock"
 _QUICK = aiohttp.ClientTimeout(total=120)
 _PATIENT = aiohttp.ClientTimeout(total=None, sock_connect=10)
+_REMOVE_SEC = 30.0
+_REMOVE_PAUSE_SEC = 0.05
 _FRAME = 8
 _HEADER_LIMIT = 1 << 16
 
@@ -78,6 +80,20 @@ class EngineClient:
 
     async def delete(self, path: str, **query: Any) -> None:
         await self._json("DELETE", path, query, None)
+
+    async def remove_container(self, name: str) -> None:
+        """Removes a container with its anonymous volumes. Does nothing if it is already gone."""
+        until = asyncio.get_running_loop().time() + _REMOVE_SEC
+        while True:
+            try:
+                return await self.delete(f"/containers/{name}", force=True, v=True)
+            except EngineRefused as error:
+                if error.status in (404, 409):  # 409: it is being removed at this moment
+                    return None
+                # Podman refuses to remove a container whose namespaces another one uses, even one that is exiting.
+                if "has dependent containers" not in error.reason or asyncio.get_running_loop().time() > until:
+                    raise
+            await asyncio.sleep(_REMOVE_PAUSE_SEC)
 
     @asynccontextmanager
     async def stream(

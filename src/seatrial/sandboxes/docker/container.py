@@ -21,7 +21,6 @@ from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
 from seatrial.sandboxes.docker.command import EngineCommands, Order
 from seatrial.sandboxes.docker.local_container import Layers, LocalContainer
 from seatrial.sandboxes.docker.seccomp import Profiles
-from seatrial.sandboxes.docker.sidecar import remove_container
 from seatrial.sandboxes.docker.sidecar_scripts import SEAL, SLEEP
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.processes import memory_kills
@@ -185,7 +184,7 @@ class Container:
         if self.local is not None:
             local, self.local = self.local, None
             local.close()
-        await remove_container(self._engine, self.name)
+        await self._engine.remove_container(self.name)
 
     async def _make_dirs(self, paths: Sequence[str]) -> None:
         """Through the engine, which can do it while nothing runs in it yet."""

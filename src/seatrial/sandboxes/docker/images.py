@@ -195,7 +195,7 @@ async def _find(engine: EngineClient, reference: str) -> Image | None:
         if error.status == 404:
             return None
         raise
-    config = _config(found.get("Config") or {})
+    config = ImageConfig.read(found.get("Config") or {})
     return Image(reference=reference, digest=found["Id"], source=_source(config), config=config)
 
 
@@ -204,18 +204,6 @@ async def _must_find(engine: EngineClient, reference: str, source: ImageSource) 
     if found is None:
         raise ImageFault(f"{familiar(reference)} is not in the container engine although it said so.")
     return found.model_copy(update={"source": source})
-
-
-def _config(config: Mapping[str, Any]) -> ImageConfig:
-    return ImageConfig(
-        env=dict(entry.partition("=")[::2] for entry in config.get("Env") or ()),
-        workdir=config.get("WorkingDir") or "/",
-        user=config.get("User") or "",
-        entrypoint=tuple(config.get("Entrypoint") or ()),
-        cmd=tuple(config.get("Cmd") or ()),
-        labels=config.get("Labels") or {},
-        on_build=tuple(config.get("OnBuild") or ()),
-    )
 
 
 def _source(config: ImageConfig) -> ImageSource:

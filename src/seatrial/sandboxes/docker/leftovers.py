@@ -15,8 +15,6 @@ from seatrial.domain.frozen import Frozen
 from seatrial.errors import SeatrialError
 from seatrial.sandboxes.docker.client import EngineClient
 from seatrial.sandboxes.docker.container import LABEL_RECORD
-from seatrial.sandboxes.docker.sidecar import remove_container
-from seatrial.sandboxes.options import Owner
 from seatrial.sandboxes.record import Abandoned, SandboxRecord
 
 _log = logging.getLogger(__name__)
@@ -34,10 +32,6 @@ class FoundContainer(Frozen):
         """Whether its process is gone. Machines may share an engine, so another boot id alone proves nothing: a
         container that runs may belong to a worker elsewhere."""
         return self.record.process.is_dead or not (self.runs or self.record.process.lives)
-
-    @property
-    def owner(self) -> Owner:
-        return self.record.owner
 
 
 class Leftovers:
@@ -72,7 +66,7 @@ class Leftovers:
 
     async def _is_removed(self, container: FoundContainer) -> bool:
         try:
-            await remove_container(self._engine, container.name)
+            await self._engine.remove_container(container.name)
         except (SeatrialError, OSError) as error:
             _log.warning("Leftover container %s could not be removed: %s", container.name, error)
             return False

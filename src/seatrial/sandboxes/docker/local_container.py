@@ -166,21 +166,15 @@ class LocalContainer:
 
     def view_of(self, number: int, container: str) -> SandboxView | None:
         """What another process sees: ``number`` is the sandbox's for it, ``container`` the one that it must be of."""
-        try:
-            with closing(os.open(f"/proc/{self._pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as root:
-                place = openat2(root, f"proc/{number}", _DIRECTORY, IN_ROOT | NO_MAGICLINKS)
-        except OSError:
-            return None
-        try:
-            # Everything by way of the opened directory: it stands for this process even when its number is another's.
-            # A sandbox that may mount could have put something else in the place of ``/proc``.
+        # Everything goes through the opened directory, which means this process even if its number is reused. A sandbox
+        # that may mount could have put something else in the place of ``/proc``.
+        with (
+            suppress(OSError),
+            closing(os.open(f"/proc/{self._pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as root,
+            closing(openat2(root, f"proc/{number}", _DIRECTORY, IN_ROOT | NO_MAGICLINKS)) as place,
+        ):
             if self.alive and is_kernel_file(place) and container in _read("cgroup", place):
-                namespace = os.open("ns/mnt", os.O_RDONLY | os.O_CLOEXEC, dir_fd=place)
-                return SandboxView(self._mounts, namespace)
-        except OSError:
-            pass
-        finally:
-            os.close(place)
+                return SandboxView(self._mounts, os.open("ns/mnt", os.O_RDONLY | os.O_CLOEXEC, dir_fd=place))
         return None
 
     def close(self) -> None:

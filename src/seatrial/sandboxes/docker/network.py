@@ -25,26 +25,17 @@ from seatrial.sandboxes.network.network_set import SandboxNetworks
 from seatrial.sandboxes.network.reach import require_host_network, require_open
 from seatrial.sandboxes.network.shared_networks import SharedNetworks
 from seatrial.sandboxes.options import Owner, SandboxOptions
+from seatrial.sandboxes.sandbox import Network
 
 BRIDGE = "seatrial"
 LABEL = "seatrial.network"
 
 
-class EngineNetwork(Protocol):
+class EngineNetwork(Network, Protocol):
     """The network of one container."""
 
     @property
-    def description(self) -> str:
-        """What it may reach at the moment, for the trial's lock."""
-        ...
-
-    @property
     def not_applied(self) -> tuple[str, ...]: ...
-
-    @property
-    def netns_path(self) -> Path | None:
-        """Its namespace on this machine; ``None`` for the machine's own. ``SetupProblem`` if it cannot be entered."""
-        ...
 
     async def host_config(self) -> Mapping[str, Any]:
         """What the container has to be created with."""
@@ -53,10 +44,6 @@ class EngineNetwork(Protocol):
     async def connect(self, container: Container) -> None:
         """Gives the running container what its policy allows."""
         ...
-
-    async def apply(self, policy: NetworkPolicy) -> None: ...
-
-    async def release(self) -> None: ...
 
 
 def choose_network(

@@ -21,7 +21,7 @@ from seatrial.sandboxes.docker.entry import find_account
 from seatrial.sandboxes.docker.files import AgentFiles, GradingFiles
 from seatrial.sandboxes.docker.network import EngineNetwork
 from seatrial.sandboxes.docker.seccomp import Profiles
-from seatrial.sandboxes.docker.sidecar import Sidecar, SidecarTarget
+from seatrial.sandboxes.docker.sidecar import Sidecar
 from seatrial.sandboxes.docker.storage import EngineGauge, Gauge, LayersGauge
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.storage import StorageLimit
@@ -178,11 +178,7 @@ class SandboxContainer:
 
     def _the_sidecar(self) -> Sidecar:
         if self._sidecar is None:
-            container = self.running()
-            target = SidecarTarget(
-                container.name, container.limits, container.labels, container.profiles.sidecar, container.local
-            )
-            self._sidecar = Sidecar(self._engine, target)
+            self._sidecar = Sidecar(self._engine, self.running())
         return self._sidecar
 
     def _make_gauge(self) -> Gauge:

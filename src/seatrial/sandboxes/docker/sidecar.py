@@ -21,15 +21,14 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.docker.client import Conversation, EngineClient, EngineRefused
-from seatrial.sandboxes.docker.command import MARK, EngineCommands, Order
-from seatrial.sandboxes.docker.local_container import LocalContainer
+from seatrial.sandboxes.docker.command import MARK, EngineCommands, Order, Take
+from seatrial.sandboxes.docker.container import Container
 from seatrial.sandboxes.docker.sidecar_scripts import (
     ALL_ROUNDS,
     CAPABILITIES,
@@ -56,30 +55,14 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ROOT = Account(0, 0, (0,), "/root")
 _KILL_SEC = 20.0
 _PREPARE_SEC = 60.0
-_REMOVE_SEC = 30.0
-_LOOK_AGAIN_SEC = 0.05
-_SHARED = "has dependent containers"
-
-
-@dataclass(frozen=True, slots=True)
-class SidecarTarget:
-    """The sandbox that a sidecar is for."""
-
-    container: str
-    limits: Mapping[str, Any]
-    labels: Mapping[str, str]
-    seccomp: Sequence[str]
-    """The security options about system calls."""
-    local: LocalContainer | None = None
-    """Where the sandbox can be entered without the engine."""
 
 
 class Sidecar:
     """One sidecar, from its first use to ``remove``."""
 
-    def __init__(self, client: EngineClient, target: SidecarTarget) -> None:
+    def __init__(self, client: EngineClient, sandbox: Container) -> None:
         self._client = client
-        self._target = target
+        self._sandbox = sandbox
         self._starting = asyncio.Lock()
         self._container: str | None = None
         self._id = ""
@@ -118,8 +101,8 @@ class Sidecar:
         if prepared.return_code or not prepared.stdout.strip().isdigit():
             raise SandboxFault(f"The verifier's view could not be made: {(prepared.stderr or prepared.stdout).strip()}")
         self._holder = int(prepared.stdout)
-        if self._target.local is not None:
-            self.view = self._target.local.view_of(self._holder, self._id)
+        if self._sandbox.local is not None:
+            self.view = self._sandbox.local.view_of(self._holder, self._id)
 
     async def run(
         self, command: str, env: Mapping[str, str], cwd: str, account: Account, mark: str, listener: Listener | None
@@ -138,9 +121,7 @@ class Sidecar:
         if ended.return_code:
             raise SandboxFault(f"Files could not be put into {target}: {ended.stderr.strip()}")
 
-    async def get(
-        self, source: str, take: Callable[[bytes], Awaitable[None]], *, tree: bool, first: Sequence[str] = ()
-    ) -> None:
+    async def get(self, source: str, take: Take, *, tree: bool, first: Sequence[str] = ()) -> None:
         """Packs a file, or a directory's content, of the verifier's view. ``FileNotFoundError`` if it is not there."""
         chosen = " ".join(f"./{name}" for name in first)
         script = (
@@ -167,7 +148,7 @@ class Sidecar:
                 view, self.view = self.view, None
                 view.close()
             if container is not None:
-                await remove_container(self._client, container)
+                await self._client.remove_container(container)
 
     async def _tool(
         self,
@@ -175,7 +156,7 @@ class Sidecar:
         path: str,
         *,
         input: AsyncIterator[bytes] | None = None,
-        take: Callable[[bytes], Awaitable[None]] | None = None,
+        take: Take | None = None,
     ) -> Ended:
         tool = f"/proc/self/fd/8{BUSYBOX}"
         return await self._as(_ROOT, [tool, "sh", "-c", script, tool, path], {}, input=input, take=take)
@@ -188,7 +169,7 @@ class Sidecar:
         *,
         listener: Listener | None = None,
         input: AsyncIterator[bytes] | None = None,
-        take: Callable[[bytes], Awaitable[None]] | None = None,
+        take: Take | None = None,
     ) -> Ended:
         if self._holder is None:
             raise SandboxFault("Grading has not begun.")
@@ -209,7 +190,7 @@ class Sidecar:
     @asynccontextmanager
     async def _paused(self) -> AsyncIterator[None]:
         """Holds the sandbox still, where the engine can."""
-        place = f"/containers/{self._target.container}"
+        place = f"/containers/{self._sandbox.name}"
         with suppress(EngineRefused):
             await self._client.post(f"{place}/pause")
         try:
@@ -244,43 +225,28 @@ class Sidecar:
         try:
             yield name
         except BaseException:
-            await asyncio.shield(remove_container(self._client, name))
+            await asyncio.shield(self._client.remove_container(name))
             raise
 
     def _description(self, image: str, command: list[str]) -> dict[str, Any]:
-        shared = f"container:{self._target.container}"
+        shared = f"container:{self._sandbox.name}"
         return {
             "Image": image,
             "Cmd": command,
             "Env": [f"PATH={DEFAULT_PATH}"],
-            "Labels": dict(self._target.labels),
+            "Labels": self._sandbox.labels,
             "HostConfig": {
-                **self._target.limits,
+                **self._sandbox.limits,
                 "PidMode": shared,
                 "NetworkMode": shared,
                 "IpcMode": shared,
                 "CapDrop": ["ALL"],
                 "CapAdd": [*CAPABILITIES, "SYS_ADMIN", "SYS_PTRACE"],
-                "SecurityOpt": [*self._target.seccomp, "apparmor=unconfined", "label=disable"],
+                "SecurityOpt": [*self._sandbox.profiles.sidecar, "apparmor=unconfined", "label=disable"],
                 "ReadonlyRootfs": True,
                 "LogConfig": {"Type": "none"},
             },
         }
-
-
-async def remove_container(client: EngineClient, container: str) -> None:
-    """Takes a container away with its anonymous volumes; one that is gone already is fine."""
-    until = asyncio.get_running_loop().time() + _REMOVE_SEC
-    while True:
-        try:
-            return await client.delete(f"/containers/{container}", force=True, v=True)
-        except EngineRefused as error:
-            if error.status in (404, 409):  # 409: somebody else is removing it at this moment
-                return None
-            # Podman refuses to remove a container whose namespaces another one still uses, even one that is exiting.
-            if _SHARED not in error.reason or asyncio.get_running_loop().time() > until:
-                raise
-        await asyncio.sleep(_LOOK_AGAIN_SEC)
 
 
 async def _first_line(line: Conversation) -> Ended:

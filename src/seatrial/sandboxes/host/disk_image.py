@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from seatrial.sandboxes.host.in_root import closing
 from seatrial.sandboxes.host.private_mounts import MS_NODEV, MS_NOSUID, mount, unmount
 
 VERIFIER_ROOM = 256 << 20
@@ -48,7 +49,7 @@ _LO_FLAGS_AUTOCLEAR = 4
 _LO_FLAGS_DIRECT_IO = 16
 _LOOP_CONFIG = struct.Struct("=II 52x I 176x 64x")
 """``struct loop_config``: the file, the block size, and of ``struct loop_info64`` the flags alone."""
-_ATTEMPTS = 200
+_ROUNDS = 200
 
 _FS_IOC_SHUTDOWN = 0x8004587D
 _WITHOUT_WRITING = struct.pack("I", 2)
@@ -173,8 +174,7 @@ def _new_template(directory: Path, limit: int) -> _Template:
     with tempfile.TemporaryDirectory(dir=directory, prefix=".template-") as scratch:
         file, place = Path(scratch) / "image", Path(scratch) / "mounted"
         place.mkdir()
-        image = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
+        with closing(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as image:
             os.ftruncate(image, size)
             _make_file_system(file, inodes)
             _mount_image(image, place)
@@ -183,8 +183,6 @@ def _new_template(directory: Path, limit: int) -> _Template:
             finally:
                 unmount(place, at_once=False)
             return _Template(size, tuple(_pieces(image, size)))
-        finally:
-            os.close(image)
 
 
 def _make_file_system(file: Path, inodes: int) -> None:
@@ -201,12 +199,9 @@ def _make_file_system(file: Path, inodes: int) -> None:
 def _hold_back(place: Path, limit: int) -> None:
     """Leaves exactly ``limit`` bytes free."""
     (place / "lost+found").rmdir()
-    file = os.open(place / _HELD_BACK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with closing(os.open(place / _HELD_BACK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)) as file:
         status = os.statvfs(place)
         os.posix_fallocate(file, 0, status.f_bavail * status.f_frsize - limit)
-    finally:
-        os.close(file)
 
 
 def _pieces(image: int, size: int) -> list[tuple[int, bytes]]:
@@ -229,17 +224,13 @@ def _pieces(image: int, size: int) -> list[tuple[int, bytes]]:
 
 def _mount_image(image: int, place: Path) -> None:
     """The loop device goes with the mount's last user."""
-    device = _loop_device(image, place.parent)
-    try:
+    with closing(_loop_device(image, place.parent)) as device:
         mount(f"/proc/self/fd/{device}", place, "ext4", MS_NODEV | MS_NOSUID, _OPTIONS)
-    finally:
-        os.close(device)
 
 
 def _loop_device(image: int, scratch: Path) -> int:
-    control = os.open(_LOOP_CONTROL, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        for _ in range(_ATTEMPTS):
+    with closing(os.open(_LOOP_CONTROL, os.O_RDWR | os.O_CLOEXEC)) as control:
+        for _ in range(_ROUNDS):
             device = _open_device(fcntl.ioctl(control, _LOOP_CTL_GET_FREE), scratch)
             try:
                 flags = _LO_FLAGS_AUTOCLEAR | _LO_FLAGS_DIRECT_IO
@@ -250,8 +241,6 @@ def _loop_device(image: int, scratch: Path) -> int:
                     raise
             else:
                 return device
-    finally:
-        os.close(control)
     raise OSError(errno.EBUSY, "no loop device is free")
 
 

@@ -6,10 +6,13 @@ are left out and never opened. A layer may be as deep as it likes: nothing here 
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
 from pathlib import Path
+
+from seatrial.removal import remove_tree
 
 _OPAQUE = "trusted.overlay.opaque"
 
@@ -67,16 +70,6 @@ def _is_opaque(directory: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """What an earlier layer brought."""
-    if path.is_symlink() or not path.is_dir():
-        path.unlink(missing_ok=True)
-        return
-    folders = [path]
-    for folder in folders:  # grows while it is walked
-        for entry in folder.iterdir():
-            if entry.is_dir() and not entry.is_symlink():
-                folders.append(entry)
-            else:
-                entry.unlink()
-    for folder in reversed(folders):
-        folder.rmdir()
+    """Removes what an earlier layer brought."""
+    if problem := remove_tree(path):
+        raise OSError(errno.EIO, problem, str(path))

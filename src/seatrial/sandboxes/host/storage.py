@@ -61,10 +61,6 @@ class Allowance:
             self._exceeded(size, in_danger)
         return in_danger
 
-    def condemn(self, size: int) -> None:
-        """The disk is about to be full, and nobody better was found."""
-        self._exceeded(size, True)
-
 
 class Meter(Protocol):
     """Says what one sandbox takes of the disk."""
@@ -202,7 +198,7 @@ class StorageWatch:
             if watched.allowance.judge(size, disk_is_short=is_short) and is_short:
                 return
         if newest is not None and self._used()[1] < self._reserve // _LAST_PART:
-            newest[0].allowance.condemn(newest[1])
+            newest[0].exceeded(newest[1], True)  # the disk is about to be full, and no sandbox is over its limit
 
     def _used(self) -> tuple[int, int]:
         status = os.statvfs(self._place)

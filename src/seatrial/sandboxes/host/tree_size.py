@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from seatrial.sandboxes.host.in_root import closing
+
 MOST_ENTRIES = 4_000_000
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _IN_MEMORY = ("tmpfs", "devtmpfs", "ramfs", "hugetlbfs", "proc", "sysfs", "devpts", "mqueue", "cgroup", "cgroup2")
@@ -144,8 +146,5 @@ def _devices_in_memory(process: int) -> set[int]:
 
 
 def _anonymous_memory() -> int:
-    file = os.memfd_create("seatrial", os.MFD_CLOEXEC)
-    try:
+    with closing(os.memfd_create("seatrial", os.MFD_CLOEXEC)) as file:
         return os.fstat(file).st_dev
-    finally:
-        os.close(file)

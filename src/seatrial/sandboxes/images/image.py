@@ -8,11 +8,11 @@ full (``docker.io/library/debian:bookworm-slim``) by the time a store hears them
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import ImageFault
@@ -45,6 +45,19 @@ class ImageConfig(Frozen):
     labels: dict[str, str] = {}
     on_build: tuple[str, ...] = ()
     """Instructions that a builder would carry out in every build on this image."""
+
+    @classmethod
+    def read(cls, config: Mapping[str, Any]) -> ImageConfig:
+        """From the configuration that Docker and OCI images share."""
+        return cls(
+            env=dict(entry.partition("=")[::2] for entry in config.get("Env") or ()),
+            workdir=config.get("WorkingDir") or "/",
+            user=config.get("User") or "",
+            entrypoint=tuple(config.get("Entrypoint") or ()),
+            cmd=tuple(config.get("Cmd") or ()),
+            labels=dict(config.get("Labels") or {}),
+            on_build=tuple(config.get("OnBuild") or ()),
+        )
 
 
 class ImageRequest(Frozen):

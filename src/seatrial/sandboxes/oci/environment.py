@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import uuid
 from functools import cached_property
-from typing import Any, Protocol, override
-
-from harbor.models.task.config import NetworkPolicy
+from typing import Any, override
 
 from seatrial.errors import SandboxFault, SeatrialError
 from seatrial.sandboxes.host.accounts import UnknownUser
@@ -20,6 +18,7 @@ from seatrial.sandboxes.images.assembly import shared_oci_images
 from seatrial.sandboxes.images.image import Image, ImageProvider
 from seatrial.sandboxes.network.name_servers import Asked
 from seatrial.sandboxes.network.network import SandboxNetwork
+from seatrial.sandboxes.network.network_set import SandboxNetworks
 from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
 from seatrial.sandboxes.oci.facts import facts_of
 from seatrial.sandboxes.oci.layer_suspicion import find_suspicions
@@ -36,20 +35,12 @@ _NOT_FOUND = 127
 _KILLED = 137
 
 
-class NetworkProvider(Protocol):
-    """Makes the network of a sandbox: ``network_set.SandboxNetworks``."""
-
-    async def acquire(self, policy: NetworkPolicy, sandbox_id: str) -> SandboxNetwork: ...
-
-    async def host(self, sandbox_id: str) -> SandboxNetwork: ...
-
-
 class OciEnvironment(Sandbox):
     """A sandbox without a daemon."""
 
     _network: SandboxNetwork | None
 
-    def __init__(self, *args: Any, networks: NetworkProvider | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, networks: SandboxNetworks | None = None, **kwargs: Any) -> None:
         self._given_networks = networks
         self._pod: Pod | None = None
         self._commands: PodCommands | None = None
