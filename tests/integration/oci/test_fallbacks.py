@@ -17,8 +17,8 @@ from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.oci.cgroups import Cgroups, Limits
 from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES
 from seatrial.sandboxes.oci.machine import Machine
-from seatrial.sandboxes.oci.plan import PodPlan
 from seatrial.sandboxes.oci.pod import Call, Pod
+from seatrial.sandboxes.oci.pod_plan import PodPlan
 from seatrial.sandboxes.oci.runtime import Runtime
 from seatrial.sandboxes.options import Owner, SandboxOptions
 from tests.trials import Workplace

@@ -27,6 +27,10 @@ class ProcessStat:
         return self.state in ("Z", "X", "")
 
 
+def is_dead(process: int) -> bool:
+    return stat_of(process).is_dead
+
+
 def stat_of(process: int) -> ProcessStat:
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()

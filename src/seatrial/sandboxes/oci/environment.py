@@ -23,9 +23,9 @@ from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
 from seatrial.sandboxes.oci.facts import facts_of
 from seatrial.sandboxes.oci.layer_suspicion import find_suspicions
 from seatrial.sandboxes.oci.machine import Machine
-from seatrial.sandboxes.oci.plan import SandboxDesign
 from seatrial.sandboxes.oci.pod import Call, Pod
 from seatrial.sandboxes.oci.pod_commands import PodCommands
+from seatrial.sandboxes.oci.pod_plan import SandboxDesign
 from seatrial.sandboxes.oci.probe import require
 from seatrial.sandboxes.output import Ended
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
@@ -90,7 +90,7 @@ class OciEnvironment(Sandbox):
         limit_mb = pod.plan.limits.storage_mb
         self._storage = StorageLimit(
             limit_mb,
-            kill=lambda: mounts.carry(pod.containers.kill_commands, self._view_name),
+            kill=lambda: mounts.carry(pod.kill_processes, self._view_name),
             remove=lambda: mounts.carry(pod.stop),
             has_own_disk=pod.root.disk is not None,
         )
@@ -190,7 +190,7 @@ class OciEnvironment(Sandbox):
     async def _judged(self, pod: Pod, ended: Ended) -> Ended:
         """A command that fails is a result. A sandbox in which no command can run any more is a fault."""
         self._running()
-        killed = ended.return_code == _KILLED and not pod.containers.alive(self._view_name)
+        killed = ended.return_code == _KILLED and not pod.alive(self._view_name)
         doubtful = ended.fault or ended.return_code in (_CANNOT_RUN, _NOT_FOUND) or killed
         if doubtful and (broken := await self._machine.mounts.carry(pod.broken, self._view_name)):
             raise SandboxFault(f"The sandbox is broken: {broken}")

@@ -9,18 +9,32 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import signal
 import threading
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
-from seatrial.sandboxes.host.processes import has_same_number_for_both, kill_tree
-from seatrial.sandboxes.host.root_mount import RootMount
+from seatrial.sandboxes.host.processes import (
+    children,
+    has_ended,
+    has_same_number_for_both,
+    is_dead,
+    kill_tree,
+    neighbours,
+    send,
+    shares_namespace,
+)
+from seatrial.sandboxes.host.root_mount import RootMount, nodev
 from seatrial.sandboxes.host.storage import DiskMeter, Meter, TreeMeter
 from seatrial.sandboxes.host.transfer import Transfer
 from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.oci import command
+from seatrial.sandboxes.oci.cgroups import VIEWS
 from seatrial.sandboxes.oci.container_spec import (
     DEFAULT_PATH,
     FOUNDATIONS,
@@ -29,21 +43,44 @@ from seatrial.sandboxes.oci.container_spec import (
     TESTS,
     VERIFIER,
     Confinement,
+    Layout,
     agent_spec,
     grading_spec,
     process_spec,
 )
-from seatrial.sandboxes.oci.containers import Container, Containers
 from seatrial.sandboxes.oci.handshake import Handshake
 from seatrial.sandboxes.oci.machine import Machine
-from seatrial.sandboxes.oci.plan import PodPlan
 from seatrial.sandboxes.oci.pod_directory import PodDirectory
+from seatrial.sandboxes.oci.pod_plan import PodPlan
+from seatrial.sandboxes.own_processes import OwnProcessesKilled
 from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 
 _log = logging.getLogger(__name__)
 _DIFFERENT_NUMBERS = "process numbers: the verifier sees the agent's processes under other numbers"
 _STARTING_SEC = 20.0
+_ENDING_SEC = 20.0
+_KILLING_ROUNDS = 200
 _SHELLS = ("bash", "sh")
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One running container."""
+
+    name: str
+    pid: int
+    process: int
+    """pidfd of its first process."""
+    namespace: int
+    """Its mount namespace, which remains even if an agent kills every process in it."""
+
+    @property
+    def has_ended(self) -> bool:
+        return has_ended(self.process, 0)
+
+    def close(self) -> None:
+        os.close(self.process)
+        os.close(self.namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +114,14 @@ class Pod:
     def __init__(self, machine: Machine, plan: PodPlan) -> None:
         self.plan = plan
         self.cgroups = machine.cgroups.of(plan.sandbox)
-        self.containers = Containers(machine, self.cgroups)
         self.findings = Findings(not_applied=list(plan.not_applied))
-        self.shell = _SHELLS[0]
-        """bash, or sh in an image that never had bash."""
         self._machine = machine
         self._pod_directory = PodDirectory(machine, plan)
+        self._containers: dict[str, Container] = {}
         self._ending = threading.Lock()
+        self._views: dict[str, SandboxView] = {}
+        self.shell = _SHELLS[0]
+        """bash, or sh in an image that never had bash."""
         self._foundations: list[str] = []
 
     @property
@@ -98,9 +136,6 @@ class Pod:
     def confinement(self) -> Confinement:
         return self._machine.privileged if self.plan.privileged else self._machine.confinement
 
-    def view(self, view: str) -> SandboxView:
-        return self.containers.of(view).view
-
     def start(self) -> None:
         self.directory.mkdir(parents=True, mode=0o700)
         SandboxRecord.new(self.plan.sandbox, self.plan.owner).write(self.directory)
@@ -113,26 +148,38 @@ class Pod:
         if self.root.disk is None:
             self.findings.not_applied.append(f"disk image: {self._pod_directory.without_disk}")
         try:
-            layout = self._pod_directory.prepare(self.cgroups)
-            first = self._run_first(grading_spec(layout, self.confinement, self._machine.filters))
-            second = self._run("agent", agent_spec(layout, self.confinement, self._machine.filters, first.pid))
-            if not has_same_number_for_both(second.pid):
-                self.findings.not_applied.append(_DIFFERENT_NUMBERS)
-            self._keep_filters()
+            self._start_containers(self._pod_directory.prepare(self.cgroups))
         finally:
             self._pod_directory.hide()
-        self._foundations = self.view("agent").call(Transfer.present, FOUNDATIONS)
+        self._foundations = self.transfer("agent").present(list(FOUNDATIONS))
         self.shell = self._find_shell()
         if self._machine.commands_lead_sessions is None:
             self._machine.commands_lead_sessions = self._leads_session()
         self.findings.started = True
 
+    def _start_containers(self, layout: Layout) -> None:
+        first = self._run_first(grading_spec(layout, self.confinement, self._machine.filters))
+        second = self._run("agent", agent_spec(layout, self.confinement, self._machine.filters, first.pid))
+        if not has_same_number_for_both(second.pid):
+            self.findings.not_applied.append(_DIFFERENT_NUMBERS)
+        self._keep_filters()
+
+    def transfer(self, view: str) -> Transfer:
+        """Reaches the files of a view. Blocking."""
+        return Transfer(self._machine.mounts, self._container(view).namespace)
+
+    def view(self, view: str) -> SandboxView:
+        """The same for the event loop. It is closed when the pod stops."""
+        if view not in self._views:
+            self._views[view] = SandboxView(self._machine.mounts, os.dup(self._container(view).namespace))
+        return self._views[view]
+
     def spawn(self, view: str, call: Call) -> command.Command:
         """Starts a command. Raises ``UnknownUser``, ``SandboxFault`` if the sandbox is gone, or
         ``OwnProcessesKilled`` if the agent ended its part of it."""
-        container = self.containers.of(view)
-        self.containers.check(view)
-        account = container.view.call(Transfer.account, call.user)
+        container = self._container(view)
+        self.check(view)
+        account = self.transfer(view).account(call.user)
         environment = {"PATH": DEFAULT_PATH, "HOSTNAME": self.plan.hostname, "HOME": account.home, **call.environment}
         session = () if self._machine.commands_lead_sessions else OWN_SESSION
         arguments = [*session, *call.arguments]
@@ -144,35 +191,59 @@ class Pod:
         limit, disk = self.plan.limits.storage_mb << 20, self.root.disk
         if disk is not None:
             return DiskMeter(disk, limit)
-        directory = self._pod_directory
-        return TreeMeter(directory.written, self.containers.all_processes, limit, directory.copied_bytes)
+        return TreeMeter(self._pod_directory.written, self._all_processes, limit, self._pod_directory.copied_bytes)
 
     def make_room(self) -> None:
         """Frees space for the verifier if the agent filled the disk. The agent's processes are killed: they would fill
         it again."""
         if (disk := self.root.disk) is not None:
             if disk.is_full:
-                self.containers.kill_commands("agent")
+                self.kill_processes("agent")
             disk.make_room()
 
     def begin_grading(self) -> None:
         """Empties the verifier's directory, whatever is in it."""
-        self.findings.left_running = self.containers.has_commands("agent")
-        self.view("grading").call(Transfer.empty, [VERIFIER])
+        left = self._processes("agent") - self._first_processes()
+        self.findings.left_running = any(not is_dead(process) for process in left)
+        self.transfer("grading").empty([VERIFIER])
 
     def end_grading(self) -> None:
         """Leaves nothing of this grading for the next one: no file, and no process that could write one."""
         if self.cgroups.enforced:
-            self.containers.kill_commands("grading")
-        self.view("grading").call(Transfer.empty, [TESTS, VERIFIER])
+            self.kill_processes("grading")
+        self.transfer("grading").empty([TESTS, VERIFIER])
 
     def kill_command(self, view: str, running: command.Command) -> None:
-        kill_tree(running.pid, lambda: self.containers.processes(view))
+        kill_tree(running.pid, lambda: self._processes(view))
+
+    def kill_processes(self, view: str) -> None:
+        """Kills all processes except the container's own. Repeats it, since one may have started another."""
+        first = self._first_processes()
+        for _ in range(_KILLING_ROUNDS):
+            doomed = self._processes(view) - first
+            if not doomed:
+                return
+            for process in doomed:
+                send(process)
+            time.sleep(0.005)
+
+    def alive(self, view: str) -> bool:
+        """Whether commands can run in a view. The agent can end its own first process, but not the grading one."""
+        needed = [entry for name, entry in self._containers.items() if name in (view, "grading")]
+        return bool(needed) and not any(entry.has_ended for entry in needed)
+
+    def check(self, view: str) -> None:
+        """Raises ``OwnProcessesKilled`` or ``SandboxFault`` if no command can run."""
+        if self.alive(view):
+            return
+        if self.alive("grading"):
+            raise OwnProcessesKilled
+        raise SandboxFault("The sandbox is broken: its processes are gone.")
 
     def broken(self, view: str) -> str:
-        """Why commands cannot work any more; empty if they can. Raises what ``Containers.check`` does."""
-        self.containers.check(view)
-        present = self.view("agent").call(Transfer.present, self._foundations)
+        """Why commands cannot work any more; empty if they can. Raises what ``check`` does."""
+        self.check(view)
+        present = self.transfer("agent").present(self._foundations)
         missing = [path for path in self._foundations if path not in present]
         return f"{', '.join(missing)} cannot be run any more." if missing else ""
 
@@ -180,10 +251,14 @@ class Pod:
         """Ends every process of the sandbox and removes all of its files. Safe to call again, from any thread."""
         with self._ending:
             self.findings.memory_killed |= self.cgroups.memory_kills > 0
-            gone = self.containers.end(limited=self.findings.limited)
+            gone = self._end_processes()
             self.root.hide()
             self.root.end()
-            self.containers.close()
+            containers, self._containers = self._containers, {}
+            for view in self._views.values():
+                view.close()
+            for container in containers.values():
+                container.close()
             if not gone:
                 raise SandboxFault(f"Processes of sandbox {self.plan.sandbox} could not be ended.")
             if problem := remove_recorded(self.directory):
@@ -192,6 +267,14 @@ class Pod:
     @property
     def _state(self) -> Path:
         return self.directory / "runtime"
+
+    def _entrance(self, view: str) -> list[str]:
+        if not self._machine.runtime.is_crun or not self.findings.limited:
+            return []
+        return self.cgroups.command_prefix(view, str(self._machine.busybox))
+
+    def _exec(self, view: str, container: Container) -> list[str]:
+        return [*self._entrance(view), *self._machine.runtime.exec(self._state, container.name)]
 
     def _make_cgroups(self) -> None:
         problem = self._machine.cgroups.problem
@@ -219,20 +302,27 @@ class Pod:
         (bundle / "config.json").write_text(json.dumps(spec))
         name = f"{self.plan.sandbox}-{view}"
         runtime = self._machine.runtime.run(self._state, bundle, name)
-        problem = command.run_to_end([*self._prefix(view), *runtime], standard=standard)
-        if problem:
+        if problem := command.run_to_end([*self._entrance(view), *runtime], standard=standard):
             raise SandboxFault(f"The sandbox did not start: {problem}")
-        container = self.containers.add(view, name, int((bundle / "pid").read_text()))
-        container.view.forbid_devices("/")  # crun takes this flag off the root it was given
+        pid = int((bundle / "pid").read_text())
+        process = os.pidfd_open(pid)
+        namespace = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+        container = Container(name, pid, process, namespace)
+        self._containers[view] = container
+        with self._machine.mounts.inside(container.namespace):
+            nodev(Path("/"))  # crun takes this flag off the root it was given
         return container
 
-    def _exec(self, view: str, container: Container) -> list[str]:
-        return [*self._prefix(view), *self._machine.runtime.exec(self._state, container.name)]
-
-    def _prefix(self, view: str) -> list[str]:
-        if not self._machine.runtime.is_crun or not self.findings.limited:
-            return []
-        return self.cgroups.command_prefix(view, str(self._machine.busybox))
+    def _first_processes(self) -> set[int]:
+        """The first processes of both containers, the first one of the agent's process namespace, and the one that
+        keeps it waiting. Orphans become children of the same parents; their namespace and cgroup tell them apart."""
+        if (first := self._containers.get("grading")) is None:
+            return set()
+        nested = [child for child in children(first.pid) if not shares_namespace(child, first.pid)]
+        below = {child for process in nested for child in children(process)}
+        if self.cgroups.enforced:
+            below &= self.cgroups.processes("grading")
+        return {*(container.pid for container in self._containers.values()), *nested, *below}
 
     def _keep_filters(self) -> None:
         confinement = self.confinement
@@ -244,11 +334,46 @@ class Pod:
     def _find_shell(self) -> str:
         places = DEFAULT_PATH.split(":")
         for shell in _SHELLS:
-            if self.view("agent").call(Transfer.present, [f"{place}/{shell}" for place in places]):
+            if self.transfer("agent").present([f"{place}/{shell}" for place in places]):
                 return shell
         return _SHELLS[0]
 
     def _leads_session(self) -> bool:
         question = process_spec(self.confinement, list(LEADS_SESSION), {"PATH": DEFAULT_PATH}, "/", (0, 0, ()))
-        arguments = self._exec("agent", self.containers.of("agent"))
+        arguments = self._exec("agent", self._container("agent"))
         return not command.run_to_end(arguments, json.dumps(question).encode())
+
+    def _container(self, view: str) -> Container:
+        try:
+            return self._containers[view]
+        except KeyError:
+            raise SandboxFault("The sandbox is not running.") from None
+
+    def _processes(self, view: str) -> set[int]:
+        if self.cgroups.enforced:
+            return self.cgroups.processes(view)
+        return neighbours(self._container(view).pid)
+
+    def _all_processes(self) -> set[int]:
+        try:
+            return {process for view in VIEWS for process in self._processes(view)}
+        except SandboxFault:  # the sandbox is being stopped
+            return set()
+
+    def _end_processes(self) -> bool:
+        """When the first process of a process namespace ends, the kernel ends all others in it and in nested ones."""
+        containers = list(self._containers.values())
+        for container in containers:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(container.process, signal.SIGKILL)
+        pids = {container.pid for container in containers}
+        self._machine.reap(pids)
+        if self.findings.limited:
+            # An empty cgroup means the same, and does not wait for the parent to reap its children.
+            gone = self.cgroups.remove(_ENDING_SEC)
+        else:
+            until = time.monotonic() + _ENDING_SEC
+            gone = all(has_ended(container.process, max(until - time.monotonic(), 0)) for container in containers)
+            self.cgroups.remove()
+        self._machine.reap(pids)
+        return gone

@@ -21,7 +21,7 @@ from seatrial.sandboxes.host.tree_size import measure
 from seatrial.sandboxes.oci.cgroups import PARENT_GROUP, SandboxCgroups
 from seatrial.sandboxes.oci.container_spec import GUARDED, Layout
 from seatrial.sandboxes.oci.machine import Machine
-from seatrial.sandboxes.oci.plan import PodPlan
+from seatrial.sandboxes.oci.pod_plan import PodPlan
 
 
 class PodDirectory:
