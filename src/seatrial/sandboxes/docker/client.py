@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Self
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 
@@ -120,21 +120,8 @@ class EngineClient:
             raise self._gone(error) from error
 
     @asynccontextmanager
-    async def conversation(self, exec_id: str) -> AsyncIterator[Conversation]:
-        """Starts a prepared command and holds the line to it."""
-        body = json.dumps({"Detach": False, "Tty": False}).encode()
-        async with self._taken_over(f"/exec/{quote(exec_id)}/start", body) as line:
-            yield line
-
-    @asynccontextmanager
-    async def attachment(self, container: str) -> AsyncIterator[Conversation]:
-        """Listens to a container's first process, also to one that is only about to start."""
-        path = f"/containers/{quote(container)}/attach?stream=1&stdout=1&stderr=1"
-        async with self._taken_over(path, b"") as line:
-            yield line
-
-    @asynccontextmanager
-    async def _taken_over(self, path: str, body: bytes) -> AsyncIterator[Conversation]:
+    async def conversation(self, path: str, body: bytes = b"") -> AsyncIterator[Conversation]:
+        """Makes a call whose connection the engine takes over for the standard streams of a process."""
         try:
             reader, writer = await self._dial()
         except OSError as error:

@@ -18,6 +18,7 @@ Take = Callable[[bytes], Awaitable[None]]
 
 MARK = "SEATRIAL_COMMAND"
 """Environment variable by which a command is found again."""
+_ATTACHED = b'{"Detach": false, "Tty": false}'
 _LAST_WORDS_SEC = 1.0
 _LOOK_SEC = 0.5
 _EXIT_PATIENCE_SEC = 30.0
@@ -48,7 +49,7 @@ class EngineCommands:
         exec_id = await self._prepare(order)
         stdout, stderr = CapturedStream("stdout", listener), CapturedStream("stderr", listener)
         takes = {"stdout": order.take or stdout.take, "stderr": stderr.take}
-        async with self._client.conversation(exec_id) as line:
+        async with self._client.conversation(f"/exec/{exec_id}/start", _ATTACHED) as line:
             feeding = asyncio.create_task(_feed(line, order.input)) if order.input is not None else None
             reading = asyncio.create_task(_read(line.pieces(), takes))
             try:

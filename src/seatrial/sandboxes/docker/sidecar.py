@@ -205,7 +205,10 @@ class Sidecar:
         return name
 
     async def _start_grading(self) -> Ended:
-        async with self._created(PREPARE_AND_WAIT) as name, self._client.attachment(name) as line:
+        async with (
+            self._created(PREPARE_AND_WAIT) as name,
+            self._client.conversation(f"/containers/{name}/attach?stream=1&stdout=1&stderr=1") as line,
+        ):
             await self._client.post(f"/containers/{name}/start")
             try:
                 async with asyncio.timeout(_PREPARE_SEC):

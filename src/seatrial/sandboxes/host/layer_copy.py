@@ -17,7 +17,7 @@ from seatrial.removal import remove_tree
 _OPAQUE = "trusted.overlay.opaque"
 
 
-def lay_over(layer: Path, target: Path) -> None:
+def apply_layer(layer: Path, target: Path) -> None:
     """Copies one layer over what is there, removing what it says is gone. Blocking.
 
     Folders get their owner, mode and times last, when nothing is written into them any more."""

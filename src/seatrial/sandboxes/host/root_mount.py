@@ -17,7 +17,7 @@ from typing import Literal
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.host.disk_image import Disk
-from seatrial.sandboxes.host.layer_copy import lay_over
+from seatrial.sandboxes.host.layer_copy import apply_layer
 from seatrial.sandboxes.host.private_mounts import MS_BIND, MS_NODEV, MS_REMOUNT, mount, unmount
 
 RootKind = Literal["overlay", "fuse-overlayfs", "copy"]
@@ -44,10 +44,6 @@ class RootMount:
     def upper(self) -> Path:
         """What the sandbox changed; empty for a copied root."""
         return self.writable / "changes"
-
-    @property
-    def copied(self) -> Path:
-        return self.writable / "copy"
 
     @property
     def _work(self) -> Path:
@@ -134,11 +130,12 @@ class RootMount:
             raise OSError(daemon.stderr.read().decode(errors="replace").strip() or "fuse-overlayfs did not start")
 
     def _copy(self, layers: Sequence[Path]) -> None:
-        self.copied.mkdir(exist_ok=True)
+        copied = self.writable / "copy"
+        copied.mkdir(exist_ok=True)
         for layer in reversed(layers):
-            lay_over(layer, self.copied)
-        # A mount of its own, like the others, so that a runtime can take it for a root.
-        mount(self.copied, self.merged, None, MS_BIND)
+            apply_layer(layer, copied)
+        # A mount of its own, like the others: a runtime accepts no other root.
+        mount(copied, self.merged, None, MS_BIND)
 
 
 def nodev(place: Path) -> None:

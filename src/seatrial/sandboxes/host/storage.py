@@ -41,7 +41,7 @@ class Allowance:
 
     def __init__(self, limit: int, exceeded: Exceeded, growth: int = GROWTH) -> None:
         self._limit = limit
-        self._exceeded = exceeded
+        self.exceeded = exceeded
         self._growth = growth
         self._allowed = limit
         self._was_told = False
@@ -58,7 +58,7 @@ class Allowance:
             self._allowed = max(size, self._limit) + self._growth
         self._was_told = is_told
         if is_told:
-            self._exceeded(size, in_danger)
+            self.exceeded(size, in_danger)
         return in_danger
 
 
@@ -129,7 +129,6 @@ class TreeMeter:
 class Watched:
     meter: Meter
     allowance: Allowance
-    exceeded: Exceeded
     loop: asyncio.AbstractEventLoop
 
 
@@ -158,7 +157,7 @@ class StorageWatch:
     def add(self, name: str, meter: Meter, limit: int, exceeded: Exceeded) -> None:
         """On the event loop that ``exceeded`` shall be called on."""
         loop = asyncio.get_running_loop()
-        self._watched[name] = Watched(meter, Allowance(limit, exceeded, self._growth), exceeded, loop)
+        self._watched[name] = Watched(meter, Allowance(limit, exceeded, self._growth), loop)
         if loop not in self._tasks or self._tasks[loop].done():
             self._tasks = {known: task for known, task in self._tasks.items() if not known.is_closed()}
             self._tasks[loop] = loop.create_task(self._watch(loop))
@@ -180,7 +179,7 @@ class StorageWatch:
             await asyncio.sleep(self._interval_sec)
             for watched in self._of(loop):
                 if used := watched.meter.notice():
-                    watched.exceeded(used, False)
+                    watched.allowance.exceeded(used, False)
             used, free = self._used()
             if used - measured < self._growth and free > self._reserve and quiet < _QUIET_LIMIT:
                 measured, quiet = min(measured, used), quiet + 1
@@ -198,7 +197,9 @@ class StorageWatch:
             if watched.allowance.judge(size, disk_is_short=is_short) and is_short:
                 return
         if newest is not None and self._used()[1] < self._reserve // _LAST_PART:
-            newest[0].exceeded(newest[1], True)  # the disk is about to be full, and no sandbox is over its limit
+            newest[0].allowance.exceeded(
+                newest[1], True
+            )  # the disk is about to be full, and no sandbox is over its limit
 
     def _used(self) -> tuple[int, int]:
         status = os.statvfs(self._place)

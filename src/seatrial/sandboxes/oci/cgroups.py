@@ -14,6 +14,7 @@ import errno
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
@@ -53,20 +54,21 @@ class Limits(Frozen):
     storage_mb: int
 
 
+@dataclass(frozen=True, slots=True)
+class Hierarchies:
+    """Where the cgroup hierarchies that matter are mounted."""
+
+    legacy: dict[str, Path] = field(default_factory=dict)
+    """Of version 1, by controller."""
+    unified: Path | None = None
+    every: frozenset[Path] = frozenset()
+
+
 class Cgroups:
     """The cgroup hierarchies of this machine."""
 
-    def __init__(
-        self,
-        hierarchies: dict[str, Path],
-        unified: Path | None,
-        every: frozenset[Path],
-        problem: str = "",
-        fix: str = "",
-    ) -> None:
+    def __init__(self, hierarchies: Hierarchies, problem: str = "", fix: str = "") -> None:
         self._hierarchies = hierarchies
-        self._unified = unified
-        self._every = every
         self.problem = problem
         """Why limits cannot be enforced; empty where they can."""
         self.fix = fix
@@ -74,41 +76,37 @@ class Cgroups:
 
     @classmethod
     def found(cls, mountinfo: Path = _MOUNTINFO) -> Cgroups:
-        legacy, unified, every = _mounted(mountinfo)
-        if "memory" in legacy and "pids" in legacy:
-            chosen = {name: legacy[name] for name in _LEGACY_CONTROLLERS if name in legacy}
-            return cls(chosen, None, every, _refusal(list(chosen.values())))
-        if unified is not None:
-            problem, fix = _delegation(unified)
-            return cls({}, unified, every, _refusal([unified]) or problem, fix)
-        return cls({}, None, every, "no cgroup hierarchy is mounted")
+        mounted = _mounted(mountinfo)
+        if "memory" in mounted.legacy and "pids" in mounted.legacy:
+            return cls(replace(mounted, unified=None), _refusal(list(mounted.legacy.values())))
+        if mounted.unified is not None:
+            problem, fix = _delegation(mounted.unified)
+            return cls(replace(mounted, legacy={}), _refusal([mounted.unified]) or problem, fix)
+        return cls(replace(mounted, legacy={}), "no cgroup hierarchy is mounted")
 
     @property
     def description(self) -> str:
-        if self._unified is not None:
+        if self._hierarchies.unified is not None:
             return f"cgroup v2: {', '.join(_UNIFIED_CONTROLLERS)}"
-        return f"cgroup v1: {', '.join(self._hierarchies)}"
+        return f"cgroup v1: {', '.join(self._hierarchies.legacy)}"
 
     @property
     def filters_devices(self) -> bool:
         """Without it, device nodes are kept out by the mount and by one capability less."""
-        return not self.problem and "devices" in self._hierarchies
+        return not self.problem and "devices" in self._hierarchies.legacy
 
     def of(self, sandbox: str) -> SandboxCgroups:
-        if self.problem:
-            return SandboxCgroups({}, None, frozenset(), sandbox)
-        return SandboxCgroups(self._hierarchies, self._unified, self._every, sandbox)
+        return SandboxCgroups(Hierarchies() if self.problem else self._hierarchies, sandbox)
 
 
 class SandboxCgroups:
     """The cgroups of one sandbox."""
 
-    def __init__(
-        self, hierarchies: dict[str, Path], unified: Path | None, every: frozenset[Path], sandbox: str
-    ) -> None:
-        self._every = [root / PARENT_GROUP / sandbox for root in every]
-        self._legacy = {name: root / PARENT_GROUP / sandbox for name, root in hierarchies.items()}
-        self._unified = unified / PARENT_GROUP / sandbox if unified is not None else None
+    def __init__(self, hierarchies: Hierarchies, sandbox: str) -> None:
+        own, unified = Path(PARENT_GROUP) / sandbox, hierarchies.unified
+        self._every = [root / own for root in hierarchies.every]
+        self._legacy = {name: root / own for name, root in hierarchies.legacy.items()}
+        self._unified = unified / own if unified is not None else None
 
     @property
     def enforced(self) -> bool:
@@ -213,21 +211,22 @@ def _make_unified(path: Path, limits: Limits, quota: str, memory: str) -> None:
         _write(path / view / "pids.max", str(limits.pids))
 
 
-def _mounted(mountinfo: Path) -> tuple[dict[str, Path], Path | None, frozenset[Path]]:
+def _mounted(mountinfo: Path) -> Hierarchies:
     legacy: dict[str, Path] = {}
     unified: Path | None = None
     every = set()
     for line in mountinfo.read_text().splitlines():
         fields = line.split()
-        kind, options = fields[fields.index("-") + 1], fields[-1].split(",")
-        if kind not in ("cgroup", "cgroup2"):
-            continue
-        place = Path(fields[4])
-        every.add(place)
+        kind, options, place = fields[fields.index("-") + 1], fields[-1].split(","), Path(fields[4])
         if kind == "cgroup2":
             unified = unified or place
-        legacy.update({name: place for name in options if kind == "cgroup" and name in _LEGACY_CONTROLLERS})
-    return legacy, unified, frozenset(every)
+        elif kind == "cgroup":
+            legacy |= {name: place for name in options if name in _LEGACY_CONTROLLERS}
+        else:
+            continue
+        every.add(place)
+    ordered = {name: legacy[name] for name in _LEGACY_CONTROLLERS if name in legacy}
+    return Hierarchies(ordered, unified, frozenset(every))
 
 
 def _refusal(roots: list[Path]) -> str:
