@@ -1,7 +1,7 @@
-"""A time limit that covers its holder's own time only: while we keep it waiting, the clock stands still.
+"""A time limit for an agent or verifier that does not include the time it waits for us.
 
-``runner_harbor`` puts it round an agent, its setup and a verifier. ``PrivateMounts`` stops the clock while a command or
-a transfer of theirs waits for a thread of ours and is carried out by it.
+``runner_harbor`` puts it round an agent, its setup and a verifier. ``PrivateMounts`` stops the clock while their
+command or transfer waits for a thread and runs in it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _current: ContextVar[OwnTime | None] = ContextVar("own_time", default=None)
 
 @contextmanager
 def clock_stopped() -> Iterator[None]:
-    """For as long as it lasts, whoever called us is not charged for it."""
+    """The caller's time limit does not run meanwhile."""
     clock = _current.get()
     if clock is None:
         yield
@@ -41,7 +41,7 @@ class OwnTime:
         self._ended = False
         self._token: Token[OwnTime | None] | None = None
         self.waited_sec = 0.0
-        """How long the clock has stood still."""
+        """How long the clock was stopped."""
 
     def stop(self) -> None:
         self._stops += 1

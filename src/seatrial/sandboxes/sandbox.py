@@ -1,13 +1,12 @@
-"""What the sandboxes of Seatrial have in common: options, owner, phases, facts for the lock, and when grading begins.
+"""What both sandboxes share: options, owner, lifecycle, file transfers, facts for the lock, and when grading begins.
 
 ``oci.OciEnvironment`` and ``docker.DockerEnvironment`` implement the rest. Both are Harbor environments: the runner
-uses them through ``Trial``, and so can the stock ``harbor`` CLI. Nothing in this room knows jobs, the store or settings
-files.
+uses them through ``Trial``, and so can the stock ``harbor`` CLI. They know no jobs, no store and no settings files.
 
 Grading. Harbor uploads the tests to ``/tests`` when the agent is done, runs them through ``exec`` and reads
-``/logs/verifier``. That upload is the signal: from then on commands run in the verifier's own mount namespace, where
-alone ``/tests`` and a fresh ``/logs/verifier`` exist. Emptying ``/tests`` (Harbor does it between the steps of a
-multi-step task) ends it again. So the isolation holds under the stock CLI too, where no hook of ours is installed.
+``/logs/verifier``. From that upload on, commands run in the verifier's own mount namespace, where alone ``/tests`` and
+a fresh ``/logs/verifier`` exist. It ends when Harbor empties ``/tests``, between the steps of a multi-step task. So the
+isolation also works under the stock CLI, which has no hooks of Seatrial.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _REWARDS = ("reward.json", "reward.txt")
 
 _CAUSED_INSIDE = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENOSPC, errno.EDQUOT}
 _EXPANDED = re.compile(r"[$`*?\[\]{}~;&|<>()!\\]")
-"""What a shell would not take as it stands."""
+"""Characters that a shell would interpret."""
 _TEMPLATE = re.compile(r"\$\{[^}:]+(?::-(?P<default>.*))?\}")
 
 SandboxPhase = Literal["build", "start"]
@@ -74,7 +73,7 @@ class Network(Protocol):
 
 
 class SandboxFacts(Frozen):
-    """What was really done for one sandbox; goes into the trial's lock. Never claims what was not applied."""
+    """What was really applied to one sandbox, for the trial's lock."""
 
     image: str | None = None
     image_digest: str | None = None
@@ -107,16 +106,16 @@ class Sandbox(BaseEnvironment):
         self.options = SandboxOptions(**options) if options else SandboxOptions.of(Settings())
         self.owner = Owner(**(owner or {}))
         self.on_phase: PhaseListener | None = None
-        """Set by the runner to hear when the build and the start begin."""
+        """Set by the runner; called when the build and the start begin."""
         self.on_build_output: LogSink | None = None
-        """Set by the runner to hear what a build of the image prints, if there is one."""
+        """Set by the runner; gets the output of an image build."""
         self.grading = False
         self.transfer_limits = TransferLimits(
             files=self.options.max_kept_files,
             bytes=self.options.max_kept_mb << 20,
             depth=self.options.max_kept_depth,
         )
-        """What one download may bring."""
+        """For one download."""
         self._terminal = Terminal(self.options.cache)
         self._typing = TerminalWatch()
         self._given_images = images
@@ -124,7 +123,7 @@ class Sandbox(BaseEnvironment):
         self._network: Network | None = None
         self._starting: asyncio.Future[None] | None = None
         self._held = ExitStack()
-        """What has to stay as long as the sandbox does."""
+        """Released when the sandbox stops."""
         super().__init__(*args, **kwargs)
 
     @property
@@ -249,16 +248,16 @@ class Sandbox(BaseEnvironment):
 
     @abstractmethod
     async def begin_grading(self) -> None:
-        """From here on ``exec`` and transfers happen where ``/tests`` and a fresh ``/logs/verifier`` exist."""
+        """From now on ``exec`` and transfers use the view with ``/tests`` and a fresh ``/logs/verifier``."""
 
     @abstractmethod
     async def end_grading(self) -> None:
-        """Back to the agent's view; what grading had mounted is gone from it."""
+        """Returns to the agent's view, without the mounts of grading."""
 
     @abstractmethod
     async def look_again(self) -> None:
-        """Looks once more, now that the tests have run, for what the agent changed that they could trip over. Only
-        where processes of the agent lived on: else whatever changed meanwhile was changed by the tests themselves."""
+        """Searches again for suspicious changes after the tests, if processes of the agent were still running.
+        Otherwise only the tests themselves can have changed something."""
 
     @property
     @abstractmethod
@@ -309,7 +308,7 @@ class Sandbox(BaseEnvironment):
             self.logger.warning("Not downloaded from %s: %s", source_dir, line)
 
     def _is_in_verifiers(self, target: str) -> bool:
-        """Only the verifier writes there. An artifact of the agent's that has such a path is left out."""
+        """Only the verifier writes there. An artifact of the agent with such a path is left out."""
         inside = self._normal(target).is_relative_to(VERIFIER_DIR)
         if inside:
             self.logger.warning("Not uploaded to %s: only the verifier writes there", target)
@@ -319,7 +318,7 @@ class Sandbox(BaseEnvironment):
         return PurePosixPath(posixpath.normpath(self._absolute(path)))
 
     def _host_target(self, target: Path | str) -> Path:
-        """Refuses a path through a link: an earlier download from a sandbox may have brought it."""
+        """Refuses a path through a link, which an earlier download may have made."""
         path, trial_dir = Path(target), self.trial_paths.trial_dir
         places = [path, *path.parents] if path.is_relative_to(trial_dir) else [path]
         for place in places:
@@ -404,7 +403,7 @@ def _own_faults(source: Path, target: str) -> Iterator[None]:
     """Turns an upload that fails because of this machine into a ``SandboxFault``, which is never blamed on the agent.
 
     What an agent can bring about stays an ``OSError``: a full disk, or something else in the place of the target.
-    Otherwise an agent could end a bad attempt as a fault of ours and get another one."""
+    Otherwise an agent could turn a bad attempt into a sandbox fault and get another try."""
     try:
         yield
     except OSError as error:
@@ -434,7 +433,7 @@ def own_values(env: dict[str, str]) -> dict[str, str]:
             values[name] = template["default"]
         else:
             raise Unsupported(
-                f"The task's {name} asks for {value} of the worker's environment, which no task gets.",
+                f"The task's {name} refers to {value} in the worker's environment, which tasks cannot read.",
                 fix=f"Give {name} a value in the task's environment, or a default: ${{NAME:-value}}.",
             )
     return values

@@ -49,7 +49,7 @@ class Health(Frozen):
 
 
 class SandboxSelection:
-    """Resolves the name a job asked for into one that runs here."""
+    """Resolves the requested name into a sandbox that works here."""
 
     def __init__(self, options: SandboxOptions) -> None:
         self._options = options

@@ -1,9 +1,9 @@
-"""What an agent changed that a test could trip over: marks beside a reward, which they never change.
+"""Changes of an agent that could mislead the tests: they become marks beside a reward, and never change it.
 
-Pure: which changed files are of interest, and what they mean when they are compared with the image's. A new tool is
-nobody's business; one that stands in the place of a tool the image had is, and so is any program, library or Python
-module of the image that is not what it was. Both sandboxes look when grading begins and when it is over, from outside:
-``oci.layer_suspicion`` at the layers of an overlay, ``docker.changes`` through an engine elsewhere.
+Pure: which changed files matter, and what they mean compared with the image's. A new tool is fine. One that replaces a
+tool of the image is suspicious, and so is a changed program, library or Python module of the image. Both sandboxes
+search when grading begins and ends: ``oci.layer_suspicion`` in the layers of an overlay, ``docker.changes`` through an
+engine elsewhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Removes sandboxes that nobody uses any more, of both kinds. Workers and ``seatrial gc`` call it."""
+"""Removes unused sandboxes of both kinds. Workers and ``seatrial gc`` call it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Directories as tar streams: packed from this machine's files, unpacked from a sandbox's hostile ones.
+"""Packs files of this machine as tar streams, and unpacks those of a sandbox, which may be hostile.
 
-``files`` are moved this way, since an engine offers no other. Memory stays flat: threads pack and unpack while the
-event loop carries the bytes. Unpacking never follows a link, never makes one that leads out of the target, and never
-opens a pipe or a device; what is left out is said.
+``files`` and ``images`` use it, since an engine accepts nothing else. Threads pack and unpack while the event loop
+moves the bytes, so memory use is constant. Unpacking never follows a link, never makes one that leads out of the
+target, and never opens a pipe or a device. It reports what it leaves out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TransferRefused(OSError):
 
 
 class Enough(Exception):
-    """What comes after is not wanted any more: the limits are reached, or it went wrong."""
+    """The rest of the stream is not wanted: the limits are reached, or unpacking failed."""
 
 
 def packed_tree(source: Path, added: Mapping[str, Path] | None = None) -> AsyncIterator[bytes]:
@@ -71,7 +71,7 @@ class Unpacking:
 
     @classmethod
     def file(cls, target: Path, limits: TransferLimits) -> Unpacking:
-        """One regular file, whatever its name in the stream."""
+        """One regular file; its name in the stream is ignored."""
         return cls(lambda pipe, _: _unpack_file(pipe, target, limits))
 
     async def take(self, data: bytes) -> None:
@@ -118,7 +118,7 @@ async def _written_by(write: Callable[[IO[bytes]], None]) -> AsyncIterator[bytes
 
 
 def _in_a_thread[T](work: Callable[[], T]) -> asyncio.Future[T]:
-    """A thread of its own: in a shared pool, packers that wait for readers could keep the readers from running."""
+    """Runs in a new thread: in a shared pool, packers that wait for readers could keep the readers from running."""
     pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="seatrial-archive")
     try:
         return asyncio.get_running_loop().run_in_executor(pool, work)
@@ -131,13 +131,13 @@ def _produce(file: int, write: Callable[[IO[bytes]], None]) -> None:
         with os.fdopen(file, "wb") as pipe:
             write(pipe)
     except BrokenPipeError:
-        return  # the receiver has heard enough, and says why itself
+        return  # the receiver stopped reading, and reports why
 
 
 def _consume(file: int, read: Callable[[IO[bytes]], None]) -> None:
     with os.fdopen(file, "rb") as pipe:
         read(pipe)
-        # An archive has a little more than its last file. Whoever sends much more than that is not listened to.
+        # An archive is a little longer than its last file. Much more than that is not read.
         for _ in range(_TRAILER):
             if not pipe.read(_CHUNK):
                 break
@@ -251,7 +251,7 @@ class _Files:
         return ""
 
     def _copy(self, parts: list[str], member: tarfile.TarInfo) -> str:
-        """A second name of a file that came before: becomes a file of its own."""
+        """A hard link to a file that came before becomes a copy."""
         origin = [part for part in member.linkname.split("/") if part not in ("", ".")]
         if ".." in origin or not origin:
             return "another name of a file outside of the directory"

@@ -1,8 +1,7 @@
 """A thin client of the Docker Engine API, for dockerd and Podman's service.
 
-``docker``, ``images`` and ``leftovers`` use it. It knows HTTP and the engine's errors, and
-nothing of trials. Commands are spoken over a connection of their own (the engine takes it over for raw streams), with
-backpressure: what nobody reads, the sandbox cannot go on printing.
+It knows HTTP and the engine's errors, and nothing of trials. Each command has its own connection, which the engine
+takes over for raw streams, with backpressure: a command blocks while its output is not read.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Piece:
 class EngineClient:
     """One engine. Open it with ``async with``, or ``close`` it.
 
-    Paths carry no API version: engines then speak their newest, and what is asked here is the same in all."""
+    Paths have no API version, so engines use their newest. The calls here are the same in all versions."""
 
     def __init__(self, host: str = "") -> None:
         self.host = host or USUAL_SOCKET
@@ -196,7 +195,7 @@ class Conversation:
         self._writer = writer
 
     async def say(self, data: bytes) -> None:
-        """Gives the command something to read; ``done`` ends it."""
+        """Writes to the command's standard input; ``done`` ends it."""
         self._writer.write(data)
         await self._writer.drain()
 
@@ -205,7 +204,7 @@ class Conversation:
             self._writer.write_eof()
 
     async def pieces(self) -> AsyncIterator[Piece]:
-        """Its output until the last process that holds it has let go."""
+        """Its output, until the last process that holds it has closed it."""
         try:
             while True:
                 try:
@@ -226,7 +225,7 @@ class Conversation:
 
 
 async def _read_header(reader: asyncio.StreamReader) -> None:
-    """Waits for the engine's consent to the raw stream."""
+    """Waits until the engine accepts the raw stream."""
     lines = (await reader.readuntil(b"\r\n\r\n")).decode(errors="replace").split("\r\n")
     status = int(lines[0].split()[1])
     if status in (101, 200):

@@ -1,7 +1,7 @@
-"""Runs one command in a container of an engine, and keeps of its output what is within bounds.
+"""Runs one command in a container of an engine.
 
-``sandbox_container`` runs the agent's commands with it, ``sidecar`` its own. The engine offers no way to end a
-command; the mark in its environment is how the sidecar finds it.
+``sandbox_container`` runs the agent's commands with it, ``sidecar`` its own. The engine cannot end a command; the
+sidecar finds it by the mark in its environment.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class EngineCommands:
             raise
 
     async def _until_ended(self, exec_id: str, reading: asyncio.Task[None]) -> None:
-        """A child in the background may hold the output for ever, so the command itself is looked at now and then."""
+        """A background process may hold the output for ever, so the state of the command itself is polled too."""
         while not reading.done():
             await asyncio.wait({reading}, timeout=_LOOK_SEC)
             if reading.done():
@@ -114,7 +114,7 @@ async def _feed(line: Conversation, pieces: AsyncIterator[bytes]) -> None:
             await line.say(data)
         line.done()
     except ConnectionError:
-        return  # the command ended before it had read everything; its status tells
+        return  # the command ended before it had read everything, which its status shows
 
 
 async def _end(*tasks: asyncio.Task[None] | None) -> None:

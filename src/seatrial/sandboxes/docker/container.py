@@ -1,8 +1,7 @@
-"""The container of one docker sandbox: how it is described to the engine, and what the engine made of it.
+"""The container of one docker sandbox: how it is described to the engine, and what the engine applied.
 
-``sandbox_container`` holds one. In the container the agent has what Docker gives by default, without AUDIT_WRITE: that
-one is the verifier's seal (see ``sidecar``). ``/tests`` and ``/logs`` are volumes of the container's own, because a
-directory that is a mount point can be neither removed nor renamed by what runs there.
+The agent has Docker's default capabilities without AUDIT_WRITE, which only the verifier has (see ``sidecar``).
+``/tests`` and ``/logs`` are anonymous volumes, because a mount point can be neither removed nor renamed from inside.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from seatrial.sandboxes.record import SandboxRecord
 LABEL_RECORD = "seatrial.record"
 _LOGS = PurePosixPath("/logs")
 _CAPABILITIES = [name.removeprefix("CAP_") for name in DOCKER_CAPABILITIES if name != f"CAP_{SEAL}"]
-# The first process ignores every signal that the sandbox can send. It starts its sleep again when somebody kills it.
+# The first process ignores every signal that the sandbox can send. It restarts its sleep if that is killed.
 # The shell reaps orphans while it waits.
 _STAY = [
     *("sh", "-c"),
@@ -58,14 +57,14 @@ def labels_of(record: SandboxRecord) -> dict[str, str]:
 
 
 def may_have_quota(info: Mapping[str, Any]) -> bool:
-    """Whether to ask the engine for a limit of storage: its driver can, if its file system was set up for it."""
+    """Whether the engine's storage driver can have a quota, if its file system was set up for it."""
     driver, backing = info.get("Driver"), dict(info.get("DriverStatus") or ()).get("Backing Filesystem")
     return driver in ("btrfs", "zfs") or (driver in ("overlay", "overlay2") and backing == "xfs")
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerPlan:
-    """What a sandbox's container shall be."""
+    """How the container of a sandbox is made."""
 
     name: str
     image: Image
@@ -76,7 +75,7 @@ class ContainerPlan:
     pids: int
     storage_mb: int
     service: ComposeService
-    """What the task's compose file says about it."""
+    """From the task's compose file."""
     asked: Asked = Asked()  # noqa: RUF009
     workdir: str | None = None
     guards_tests: bool = True
@@ -97,13 +96,13 @@ class Container:
         self.pid = 0
         """Of its first process, as the engine's machine counts."""
         self.applied: Mapping[str, Any] = {}
-        """The engine's own account of the container's confinement."""
+        """The host configuration that the engine reports."""
         self.warnings: tuple[str, ...] = ()
         self.profiles = Profiles({}, None)
         self.local: LocalContainer | None = None
         """While it runs, where it can be entered."""
         self.forbids_devices = False
-        """Whether its root is mounted such that device nodes there cannot be opened."""
+        """Whether device nodes on its root cannot be opened."""
         self.layers: Layers | None = None
         """Where its files are, in the same case."""
 
@@ -118,7 +117,7 @@ class Container:
         }
 
     async def create(self, network: Mapping[str, Any], info: Mapping[str, Any], profiles: Profiles) -> None:
-        """``network`` adds to the host configuration; ``info`` is what the engine says about itself."""
+        """``network`` adds to the host configuration; ``info`` is the engine's ``/info``."""
         self.profiles = profiles
         made = await self._created(self._description(network), may_have_quota(info))
         self.id = made["Id"]
@@ -169,7 +168,7 @@ class Container:
         return bool(service.command or service.entrypoint or (service.entrypoint is None and image.entrypoint))
 
     async def memory_kills(self) -> int:
-        """Processes that were killed for want of memory, as far as the container still says."""
+        """Processes that the memory limit killed; 0 if it cannot be read any more."""
         if self.local is not None and (kills := self.local.memory_kills) is not None:
             return kills
         try:
@@ -187,7 +186,7 @@ class Container:
         await self._engine.remove_container(self.name)
 
     async def _make_dirs(self, paths: Sequence[str]) -> None:
-        """Through the engine, which can do it while nothing runs in it yet."""
+        """Through the engine, which can do it before the container runs."""
         names = [str(PurePosixPath(path)).lstrip("/") for path in paths]
         if not names:
             return

@@ -40,7 +40,7 @@ class DockerEnvironment(Sandbox):
     _network: EngineNetwork | None
 
     def __init__(self, *args: Any, is_local: Callable[[str], bool] = runs_here, **kwargs: Any) -> None:
-        """``is_local`` says of an engine's address whether its containers run here and may be entered."""
+        """``is_local`` decides by an engine's address whether its containers run here and may be entered."""
         self._is_local = is_local
         self._container: SandboxContainer | None = None
         super().__init__(*args, **kwargs)
@@ -156,7 +156,7 @@ class DockerEnvironment(Sandbox):
             asked=Asked.of(service.dns, self._network_policy),
             storage_mb=self._definition.storage_mb,
             workdir=self._definition.own_workdir,
-            # A dedicated verifier's image owns its tests, and no agent is in it who could do anything to them.
+            # The image of a separate verifier brings its tests, and no agent runs there.
             guards_tests=self._enable_environment_dir_upload,
         )
 

@@ -72,5 +72,5 @@ def _not_applied(container: Container) -> tuple[str, ...]:
     else:
         lines += container.profiles.not_applied
     if container.layers is None and container.plan.guards_tests:
-        lines.append("storage limit of /logs and /tests: the engine does not tell how full its volumes are")
+        lines.append("storage limit of /logs and /tests: the engine does not report how full its volumes are")
     return (*lines, *container.plan.asked.not_applied, *container.warnings)

@@ -38,7 +38,7 @@ from seatrial.sandboxes.options import SandboxOptions
 _DOCKERFILE = ".seatrial.dockerfile"
 _REGISTRY_PATIENCE_SEC = 20.0
 _NOBODY = base64.urlsafe_b64encode(b"{}").decode()
-"""Credentials of nobody, as the engine wants them."""
+"""Empty credentials in the engine's encoding."""
 _SILENCE = (
     "no such host",
     "i/o timeout",
@@ -56,7 +56,7 @@ _SILENCE = (
 
 @lru_cache(maxsize=8)
 def shared_engine_images(options: SandboxOptions) -> Images:
-    """The same object for the same options: Harbor constructs every sandbox apart, and they must share one flight."""
+    """One object for the same options: Harbor constructs each sandbox separately, and they share running builds."""
     store = EngineStore(options.docker_host, limits=build_limits(options), may_fetch=options.allow_host_network_builds)
     return assemble(store, options)
 
@@ -119,7 +119,7 @@ class EngineStore:
             "labels": plan.labels,
             "rm": True,
             "forcerm": True,
-            "nocache": True,  # what was built before is known by its content, which is surer than the engine's guess
+            "nocache": True,  # we know by content what was built before, which is safer than the engine's cache
         }
         context = packed_tree(plan.context_dir, {_DOCKERFILE: plan.dockerfile})
         async with self._engine() as engine:
@@ -164,7 +164,7 @@ class EngineStore:
     async def remove(self, digest: str) -> None:
         async with self._engine() as engine:
             found = await engine.get(f"/images/{digest}/json")
-            # By its names: an image with several of them is not given up by its number without force.
+            # By its names: an image with several names cannot be removed by its digest without force.
             for name in found.get("RepoTags") or [digest]:
                 await engine.delete(f"/images/{name}")
 
@@ -222,7 +222,7 @@ async def _follow(
     headers: Mapping[str, str] | None = None,
     patience_sec: float | None = None,
 ) -> None:
-    """A call that reports as it goes. ``TimeoutError`` when nothing at all came within the patience."""
+    """A call with progress reports. ``TimeoutError`` if none came within ``patience_sec``."""
     with _image_faults():
         async with (
             asyncio.timeout(patience_sec) as patience,
@@ -259,12 +259,12 @@ async def _content(path: Path) -> AsyncIterator[bytes]:
 
 
 def _quoted(value: str) -> str:
-    """For a LABEL instruction, which knows quotes and variables."""
+    """Quoted for a LABEL instruction."""
     return json.dumps(value).replace("$", "\\$")
 
 
 def _credentials(registry: str) -> str:
-    """What ``docker login`` left for that registry, as the engine wants it."""
+    """What ``docker login`` stored for a registry, in the engine's encoding."""
     place = Path.home() / ".docker" / "config.json"
     try:
         known = json.loads(place.read_text()).get("auths", {})

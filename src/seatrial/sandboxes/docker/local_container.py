@@ -34,7 +34,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def runs_here(host: str) -> bool:
-    """Whether that engine's containers are processes of this machine that we, as root, may enter and look around in."""
+    """Whether that engine's containers are processes of this machine, and this process may enter them."""
     address = urlsplit(host or USUAL_SOCKET)
     if os.geteuid() != 0 or address.scheme != "unix" or not has_openat2():
         return False
@@ -45,7 +45,7 @@ def runs_here(host: str) -> bool:
             peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
     except OSError:
         return False
-    # A process of another process namespace, as for a worker that was only handed the socket, has no number here.
+    # If the engine runs in another process namespace, as for a worker that only got the socket, it has no number here.
     return bool(_PEER.unpack(peer)[0] > 0)
 
 
@@ -91,7 +91,7 @@ class LocalContainer:
 
     @classmethod
     def found(cls, mounts: PrivateMounts, container: str, pid: int) -> LocalContainer | None:
-        """``None`` where the container's first process is not to be seen, or has users of its own counting."""
+        """``None`` if the container's first process is not visible here, or is in another user namespace."""
         try:
             process = os.pidfd_open(pid)
         except OSError:
@@ -190,7 +190,7 @@ def _read(name: str, directory: int) -> str:
 
 
 def _memory_account(pid: int) -> Path | None:
-    """Where the kernel counts what the memory limit of a process killed."""
+    """The file in which the kernel counts memory kills of a process's cgroup."""
     for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         legacy = "memory" in controllers.split(",")

@@ -98,7 +98,7 @@ class RoutedNetwork:
 
     async def connect(self, container: Container) -> None:
         if container.id not in Path(f"/proc/{container.pid}/cgroup").read_text():
-            raise SandboxFault("The container's first process is not to be seen, so its network cannot be made.")
+            raise SandboxFault("The container's first process is not visible here, so its network cannot be made.")
         self._network = await self._networks.adopt(self._policy, self._name, Path(f"/proc/{container.pid}/ns/net"))
 
     async def apply(self, policy: NetworkPolicy) -> None:
@@ -165,7 +165,7 @@ class BridgeNetwork:
         self._container = None
 
     async def _shared_bridge(self) -> None:
-        """Makes it where it is missing. The engine would let two that ask at the same moment make two of one name."""
+        """Makes the bridge if it is missing. Without the lock, two workers could make two bridges of one name."""
         async with file_lock(self._locks / "bridge.lock"):
             found = await self._engine.get("/networks", filters={"name": [BRIDGE]})
             if any(entry["Name"] == BRIDGE for entry in found):
@@ -180,7 +180,7 @@ class BridgeNetwork:
             try:
                 await self._engine.post("/networks/create", body)
             except EngineRefused as error:
-                if error.status != 409:  # somebody on another machine has just made it
+                if error.status != 409:  # a worker on another machine has just made it
                     raise
 
 

@@ -1,7 +1,7 @@
 """A sandbox in a container engine, from its start to its removal: a container, its sidecar and its storage limit.
 
-``docker.DockerEnvironment`` is the only caller and knows Harbor; this knows the engine, and goes around it wherever the
-container's processes can be entered from here (``local_container``).
+``docker.DockerEnvironment`` is the only caller and knows Harbor; this knows the engine. Where the container's processes
+can be entered from here (``local_container``), it does not need the engine for files.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _NO_SHELL = ('exec: "bash"', "can't execute 'bash'", "container breakout")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A command as it is asked for."""
+    """A requested command."""
 
     command: str
     env: Mapping[str, str]
     cwd: str | None
     user: str
-    """Empty for the container's own."""
+    """Empty for the container's default."""
     mark: str
-    """By which it is found again if it has to be ended."""
+    """Identifies its processes if it has to be ended."""
 
 
 class SandboxContainer:
-    """One container and who watches it."""
+    """One container, its sidecar and its storage limit."""
 
     def __init__(
         self, engine: EngineClient, plan: ContainerPlan, network: EngineNetwork, mounts: PrivateMounts | None
@@ -70,7 +70,7 @@ class SandboxContainer:
         self._left_running = False
 
     async def start(self, open_dirs: Sequence[str], profiles_dir: Path) -> None:
-        """With directories that everybody may write to."""
+        """``open_dirs`` are directories that every user may write to."""
         info, added = await asyncio.gather(self._engine.get("/info"), self.network.host_config())
         profiles = Profiles(info, profiles_dir if self._mounts is not None else None)
         await self.container.create(added, info, profiles)
@@ -82,7 +82,7 @@ class SandboxContainer:
         self.gauge.begin(limit_mb << 20, self.storage.exceeded)
 
     async def remove(self) -> None:
-        """All but the network, which is the last to go."""
+        """Removes everything except the network."""
         if self.gauge is not None:
             await self.gauge.end()
         if self.storage is not None:
@@ -94,7 +94,7 @@ class SandboxContainer:
                 raise failure
 
     def running(self) -> Container:
-        """The container; ``SandboxFault`` says why there is none."""
+        """The container. ``SandboxFault`` if it is not running."""
         if self.storage is not None and self.storage.removed_because:
             raise SandboxFault(self.storage.removed_because)
         if not self.container.started:
@@ -102,7 +102,7 @@ class SandboxContainer:
         return self.container
 
     async def run(self, call: Call, listener: Listener | None) -> Ended:
-        """A command in the view that is current, waited for to its end."""
+        """Runs a command in the current view."""
         container = self.running()
         if not self._grading:
             order = Order(["bash", "-c", call.command], {**call.env, MARK: call.mark}, call.cwd, call.user)
@@ -128,7 +128,7 @@ class SandboxContainer:
             await self._the_sidecar().kill(mark)
 
     async def judged(self, ended: Ended) -> Ended:
-        """A command that fails is a result; a sandbox in which none can run any more is a fault."""
+        """A command that fails is a result. A sandbox in which no command can run any more is a fault."""
         container = self.running()
         if ended.return_code == _KILLED:
             await self._note_memory_kill()
@@ -150,7 +150,7 @@ class SandboxContainer:
         self._grading = True
 
     async def look_again(self) -> None:
-        """The tests have run: adds what is found now, unless nobody but they could have done it."""
+        """Searches again after the tests, unless only the tests could have changed something."""
         if self._left_running:
             await self._note_suspicions(self.running())
 
@@ -164,7 +164,7 @@ class SandboxContainer:
 
     @property
     def view(self) -> SandboxView | None:
-        """The current view of the sandbox, where it can be had without the engine."""
+        """The current view, if it can be entered without the engine."""
         local = self.running().local
         if local is None or not local.alive:
             return None

@@ -1,8 +1,8 @@
-"""The container beside a docker sandbox that may do what the sandbox must not: end commands, and grade.
+"""The privileged container beside a docker sandbox, which ends commands and grades.
 
 ``sandbox_container`` makes one when it first needs it. It shares the sandbox's processes and network, runs programs of
-its own image only, and has two capabilities more than Docker gives by default: SYS_ADMIN to mount and to enter
-namespaces, SYS_PTRACE to see whose process is whose.
+its own image only, and has two capabilities more than Docker's default: SYS_ADMIN to mount and to enter namespaces,
+SYS_PTRACE to see the environment of processes.
 
 *Grading* happens in a mount namespace copied from the sandbox's, where ``/tests`` and ``/logs`` are fresh. What the
 agent left running cannot reach it:
@@ -68,7 +68,7 @@ class Sidecar:
         self._id = ""
         self._holder: int | None = None
         self.view: SandboxView | None = None
-        """What the verifier sees, while grading goes on and where it can be had without the engine."""
+        """What the verifier sees, during grading and if it can be entered without the engine."""
 
     async def kill(self, mark: str) -> None:
         """Ends a command and what belongs to it. A process that detached itself as a service keeps running."""
@@ -84,7 +84,7 @@ class Sidecar:
             raise SandboxFault(f"A command could not be ended. {ended.stderr.strip()}".strip())
 
     async def kill_all(self) -> None:
-        """Ends every command and what they left, in the agent's view and in the verifier's. The sandbox stays."""
+        """Ends every command and what it started, in both views. The sandbox remains."""
         commands = await self._commands()
         async with asyncio.timeout(_KILL_SEC):
             ended = await commands.run(Order([BUSYBOX, "sh", "-c", KILL_ALL, "sh"]))
@@ -141,7 +141,7 @@ class Sidecar:
             raise SandboxFault(f"{source} could not be read: {ended.stderr.strip()}")
 
     async def remove(self) -> None:
-        """Ends everything that ran in it."""
+        """Removes the container and with it all that ran there."""
         async with self._starting:
             container, self._container, self._holder = self._container, None, None
             if self.view is not None:
@@ -189,7 +189,7 @@ class Sidecar:
 
     @asynccontextmanager
     async def _paused(self) -> AsyncIterator[None]:
-        """Holds the sandbox still, where the engine can."""
+        """Pauses the sandbox, if the engine can."""
         place = f"/containers/{self._sandbox.name}"
         with suppress(EngineRefused):
             await self._client.post(f"{place}/pause")
@@ -253,7 +253,7 @@ class Sidecar:
 
 
 async def _first_line(line: Conversation) -> Ended:
-    """What a process says first, or that it ended without a word."""
+    """The first line that a process prints; a return code of 1 if it ended without one."""
     said = {"stdout": b"", "stderr": b""}
     async for piece in line.pieces():
         said[piece.stream] += piece.data
@@ -264,7 +264,8 @@ async def _first_line(line: Conversation) -> Ended:
 
 
 def _covered(env: Mapping[str, str]) -> dict[str, str]:
-    """Under names that no program on the way looks at. What has no proper name no program looks at anyway."""
+    """Renames variables so that no privileged program before the verifier's shell reads them. Names that a shell cannot
+    assign stay: no program reads them."""
     names = [name for name in env if _NAME.fullmatch(name)]
     covered = {f"{PREFIX}{name}": env[name] for name in names}
     odd = {name: value for name, value in env.items() if not _NAME.fullmatch(name)}

@@ -57,7 +57,7 @@ _FITRIM = 0xC0185879
 
 
 def inodes_for(limit: int) -> int:
-    """How many files and folders belong to a storage limit of so many bytes."""
+    """The number of files and folders for a storage limit in bytes."""
     return max(limit // _BYTES_FOR_EACH_INODE, _FEWEST_INODES)
 
 
@@ -70,8 +70,7 @@ class _Template:
 
 
 class DiskImages:
-    """Makes disks. It remembers a template for each size that was asked for. Blocking; for threads of
-    ``PrivateMounts``."""
+    """Makes disks, with a cached template for each size. Blocking; for threads of ``PrivateMounts``."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -144,13 +143,13 @@ class Disk:
             fcntl.ioctl(self._top, _FITRIM, struct.pack("QQQ", 0, (1 << 64) - 1, 1 << 20))
 
     def hide(self) -> None:
-        """Takes the mount out of this process's sight; the containers keep theirs."""
+        """Unmounts it from this process's namespace; the containers keep their mounts."""
         if not self._is_hidden:
             self._is_hidden = True
             unmount(self._place)
 
     def end(self) -> None:
-        """Once no process uses it any more. What was not written to the image yet is dropped."""
+        """Call it once no process uses the disk. Unwritten data is dropped."""
         with self._lock:
             if self._top < 0:
                 return
@@ -223,7 +222,7 @@ def _pieces(image: int, size: int) -> list[tuple[int, bytes]]:
 
 
 def _mount_image(image: int, place: Path) -> None:
-    """The loop device goes with the mount's last user."""
+    """The loop device is freed with the mount's last user."""
     with closing(_loop_device(image, place.parent)) as device:
         mount(f"/proc/self/fd/{device}", place, "ext4", MS_NODEV | MS_NOSUID, _OPTIONS)
 
@@ -237,7 +236,7 @@ def _loop_device(image: int, scratch: Path) -> int:
                 fcntl.ioctl(device, _LOOP_CONFIGURE, _LOOP_CONFIG.pack(image, _BLOCK, flags))
             except OSError as error:
                 os.close(device)
-                if error.errno != errno.EBUSY:  # somebody else was faster
+                if error.errno != errno.EBUSY:  # another process was faster
                     raise
             else:
                 return device
@@ -258,7 +257,7 @@ def _open_device(number: int, scratch: Path) -> int:
 
 
 def _nameless_file(directory: Path) -> int:
-    """What the worker leaves when it dies is nothing."""
+    """A file without a name leaves nothing behind when the worker dies."""
     try:
         return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:

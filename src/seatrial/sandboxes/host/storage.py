@@ -1,9 +1,9 @@
-"""Keeps sandboxes from filling the disk: two looks a second at the whole file system, and a closer one when it grows.
+"""Keeps sandboxes from filling the disk: checks the whole file system twice a second, and each sandbox when it grows.
 
-A sandbox with a disk image of its own (``disk_image``) is held to its limit by the kernel; here it is only noted when
-its disk is full, and it is stopped before the machine's disk is. For all others this is the storage limit. ``Machine``
-has one watch for all daemonless sandboxes of the process, ``docker.storage`` one for each container of an engine on
-this machine; it costs two system calls a second as long as nothing grows.
+For a sandbox with a disk image (``disk_image``) the kernel enforces the limit; here a full image is only recorded, and
+the sandbox is stopped before the machine's disk is full. For all others this is the storage limit. ``Machine`` has one
+watch for all daemonless sandboxes of the process, ``docker.storage`` one for each container of an engine on this
+machine. It costs two system calls a second as long as nothing grows.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from seatrial.sandboxes.host.tree_size import Count, measure, measure_deleted
 
 _log = logging.getLogger(__name__)
 _QUIET_LIMIT = 60
-"""Looks without growth after which sandboxes are measured anyway: others may free what one sandbox fills."""
+"""Checks without growth after which sandboxes are measured anyway: others may free what one sandbox fills."""
 
 GROWTH = 64 << 20
-"""Bytes that are worth another look."""
+"""Growth in bytes after which sandboxes are measured again."""
 
 _LAST_PART = 4
-"""Of the reserve: with less than this part free, the newest sandbox goes even if it is within its limit."""
+"""With less than this part of the reserve free, the newest sandbox is removed even within its limit."""
 
 Exceeded = Callable[[int, bool], None]
-"""Told the bytes found each time that it is too much by more than before, and whether the disk itself is in danger."""
+"""Called with the bytes found whenever the excess has grown, and whether the machine's disk is in danger."""
 
 
 class Allowance:
-    """What one sandbox may fill, and when there is something to say about it."""
+    """What one sandbox may fill, and when it has exceeded that."""
 
     def __init__(self, limit: int, exceeded: Exceeded, growth: int = GROWTH) -> None:
         self._limit = limit
@@ -49,8 +49,8 @@ class Allowance:
     def judge(self, size: int, *, disk_is_short: bool = False) -> bool:
         """Whether it endangers the disk.
 
-        What is found right after it was told may have been written before the writer was killed: that counts as seen,
-        lest whoever comes next is killed for it."""
+        Growth right after a report may have been written before the writer was killed. It is not reported, so that the
+        next command is not killed for it."""
         in_danger = size > 2 * self._limit or (disk_is_short and size > self._limit // 2)
         is_more = size > self._allowed
         is_told = in_danger or (is_more and not self._was_told)
@@ -69,7 +69,7 @@ class Meter(Protocol):
         """Bytes. Blocking, possibly for long."""
 
     def notice(self) -> int:
-        """Bytes that a sandbox with a full disk of its own has filled; 0 for any other. Takes no time."""
+        """Bytes used on a full disk image; 0 if it is not full or there is none. Quick."""
 
 
 class DiskMeter:
@@ -144,18 +144,18 @@ class StorageWatch:
         reserve: int = 2 << 30,
     ) -> None:
         """Sandboxes are measured again once the file system grew by ``growth`` bytes; below ``reserve`` free bytes,
-        whoever is over half of its limit endangers the disk."""
+        a sandbox over half of its limit endangers the disk."""
         self._place = place
         self._interval_sec = interval_sec
         self._growth = growth
         self._reserve = reserve
         self._watched: dict[str, Watched] = {}
         self._tasks: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
-        # One that nobody else waits for: a sandbox can make its measuring take long.
+        # A separate thread: a sandbox can make its measuring take long.
         self._measuring = ThreadPoolExecutor(1, "sandbox-storage")
 
     def add(self, name: str, meter: Meter, limit: int, exceeded: Exceeded) -> None:
-        """On the event loop that ``exceeded`` shall be called on."""
+        """``exceeded`` is called on the running event loop."""
         loop = asyncio.get_running_loop()
         self._watched[name] = Watched(meter, Allowance(limit, exceeded, self._growth), loop)
         if loop not in self._tasks or self._tasks[loop].done():
@@ -188,7 +188,7 @@ class StorageWatch:
             await self._measure(loop)
 
     async def _measure(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Looks closer at each. One that endangers the disk is enough for this time: its end gives room back."""
+        """Measures each sandbox. Stops after one that endangers the disk, since its removal frees space."""
         newest: tuple[Watched, int] | None = None
         for watched in self._of(loop):
             size = await loop.run_in_executor(self._measuring, watched.meter.measure)

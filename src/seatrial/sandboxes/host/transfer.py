@@ -64,8 +64,7 @@ class Transfer:
             copy_file(content, parent, target.name, Budget(limits))
 
     def get_tree(self, source: str, target: Path, limits: TransferLimits, first: Sequence[str] = ()) -> LeftOut:
-        """Copies the content of a directory; returns what was left out, and why. ``first`` are names at its top that
-        come before anything else."""
+        """Copies the content of a directory; returns what was left out. Names in ``first`` are copied first."""
         with self._root() as root, root.directory(source) as origin, host_directory(target) as goal:
             if is_kernel_file(origin):
                 raise OSError(errno.EINVAL, f"{source} holds no files of the sandbox")
@@ -92,7 +91,7 @@ class Transfer:
                         raise SandboxFault(f"{path} could not be emptied: {problem}")
 
     def make_executable(self, path: str) -> bool:
-        """``chmod +x`` as root would; says whether there was such a file."""
+        """``chmod +x`` as root. Returns whether there is such a file."""
         try:
             with self._root() as root, root.file(path, for_writing=True) as file:
                 os.fchmod(file, stat.S_IMODE(os.fstat(file).st_mode) | 0o111)
@@ -111,7 +110,7 @@ class Transfer:
     def look(
         self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
     ) -> list[FileView]:
-        """What grows in directories, given by the prefix under which their files are told."""
+        """Reads what is being written in directories, given by the prefix of their files' names."""
         found: list[FileView] = []
         with self._root() as root:
             for prefix, path in folders.items():

@@ -32,7 +32,7 @@ class Count:
 
     @property
     def is_over(self) -> bool:
-        """Whether there is more than shall be counted."""
+        """Whether there are more entries than are counted."""
         return self.entries > self.most
 
     def add(self, status: os.stat_result) -> None:
@@ -85,7 +85,7 @@ def _walk(here: int, count: Count) -> int:
         above = os.open("..", _FOLDER, dir_fd=here)
         os.close(here)
         here = above
-        if _identity(here) != levels[-1].identity:  # somebody moved a folder while we were in it
+        if _identity(here) != levels[-1].identity:  # the folder was moved meanwhile
             break
     return here
 

@@ -72,7 +72,7 @@ class Cgroups:
         self.problem = problem
         """Why limits cannot be enforced; empty where they can."""
         self.fix = fix
-        """What somebody could do about it, where something can be done."""
+        """How to solve the problem, if it can be solved."""
 
     @classmethod
     def found(cls, mountinfo: Path = _MOUNTINFO) -> Cgroups:
@@ -114,7 +114,7 @@ class SandboxCgroups:
 
     @property
     def visible(self) -> dict[str, Path]:
-        """What a sandbox may see of its own limits, by the place below ``/sys/fs/cgroup`` where programs look."""
+        """The cgroups that the sandbox may see, by the path below ``/sys/fs/cgroup`` where programs look."""
         if self._unified is not None:
             return {"": self._unified}
         return {f"/{name}": path for name, path in self._legacy.items() if name != "devices"}
@@ -141,12 +141,12 @@ class SandboxCgroups:
                     _write(path / view / "pids.max", str(limits.pids))
 
     def command_prefix(self, view: str, shell: str) -> list[str]:
-        """How a command line begins that shall run in here; nothing where there are no cgroups."""
+        """The beginning of a command line that has to run in here; empty without cgroups."""
         files = [str(path) for path in self.entry_files(view)]
         return [shell, "sh", "-c", _ENTER, "enter", *files, "--"] if files else []
 
     def processes(self, view: str | None = None) -> set[int]:
-        """Process ids, as this machine counts them."""
+        """Process numbers of this machine."""
         found: set[int] = set()
         for place in self._populated():
             if view is None or place.name == view:
@@ -162,7 +162,7 @@ class SandboxCgroups:
         return sum(memory_kills(_read(place / "memory.oom_control")) for place in places)
 
     def remove(self, patience: float = 5.0) -> bool:
-        """Kills what is still inside and removes the cgroups; says whether all of them are gone."""
+        """Kills what is still inside and removes the cgroups. Returns whether all are gone."""
         until = time.monotonic() + patience
         while not self._removed():
             if time.monotonic() > until:
@@ -230,7 +230,7 @@ def _mounted(mountinfo: Path) -> Hierarchies:
 
 
 def _refusal(roots: list[Path]) -> str:
-    """Why a cgroup cannot be made here, found by making one."""
+    """Why a cgroup cannot be made here. Tries it."""
     for root in roots:
         try:
             (root / PARENT_GROUP).mkdir(exist_ok=True)
@@ -257,7 +257,7 @@ def _delegation(root: Path) -> tuple[str, str]:
 
 
 def _write(path: Path, *entries: str, optional: bool = False) -> None:
-    """Each entry by a call of its own, as the kernel wants it; the file is opened once for all of them."""
+    """Writes each entry with its own call, as the kernel requires."""
     try:
         with path.open("wb", buffering=0) as file:
             for entry in entries:

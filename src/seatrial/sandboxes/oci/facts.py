@@ -69,5 +69,5 @@ def _protections(machine: Machine, pod: Pod) -> tuple[str, ...]:
 def _not_applied(pod: Pod) -> tuple[str, ...]:
     lines = list(pod.findings.not_applied)
     if pod.findings.root == "copy":
-        lines.append("integrity findings: changes cannot be told without an overlay")
+        lines.append("integrity findings: changes cannot be found without an overlay")
     return tuple(lines)

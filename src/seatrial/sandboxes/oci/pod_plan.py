@@ -1,4 +1,4 @@
-"""What a task, its compose service, its image and the operator together make of one daemonless sandbox. Pure."""
+"""Plans one daemonless sandbox from its task, its compose service, its image and the operator's options. Pure."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class MemoryDir:
 
 @dataclass(frozen=True, slots=True)
 class PodPlan:
-    """What one daemonless sandbox shall be. ``pod`` and ``pod_directory`` carry it out."""
+    """``pod`` and ``pod_directory`` carry it out."""
 
     sandbox: str
     owner: Owner
@@ -70,12 +70,12 @@ class PodPlan:
     shared_memory_mb: int = 64
     memory_dirs: tuple[MemoryDir, ...] = ()
     not_applied: tuple[str, ...] = ()
-    """What the task asks for and does not get."""
+    """Requests of the task that are not fulfilled."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxDesign:
-    """The parts that a plan is made of."""
+    """What a plan is made from."""
 
     definition: Definition
     options: SandboxOptions
