@@ -17,9 +17,11 @@ import os
 import posixpath
 import re
 import shlex
+import uuid
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Protocol, override
 
@@ -70,6 +72,19 @@ class Network(Protocol):
     async def apply(self, policy: NetworkPolicy) -> None: ...
 
     async def release(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A requested command."""
+
+    command: str
+    env: Mapping[str, str]
+    cwd: str | None
+    user: str | int | None
+    """``None`` for the sandbox's default."""
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Identifies its processes if it has to be ended."""
 
 
 class SandboxFacts(Frozen):
@@ -197,7 +212,9 @@ class Sandbox(BaseEnvironment):
         if (script := script_to_allow(command)) and await self._allow(script, user):
             return ExecResult(stdout="", stderr="", return_code=0)
         try:
-            ended = await self._run(command, cwd, self._merge_env(env) or {}, timeout_sec, user)
+            ended = await self._run(
+                Call(command, self._merge_env(env) or {}, cwd, self._resolve_user(user)), timeout_sec
+            )
         except TimeoutError:
             raise RuntimeError(f"Command timed out after {timeout_sec} seconds") from None
         if not self.grading:
@@ -205,14 +222,7 @@ class Sandbox(BaseEnvironment):
         return ExecResult(stdout=ended.stdout, stderr=ended.stderr, return_code=ended.return_code)
 
     @abstractmethod
-    async def _run(
-        self,
-        command: str,
-        cwd: str | None,
-        env: dict[str, str],
-        timeout_sec: int | None,
-        user: str | int | None,
-    ) -> Ended:
+    async def _run(self, call: Call, timeout_sec: int | None) -> Ended:
         """Runs a command in the current view. ``TimeoutError`` when the time is up; the command is then gone."""
 
     async def _allow(self, script: str, user: str | int | None) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, override
 
@@ -24,14 +25,14 @@ from seatrial.sandboxes.docker.images import shared_engine_images
 from seatrial.sandboxes.docker.local_container import runs_here
 from seatrial.sandboxes.docker.network import EngineNetwork, can_route, choose_network
 from seatrial.sandboxes.docker.probe import require
-from seatrial.sandboxes.docker.sandbox_container import Call, SandboxContainer
+from seatrial.sandboxes.docker.sandbox_container import SandboxContainer
 from seatrial.sandboxes.host.view import Files
 from seatrial.sandboxes.images.image import Image, ImageProvider
 from seatrial.sandboxes.network.name_servers import Asked
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.output import Ended
 from seatrial.sandboxes.record import SandboxRecord
-from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
+from seatrial.sandboxes.sandbox import Call, Sandbox, SandboxFacts
 
 
 class DockerEnvironment(Sandbox):
@@ -99,19 +100,11 @@ class DockerEnvironment(Sandbox):
             await self._engine.close()
 
     @override
-    async def _run(
-        self,
-        command: str,
-        cwd: str | None,
-        env: dict[str, str],
-        timeout_sec: int | None,
-        user: str | int | None,
-    ) -> Ended:
+    async def _run(self, call: Call, timeout_sec: int | None) -> Ended:
         container = self._running()
         if container.storage is not None:
             await container.storage.settled()
-        wanted, workdir = self._resolve_user(user), cwd or self.task_env_config.workdir
-        call = Call(command, env, workdir, user="" if wanted is None else str(wanted), mark=uuid.uuid4().hex)
+        call = replace(call, cwd=call.cwd or self.task_env_config.workdir)
         try:
             async with asyncio.timeout(timeout_sec or None):
                 ended = await container.run(call, self._output_callback())

@@ -7,8 +7,7 @@ can be entered from here (``local_container``), it does not need the engine for 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
@@ -30,24 +29,12 @@ from seatrial.sandboxes.host.view import Files, SandboxView
 from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
 from seatrial.sandboxes.oci.layer_suspicion import find_suspicions as find_in_layers
 from seatrial.sandboxes.output import Ended, Listener
+from seatrial.sandboxes.sandbox import Call
 
 _KILLED = 137
 _CANNOT_RUN = (126, 127)
 _RUNTIME = ("OCI runtime exec failed", "unable to find user")
 _NO_SHELL = ('exec: "bash"', "can't execute 'bash'", "container breakout")
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A requested command."""
-
-    command: str
-    env: Mapping[str, str]
-    cwd: str | None
-    user: str
-    """Empty for the container's default."""
-    mark: str
-    """Identifies its processes if it has to be ended."""
 
 
 class SandboxContainer:
@@ -103,12 +90,12 @@ class SandboxContainer:
 
     async def run(self, call: Call, listener: Listener | None) -> Ended:
         """Runs a command in the current view."""
-        container = self.running()
+        container, user = self.running(), "" if call.user is None else str(call.user)
         if not self._grading:
-            order = Order(["bash", "-c", call.command], {**call.env, MARK: call.mark}, call.cwd, call.user)
+            order = Order(["bash", "-c", call.command], {**call.env, MARK: call.mark}, call.cwd, user)
             return await EngineCommands(self._engine, container.name).run(order, listener)
         plan, image = container.plan, container.plan.image.config
-        view, wanted = self.view, call.user or plan.service.user or image.user
+        view, wanted = self.view, user or plan.service.user or image.user
         if view is not None:
             account = await view.start(Transfer.account, wanted)
         else:

@@ -7,6 +7,7 @@ seatrial.sandboxes.oci:OciEnvironment``. This file translates Harbor's calls; a 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, override
 
@@ -23,12 +24,13 @@ from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
 from seatrial.sandboxes.oci.facts import facts_of
 from seatrial.sandboxes.oci.layer_suspicion import find_suspicions
 from seatrial.sandboxes.oci.machine import Machine
-from seatrial.sandboxes.oci.pod import Call, Pod
+from seatrial.sandboxes.oci.pod import Call as PodCall
+from seatrial.sandboxes.oci.pod import Pod
 from seatrial.sandboxes.oci.pod_commands import PodCommands
 from seatrial.sandboxes.oci.pod_plan import SandboxDesign
 from seatrial.sandboxes.oci.probe import require
 from seatrial.sandboxes.output import Ended
-from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
+from seatrial.sandboxes.sandbox import Call, Sandbox, SandboxFacts
 
 _CANNOT_RUN = 126
 _NOT_FOUND = 127
@@ -96,7 +98,7 @@ class OciEnvironment(Sandbox):
         )
         self._machine.storage.add(sandbox, pod.meter(), limit_mb << 20, self._storage.exceeded)
         if first_command := self._design.first_command(image):
-            await self._commands.serve(self._call(first_command, None, self._merge_env(None) or {}, None))
+            await self._commands.serve(self._process(first_command, None, self._merge_env(None) or {}, None))
 
     @override
     async def _remove(self) -> None:
@@ -112,20 +114,13 @@ class OciEnvironment(Sandbox):
                 await self._commands.close()
 
     @override
-    async def _run(
-        self,
-        command: str,
-        cwd: str | None,
-        env: dict[str, str],
-        timeout_sec: int | None,
-        user: str | int | None,
-    ) -> Ended:
+    async def _run(self, call: Call, timeout_sec: int | None) -> Ended:
         pod, commands = self._running()
         if self._storage is not None:
             await self._storage.settled()
-        call = self._call([pod.shell, "-c", command], cwd, env, user)
+        process = self._process([pod.shell, "-c", call.command], call.cwd, call.env, call.user)
         try:
-            ended = await commands.run(self._view_name, call, timeout_sec, self._output_callback())
+            ended = await commands.run(self._view_name, process, timeout_sec, self._output_callback())
         except UnknownUser as unknown:
             return Ended(_CANNOT_RUN, stdout="", stderr=str(unknown))
         return await self._judged(pod, ended)
@@ -176,9 +171,11 @@ class OciEnvironment(Sandbox):
         policy = self._wanted_network()
         return await (networks.host(sandbox) if policy is None else networks.acquire(policy, sandbox))
 
-    def _call(self, arguments: list[str], cwd: str | None, env: dict[str, str], user: str | int | None) -> Call:
+    def _process(
+        self, arguments: list[str], cwd: str | None, env: Mapping[str, str], user: str | int | None
+    ) -> PodCall:
         environment = {**self._design.environment(self._started_image), **env}
-        return Call(arguments, environment, cwd=self._absolute(cwd or ""), user=self._user(user))
+        return PodCall(arguments, environment, cwd=self._absolute(cwd or ""), user=self._user(user))
 
     def _running(self) -> tuple[Pod, PodCommands]:
         if self._storage is not None and self._storage.removed_because:
