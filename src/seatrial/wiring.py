@@ -176,9 +176,10 @@ async def hire_worker(installation: Installation, capacity: int) -> Worker:
 
 async def examine_sandboxes(settings: Settings) -> Health:
     """Each kind of sandbox with what it needs and what is missing. Starts each of them once."""
+    from seatrial.sandboxes.options import SandboxOptions
     from seatrial.sandboxes.selection import examine
 
-    return await examine(settings)
+    return await examine(SandboxOptions.of(settings))
 
 
 def images_of(settings: Settings, sandbox: str) -> Images:
@@ -347,8 +348,8 @@ async def clean_leftovers(installation: Installation) -> int:
     sandboxes.
 
     An expired lease alone does not end a try; ``Recovery`` decides that."""
+    from seatrial.sandboxes.oci.leftovers import remove_strays
     from seatrial.sandboxes.options import SandboxOptions
-    from seatrial.sandboxes.strays import remove_strays
     from seatrial.sandboxes.sweep import sweep
 
     async def running() -> set[tuple[int, int]]:

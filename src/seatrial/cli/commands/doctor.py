@@ -40,7 +40,7 @@ def doctor(as_json: AsJson = False) -> None:
     if as_json:
         print_json(health)
     else:
-        for room in health.rooms:
+        for room in health.kinds:
             say(f"{room.name}: {'works' if room.works else 'does not work here'}")
             for finding in room.findings:
                 sign = "ok  " if finding.ok else "no  "
