@@ -18,7 +18,7 @@ from harbor.models.task.task import strip_canary
 from harbor.models.task.verifier_mode import resolve_verifier_environment_definition
 
 from seatrial.adapters.task_problems import Problems, check_script, check_tree, is_own_file, read_text, read_yaml
-from seatrial.adapters.task_toml import CONFIG, TaskToml
+from seatrial.adapters.task_toml import CONFIG, read_task_toml
 from seatrial.domain.task import Resources, Task, TaskFormat
 from seatrial.ports.tasks import Inspection
 from seatrial.task_content.digest import content_digest
@@ -38,7 +38,7 @@ class HarborInspection:
 
     def inspection(self) -> Inspection:
         entries = check_tree(self._root, self._problems)
-        config = TaskToml(self._root, self._problems).read()
+        config = read_task_toml(self._root, self._problems)
         services: tuple[str, ...] = ()
         if config is not None:
             services = self._services()

@@ -5,15 +5,17 @@ The two readers collect into one ``Problems``, so that a user sees everything at
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from seatrial.adapters.positions import Positions, line_of
+from seatrial.adapters.positions import KeyPath, Positions, line_of
 from seatrial.domain.task import Severity, TaskProblem
 from seatrial.task_content.tree import Entry, walk
 
@@ -63,6 +65,40 @@ class Problems:
     @property
     def fatal(self) -> bool:
         return any(problem.severity is Severity.ERROR for problem in self._found)
+
+
+class FileProblems:
+    """Problems of one TOML or YAML file, each shown at the line of its key."""
+
+    def __init__(self, problems: Problems, file: str, positions: Positions) -> None:
+        self._problems = problems
+        self._file = file
+        self._positions = positions
+
+    def error(self, path: KeyPath, message: str, fix: str) -> None:
+        self._problems.error(self._file, _with_key(path, message), line=line_of(self._positions, path), fix=fix)
+
+    def warn(self, path: KeyPath, message: str, fix: str) -> None:
+        self._problems.warn(self._file, _with_key(path, message), line=line_of(self._positions, path), fix=fix)
+
+    def warn_unknown(self, path: KeyPath, known: Iterable[str], effect: str, fix: str) -> None:
+        """An unknown field, with the known name that resembles it most."""
+        near = difflib.get_close_matches(str(path[-1]), list(known), n=1)
+        self.warn(path, f"unknown field, which {effect}.", fix=f"Did you mean {near[0]!r}?" if near else fix)
+
+    def report_invalid(self, error: ValidationError) -> None:
+        """Each finding of the schema as a problem of its own."""
+        for finding in error.errors(include_url=False, include_context=False):
+            path = tuple(part for part in finding["loc"] if part != "__root__")
+            message = re.sub(r"^Value error, ", "", finding["msg"]).rstrip(".")
+            fix = next(
+                (text for kind, text in _FIXES.items() if finding["type"].startswith(kind)), "Correct the value."
+            )
+            self.error(path, f"{message}.", fix=fix)
+
+
+def _with_key(path: KeyPath, message: str) -> str:
+    return f"{'.'.join(map(str, path))}: {message}" if path else message
 
 
 def check_tree(root: Path, problems: Problems) -> list[Entry]:
@@ -170,14 +206,3 @@ def check_script(root: Path, file: str, problems: Problems) -> None:
     if at >= 0:
         line = head.count(b"\n", 0, at) + 1
         problems.warn(file, "has Windows line ends.", line=line, fix=f"Run: sed -i 's/\\r$//' {file}")
-
-
-def report_invalid(error: ValidationError, file: str, positions: Positions, problems: Problems) -> None:
-    """Each finding of the schema as a problem of its own, at its line."""
-    for finding in error.errors(include_url=False, include_context=False):
-        path = [part for part in finding["loc"] if (*finding["loc"],) and part != "__root__"]
-        field = ".".join(str(part) for part in path)
-        message = re.sub(r"^Value error, ", "", finding["msg"]).rstrip(".")
-        line = line_of(positions, path)
-        fix = next((text for kind, text in _FIXES.items() if finding["type"].startswith(kind)), "Correct the value.")
-        problems.error(file, f"{field}: {message}." if field else f"{message}.", line=line, fix=fix)

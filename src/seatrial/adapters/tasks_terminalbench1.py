@@ -22,13 +22,13 @@ multiply timeouts.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from seatrial.adapters.task_problems import Problems, check_script, check_tree
 from seatrial.adapters.terminalbench1.build_context import copy_context, copy_entry
 from seatrial.adapters.terminalbench1.compose import COMPOSE, TESTS_DIR, Container, read_container
-from seatrial.adapters.terminalbench1.config import CONFIG, TerminalBench1Config, read_config
-from seatrial.adapters.terminalbench1.grading import grading_script
+from seatrial.adapters.terminalbench1.config import CONFIG, ParserName, TerminalBench1Config, read_config
 from seatrial.adapters.terminalbench1.solution import SOLUTION_YAML, read_solution, replay_script
 from seatrial.adapters.terminalbench1.toml_text import toml_text
 from seatrial.domain.task import Resources, Task, TaskFormat
@@ -57,9 +57,7 @@ class TerminalBench1Tasks:
         problems = Problems()
         name = root.resolve().name
         entries = check_tree(root, problems)
-        config = read_config(root, problems)
-        container = read_container(root, problems)
-        _check_files(root, container, problems)
+        config, container = _read(root, problems)
         if config is None or problems.fatal:
             return Inspection(name=name, task=None, problems=problems.all)
         task = Task(
@@ -87,9 +85,7 @@ class TerminalBench1Tasks:
         if into.is_dir():
             return into
         problems = Problems()
-        config = read_config(root, problems)
-        container = read_container(root, problems)
-        _check_files(root, container, problems)
+        config, container = _read(root, problems)
         if config is None or problems.fatal:
             raise InvalidTask(root.resolve().name, problems.all)
         into.parent.mkdir(parents=True, exist_ok=True)
@@ -186,6 +182,13 @@ class _Mapping:
         _write_script(folder / "test.sh", grading_script(self._config.parser_name, self._config.max_test_timeout_sec))
 
 
+def _read(root: Path, problems: Problems) -> tuple[TerminalBench1Config | None, Container]:
+    config = read_config(root, problems)
+    container = read_container(root, problems)
+    _check_files(root, container, problems)
+    return config, container
+
+
 def _check_files(root: Path, container: Container, problems: Problems) -> None:
     if not (root / _RUN_TESTS).is_file():
         problems.error(_RUN_TESTS, "is missing.", fix="Add the script that runs the tests.")
@@ -212,3 +215,10 @@ def _check_files(root: Path, container: Container, problems: Problems) -> None:
 def _write_script(path: Path, text: str) -> None:
     path.write_text(text)
     path.chmod(0o755)
+
+
+def grading_script(parser: ParserName, limit_sec: float, logs: str = "/logs/verifier") -> str:
+    """The ``test.sh`` of a mapped task: runs ``run-tests.sh`` beside it and writes reward and per-test results below
+    ``logs``. ``grade.sh`` is its body and says what it does."""
+    body = (Path(__file__).parent / "terminalbench1" / "grade.sh").read_text()
+    return f"#!/bin/bash\nparser={parser}\nlimit={limit_sec:g}\nlogs={shlex.quote(logs)}\n{body}"

@@ -54,21 +54,17 @@ def has_room(key: str) -> bool:
 class Blobs(Protocol):
     async def put_file(self, key: str, source: Path) -> int:
         """Streams the file, so that memory use stays constant. Returns its size."""
-        ...
 
     async def take_file(self, key: str, source: Path) -> int:
         """Like ``put_file``, but may move the file instead of copying it."""
-        ...
 
     async def take_folder(self, prefix: str, root: Path, names: Sequence[str]) -> list[int]:
         """``take_file`` of all that is in a folder, under ``prefix/``. ``names`` are its files; returns their sizes."""
-        ...
 
     async def put_bytes(self, key: str, data: bytes) -> None: ...
 
     async def read(self, key: str, start: int = 0, length: int | None = None) -> bytes:
         """Reads a range. A range past the end returns what exists."""
-        ...
 
     def stream(self, key: str) -> AsyncIterator[bytes]: ...
 
@@ -76,8 +72,6 @@ class Blobs(Protocol):
 
     def list(self, prefix: str) -> AsyncIterator[BlobInfo]:
         """Everything under ``prefix/`` (or all, if it is empty), in no particular order."""
-        ...
 
     async def delete(self, prefix: str) -> int:
         """Everything under ``prefix/`` and the key itself; says how many."""
-        ...

@@ -73,21 +73,20 @@ class HarborRunner:
                 if order.agent.model:
                     await asyncio.to_thread(import_module, _MODEL_CLIENT)
                 trial = await self._create(order, sandbox, equipment)
-                watch.attach(trial)
-                relays.enter_context(watch.listening(trial))
+                relays.enter_context(watch.attached(trial))
                 health = equipment.hand_to(trial.agent)
                 await trial.run()
         except asyncio.CancelledError:
-            progress.spent(usage_of(_told(trial)))
+            progress.spent(usage_of(_result_so_far(trial)))
             raise
         except Exception as error:
             # Harbor catches what happens inside ``run``. So the trial did not start, or Harbor failed while it wrote
             # the result; in that case an existing grade counts.
-            told = _told(trial)
-            if told is None or not has_grade(told):
+            so_far = _result_so_far(trial)
+            if so_far is None or not has_grade(so_far):
                 result = without_host_paths(_ended_by(error, _cause(error, equipment)), order.work_dir)
                 lock = self._lock(order, sandbox, trial, facts_of(trial), equipment)
-                return result.model_copy(update={"lock": lock, "usage": usage_of(told)})
+                return result.model_copy(update={"lock": lock, "usage": usage_of(so_far)})
         assert trial is not None
         progress.spent(usage_of(trial.result))
         excuse = health.spoils_timeout(_agent_seconds(trial)) if health is not None else None
@@ -156,7 +155,7 @@ def _ended_by(error: Exception, cause: Cause) -> Result:
     )
 
 
-def _told(trial: Trial | None) -> TrialResult | None:
+def _result_so_far(trial: Trial | None) -> TrialResult | None:
     """Harbor's result so far; ``None`` if the trial never began."""
     return trial._result if trial is not None else None
 

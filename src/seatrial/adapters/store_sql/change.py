@@ -13,6 +13,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.rows import changing_values, summary_values, trial_of, values_of
 from seatrial.adapters.store_sql.tables import IS_HELD, IS_QUEUED, IS_RUNNING, jobs, trials, tries
 from seatrial.domain import chronicle
@@ -49,10 +50,8 @@ _still_open = sa.select(
 _end_job = sa.update(jobs).where(jobs.c.id == _job, jobs.c.ended_at.is_(None))
 
 
-def close_try(
-    connection: Connection, trial_id: int, event: TrialEvent, now: datetime, result: Result | None
-) -> tuple[Trial, list[NewEvent]]:
-    """Ends the current try. Returns the changed trial and the events to append."""
+def close_try(connection: Connection, trial_id: int, event: TrialEvent, now: datetime, result: Result | None) -> Trial:
+    """Ends the current try, and the job if this was its last trial. Appends the events."""
     after = _compare_and_set(connection, trial_id, event, now, result)
     closed = {"trial": trial_id, "current": after.try_number, "ended_at": now}
     if result is not None:
@@ -61,7 +60,8 @@ def close_try(
     facts = [chronicle.try_closed(after, result)]
     if after.state is TrialState.ENDED:
         facts += end_job_if_done(connection, after.job_id, now)
-    return after, facts
+    append_events(connection, facts, now)
+    return after
 
 
 def change_all(connection: Connection, before: Iterable[Trial], event: TrialEvent, now: datetime) -> list[Trial]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import batched
 from typing import Any
 
@@ -53,7 +53,7 @@ _sums = (
     .where(_among)
     .group_by(*_standings)
 )
-_ways = (trials.c.job_id, trials.c.task_digest, trials.c.outcome, trials.c.cause)
+_ways = (trials.c.job_id, trials.c.task_digest.label("digest"), trials.c.outcome, trials.c.cause)
 _tallies = sa.select(*_ways, sa.func.count().label("trials")).where(_among).group_by(*_ways).order_by(*_ways)
 
 
@@ -82,7 +82,7 @@ class SqlJobs:
     async def job(self, job_id: int) -> Job:
         spec = self._specs.recall(job_id)
         query = _by_id if spec is None else _standing_by_id
-        rows = await self._database.read(lambda connection: values_of(connection.execute(query, {"id": job_id})))
+        rows = await self._database.rows(query, {"id": job_id})
         if not rows:
             raise _unknown(job_id)
         return job_of(rows[0], spec or self._specs.learn(job_id, rows[0]["spec"]))
@@ -100,39 +100,39 @@ class SqlJobs:
 
     async def count_jobs(self, chosen: JobFilter) -> int:
         query = narrow_jobs(sa.select(sa.func.count()).select_from(jobs), chosen)
-        return await self._database.read(lambda connection: connection.execute(query).scalar_one())
+        return int(await self._database.value(query))
 
     async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
         tally: dict[int, dict[str, int]] = {job_id: {} for job_id in job_ids}
         for ids in batched(tally, _IDS_AT_ONCE):
-            for row in await self._database.read(partial(_rows, query=_counts, job_ids=ids)):
-                tally[row.job_id][_standing(row)] = row.trials
+            for row in await self._database.rows(_counts, {"job_ids": ids}):
+                tally[row["job_id"]][_standing(row)] = row["trials"]
         return {job_id: JobCounts(**found) for job_id, found in tally.items()}
 
     async def numbers(self, job_ids: Sequence[int]) -> dict[int, JobNumbers]:
-        found: dict[int, list[sa.Row[Any]]] = {job_id: [] for job_id in job_ids}
+        found: dict[int, list[Values]] = {job_id: [] for job_id in job_ids}
         for ids in batched(found, _IDS_AT_ONCE):
-            for row in await self._database.read(partial(_rows, query=_sums, job_ids=ids)):
-                found[row.job_id].append(row)
+            for row in await self._database.rows(_sums, {"job_ids": ids}):
+                found[row["job_id"]].append(row)
         return {job_id: _numbers(rows) for job_id, rows in found.items()}
 
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
         found: dict[int, list[Tally]] = {job_id: [] for job_id in job_ids}
         for ids in batched(found, _IDS_AT_ONCE):
-            for row in await self._database.read(partial(_rows, query=_tallies, job_ids=ids)):
-                tally = Tally(digest=row.task_digest, outcome=row.outcome, cause=row.cause, trials=row.trials)
-                found[row.job_id].append(tally)
+            for row in await self._database.rows(_tallies, {"job_ids": ids}):
+                found[row.pop("job_id")].append(Tally(**row))
         return found
 
     async def save_job_keys(self, job_id: int, keys: str) -> None:
         open_job = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.ended_at.is_(None)).values(sealed_keys=keys)
-        if not await self._database.write(lambda connection: connection.execute(open_job).rowcount):
+        if not await self._database.change(open_job):
             await self.job(job_id)
             raise Conflict(f"Job {job_id} has ended.", fix="Retry its trials first.")
 
     async def job_keys(self, job_id: int) -> str | None:
         query = sa.select(jobs.c.sealed_keys).where(jobs.c.id == job_id)
-        return await self._database.read(lambda connection: connection.execute(query).scalar())
+        keys: str | None = await self._database.value(query)
+        return keys
 
     async def cancel_job(self, job_id: int, now: datetime) -> int:
         return await self._database.write(lambda connection: _cancel(connection, job_id, now))
@@ -216,28 +216,24 @@ def _page(chosen: JobFilter, continued: bool) -> sa.Select[Any]:
     return query.limit(sa.bindparam("limit", type_=sa.Integer)).offset(sa.bindparam("skip", type_=sa.Integer))
 
 
-def _rows(connection: Connection, query: sa.Select[Any], job_ids: Sequence[int]) -> Sequence[sa.Row[Any]]:
-    return connection.execute(query, {"job_ids": job_ids}).all()
-
-
-def _numbers(rows: Sequence[sa.Row[Any]]) -> JobNumbers:
-    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+def _numbers(rows: Sequence[Values]) -> JobNumbers:
+    costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
+    starts = [row["started_at"] for row in rows if row["started_at"] is not None]
     return JobNumbers(
-        counts=JobCounts(**{_standing(row): row.trials for row in rows}),
+        counts=JobCounts(**{_standing(row): row["trials"] for row in rows}),
         totals=JobTotals(
-            seconds=sum(row.seconds for row in rows),
-            input_tokens=sum(row.input_tokens for row in rows),
-            output_tokens=sum(row.output_tokens for row in rows),
+            seconds=sum(row["seconds"] for row in rows),
+            input_tokens=sum(row["input_tokens"] for row in rows),
+            output_tokens=sum(row["output_tokens"] for row in rows),
             cost_usd=sum(costs) if costs else None,
-            started_at=min((row.started_at for row in rows if row.started_at is not None), default=None),
+            started_at=min(starts, default=None),
         ),
     )
 
 
-def _standing(row: sa.Row[Any]) -> str:
-    """The state of a trial or, once it has ended, its outcome: the names of what ``JobCounts`` counts."""
-    standing: str = row.outcome if row.state == TrialState.ENDED else row.state
-    return standing
+def _standing(row: Values) -> str:
+    """The state of a trial or, once it has ended, its outcome: the names of the fields of ``JobCounts``."""
+    return str(row["outcome"] if row["state"] == TrialState.ENDED else row["state"])
 
 
 def _new_trial(job_id: int, trial: NewTrial, wish: _Creation) -> dict[str, Any]:

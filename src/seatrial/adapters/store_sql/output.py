@@ -60,13 +60,12 @@ class SqlOutput:
             .order_by(output.c.seq)
             .limit(limit)
         )
-        rows = await self._database.read(lambda connection: connection.execute(query).mappings().all())
-        return [Output(**row) for row in rows]
+        return [Output(**row) for row in await self._database.rows(query)]
 
     async def drop_output(self, trial_ids: Sequence[int]) -> None:
         if trial_ids:
             gone = sa.delete(output).where(output.c.trial_id.in_(trial_ids))
-            await self._database.write(lambda connection: connection.execute(gone).rowcount, durable=False)
+            await self._database.change(gone, durable=False)
             for trial_id in trial_ids:
                 self._sizes.pop(trial_id, None)
 

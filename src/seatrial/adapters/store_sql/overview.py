@@ -10,7 +10,6 @@ from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.job_filter import narrow_jobs
-from seatrial.adapters.store_sql.rows import values_of
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_HELD, IS_QUEUED, IS_RUNNING, jobs, trials
 from seatrial.domain.job import JobCounts, JobStatus
 from seatrial.domain.trial import Cause, Outcome, TrialState
@@ -45,7 +44,7 @@ class SqlOverview:
 
     async def backlog(self, now: datetime) -> Backlog:
         given = {"now": now, "since": now - timedelta(minutes=1)}
-        (row,) = await self._database.read(lambda connection: values_of(connection.execute(_backlog, given)))
+        (row,) = await self._database.rows(_backlog, given)
         return Backlog(**row)
 
     async def experience(self, tasks: Sequence[str]) -> list[Experience]:
@@ -62,8 +61,7 @@ class SqlOverview:
             .where(trials.c.outcome.in_([Outcome.PASSED.value, Outcome.FAILED.value]))
             .group_by(trials.c.task_name, trials.c.agent, trials.c.model)
         )
-        rows = await self._database.read(lambda connection: connection.execute(query).mappings().all())
-        return [Experience(**row) for row in rows]
+        return [Experience(**row) for row in await self._database.rows(query)]
 
 
 def _overview(connection: Connection, origin: str | None) -> Overview:

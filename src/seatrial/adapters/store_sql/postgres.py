@@ -23,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.util import greenlet_spawn
 
+from seatrial.adapters.store_sql.database import Database
 from seatrial.errors import StoreUnavailable
 from seatrial.ports.store import StoreFacts
 
@@ -49,7 +50,7 @@ _FACTS = """SELECT clock_timestamp(), (SELECT count(*) FROM pg_stat_activity WHE
 _Way = Callable[[Callable[[Connection], Any]], Awaitable[Any]]
 
 
-class PostgresDatabase:
+class PostgresDatabase(Database):
     """Reads and writes have connections of their own: one that changes between outside and inside a transaction is told
     so each time it is taken and given back, which is a quarter of what a small read costs.
 

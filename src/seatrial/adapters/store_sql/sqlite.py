@@ -26,6 +26,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from seatrial.adapters.store_sql.database import Database
 from seatrial.errors import SeatrialError, SetupProblem, StorageFull, StoreUnavailable
 from seatrial.ports.store import StoreFacts
 
@@ -55,7 +56,7 @@ class _Write:
             self.done.set_result(self.result)
 
 
-class SqliteDatabase:
+class SqliteDatabase(Database):
     """Opened once per process. Calls may come from any event loop."""
 
     def __init__(self, path: str) -> None:

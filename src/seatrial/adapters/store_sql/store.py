@@ -12,13 +12,13 @@ from seatrial.adapters.store_sql.output import SqlOutput
 from seatrial.adapters.store_sql.overview import SqlOverview
 from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tasks import SqlTasks
-from seatrial.adapters.store_sql.tokens import SqlKeys, SqlTokens
+from seatrial.adapters.store_sql.tokens import SqlAccess
 from seatrial.adapters.store_sql.trials import SqlTrials
 from seatrial.adapters.store_sql.workers import SqlWorkers
 from seatrial.ports.store import StoreFacts
 
 
-class SqlStore(SqlTasks, SqlJobs, SqlTrials, SqlEvents, SqlOutput, SqlOverview, SqlTokens, SqlKeys, SqlWorkers):
+class SqlStore(SqlTasks, SqlJobs, SqlTrials, SqlEvents, SqlOutput, SqlOverview, SqlAccess, SqlWorkers):
     """``async with SqlStore.at(url) as store``. A process opens one only: it holds SQLite's writer thread and the
     connections to PostgreSQL."""
 

@@ -14,7 +14,7 @@ from seatrial.errors import NotFound
 from seatrial.ports.store import ProviderKey
 
 
-class SqlTokens:
+class SqlAccess:
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -25,13 +25,11 @@ class SqlTokens:
 
     async def token(self, fingerprint: str) -> Token | None:
         query = sa.select(tokens).where(tokens.c.fingerprint == fingerprint)
-        row = await self._database.read(lambda connection: connection.execute(query).mappings().first())
-        return Token(**row) if row is not None else None
+        return next((Token(**row) for row in await self._database.rows(query)), None)
 
     async def tokens(self) -> list[Token]:
         query = sa.select(tokens).order_by(tokens.c.id.desc())
-        rows = await self._database.read(lambda connection: connection.execute(query).mappings().all())
-        return [Token(**row) for row in rows]
+        return [Token(**row) for row in await self._database.rows(query)]
 
     async def revoke_token(self, token_id: int, now: datetime) -> Token:
         revoked = sa.func.coalesce(tokens.c.revoked_at, now, type_=tokens.c.revoked_at.type)
@@ -43,12 +41,7 @@ class SqlTokens:
 
     async def note_token_use(self, token_id: int, now: datetime) -> None:
         update = sa.update(tokens).where(tokens.c.id == token_id).values(used_at=now)
-        await self._database.write(lambda connection: connection.execute(update).rowcount, durable=False)
-
-
-class SqlKeys:
-    def __init__(self, database: Database) -> None:
-        self._database = database
+        await self._database.change(update, durable=False)
 
     async def save_provider_key(self, name: str, sealed: str, now: datetime) -> None:
         values = {"sealed": sealed, "set_at": now}
@@ -62,10 +55,9 @@ class SqlKeys:
 
     async def provider_keys(self) -> list[ProviderKey]:
         query = sa.select(provider_keys).order_by(provider_keys.c.name)
-        rows = await self._database.read(lambda connection: connection.execute(query).mappings().all())
-        return [ProviderKey(**row) for row in rows]
+        return [ProviderKey(**row) for row in await self._database.rows(query)]
 
     async def delete_provider_key(self, name: str) -> None:
         gone = sa.delete(provider_keys).where(provider_keys.c.name == name)
-        if not await self._database.write(lambda connection: connection.execute(gone).rowcount):
+        if not await self._database.change(gone):
             raise NotFound(f"There is no provider key {name}.")

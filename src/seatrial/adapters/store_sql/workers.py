@@ -31,11 +31,9 @@ class SqlWorkers:
 
     async def workers(self, seen_since: datetime | None = None) -> list[WorkerRow]:
         query = _all if seen_since is None else _seen_since
-        rows = await self._database.read(lambda connection: connection.execute(query, {"since": seen_since}).all())
-        return [WorkerRow(seen_at=row.seen_at, **dict(Heartbeat.model_validate_json(row.document))) for row in rows]
+        rows = await self._database.rows(query, {"since": seen_since})
+        beats = [(Heartbeat.model_validate_json(row["document"]), row["seen_at"]) for row in rows]
+        return [WorkerRow(seen_at=seen_at, **dict(heartbeat)) for heartbeat, seen_at in beats]
 
     async def forget_worker(self, worker: str) -> None:
-        await self._database.write(
-            lambda connection: connection.execute(sa.delete(workers).where(workers.c.name == worker)).rowcount,
-            durable=False,
-        )
+        await self._database.change(sa.delete(workers).where(workers.c.name == worker), durable=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from seatrial.adapters.positions import yaml_positions
-from seatrial.adapters.task_problems import Problems, read_text, read_yaml, report_invalid
+from seatrial.adapters.task_problems import FileProblems, Problems, read_text, read_yaml
 
 SOLUTION_YAML = "solution.yaml"
 _KEY = re.compile(
@@ -47,7 +47,7 @@ def read_solution(root: Path, problems: Problems) -> tuple[Keystrokes, ...]:
     try:
         return _ENTRIES.validate_python(raw)
     except ValidationError as bad:
-        report_invalid(bad, SOLUTION_YAML, yaml_positions(text), problems)
+        FileProblems(problems, SOLUTION_YAML, yaml_positions(text)).report_invalid(bad)
         return ()
 
 

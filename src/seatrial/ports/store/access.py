@@ -14,11 +14,9 @@ class TokenStore(Protocol):
 
     async def token(self, fingerprint: str) -> Token | None:
         """Returns the token also if it is not valid any more; the caller checks that."""
-        ...
 
     async def tokens(self) -> list[Token]:
         """All of them, newest first."""
-        ...
 
     async def revoke_token(self, token_id: int, now: datetime) -> Token: ...
 

@@ -44,10 +44,8 @@ class Experience(Frozen):
 class OverviewStore(Protocol):
     async def overview(self, origin: str | None = None) -> Overview:
         """All jobs, or only those created through one API."""
-        ...
 
     async def backlog(self, now: datetime) -> Backlog: ...
 
     async def experience(self, tasks: Sequence[str]) -> list[Experience]:
         """Averages over the graded trials of these tasks."""
-        ...

@@ -53,11 +53,9 @@ class Store(
 
     async def facts(self) -> StoreFacts:
         """Time and connections of the store now."""
-        ...
 
     async def install_id(self) -> str:
         """A random id, created with the store. It marks the sandboxes and files of this installation."""
-        ...
 
     async def __aenter__(self) -> Store: ...
 
