@@ -9,26 +9,15 @@ import secrets
 from typing import Self
 
 from seatrial.ports.store import StoreFacts
-from seatrial.testing.memory_store.access import MemoryAccess
 from seatrial.testing.memory_store.claims import MemoryClaims
 from seatrial.testing.memory_store.events import MemoryEvents, MemoryOutput
+from seatrial.testing.memory_store.installation import MemoryInstallation
 from seatrial.testing.memory_store.jobs import MemoryJobs
-from seatrial.testing.memory_store.overview import MemoryOverview, MemoryWorkers
 from seatrial.testing.memory_store.tasks import MemoryTasks
 from seatrial.testing.memory_store.trials import MemoryTrials
 
 
-class MemoryStore(
-    MemoryTasks,
-    MemoryJobs,
-    MemoryClaims,
-    MemoryTrials,
-    MemoryEvents,
-    MemoryOutput,
-    MemoryOverview,
-    MemoryAccess,
-    MemoryWorkers,
-):
+class MemoryStore(MemoryTasks, MemoryJobs, MemoryClaims, MemoryTrials, MemoryEvents, MemoryOutput, MemoryInstallation):
     """All ports of the store, in memory."""
 
     def __init__(self) -> None:

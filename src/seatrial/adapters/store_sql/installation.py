@@ -1,4 +1,4 @@
-"""Numbers about the whole installation, counted from the trials."""
+"""The installation: tokens by their fingerprint, sealed provider keys, workers, and totals counted from the trials."""
 
 from __future__ import annotations
 
@@ -10,11 +10,25 @@ from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.job_filter import narrow_jobs
-from seatrial.adapters.store_sql.tables import IS_ENDED, IS_HELD, IS_QUEUED, IS_RUNNING, jobs, trials
+from seatrial.adapters.store_sql.tables import (
+    IS_ENDED,
+    IS_HELD,
+    IS_QUEUED,
+    IS_RUNNING,
+    jobs,
+    provider_keys,
+    tokens,
+    trials,
+    workers,
+)
 from seatrial.domain.job import JobCounts, JobStatus
+from seatrial.domain.token import NewToken, Token
 from seatrial.domain.trial import Cause, Outcome, TrialState
-from seatrial.ports.store import Backlog, Experience, JobFilter, Overview
+from seatrial.errors import NotFound
+from seatrial.ports.store import Backlog, Experience, Heartbeat, JobFilter, Overview, ProviderKey, WorkerRow
 
+_all_workers = sa.select(workers).order_by(workers.c.name)
+_workers_since = _all_workers.where(workers.c.seen_at >= sa.bindparam("since"))
 _RUNNING = sa.and_(IS_RUNNING, trials.c.id > sa.literal_column("0"))
 _QUEUED = sa.and_(IS_QUEUED, trials.c.job_id > sa.literal_column("0"))
 """The comparison makes SQLite use the partial index of the state instead of scanning a larger one."""
@@ -35,9 +49,72 @@ _backlog = sa.select(
 ).where(IS_QUEUED)
 
 
-class SqlOverview:
+class SqlInstallation:
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    async def save_token(self, token: NewToken, now: datetime) -> Token:
+        insert = sa.insert(tokens).values(created_at=now, **token.model_dump()).returning(*tokens.c)
+        row = await self._database.write(lambda connection: connection.execute(insert).mappings().one())
+        return Token(**row)
+
+    async def token(self, fingerprint: str) -> Token | None:
+        query = sa.select(tokens).where(tokens.c.fingerprint == fingerprint)
+        return next((Token(**row) for row in await self._database.rows(query)), None)
+
+    async def tokens(self) -> list[Token]:
+        query = sa.select(tokens).order_by(tokens.c.id.desc())
+        return [Token(**row) for row in await self._database.rows(query)]
+
+    async def revoke_token(self, token_id: int, now: datetime) -> Token:
+        revoked = sa.func.coalesce(tokens.c.revoked_at, now, type_=tokens.c.revoked_at.type)
+        update = sa.update(tokens).where(tokens.c.id == token_id).values(revoked_at=revoked).returning(*tokens.c)
+        row = await self._database.write(lambda connection: connection.execute(update).mappings().first())
+        if row is None:
+            raise NotFound(f"There is no token {token_id}.")
+        return Token(**row)
+
+    async def note_token_use(self, token_id: int, now: datetime) -> None:
+        update = sa.update(tokens).where(tokens.c.id == token_id).values(used_at=now)
+        await self._database.change(update, durable=False)
+
+    async def save_provider_key(self, name: str, sealed: str, now: datetime) -> None:
+        values = {"sealed": sealed, "set_at": now}
+
+        def operation(connection: Connection) -> None:
+            known = sa.update(provider_keys).where(provider_keys.c.name == name).values(values)
+            if connection.execute(known).rowcount == 0:
+                connection.execute(sa.insert(provider_keys).values(name=name, **values))
+
+        await self._database.write(operation)
+
+    async def provider_keys(self) -> list[ProviderKey]:
+        query = sa.select(provider_keys).order_by(provider_keys.c.name)
+        return [ProviderKey(**row) for row in await self._database.rows(query)]
+
+    async def delete_provider_key(self, name: str) -> None:
+        gone = sa.delete(provider_keys).where(provider_keys.c.name == name)
+        if not await self._database.change(gone):
+            raise NotFound(f"There is no provider key {name}.")
+
+    async def beat(self, heartbeat: Heartbeat, now: datetime) -> None:
+        values = {"document": heartbeat.model_dump_json(), "seen_at": now}
+
+        def operation(connection: Connection) -> None:
+            known = sa.update(workers).where(workers.c.name == heartbeat.worker).values(values)
+            if connection.execute(known).rowcount == 0:
+                connection.execute(sa.insert(workers).values(name=heartbeat.worker, **values))
+
+        await self._database.write(operation, durable=False)
+
+    async def workers(self, seen_since: datetime | None = None) -> list[WorkerRow]:
+        query = _all_workers if seen_since is None else _workers_since
+        rows = await self._database.rows(query, {"since": seen_since})
+        beats = [(Heartbeat.model_validate_json(row["document"]), row["seen_at"]) for row in rows]
+        return [WorkerRow(seen_at=seen_at, **dict(heartbeat)) for heartbeat, seen_at in beats]
+
+    async def forget_worker(self, worker: str) -> None:
+        await self._database.change(sa.delete(workers).where(workers.c.name == worker), durable=False)
 
     async def overview(self, origin: str | None = None) -> Overview:
         return await self._database.read(lambda connection: _overview(connection, origin))
