@@ -21,7 +21,7 @@ from seatrial import __version__
 from seatrial.adapters.causes import cause_of
 from seatrial.adapters.runner_harbor.config import trial_config
 from seatrial.adapters.runner_harbor.equip import Equipment, ModelAccess
-from seatrial.adapters.runner_harbor.outcome import has_grade, read_result, usage_of, without_host_paths
+from seatrial.adapters.runner_harbor.outcome import has_grade, read_result, seconds_of, usage_of, without_host_paths
 from seatrial.adapters.runner_harbor.watch import Watch
 from seatrial.agents.patience import ModelHealth
 from seatrial.domain.result import Failure, Lock, Result
@@ -89,7 +89,7 @@ class HarborRunner:
                 return result.model_copy(update={"lock": lock, "usage": usage_of(so_far)})
         assert trial is not None
         progress.spent(usage_of(trial.result))
-        excuse = health.spoils_timeout(_agent_seconds(trial)) if health is not None else None
+        excuse = health.spoils_timeout(seconds_of(trial.result.agent_execution) or 0.0) if health is not None else None
         result = await read_result(trial.result, order.work_dir, excuse)
         facts = facts_of(trial)
         return result.model_copy(
@@ -167,13 +167,6 @@ def facts_of(trial: Trial | None) -> SandboxFacts:
 
 def _agent_version(trial: Trial | None) -> str:
     return str((trial.agent.version() if trial is not None else "") or "")
-
-
-def _agent_seconds(trial: Trial) -> float:
-    timing = trial.result.agent_execution
-    if timing is None or timing.started_at is None or timing.finished_at is None:
-        return 0.0
-    return float((timing.finished_at - timing.started_at).total_seconds())
 
 
 def with_facts(marks: tuple[Mark, ...], facts: SandboxFacts) -> tuple[Mark, ...]:
