@@ -1,6 +1,6 @@
 """Classifies exceptions of model calls by class name, so that LiteLLM need not be imported.
 
-``patience`` uses this to decide whether to wait, and ``adapters.causes`` to find the cause of a trial's error.
+``model_retries`` uses this to decide whether to wait, and ``adapters.causes`` to find the cause of a trial's error.
 """
 
 from __future__ import annotations

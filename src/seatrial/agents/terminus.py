@@ -1,7 +1,7 @@
 """Options of terminus-2: which belong to the agent, and which to each model call.
 
 The runner passes the result of ``terminus_options`` as the agent's keyword arguments. Keys are not included: Harbor
-writes its configuration to disk, and ``patience.make_patient`` adds keys to the calls.
+writes its configuration to disk, and ``model_retries.retry_model_calls`` adds keys to the calls.
 """
 
 from __future__ import annotations

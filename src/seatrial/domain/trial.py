@@ -15,7 +15,7 @@ from seatrial.domain.frozen import Frozen
 from seatrial.domain.task import TaskRef
 from seatrial.errors import Conflict, StaleTry
 
-LOSSES_IN_COMPANY = 2
+SHARED_LOSSES_ALLOWED = 2
 """After this many shared worker losses a trial runs alone; see ``domain/isolation.py``."""
 
 
@@ -141,7 +141,7 @@ class Trial(Frozen):
     @property
     def suspected(self) -> bool:
         """Whether it may be the trial that kills its workers. Such a trial runs alone."""
-        return self.shared_losses >= LOSSES_IN_COMPANY
+        return self.shared_losses >= SHARED_LOSSES_ALLOWED
 
 
 class Claimed(Frozen):

@@ -23,7 +23,7 @@ from seatrial.adapters.runner_harbor.config import trial_config
 from seatrial.adapters.runner_harbor.equip import Equipment, ModelAccess
 from seatrial.adapters.runner_harbor.outcome import has_grade, read_result, seconds_of, usage_of, without_host_paths
 from seatrial.adapters.runner_harbor.watch import Watch
-from seatrial.agents.patience import ModelHealth
+from seatrial.agents.model_retries import ModelHealth
 from seatrial.domain.result import Failure, Lock, Result
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 from seatrial.errors import SetupProblem, TrialFault, Unsupported

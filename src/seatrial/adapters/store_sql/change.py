@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.rows import changing_values, summary_values, trial_of, values_of
 from seatrial.adapters.store_sql.tables import IS_HELD, IS_QUEUED, IS_RUNNING, jobs, trials, tries
-from seatrial.domain import chronicle
+from seatrial.domain import event_log
 from seatrial.domain.event import NewEvent
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Trial, TrialEvent, TrialState, transition
@@ -57,7 +57,7 @@ def close_try(connection: Connection, trial_id: int, event: TrialEvent, now: dat
     if result is not None:
         closed["result"] = result.model_dump_json()
     connection.execute(_close_try, closed)
-    facts = [chronicle.try_closed(after, result)]
+    facts = [event_log.try_closed(after, result)]
     if after.state is TrialState.ENDED:
         facts += end_job_if_done(connection, after.job_id, now)
     append_events(connection, facts, now)
@@ -78,7 +78,7 @@ def end_job_if_done(connection: Connection, job_id: int, now: datetime) -> list[
         return []
     # The provider keys of a job are deleted when its last trial ends.
     ended = connection.execute(_end_job, {"job": job_id, "ended_at": now, "sealed_keys": None}).rowcount
-    return [chronicle.job_ended(job_id)] if ended else []
+    return [event_log.job_ended(job_id)] if ended else []
 
 
 def _compare_and_set(

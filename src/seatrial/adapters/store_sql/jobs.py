@@ -19,7 +19,7 @@ from seatrial.adapters.store_sql.job_filter import narrow_jobs
 from seatrial.adapters.store_sql.rows import Values, job_of, trial_of, values_of
 from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_HELD, IS_QUEUED, IS_RUNNING, creations, jobs, trials
-from seatrial.domain import chronicle
+from seatrial.domain import event_log
 from seatrial.domain.event import NewEvent
 from seatrial.domain.job import Job, JobCounts, JobSpec
 from seatrial.domain.trial import CancelAsked, NewTrial, Released, Retried, Trial, TrialState
@@ -201,7 +201,7 @@ def _create(connection: Connection, wish: _Creation) -> Job:
     job_id = connection.execute(sa.insert(jobs).values(values).returning(jobs.c.id)).scalar_one()
     if planned:
         connection.execute(sa.insert(trials), [_new_trial(job_id, trial, wish) for trial in planned])
-    facts = [chronicle.job_created(Job(id=job_id, spec=spec, created_at=now), len(planned))]
+    facts = [event_log.job_created(Job(id=job_id, spec=spec, created_at=now), len(planned))]
     if not planned:
         facts += end_job_if_done(connection, job_id, now)
     append_events(connection, facts, now)
@@ -262,7 +262,7 @@ def _cancel(connection: Connection, job_id: int, now: datetime) -> int:
     connection.execute(
         sa.update(jobs).where(jobs.c.id == job_id, jobs.c.cancelled_at.is_(None)).values(cancelled_at=now)
     )
-    facts = [chronicle.job_cancelled(job_id, len(asked)), *_ask_to_stop(connection, asked, now)]
+    facts = [event_log.job_cancelled(job_id, len(asked)), *_ask_to_stop(connection, asked, now)]
     append_events(connection, facts + end_job_if_done(connection, job_id, now), now)
     return len(asked)
 
@@ -284,7 +284,7 @@ def _cancel_trials(connection: Connection, trial_ids: list[int], now: datetime) 
 
 def _ask_to_stop(connection: Connection, asked: list[Trial], now: datetime) -> list[NewEvent]:
     after = change_all(connection, asked, CancelAsked(), now)
-    return [chronicle.try_closed(trial, None) for trial in after if trial.state is TrialState.ENDED]
+    return [event_log.try_closed(trial, None) for trial in after if trial.state is TrialState.ENDED]
 
 
 def _release(connection: Connection, trial_ids: list[int], released: Released, now: datetime) -> int:
@@ -292,7 +292,7 @@ def _release(connection: Connection, trial_ids: list[int], released: Released, n
     for ids in batched(trial_ids, _IDS_AT_ONCE):
         _lock_jobs_of(connection, ids)
         held = _lock_trials(connection, sa.and_(trials.c.id.in_(ids), IS_HELD))
-        facts += [chronicle.trial_released(trial) for trial in change_all(connection, held, released, now)]
+        facts += [event_log.trial_released(trial) for trial in change_all(connection, held, released, now)]
     append_events(connection, facts, now)
     return len(facts)
 
@@ -311,7 +311,7 @@ def _retry(connection: Connection, trial_ids: list[int], now: datetime, hold: bo
     for ids in batched(trial_ids, _IDS_AT_ONCE):
         _lock_jobs_of(connection, ids)
         ended = _lock_trials(connection, sa.and_(trials.c.id.in_(ids), IS_ENDED))
-        facts += [chronicle.trial_retried(trial) for trial in change_all(connection, ended, Retried(hold=hold), now)]
+        facts += [event_log.trial_retried(trial) for trial in change_all(connection, ended, Retried(hold=hold), now)]
         reopened = {trial.job_id for trial in ended}
         connection.execute(sa.update(jobs).where(jobs.c.id.in_(reopened)).values(cancelled_at=None, ended_at=None))
     append_events(connection, facts, now)

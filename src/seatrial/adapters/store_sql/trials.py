@@ -11,14 +11,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.change import close_try
-from seatrial.adapters.store_sql.claims import Wish, claim_trials
-from seatrial.adapters.store_sql.company import was_shared
+from seatrial.adapters.store_sql.claims import ClaimRequest, claim_trials
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.rows import summary_of, trial_of, trial_row_of, try_of, values_of
+from seatrial.adapters.store_sql.shared_workers import was_shared
 from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, jobs, trials, tries
-from seatrial.domain import chronicle
+from seatrial.domain import event_log
 from seatrial.domain.job import JobSpec
 from seatrial.domain.result import Result, Try
 from seatrial.domain.trial import Ended, GivenBack, Trial, TrialEvent, TrialState, TryAgain, WorkerLost
@@ -70,11 +70,11 @@ class SqlTrials:
         job_id: int | None = None,
         seal: str | None = None,
     ) -> list[Trial]:
-        wish = Wish(worker, lease, limit, now, job_id, self._served_last, seal)
+        wish = ClaimRequest(worker, lease, limit, now, job_id, self._served_last, seal)
 
         def operation(connection: Connection) -> list[Trial]:
             claimed = claim_trials(connection, wish)
-            append_events(connection, [chronicle.trial_claimed(trial) for trial in claimed], now)
+            append_events(connection, [event_log.trial_claimed(trial) for trial in claimed], now)
             return claimed
 
         claimed = await self._database.write(operation)
@@ -193,7 +193,7 @@ def _enter_phases(connection: Connection, entries: Sequence[PhaseEntry]) -> None
         return
     latest = {entry.trial_id: entry.phase.value for entry in fresh}
     connection.execute(_enter, [{"trial": trial_id, "phase": phase} for trial_id, phase in latest.items()])
-    facts = [chronicle.phase_entered(e.job_id, e.trial_id, e.try_number, e.phase, e.step) for e in fresh]
+    facts = [event_log.phase_entered(e.job_id, e.trial_id, e.try_number, e.phase, e.step) for e in fresh]
     append_events(connection, facts, [entry.at for entry in fresh])
 
 
