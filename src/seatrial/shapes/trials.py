@@ -148,12 +148,12 @@ class TestList(Shape):
 
 
 class FileList(Shape):
-    """What one try left."""
+    """Files of one try."""
 
     attempt: int
     items: list[StoredFile]
     left_out: FilesLeftOut | None = None
-    """What was not kept, and why."""
+    """Files that were not saved, and why."""
 
 
 class LogItem(Shape):

@@ -1,4 +1,4 @@
-"""Changes trials: load the row, call the domain's ``transition``, write back if nobody else changed the row.
+"""Changes trials: load the row, call the domain's ``transition``, write back if the row is unchanged.
 
 The operations that end, queue or cancel trials use this. Claims (``claims.py``), renewals and phases (``trials.py``)
 are single statements over many rows. Their WHERE clauses demand what ``transition`` demands, and the contract tests of

@@ -159,8 +159,8 @@ def _overview(connection: Connection, origin: str | None) -> Overview:
 
 
 def _tally(connection: Connection, of_origin: sa.ColumnElement[bool] | None) -> dict[str, int]:
-    """Trials by state and, once ended, by outcome. State by state: each has an index that holds no other, while one
-    query for all of them would sort every trial there is."""
+    """Trials by state and, once ended, by outcome. One query per state: each uses the partial index of its state,
+    while one query for all would sort every trial."""
     among = sa.true() if of_origin is None else of_origin
     is_open = trials.c.job_id.in_(sa.select(jobs.c.id).where(jobs.c.ended_at.is_(None)))
     states = {TrialState.HELD: sa.and_(IS_HELD, is_open), TrialState.QUEUED: _QUEUED, TrialState.RUNNING: _RUNNING}

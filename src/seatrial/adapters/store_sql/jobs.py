@@ -153,7 +153,7 @@ class SqlJobs:
         await self._database.write(lambda connection: _delete(connection, job_id))
 
     def _specs_of(self, connection: Connection, rows: Sequence[Values]) -> dict[int, JobSpec]:
-        """Those that are not remembered are read now; a job that was deleted since its row was read has none."""
+        """Reads the specs that are not cached. A job that was deleted in the meantime has none."""
         known = {row["id"]: spec for row in rows if (spec := self._specs.recall(row["id"])) is not None}
         unknown = [row["id"] for row in rows if row["id"] not in known]
         for ids in batched(unknown, _IDS_AT_ONCE):
@@ -172,7 +172,7 @@ class _Creation:
 
 
 def _create_once(connection: Connection, wish: _Creation, once: Once) -> Job:
-    """SQLite has one writer. On PostgreSQL two with the same key at the same moment go one after the other."""
+    """SQLite has one writer. On PostgreSQL a lock orders concurrent requests with the same key."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATING, sa.func.hashtext(once.key))))
     known = connection.execute(sa.select(creations).where(creations.c.key == once.key)).first()

@@ -79,13 +79,13 @@ def _append(
     fresh = [piece for piece in pieces if current.get(piece.trial_id) == piece.attempt]
     if not fresh:
         return {}
-    told = Counter(piece.trial_id for piece in fresh)
-    sizes = _sizes(connection, told.keys(), known)
+    added = Counter(piece.trial_id for piece in fresh)
+    sizes = _sizes(connection, added.keys(), known)
     if connection.dialect.name == "postgresql":
         connection.execute(_lock_tail)
     connection.execute(_insert, [{**piece.model_dump(mode="json"), "at": now} for piece in fresh])
-    sizes.update(told)
-    for trial_id in sorted(told):
+    sizes.update(added)
+    for trial_id in sorted(added):
         if sizes[trial_id] > RING_PIECES:
             connection.execute(_trim, {"trial": trial_id})
             sizes[trial_id] = RING_PIECES

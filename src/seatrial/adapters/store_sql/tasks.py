@@ -116,5 +116,5 @@ def _dataset(name: str, version: str | None) -> sa.Select[str]:
 
 
 def _insert(connection: Connection, table: sa.Table) -> Any:
-    """Both databases know ON CONFLICT, in the same words; SQLAlchemy has it per dialect only."""
+    """Both databases have ON CONFLICT with the same syntax, but SQLAlchemy offers it per dialect only."""
     return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)

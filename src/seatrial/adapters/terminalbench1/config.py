@@ -1,4 +1,4 @@
-"""A ``task.yaml`` of Terminal-Bench 1: its fields, their defaults, and what is wrong with one."""
+"""The fields of a Terminal-Bench 1 ``task.yaml``, their defaults, and checks."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(val
 
 
 class Description(BaseModel):
-    """One wording of the instruction, as early tasks have them."""
+    """One wording of the instruction, in early tasks."""
 
     key: str = "base"
     description: str
 
 
 class TerminalBench1Config(BaseModel):
-    """What a ``task.yaml`` says, with Terminal-Bench's own defaults. Some fields are known and change nothing here."""
+    """A ``task.yaml`` with Terminal-Bench's defaults. Some fields are known but have no effect here."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -87,8 +87,8 @@ def read_config(root: Path, problems: Problems) -> TerminalBench1Config | None:
 
 def _warn(config: TerminalBench1Config, found: FileProblems) -> None:
     if config.difficulty not in _DIFFICULTIES:
-        message = f"{config.difficulty!r} is none of Terminal-Bench's words."
+        message = f"{config.difficulty!r} is not one of Terminal-Bench's values."
         found.warn(("difficulty",), message, fix=f"Use one of {', '.join(_DIFFICULTIES)}.")
     if config.run_tests_in_same_shell:
-        message = "the tests get a shell of their own and see nothing of the agent's."
-        found.warn(("run_tests_in_same_shell",), message, fix="Let the tests look at files and processes.")
+        message = "the tests get a separate shell and see nothing of the agent's."
+        found.warn(("run_tests_in_same_shell",), message, fix="Let the tests check files and processes.")

@@ -43,7 +43,7 @@ class KeyStore(Protocol):
 
 
 class Trouble(Frozen):
-    """A background duty of a worker that fails at the moment. No trial is touched by it."""
+    """A background task of a worker that currently fails. Trials are not affected."""
 
     duty: str
     error: str
@@ -54,7 +54,7 @@ class Trouble(Frozen):
 
 
 class Heartbeat(Frozen):
-    """What a worker tells about itself, and the tries it holds."""
+    """The status report of a worker."""
 
     worker: str
     host: str
@@ -65,14 +65,14 @@ class Heartbeat(Frozen):
     sandboxes: tuple[str, ...] = ()
     versions: dict[str, str] = {}
     starting: bool = False
-    """It is there, and still loading what it runs trials with."""
+    """It has registered and is still loading."""
     draining: bool = False
     paused: str = ""
-    """Why it claims nothing at the moment, such as a full disk."""
+    """Why it claims nothing now, such as a full disk."""
     troubles: tuple[Trouble, ...] = ()
-    """Its background duties that fail at the moment."""
+    """Its background tasks that currently fail."""
     seal: str = ""
-    """Fingerprint of the secret key that it opens sealed provider keys with."""
+    """Fingerprint of its secret key, which opens sealed provider keys."""
 
 
 class WorkerRow(Heartbeat):

@@ -48,7 +48,7 @@ class MemoryClaims(MemoryRecords):
         if not claimed and allowed in (MayClaim.UNSUSPECTED_FIRST, MayClaim.SUSPECT):
             claimed = self._deal(event, min(limit, 1), now, jobs, suspected=True)
         for trial in claimed:
-            self._tell(event_log.trial_claimed(trial), now)
+            self._append_event(event_log.trial_claimed(trial), now)
         if claimed and job_id is None:
             self._served_last = claimed[-1].job_id
         return claimed
@@ -69,7 +69,7 @@ class MemoryClaims(MemoryRecords):
             for trial in self._current({entry.trial_id: entry.try_number}):
                 self._trials[trial.id] = trial.model_copy(update={"phase": entry.phase})
                 fact = event_log.phase_entered(entry.job_id, trial.id, entry.try_number, entry.phase, entry.step)
-                self._tell(fact, entry.at)
+                self._append_event(fact, entry.at)
 
     async def finish(self, trial_id: int, try_number: int, result: Result, now: datetime) -> Trial:
         event = Ended(try_number=try_number, outcome=result.outcome, cause=result.cause)
@@ -152,7 +152,7 @@ class MemoryClaims(MemoryRecords):
         after = self._change(self._trial(trial_id), event, now)
         a_try = self._tries[trial_id][-1]
         self._tries[trial_id][-1] = a_try.model_copy(update={"ended_at": now, "result": result})
-        self._tell(event_log.try_closed(after, result), now)
+        self._append_event(event_log.try_closed(after, result), now)
         if after.state is TrialState.ENDED:
             self._end_job_if_done(after.job_id, now)
         return after
