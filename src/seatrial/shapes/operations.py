@@ -11,7 +11,7 @@ from seatrial.shapes.trials import TrialCounts, TrialItem
 
 
 class WorkerTrouble(Shape):
-    """A background task of a worker that currently fails. Trials are not affected."""
+    """A background duty of a worker that currently fails. Trials are not affected."""
 
     duty: str
     error: str
@@ -36,7 +36,7 @@ class WorkerItem(Shape):
     paused: str = ""
     """Why it claims nothing now, such as a full disk."""
     troubles: list[WorkerTrouble] = []
-    """Its background tasks that currently fail."""
+    """Its background duties that currently fail."""
     started_at: datetime
     seen_at: datetime
     sandboxes: list[str] = []

@@ -43,7 +43,7 @@ class KeyStore(Protocol):
 
 
 class Trouble(Frozen):
-    """A background task of a worker that currently fails. Trials are not affected."""
+    """A background duty of a worker that currently fails. Trials are not affected."""
 
     duty: str
     error: str
@@ -70,7 +70,7 @@ class Heartbeat(Frozen):
     paused: str = ""
     """Why it claims nothing now, such as a full disk."""
     troubles: tuple[Trouble, ...] = ()
-    """Its background tasks that currently fail."""
+    """Its background duties that currently fail."""
     seal: str = ""
     """Fingerprint of its secret key, which opens sealed provider keys."""
 
