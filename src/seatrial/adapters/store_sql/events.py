@@ -33,7 +33,7 @@ def append_events(connection: Connection, facts: Sequence[NewEvent], at: datetim
         connection.execute(_lock_tail)
     moments = [at] * len(facts) if isinstance(at, datetime) else at
     rows = [
-        {**dict(fact), "kind": fact.kind.value, "at": moment, "data": json.dumps(fact.data)}
+        {**fact.__dict__, "kind": fact.kind.value, "at": moment, "data": json.dumps(fact.data)}
         for fact, moment in zip(facts, moments, strict=True)
     ]
     connection.execute(_insert, rows)
