@@ -17,7 +17,7 @@ from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.job_filter import narrow_jobs
 from seatrial.adapters.store_sql.rows import Values, job_of, trial_of, values_of
-from seatrial.adapters.store_sql.specs import JobSpecs
+from seatrial.adapters.store_sql.specs import IDS_AT_ONCE, JobSpecs
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_HELD, IS_QUEUED, IS_RUNNING, creations, jobs, trials
 from seatrial.domain import event_log
 from seatrial.domain.event import NewEvent
@@ -29,14 +29,11 @@ from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, T
 _IS_UNFINISHED = sa.or_(IS_HELD, IS_QUEUED, IS_RUNNING)
 _CREATING = 0x5EA7_0004
 """Advisory lock in PostgreSQL, one for each idempotency key."""
-_IDS_AT_ONCE = 5000
-"""Both databases allow about 32,000 parameters in one statement."""
 
 # Built once, because building these frequent statements takes longer than running them.
 _standing_alone = sa.select(jobs.c.id, jobs.c.created_at, jobs.c.cancelled_at, jobs.c.ended_at)
 _standing_by_id = _standing_alone.where(jobs.c.id == sa.bindparam("id"))
 _by_id = sa.select(jobs).where(jobs.c.id == sa.bindparam("id"))
-_specs_by_id = sa.select(jobs.c.id, jobs.c.spec).where(jobs.c.id.in_(sa.bindparam("ids", expanding=True)))
 _among = trials.c.job_id.in_(sa.bindparam("job_ids", expanding=True))
 _standings = (trials.c.job_id, trials.c.state, trials.c.outcome)
 _counts = sa.select(*_standings, sa.func.count().label("trials")).where(_among).group_by(*_standings)
@@ -93,7 +90,7 @@ class SqlJobs:
 
         def operation(connection: Connection) -> list[Job]:
             rows = values_of(connection.execute(query, given))
-            specs = self._specs_of(connection, rows)
+            specs = self._specs.read(connection, [row["id"] for row in rows])
             return [job_of(row, specs[row["id"]]) for row in rows if row["id"] in specs]
 
         return await self._database.read(operation)
@@ -104,21 +101,21 @@ class SqlJobs:
 
     async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
         tally: dict[int, dict[str, int]] = {job_id: {} for job_id in job_ids}
-        for ids in batched(tally, _IDS_AT_ONCE):
+        for ids in batched(tally, IDS_AT_ONCE):
             for row in await self._database.rows(_counts, {"job_ids": ids}):
                 tally[row["job_id"]][_standing(row)] = row["trials"]
         return {job_id: JobCounts(**found) for job_id, found in tally.items()}
 
     async def numbers(self, job_ids: Sequence[int]) -> dict[int, JobNumbers]:
         found: dict[int, list[Values]] = {job_id: [] for job_id in job_ids}
-        for ids in batched(found, _IDS_AT_ONCE):
+        for ids in batched(found, IDS_AT_ONCE):
             for row in await self._database.rows(_sums, {"job_ids": ids}):
                 found[row["job_id"]].append(row)
         return {job_id: _numbers(rows) for job_id, rows in found.items()}
 
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
         found: dict[int, list[Tally]] = {job_id: [] for job_id in job_ids}
-        for ids in batched(found, _IDS_AT_ONCE):
+        for ids in batched(found, IDS_AT_ONCE):
             for row in await self._database.rows(_tallies, {"job_ids": ids}):
                 found[row.pop("job_id")].append(Tally(**row))
         return found
@@ -151,15 +148,6 @@ class SqlJobs:
 
     async def delete_job(self, job_id: int) -> None:
         await self._database.write(lambda connection: _delete(connection, job_id))
-
-    def _specs_of(self, connection: Connection, rows: Sequence[Values]) -> dict[int, JobSpec]:
-        """Reads the specs that are not cached. A job that was deleted in the meantime has none."""
-        known = {row["id"]: spec for row in rows if (spec := self._specs.recall(row["id"])) is not None}
-        unknown = [row["id"] for row in rows if row["id"] not in known]
-        for ids in batched(unknown, _IDS_AT_ONCE):
-            for row in connection.execute(_specs_by_id, {"ids": ids}):
-                known[row.id] = self._specs.learn(row.id, row.spec)
-        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +258,7 @@ def _cancel(connection: Connection, job_id: int, now: datetime) -> int:
 def _cancel_trials(connection: Connection, trial_ids: list[int], now: datetime) -> int:
     facts: list[NewEvent] = []
     stopped = 0
-    for ids in batched(trial_ids, _IDS_AT_ONCE):
+    for ids in batched(trial_ids, IDS_AT_ONCE):
         job_ids = _lock_jobs_of(connection, ids)
         unfinished = sa.and_(trials.c.id.in_(ids), _IS_UNFINISHED)
         asked = [trial for trial in _lock_trials(connection, unfinished) if not trial.cancel_requested]
@@ -289,7 +277,7 @@ def _ask_to_stop(connection: Connection, asked: list[Trial], now: datetime) -> l
 
 def _release(connection: Connection, trial_ids: list[int], released: Released, now: datetime) -> int:
     facts: list[NewEvent] = []
-    for ids in batched(trial_ids, _IDS_AT_ONCE):
+    for ids in batched(trial_ids, IDS_AT_ONCE):
         _lock_jobs_of(connection, ids)
         held = _lock_trials(connection, sa.and_(trials.c.id.in_(ids), IS_HELD))
         facts += [event_log.trial_released(trial) for trial in change_all(connection, held, released, now)]
@@ -308,7 +296,7 @@ def _lock_jobs_of(connection: Connection, trial_ids: Sequence[int]) -> list[int]
 
 def _retry(connection: Connection, trial_ids: list[int], now: datetime, hold: bool) -> int:
     facts: list[NewEvent] = []
-    for ids in batched(trial_ids, _IDS_AT_ONCE):
+    for ids in batched(trial_ids, IDS_AT_ONCE):
         _lock_jobs_of(connection, ids)
         ended = _lock_trials(connection, sa.and_(trials.c.id.in_(ids), IS_ENDED))
         facts += [event_log.trial_retried(trial) for trial in change_all(connection, ended, Retried(hold=hold), now)]

@@ -17,9 +17,8 @@ from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.rows import summary_of, trial_of, trial_row_of, try_of, values_of
 from seatrial.adapters.store_sql.shared_workers import was_shared
 from seatrial.adapters.store_sql.specs import JobSpecs
-from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, jobs, trials, tries
+from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, trials, tries
 from seatrial.domain import event_log
-from seatrial.domain.job import JobSpec
 from seatrial.domain.result import Result, Try
 from seatrial.domain.trial import Ended, GivenBack, Trial, TrialEvent, TrialState, TryAgain, WorkerLost
 from seatrial.errors import NotFound
@@ -52,7 +51,6 @@ _history = (
     .where(trials.c.id == sa.bindparam("id"))
     .order_by(tries.c.number)
 )
-_spec_of_job = sa.select(jobs.c.spec).where(jobs.c.id == sa.bindparam("job"))
 
 
 class SqlTrials:
@@ -167,19 +165,12 @@ class SqlTrials:
                 raise _unknown(trial_id)
             trial = trial_of(rows[0])
             tries = tuple(try_of(row, _TRY) for row in rows if row[f"{_TRY}number"] is not None)
-            agent = self._spec(connection, trial.job_id).agents[trial.agent_index]
-            return TrialHistory(trial=trial, agent=agent, tries=tries)
+            spec = self._specs.read(connection, [trial.job_id]).get(trial.job_id)
+            if spec is None:
+                raise NotFound(f"There is no job {trial.job_id}.")  # it was deleted meanwhile
+            return TrialHistory(trial=trial, agent=spec.agents[trial.agent_index], tries=tries)
 
         return await self._database.read(operation)
-
-    def _spec(self, connection: Connection, job_id: int) -> JobSpec:
-        known = self._specs.recall(job_id)
-        if known is not None:
-            return known
-        document = connection.execute(_spec_of_job, {"job": job_id}).scalar()
-        if document is None:
-            raise NotFound(f"There is no job {job_id}.")  # it was deleted meanwhile
-        return self._specs.learn(job_id, document)
 
     async def _close(self, trial_id: int, event: TrialEvent, now: datetime, result: Result | None) -> Trial:
         return await self._database.write(lambda connection: close_try(connection, trial_id, event, now, result))
