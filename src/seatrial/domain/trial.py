@@ -105,14 +105,11 @@ class NewTrial(Frozen):
     """Which attempt at the task: 1 … attempts of the job."""
 
 
-class Trial(Frozen):
+class Trial(NewTrial):
+    """A trial of a job."""
+
     id: int
     job_id: int
-    task: TaskRef
-    agent_index: int
-    agent: str
-    model: str | None
-    attempt: int
     state: TrialState = TrialState.QUEUED
     outcome: Outcome | None = None
     cause: Cause | None = None
