@@ -17,7 +17,7 @@ import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Self
 
 from harbor.agents.base import BaseAgent
@@ -111,11 +111,9 @@ class ModelAccess:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         if self._scripted is not None:
-            await self._scripted.__aexit__(kind, error, trace)
+            await self._scripted.__aexit__(*exc)
 
 
 def with_files(order: Order) -> dict[str, Any]:
