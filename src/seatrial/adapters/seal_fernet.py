@@ -1,4 +1,4 @@
-"""Sealing with Fernet (AES and HMAC) under ``SEATRIAL_SECRET_KEY``, or under a key made in the home on first use."""
+"""Seals secrets with Fernet (AES and HMAC). The key is ``SEATRIAL_SECRET_KEY``, or created in the home on first use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE = "secret.key"
 
 
 class FernetSeal:
-    """The key is read when the first secret is sealed or opened, and the library loaded only then."""
+    """Reads the key and imports the library when the first secret is sealed or opened."""
 
     def __init__(self, home: Path, secret: str = "") -> None:
         self._home = home
@@ -45,13 +45,13 @@ class FernetSeal:
             ) from fault
 
     def _key(self) -> bytes:
-        """Any text serves as a secret key; Fernet wants 32 bytes."""
+        """Any text can be the secret key; Fernet needs 32 bytes."""
         secret = self._secret or _read_or_make(self._home / _FILE)
         return base64.urlsafe_b64encode(hashlib.sha256(secret.encode()).digest())
 
 
 def _read_or_make(path: Path) -> str:
-    """Written beside and linked into place: two processes that start together end up with the same key."""
+    """Creates the file under another name and links it, so that processes that start together use the same key."""
     if not path.exists():
         fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         fresh.touch(mode=0o600)
