@@ -81,4 +81,4 @@ async def _tell_what_works(installation: Installation, worker: Worker) -> None:
 
     settings = installation.settings
     health = await Duties(installation.clock).once("sandbox checks", lambda: examine_sandboxes(settings))
-    worker.can_use([room.name for room in health.kinds if room.works] if health else ())
+    worker.can_use([kind.name for kind in health.kinds if kind.works] if health else ())
