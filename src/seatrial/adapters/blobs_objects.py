@@ -1,7 +1,7 @@
 """Blobs in S3, Google Cloud Storage or Azure, through obstore. Opened by ``wiring``.
 
-obstore's blocking calls are used, in threads. Its asynchronous ones are answered by threads of its own, which abort the
-interpreter when it ends while they still report: a command would print its result and then fail.
+This uses obstore's blocking calls in threads. Its asynchronous calls use threads of obstore, which abort the
+interpreter if it exits while they report: a command would print its result and then fail.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 _THREADS = 16
 _FILES_AT_ONCE = 8
 _RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=10)}
-"""Whoever has more patience than that waits without holding a thread."""
+"""Short, because a retry blocks a thread. Callers that can wait longer retry themselves."""
 _SMALL = 64 << 10
 _PART = 5 << 20
-"""Files above this size travel in parts of it; object stores take no smaller ones."""
+"""Larger files are sent in parts of this size, which is the smallest that object stores accept."""
 _PARTS_AT_ONCE = 2
 _CHUNK = 1 << 20
 
 
 class ObjectBlobs:
-    """Safe to use from many trials at once. Holds no connection that needs closing."""
+    """Safe for concurrent use. Has no connection that must be closed."""
 
     def __init__(self, store: ObjectStore, place: str) -> None:
         """``place`` is what people know it by."""
@@ -55,7 +55,7 @@ class ObjectBlobs:
 
     async def put_file(self, key: str, source: Path) -> int:
         size = source.stat().st_size
-        if size <= _SMALL:  # most files of a trial; read at once, they cost a third less
+        if size <= _SMALL:  # most files of a trial; reading them at once takes a third less time
             data = source.read_bytes()
             await self.put_bytes(key, data)
             return len(data)
@@ -106,7 +106,7 @@ class ObjectBlobs:
 
     async def delete(self, prefix: str) -> int:
         if not prefix:
-            raise InvalidInput("Everything at once is never deleted.", field="prefix")
+            raise InvalidInput("Give a prefix: deleting all files at once is not allowed.", field="prefix")
         doomed = [_path(found.key) async for found in self.list(prefix)]
         try:
             await self.info(prefix)
@@ -118,24 +118,24 @@ class ObjectBlobs:
         return len(doomed)
 
     async def _in_threads[T](self, pieces: Iterable[T]) -> AsyncIterator[T]:
-        """What a blocking iterator gives, without blocking the loop."""
+        """Reads a blocking iterator without blocking the event loop."""
         source = iter(pieces)
         while (piece := await self._threads.run(next, source, None)) is not None:
             yield piece
 
     @contextmanager
     def _writing(self, key: str) -> Iterator[None]:
-        """Who writes asks for nothing, so what is not found is the place itself."""
+        """A write looks up no file, so ``NotFound`` means that the bucket or folder is missing."""
         try:
             with _boundary(key):
                 yield
         except NotFound as fault:
-            problem = f"There is no place for files at {self._place}."
+            problem = f"The place for files, {self._place}, does not exist."
             raise StoreUnavailable(problem, fix="Make the bucket, or set SEATRIAL_BLOBS_URL to one.") from fault
 
 
 def _path(key: str) -> str:
-    """obstore keeps names that end in ``#1`` for files it has not finished, so that sign is escaped."""
+    """obstore reserves names that end in ``#1`` for unfinished files, so ``#`` is escaped."""
     return checked_key(key).replace("%", "%25").replace("#", "%23")
 
 
@@ -150,11 +150,11 @@ def _boundary(key: str) -> Iterator[None]:
     except FileNotFoundError as fault:
         raise NotFound(f"There is no file {key}.") from fault
     except (BaseError, OSError) as fault:
-        if f"(os error {errno.ENOTDIR})" in str(fault):  # the key lies under another key
+        if f"(os error {errno.ENOTDIR})" in str(fault):  # a part of the key is itself a key
             raise NotFound(f"There is no file {key}.") from fault
         if f"(os error {errno.ENOSPC})" in str(fault) or getattr(fault, "errno", None) == errno.ENOSPC:
-            raise StorageFull(f"There is no room left to keep {key}.") from fault
-        raise StoreUnavailable(f"The files could not be reached at {key}: {_first_line(fault)}") from fault
+            raise StorageFull(f"There is no space left to store {key}.") from fault
+        raise StoreUnavailable(f"The blob store failed at {key}: {_first_line(fault)}") from fault
 
 
 def _first_line(fault: Exception) -> str:

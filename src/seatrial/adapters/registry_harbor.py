@@ -2,8 +2,8 @@
 
 Called through ``wiring`` when ``-d name@version`` is not a dataset of this installation. Each task has a ``name`` and a
 ``path``; with a ``git_url`` the path is inside that repository at ``git_commit_id``, without one it is a folder beside
-the registry file. A registry is somebody else's data: paths must stay where they belong, and of Git's ways to reach a
-repository only the plain ones are used.
+the registry file. A registry is untrusted: paths must stay inside their repository, and only Git's plain protocols are
+used.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import urllib.request
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from seatrial.adapters.registry_reach import Reach, SameHostOnly
 from seatrial.domain.frozen import Frozen
@@ -35,7 +35,9 @@ _GIT_SCHEMES = ("https", "http", "ssh", "git", "file")
 
 
 class RegistryTask(Frozen):
-    """Where one task of a dataset is to be had."""
+    """Where to get one task of a dataset. Other fields of the file are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
 
     name: str
     path: str
@@ -44,25 +46,23 @@ class RegistryTask(Frozen):
 
 
 class RegistryDataset(Frozen):
-    name: str
-    version: str
-    description: str = ""
-    tasks: tuple[RegistryTask, ...]
+    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
 
-    @property
-    def id(self) -> str:
-        return f"{self.name}@{self.version}"
+    name: str
+    version: str = "head"
+    description: Annotated[str, BeforeValidator(lambda text: text or "")] = ""
+    tasks: tuple[RegistryTask, ...]
 
 
 class Registry(Frozen):
-    """What one registry file lists."""
+    """The content of one registry file."""
 
     source: str
     """The path or URL it was read from."""
     datasets: tuple[RegistryDataset, ...]
 
     def find(self, name: str, version: str | None = None) -> RegistryDataset:
-        """The dataset; without a version its ``head``, else the highest. ``NotFound`` names what there is."""
+        """Without a version, ``head`` if it exists, otherwise the highest. ``NotFound`` lists the known names."""
         versions = {dataset.version: dataset for dataset in self.datasets if dataset.name == name}
         if not versions:
             known = ", ".join(sorted({dataset.name for dataset in self.datasets})) or "none"
@@ -99,23 +99,18 @@ async def open_dataset(
         yield FoundDataset(name=dataset.name, version=dataset.version, description=dataset.description, paths=paths)
 
 
-class _Row(RegistryTask):
-    model_config = {**RegistryTask.model_config, "extra": "ignore"}
-
-
-_ROWS = TypeAdapter(list[dict[str, Any]])
+_DATASETS = TypeAdapter(tuple[RegistryDataset, ...])
 
 
 async def load_registry(source: str, *, anywhere: bool = True) -> Registry:
     """Reads the file at a path or an ``http(s)`` URL; ``InvalidInput`` or ``NotFound`` say what is wrong with it."""
     text = await asyncio.to_thread(_read, source, anywhere)
     try:
-        rows = _ROWS.validate_json(text)
-        return Registry(source=source, datasets=tuple(_dataset(row) for row in rows))
-    except (ValidationError, TypeError, KeyError) as bad:
-        reason = bad.errors(include_url=False)[0] if isinstance(bad, ValidationError) else {"msg": str(bad), "loc": ()}
+        return Registry(source=source, datasets=_DATASETS.validate_json(text))
+    except ValidationError as bad:
+        reason = bad.errors(include_url=False)[0]
         place = ".".join(str(part) for part in reason["loc"])
-        raise InvalidInput(f"{source} is not a registry file: {place} {reason['msg']}".strip()) from bad
+        raise InvalidInput(f"{source} is not a registry file: {place} {reason['msg']}") from bad
 
 
 async def fetch_tasks(
@@ -135,16 +130,6 @@ async def fetch_tasks(
         for task in members:
             found[task.name] = _checked(task, checkout / _relative(task), checkout)
     return found
-
-
-def _dataset(row: dict[str, Any]) -> RegistryDataset:
-    tasks = tuple(
-        RegistryTask(**_Row.model_validate(task).model_dump())
-        for task in TypeAdapter(list[Any]).validate_python(row["tasks"])
-    )
-    return RegistryDataset(
-        name=row["name"], version=str(row.get("version", "head")), description=row.get("description") or "", tasks=tasks
-    )
 
 
 def _read(source: str, anywhere: bool) -> bytes:
@@ -193,7 +178,7 @@ async def _checkout(url: str, commit: str, paths: Sequence[str], into: Path, rea
     if urlsplit(url).scheme not in _GIT_SCHEMES:
         raise InvalidInput(f"The registry names a repository that cannot be fetched: {url}.", fix="Use an https URL.")
     if commit.startswith("-"):
-        raise InvalidInput(f"The registry names a commit that is none: {commit}.")
+        raise InvalidInput(f"The registry names an invalid commit: {commit}.")
     if shutil.which("git") is None:
         raise SetupProblem(f"Git is needed to fetch {url}.", fix="Run: apt-get install git")
     options: list[str] = []
@@ -221,7 +206,7 @@ async def _git(url: str, cwd: Path, further: Sequence[str], *arguments: str) -> 
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,  # no terminal, so no question for a password
+        start_new_session=True,  # no terminal, so Git cannot ask for a password
     )
     try:
         _, complaint = await asyncio.wait_for(process.communicate(), _GIT_TIMEOUT_SEC)

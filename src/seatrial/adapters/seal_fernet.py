@@ -1,4 +1,4 @@
-"""Sealing with Fernet (AES and HMAC) under ``SEATRIAL_SECRET_KEY``, or under a key made in the home on first use."""
+"""Seals secrets with Fernet (AES and HMAC). The key is ``SEATRIAL_SECRET_KEY``, or created in the home on first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST = 1 << 16
 
 
 class FernetSeal:
-    """The key is read when the first secret is sealed or opened, and the library loaded only then."""
+    """Reads the key and imports the library when the first secret is sealed or opened."""
 
     def __init__(self, home: Path, secret: str = "") -> None:
         self._home = home
@@ -47,7 +47,7 @@ class FernetSeal:
             ) from fault
 
     def _key(self) -> bytes:
-        """Any text serves as a secret key; Fernet wants 32 bytes."""
+        """Any text can be the secret key; Fernet needs 32 bytes."""
         secret = self._secret or _read_or_make(self._home / _FILE)
         return base64.urlsafe_b64encode(hashlib.sha256(secret.encode()).digest())
 

@@ -128,7 +128,7 @@ class JobCounts(Frozen):
 
 
 def plan(spec: JobSpec) -> Iterator[NewTrial]:
-    """Every trial of a job, try by try, so that every task gets a first result before any gets a second."""
+    """Every trial of a job, attempt by attempt, so that every task gets a first result before any gets a second."""
     for attempt in range(1, spec.attempts + 1):
         for task in spec.tasks:
             for index, agent in enumerate(spec.agents):

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from seatrial.adapters.tasks_terminalbench1 import grading_script
 from seatrial.adapters.terminalbench1.config import ParserName
-from seatrial.adapters.terminalbench1.grading import grading_script
 
 
 @dataclass(frozen=True)

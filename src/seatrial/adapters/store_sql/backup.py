@@ -1,7 +1,7 @@
-"""Backup and restore of the embedded store, while it is in use. ``seatrial db backup|restore`` call it.
+"""Backup and restore of the SQLite store while it is in use. ``seatrial db backup|restore`` call it.
 
-PostgreSQL has better tools of its own (``pg_dump``, ``pg_restore``, continuous archiving), which an operator schedules
-with the rest of the server; Seatrial says so and keeps its hands off.
+PostgreSQL has its own tools (``pg_dump``, ``pg_restore``, continuous archiving), which the operator of the server uses.
+The errors here name them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ async def backup(url: str, target: Path) -> None:
 
 
 async def set_aside(url: str, target: Path) -> None:
-    """A backup of the present store before another one takes its place. One that is damaged is moved as it is."""
+    """Backs up the current store before it is replaced. A damaged store is moved instead."""
     path = _sqlite_file(url, "pg_dump")
     try:
         await asyncio.to_thread(_backup, path, target)
@@ -44,16 +44,16 @@ async def set_aside(url: str, target: Path) -> None:
 
 
 async def restore(url: str, source: Path) -> None:
-    """Puts a backup in the place of what the store holds, in one step, and brings its tables up to date.
+    """Replaces the content of the store by a backup in one step, and upgrades its tables.
 
-    Trials that run at that moment belong to the replaced store: their results are refused. Files are not touched."""
+    Trials that run at that moment belong to the old content: their results are refused. Files are not changed."""
     path = _sqlite_file(url, f"pg_restore --clean --if-exists --dbname=DATABASE_URL {source}")
     await asyncio.to_thread(_restore, path, source)
     await upgrade(url)
 
 
 def problems_of(path: Path) -> list[str]:
-    """What is wrong with a store's file; empty if nothing is."""
+    """The problems of a store's file; empty if it is valid."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
             found = [row[0] for row in file.execute("PRAGMA integrity_check") if row[0] != "ok"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import batched
 from typing import Any
 
@@ -17,9 +17,9 @@ from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.job_filter import narrow_jobs
 from seatrial.adapters.store_sql.rows import Values, job_of, trial_of, values_of
-from seatrial.adapters.store_sql.specs import JobSpecs
+from seatrial.adapters.store_sql.specs import IDS_AT_ONCE, JobSpecs
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_HELD, IS_QUEUED, IS_RUNNING, creations, jobs, trials
-from seatrial.domain import chronicle
+from seatrial.domain import event_log
 from seatrial.domain.event import NewEvent
 from seatrial.domain.job import Job, JobCounts, JobSpec
 from seatrial.domain.trial import CancelAsked, NewTrial, Released, Retried, Trial, TrialState
@@ -29,14 +29,11 @@ from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, T
 _IS_UNFINISHED = sa.or_(IS_HELD, IS_QUEUED, IS_RUNNING)
 _CREATING = 0x5EA7_0004
 """Advisory lock in PostgreSQL, one for each idempotency key."""
-_IDS_AT_ONCE = 5000
-"""Both databases allow about 32,000 parameters in one statement."""
 
 # Built once, because building these frequent statements takes longer than running them.
 _standing_alone = sa.select(jobs.c.id, jobs.c.created_at, jobs.c.cancelled_at, jobs.c.ended_at)
 _standing_by_id = _standing_alone.where(jobs.c.id == sa.bindparam("id"))
 _by_id = sa.select(jobs).where(jobs.c.id == sa.bindparam("id"))
-_specs_by_id = sa.select(jobs.c.id, jobs.c.spec).where(jobs.c.id.in_(sa.bindparam("ids", expanding=True)))
 _among = trials.c.job_id.in_(sa.bindparam("job_ids", expanding=True))
 _standings = (trials.c.job_id, trials.c.state, trials.c.outcome)
 _counts = sa.select(*_standings, sa.func.count().label("trials")).where(_among).group_by(*_standings)
@@ -53,7 +50,7 @@ _sums = (
     .where(_among)
     .group_by(*_standings)
 )
-_ways = (trials.c.job_id, trials.c.task_digest, trials.c.outcome, trials.c.cause)
+_ways = (trials.c.job_id, trials.c.task_digest.label("digest"), trials.c.outcome, trials.c.cause)
 _tallies = sa.select(*_ways, sa.func.count().label("trials")).where(_among).group_by(*_ways).order_by(*_ways)
 
 
@@ -82,7 +79,7 @@ class SqlJobs:
     async def job(self, job_id: int) -> Job:
         spec = self._specs.recall(job_id)
         query = _by_id if spec is None else _standing_by_id
-        rows = await self._database.read(lambda connection: values_of(connection.execute(query, {"id": job_id})))
+        rows = await self._database.rows(query, {"id": job_id})
         if not rows:
             raise _unknown(job_id)
         return job_of(rows[0], spec or self._specs.learn(job_id, rows[0]["spec"]))
@@ -93,46 +90,46 @@ class SqlJobs:
 
         def operation(connection: Connection) -> list[Job]:
             rows = values_of(connection.execute(query, given))
-            specs = self._specs_of(connection, rows)
+            specs = self._specs.read(connection, [row["id"] for row in rows])
             return [job_of(row, specs[row["id"]]) for row in rows if row["id"] in specs]
 
         return await self._database.read(operation)
 
     async def count_jobs(self, chosen: JobFilter) -> int:
         query = narrow_jobs(sa.select(sa.func.count()).select_from(jobs), chosen)
-        return await self._database.read(lambda connection: connection.execute(query).scalar_one())
+        return int(await self._database.value(query))
 
     async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
         tally: dict[int, dict[str, int]] = {job_id: {} for job_id in job_ids}
-        for ids in batched(tally, _IDS_AT_ONCE):
-            for row in await self._database.read(partial(_rows, query=_counts, job_ids=ids)):
-                tally[row.job_id][_standing(row)] = row.trials
+        for ids in batched(tally, IDS_AT_ONCE):
+            for row in await self._database.rows(_counts, {"job_ids": ids}):
+                tally[row["job_id"]][_standing(row)] = row["trials"]
         return {job_id: JobCounts(**found) for job_id, found in tally.items()}
 
     async def numbers(self, job_ids: Sequence[int]) -> dict[int, JobNumbers]:
-        found: dict[int, list[sa.Row[Any]]] = {job_id: [] for job_id in job_ids}
-        for ids in batched(found, _IDS_AT_ONCE):
-            for row in await self._database.read(partial(_rows, query=_sums, job_ids=ids)):
-                found[row.job_id].append(row)
+        found: dict[int, list[Values]] = {job_id: [] for job_id in job_ids}
+        for ids in batched(found, IDS_AT_ONCE):
+            for row in await self._database.rows(_sums, {"job_ids": ids}):
+                found[row["job_id"]].append(row)
         return {job_id: _numbers(rows) for job_id, rows in found.items()}
 
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
         found: dict[int, list[Tally]] = {job_id: [] for job_id in job_ids}
-        for ids in batched(found, _IDS_AT_ONCE):
-            for row in await self._database.read(partial(_rows, query=_tallies, job_ids=ids)):
-                tally = Tally(digest=row.task_digest, outcome=row.outcome, cause=row.cause, trials=row.trials)
-                found[row.job_id].append(tally)
+        for ids in batched(found, IDS_AT_ONCE):
+            for row in await self._database.rows(_tallies, {"job_ids": ids}):
+                found[row.pop("job_id")].append(Tally(**row))
         return found
 
     async def save_job_keys(self, job_id: int, keys: str) -> None:
         open_job = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.ended_at.is_(None)).values(sealed_keys=keys)
-        if not await self._database.write(lambda connection: connection.execute(open_job).rowcount):
+        if not await self._database.change(open_job):
             await self.job(job_id)
             raise Conflict(f"Job {job_id} has ended.", fix="Retry its trials first.")
 
     async def job_keys(self, job_id: int) -> str | None:
         query = sa.select(jobs.c.sealed_keys).where(jobs.c.id == job_id)
-        return await self._database.read(lambda connection: connection.execute(query).scalar())
+        keys: str | None = await self._database.value(query)
+        return keys
 
     async def cancel_job(self, job_id: int, now: datetime) -> int:
         return await self._database.write(lambda connection: _cancel(connection, job_id, now))
@@ -152,15 +149,6 @@ class SqlJobs:
     async def delete_job(self, job_id: int) -> None:
         await self._database.write(lambda connection: _delete(connection, job_id))
 
-    def _specs_of(self, connection: Connection, rows: Sequence[Values]) -> dict[int, JobSpec]:
-        """Those that are not remembered are read now; a job that was deleted since its row was read has none."""
-        known = {row["id"]: spec for row in rows if (spec := self._specs.recall(row["id"])) is not None}
-        unknown = [row["id"] for row in rows if row["id"] not in known]
-        for ids in batched(unknown, _IDS_AT_ONCE):
-            for row in connection.execute(_specs_by_id, {"ids": ids}):
-                known[row.id] = self._specs.learn(row.id, row.spec)
-        return known
-
 
 @dataclass(frozen=True, slots=True)
 class _Creation:
@@ -172,7 +160,7 @@ class _Creation:
 
 
 def _create_once(connection: Connection, wish: _Creation, once: Once) -> Job:
-    """SQLite has one writer. On PostgreSQL two with the same key at the same moment go one after the other."""
+    """SQLite has one writer. On PostgreSQL a lock orders concurrent requests with the same key."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATING, sa.func.hashtext(once.key))))
     known = connection.execute(sa.select(creations).where(creations.c.key == once.key)).first()
@@ -201,7 +189,7 @@ def _create(connection: Connection, wish: _Creation) -> Job:
     job_id = connection.execute(sa.insert(jobs).values(values).returning(jobs.c.id)).scalar_one()
     if planned:
         connection.execute(sa.insert(trials), [_new_trial(job_id, trial, wish) for trial in planned])
-    facts = [chronicle.job_created(Job(id=job_id, spec=spec, created_at=now), len(planned))]
+    facts = [event_log.job_created(Job(id=job_id, spec=spec, created_at=now), len(planned))]
     if not planned:
         facts += end_job_if_done(connection, job_id, now)
     append_events(connection, facts, now)
@@ -216,28 +204,24 @@ def _page(chosen: JobFilter, continued: bool) -> sa.Select[Any]:
     return query.limit(sa.bindparam("limit", type_=sa.Integer)).offset(sa.bindparam("skip", type_=sa.Integer))
 
 
-def _rows(connection: Connection, query: sa.Select[Any], job_ids: Sequence[int]) -> Sequence[sa.Row[Any]]:
-    return connection.execute(query, {"job_ids": job_ids}).all()
-
-
-def _numbers(rows: Sequence[sa.Row[Any]]) -> JobNumbers:
-    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+def _numbers(rows: Sequence[Values]) -> JobNumbers:
+    costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
+    starts = [row["started_at"] for row in rows if row["started_at"] is not None]
     return JobNumbers(
-        counts=JobCounts(**{_standing(row): row.trials for row in rows}),
+        counts=JobCounts(**{_standing(row): row["trials"] for row in rows}),
         totals=JobTotals(
-            seconds=sum(row.seconds for row in rows),
-            input_tokens=sum(row.input_tokens for row in rows),
-            output_tokens=sum(row.output_tokens for row in rows),
+            seconds=sum(row["seconds"] for row in rows),
+            input_tokens=sum(row["input_tokens"] for row in rows),
+            output_tokens=sum(row["output_tokens"] for row in rows),
             cost_usd=sum(costs) if costs else None,
-            started_at=min((row.started_at for row in rows if row.started_at is not None), default=None),
+            started_at=min(starts, default=None),
         ),
     )
 
 
-def _standing(row: sa.Row[Any]) -> str:
-    """The state of a trial or, once it has ended, its outcome: the names of what ``JobCounts`` counts."""
-    standing: str = row.outcome if row.state == TrialState.ENDED else row.state
-    return standing
+def _standing(row: Values) -> str:
+    """The state of a trial or, once it has ended, its outcome: the names of the fields of ``JobCounts``."""
+    return str(row["outcome"] if row["state"] == TrialState.ENDED else row["state"])
 
 
 def _new_trial(job_id: int, trial: NewTrial, wish: _Creation) -> dict[str, Any]:
@@ -266,7 +250,7 @@ def _cancel(connection: Connection, job_id: int, now: datetime) -> int:
     connection.execute(
         sa.update(jobs).where(jobs.c.id == job_id, jobs.c.cancelled_at.is_(None)).values(cancelled_at=now)
     )
-    facts = [chronicle.job_cancelled(job_id, len(asked)), *_ask_to_stop(connection, asked, now)]
+    facts = [event_log.job_cancelled(job_id, len(asked)), *_ask_to_stop(connection, asked, now)]
     append_events(connection, facts + end_job_if_done(connection, job_id, now), now)
     return len(asked)
 
@@ -274,7 +258,7 @@ def _cancel(connection: Connection, job_id: int, now: datetime) -> int:
 def _cancel_trials(connection: Connection, trial_ids: list[int], now: datetime) -> int:
     facts: list[NewEvent] = []
     stopped = 0
-    for ids in batched(trial_ids, _IDS_AT_ONCE):
+    for ids in batched(trial_ids, IDS_AT_ONCE):
         job_ids = _lock_jobs_of(connection, ids)
         unfinished = sa.and_(trials.c.id.in_(ids), _IS_UNFINISHED)
         asked = [trial for trial in _lock_trials(connection, unfinished) if not trial.cancel_requested]
@@ -288,15 +272,15 @@ def _cancel_trials(connection: Connection, trial_ids: list[int], now: datetime) 
 
 def _ask_to_stop(connection: Connection, asked: list[Trial], now: datetime) -> list[NewEvent]:
     after = change_all(connection, asked, CancelAsked(), now)
-    return [chronicle.try_closed(trial, None) for trial in after if trial.state is TrialState.ENDED]
+    return [event_log.try_closed(trial, None) for trial in after if trial.state is TrialState.ENDED]
 
 
 def _release(connection: Connection, trial_ids: list[int], released: Released, now: datetime) -> int:
     facts: list[NewEvent] = []
-    for ids in batched(trial_ids, _IDS_AT_ONCE):
+    for ids in batched(trial_ids, IDS_AT_ONCE):
         _lock_jobs_of(connection, ids)
         held = _lock_trials(connection, sa.and_(trials.c.id.in_(ids), IS_HELD))
-        facts += [chronicle.trial_released(trial) for trial in change_all(connection, held, released, now)]
+        facts += [event_log.trial_released(trial) for trial in change_all(connection, held, released, now)]
     append_events(connection, facts, now)
     return len(facts)
 
@@ -312,10 +296,10 @@ def _lock_jobs_of(connection: Connection, trial_ids: Sequence[int]) -> list[int]
 
 def _retry(connection: Connection, trial_ids: list[int], now: datetime, hold: bool) -> int:
     facts: list[NewEvent] = []
-    for ids in batched(trial_ids, _IDS_AT_ONCE):
+    for ids in batched(trial_ids, IDS_AT_ONCE):
         _lock_jobs_of(connection, ids)
         ended = _lock_trials(connection, sa.and_(trials.c.id.in_(ids), IS_ENDED))
-        facts += [chronicle.trial_retried(trial) for trial in change_all(connection, ended, Retried(hold=hold), now)]
+        facts += [event_log.trial_retried(trial) for trial in change_all(connection, ended, Retried(hold=hold), now)]
         reopened = {trial.job_id for trial in ended}
         connection.execute(sa.update(jobs).where(jobs.c.id.in_(reopened)).values(cancelled_at=None, ended_at=None))
     append_events(connection, facts, now)

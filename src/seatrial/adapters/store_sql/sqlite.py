@@ -1,11 +1,11 @@
 """SQLite: one writer thread that commits in groups, and a few readers beside it.
 
-A whole operation runs on the writer's thread, so it costs one hop instead of one per statement. Whatever was asked
-for while the last commit was under way shares the next one: hundreds of trials that end at the same moment need one
-flush to disk between them, which is what makes ``synchronous=FULL`` affordable.
+A whole operation runs on the writer's thread, so it needs one thread switch instead of one per statement. Operations
+that arrive during a commit share the next one: hundreds of trials that end together need one flush to disk. This makes
+``synchronous=FULL`` affordable.
 
-Between processes a lock file decides who writes. SQLite's own way is to sleep and look again, which starves writers
-once a few processes are busy; the kernel wakes a waiter at once and forgets the lock of a killed process.
+Between processes a lock file orders the writers. SQLite itself sleeps and retries, which starves writers if a few
+processes are busy. The kernel wakes a waiting process at once, and releases the lock of a killed one.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from seatrial.adapters.store_sql.database import Database
 from seatrial.errors import SeatrialError, SetupProblem, StorageFull, StoreUnavailable
 from seatrial.file_owner import act_for_owner, pass_every_folder
 from seatrial.ports.store import StoreFacts
@@ -33,9 +34,9 @@ from seatrial.ports.store import StoreFacts
 _READERS = 2
 _LARGEST_GROUP = 64
 _BUSY_SEC = 30.0
-"""How long to wait for a writer that does not know the lock file, such as a backup tool."""
-_PATIENCE_SEC = 60.0
-"""How long to wait for one that does; only a process that was stopped in the middle of a write takes that long."""
+"""How long to wait for a writer that does not use the lock file, such as a backup tool."""
+_LONGEST_WAIT_SEC = 60.0
+"""How long to wait for one that does. Only a process that is stopped during a write takes that long."""
 
 
 @dataclass(slots=True)
@@ -56,7 +57,7 @@ class _Write:
             self.done.set_result(self.result)
 
 
-class SqliteDatabase:
+class SqliteDatabase(Database):
     """Opened once per process. Calls may come from any event loop."""
 
     def __init__(self, path: str) -> None:
@@ -71,7 +72,7 @@ class SqliteDatabase:
         await asyncio.get_running_loop().run_in_executor(self._readers, self._open)
 
     async def close(self) -> None:
-        """Finishes the writes that were asked for, then lets go of the file."""
+        """Finishes the queued writes, then closes the file."""
         if self._writer is not None:
             self._writes.put(None)
             await asyncio.to_thread(self._writer.join)
@@ -94,10 +95,12 @@ class SqliteDatabase:
         done: asyncio.Future[T] = loop.create_future()
         self._writes.put(_Write(operation, durable, loop, done))
         try:
-            async with asyncio.timeout(_PATIENCE_SEC):
+            async with asyncio.timeout(_LONGEST_WAIT_SEC):
                 return await done
         except TimeoutError as fault:
-            raise StoreUnavailable(f"Another process has kept {self._path} to itself for too long.") from fault
+            raise StoreUnavailable(
+                f"Another process has locked {self._path} for more than {_LONGEST_WAIT_SEC:.0f} seconds."
+            ) from fault
 
     def _open(self) -> None:
         try:
@@ -133,7 +136,7 @@ class SqliteDatabase:
                 self._commit(connection, lock, group)
                 for loop in {write.asked_by for write in group}:
                     mine = [write for write in group if write.asked_by is loop]
-                    with suppress(RuntimeError):  # that loop has ended, and with it whoever asked
+                    with suppress(RuntimeError):  # that event loop has ended
                         loop.call_soon_threadsafe(_settle, mine)
 
     def _next_group(self) -> list[_Write]:
@@ -174,13 +177,13 @@ def act_for_store(path: Path) -> None:
 
 
 def _run(connection: Connection, write: _Write) -> None:
-    """One operation of a group. If it refuses, only what it did itself is undone; the others go on."""
-    if write.done.cancelled():  # whoever asked has given up, so nothing happens at all
+    """Runs one operation of a group. If it raises, only its own changes are rolled back."""
+    if write.done.cancelled():  # the caller was cancelled
         return
     connection.exec_driver_sql("SAVEPOINT operation")
     try:
         write.result = write.operation(connection)
-    except sa.exc.OperationalError:  # the disk is full or broken, and SQLite may have undone the whole group already
+    except sa.exc.OperationalError:  # the disk is full or broken; SQLite may have rolled back the whole group
         raise
     except Exception as refusal:
         if _is_damage(refusal):
@@ -202,7 +205,7 @@ def _roll_back(connection: Connection) -> None:
 
 
 def _engine(path: Path) -> Engine:
-    """Transactions are begun and ended by hand: the driver would begin them late and without the write lock."""
+    """Transactions begin and end explicitly: the driver would begin them late and without the write lock."""
     engine = sa.create_engine(
         sa.URL.create("sqlite", database=str(path)),
         isolation_level="AUTOCOMMIT",
@@ -231,7 +234,7 @@ def _locked(lock: BinaryIO) -> Iterator[None]:
 
 
 def _is_damage(fault: Exception) -> bool:
-    """Whether SQLite says that its file is not what it wrote."""
+    """Whether SQLite reports a damaged file."""
     reason = getattr(fault, "orig", None) or fault
     code = getattr(reason, "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -242,8 +245,8 @@ def _unavailable(path: Path, fault: Exception) -> SeatrialError:
     if _is_damage(fault):
         return SetupProblem(
             f"The database {path} is damaged: {reason}.",
-            fix="Put a backup in its place: seatrial db restore FILE --force. The damaged file is kept beside it.",
+            fix="Restore a backup: seatrial db restore FILE --force. The damaged file is kept beside it.",
         )
     if "disk is full" in str(reason):
-        return StorageFull(f"There is no room left for the store {path}.")
+        return StorageFull(f"There is no space left for the store {path}.")
     return StoreUnavailable(f"The store {path} did not answer: {reason}.")

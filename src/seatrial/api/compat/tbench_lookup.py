@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from fastapi import HTTPException
@@ -19,13 +19,11 @@ from seatrial.ports.store import TrialFilter, TrialRow
 
 async def job_of(service: Service, task_id: int) -> Job:
     """Jobs created through another API are not found here."""
-    try:
+    with suppress(NotFound):
         job = await service.installation.store.job(task_id)
-    except NotFound as error:
-        raise HTTPException(404, "Task not found") from error
-    if job.spec.origin != ORIGIN:
-        raise HTTPException(404, "Task not found")
-    return job
+        if job.spec.origin == ORIGIN:
+            return job
+    raise HTTPException(404, "Task not found")
 
 
 async def rows_of(service: Service, job: Job) -> list[TrialRow]:
@@ -34,13 +32,11 @@ async def rows_of(service: Service, job: Job) -> list[TrialRow]:
 
 async def run_of(service: Service, task_id: int, run_id: int) -> TrialRow:
     await job_of(service, task_id)
-    try:
+    with suppress(NotFound):
         row = await service.installation.store.trial(run_id)
-    except NotFound as error:
-        raise HTTPException(404, "Run not found") from error
-    if row.trial.job_id != task_id:
-        raise HTTPException(404, "Run not found")
-    return row
+        if row.trial.job_id == task_id:
+            return row
+    raise HTTPException(404, "Run not found")
 
 
 def validated[T: BaseModel](kind: type[T], fields: dict[str, Any]) -> T:

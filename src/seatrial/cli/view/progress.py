@@ -35,16 +35,16 @@ def _moving_line(job: Job) -> Iterator[Show]:
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[story]}", markup=False),
+        TextColumn("{task.fields[status]}", markup=False),
         TimeElapsedColumn(),
     )
     pace = Pace()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task(f"job {job.id}", total=None, story="")
+        bar = progress.add_task(f"job {job.id}", total=None, status="")
 
         def show(counts: JobCounts) -> None:
-            story = f"{tell(counts)} · {pace.tell(counts)}"
-            progress.update(bar, completed=counts.ended, total=counts.total, story=story)
+            status = f"{counts_text(counts)} · {pace.text(counts)}"
+            progress.update(bar, completed=counts.ended, total=counts.total, status=status)
 
         yield show
 
@@ -59,9 +59,9 @@ class _PlainLines:
     def __call__(self, counts: JobCounts) -> None:
         now = time.monotonic()
         done = counts.ended == counts.total
-        pace = self._pace.tell(counts)
+        pace = self._pace.text(counts)
         if counts != self._last and (done or now - self._last_at >= _PLAIN_EVERY_SEC):
-            line = f"job {self._job.id}: {counts.ended}/{counts.total} · {tell(counts)} · {pace}"
+            line = f"job {self._job.id}: {counts.ended}/{counts.total} · {counts_text(counts)} · {pace}"
             sys.stderr.write(line + "\n")
             self._last_at, self._last = now, counts
 
@@ -74,7 +74,7 @@ class Pace:
         self._began = clock()
         self._ended_before: int | None = None
 
-    def tell(self, counts: JobCounts) -> str:
+    def text(self, counts: JobCounts) -> str:
         if self._ended_before is None:
             self._ended_before = counts.ended
         ended = counts.ended - self._ended_before
@@ -86,7 +86,7 @@ class Pace:
         return f"{rate:.1f}/s · {duration(left)} left" if rate >= 1 else f"{rate * 60:.1f}/min · {duration(left)} left"
 
 
-def tell(counts: JobCounts) -> str:
+def counts_text(counts: JobCounts) -> str:
     parts = [
         (counts.passed, "passed"),
         (counts.failed, "failed"),

@@ -51,7 +51,7 @@ def print_run(console: Console, job: Job, rows: Sequence[TrialRow], wall_seconds
         console.print(line)
     for line in (*gaps(report), *notes(report), *reasons(rows)):
         console.print(line)
-    console.print(plain(f"job {job.id}: {standing(report.counts)}; {duration(wall_seconds)} in total"))
+    console.print(plain(f"job {job.id}: {status_line(report.counts)}; {duration(wall_seconds)} in total"))
 
 
 def task_table(report: JobReport, width: int) -> Table:
@@ -118,8 +118,8 @@ def gaps(report: JobReport) -> Iterator[Text]:
     """Tasks for which a configuration has no valid trial."""
     for each in report.configurations:
         if each.without_valid_trial:
-            story = f"no valid trial of {listing(each.without_valid_trial)}: 0 in the first score, not in the valid one"
-            yield plain(f"{each.label}: {story}", style="yellow")
+            gap = f"no valid trial of {listing(each.without_valid_trial)}: 0 in the first score, not in the valid one"
+            yield plain(f"{each.label}: {gap}", style="yellow")
 
 
 def notes(report: JobReport) -> Iterator[Text]:
@@ -150,7 +150,7 @@ def rules_line(check: RuleCheck) -> Text:
     return plain(f"Rules of {name} broken: {broken}.", style="yellow")
 
 
-def standing(counts: Counts) -> str:
+def status_line(counts: Counts) -> str:
     parts = [(counts.passed, "passed"), (counts.failed, "failed"), (counts.cancelled, "cancelled")]
     words = [f"{number:,} {word}" for number, word in parts if number]
     if counts.error:

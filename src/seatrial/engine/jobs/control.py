@@ -4,55 +4,55 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import batched
 from types import MappingProxyType
 
 from seatrial.domain.job import Job
 from seatrial.domain.trial import Outcome, TrialState
 from seatrial.engine.clock import Clock
-from seatrial.engine.jobs.ceilings import Ceilings
+from seatrial.engine.jobs.admission import Ceilings
 from seatrial.engine.jobs.keys import KeyRing
-from seatrial.engine.jobs.waiting import until_job_ended
 from seatrial.engine.reports.summaries import summaries_of
 from seatrial.engine.trials.trial_files import trial_prefix
 from seatrial.errors import Conflict
 from seatrial.ports.blobs import Blobs
-from seatrial.ports.store import Store
+from seatrial.ports.store import JobStore, Store, TrialRow, TrialStore
 from seatrial.ports.wake_up import WakeUp
 
 UNGRADED = (Outcome.ERROR, Outcome.CANCELLED)
 """The outcomes that are retried by default."""
 _AT_ONCE = 16
 _NO_KEYS: Mapping[str, str] = MappingProxyType({})
+_FIRST_LOOK_SEC = 0.1
+_LOOK_SEC = 1.0
 
 
+@dataclass(frozen=True)
 class JobControl:
-    def __init__(
-        self, store: Store, blobs: Blobs, wake_up: WakeUp, clock: Clock, keys: KeyRing, ceilings: Ceilings | None = None
-    ) -> None:
-        self._store = store
-        self._blobs = blobs
-        self._wake_up = wake_up
-        self._clock = clock
-        self._keys = keys
-        self._ceilings = ceilings or Ceilings()
+    store: Store
+    blobs: Blobs
+    wake_up: WakeUp
+    clock: Clock
+    keys: KeyRing
+    ceilings: Ceilings = field(default_factory=Ceilings)
 
     async def release(
         self, job: Job, trial_ids: Sequence[int], keys: Mapping[str, str] = _NO_KEYS, limit_sec: float | None = None
     ) -> int:
         """Queues held trials of a job. Returns how many. ``limit_sec`` limits each whole trial."""
-        self._ceilings.check_limit(limit_sec)
+        self.ceilings.check_limit(limit_sec)
         await self._require_keys(job, keys)
-        if (sealed := self._keys.sealed(keys)) is not None:
-            await self._store.save_job_keys(job.id, sealed)
+        if (sealed := self.keys.sealed(keys)) is not None:
+            await self.store.save_job_keys(job.id, sealed)
         return await self._queue_held(trial_ids, limit_sec)
 
     async def resume(self, job_id: int, keys: Mapping[str, str] = _NO_KEYS) -> int:
         """Queues cancelled and held trials. Trials with a result stay. Returns how many were queued."""
-        job = await self._store.job(job_id)
+        job = await self.store.job(job_id)
         ids = [
             each.trial.id
-            async for each in summaries_of(self._store, job_id)
+            async for each in summaries_of(self.store, job_id)
             if each.trial.state is TrialState.HELD or each.trial.outcome is Outcome.CANCELLED
         ]
         return await self._queue_again(job, ids, keys)
@@ -69,46 +69,46 @@ class JobControl:
         """Queues ended trials with these outcomes again and keeps their earlier tries. Returns how many.
 
         ``trials`` limits it to these trials. With ``hold`` they wait for ``release``, which may bring keys."""
-        job = await self._store.job(job_id)
+        job = await self.store.job(job_id)
         named = None if trials is None else set(trials)
         ids = [
             each.trial.id
-            async for each in summaries_of(self._store, job_id)
+            async for each in summaries_of(self.store, job_id)
             if each.trial.outcome in outcomes and (named is None or each.trial.id in named)
         ]
         if hold:
-            return await self._store.retry_trials(ids, self._clock(), hold=True)
+            return await self.store.retry_trials(ids, self.clock(), hold=True)
         return await self._queue_again(job, ids, keys)
 
     async def retry_trial(self, trial_id: int, keys: Mapping[str, str] = _NO_KEYS) -> int:
         """Queues one trial again, whatever its outcome."""
-        row = await self._store.trial(trial_id)
-        return await self._queue_again(await self._store.job(row.trial.job_id), [trial_id], keys)
+        row = await self.store.trial(trial_id)
+        return await self._queue_again(await self.store.job(row.trial.job_id), [trial_id], keys)
 
     async def cancel(self, job_id: int) -> int:
         """Ends queued trials and asks running ones to stop. Returns how many."""
-        cancelled = await self._store.cancel_job(job_id, self._clock())
-        await self._wake_up.announce()
+        cancelled = await self.store.cancel_job(job_id, self.clock())
+        await self.wake_up.announce()
         return cancelled
 
     async def cancel_trial(self, trial_id: int) -> int:
-        cancelled = await self._store.cancel_trials([trial_id], self._clock())
-        await self._wake_up.announce()
+        cancelled = await self.store.cancel_trials([trial_id], self.clock())
+        await self.wake_up.announce()
         return cancelled
 
     async def delete(self, job_id: int) -> None:
         """Deletes an ended job with its trials and all of their files. Raises ``Conflict`` if it has not ended."""
-        await self._store.job(job_id)
-        trial_ids = [summary.trial.id async for summary in summaries_of(self._store, job_id)]
+        await self.store.job(job_id)
+        trial_ids = [summary.trial.id async for summary in summaries_of(self.store, job_id)]
         # The store first: files without a result do less harm than results without their files.
-        await self._store.delete_job(job_id)
+        await self.store.delete_job(job_id)
         for some in batched(trial_ids, _AT_ONCE):
-            await asyncio.gather(*(self._blobs.delete(trial_prefix(trial_id)) for trial_id in some))
+            await asyncio.gather(*(self.blobs.delete(trial_prefix(trial_id)) for trial_id in some))
 
     async def stop_and_delete(self, job_id: int, within_sec: float) -> None:
         """Cancels the job, waits for its workers, and deletes it. Raises ``Conflict`` if that takes too long."""
         await self.cancel(job_id)
-        if not await until_job_ended(self._store, job_id, within_sec):
+        if not await until_job_ended(self.store, job_id, within_sec):
             raise Conflict(f"The trials of job {job_id} are being stopped.", fix="Try again in a moment.")
         await self.delete(job_id)
 
@@ -117,15 +117,34 @@ class JobControl:
         if not trial_ids:
             return 0
         await self._require_keys(job, keys)
-        reopened = await self._store.retry_trials(trial_ids, self._clock(), hold=True)
-        if (sealed := self._keys.sealed(keys)) is not None and (reopened or job.ended_at is None):
-            await self._store.save_job_keys(job.id, sealed)
+        reopened = await self.store.retry_trials(trial_ids, self.clock(), hold=True)
+        if (sealed := self.keys.sealed(keys)) is not None and (reopened or job.ended_at is None):
+            await self.store.save_job_keys(job.id, sealed)
         return await self._queue_held(trial_ids)
 
     async def _queue_held(self, trial_ids: Sequence[int], limit_sec: float | None = None) -> int:
-        released = await self._store.release_trials(trial_ids, self._clock(), limit_sec=limit_sec)
-        await self._wake_up.announce()
+        released = await self.store.release_trials(trial_ids, self.clock(), limit_sec=limit_sec)
+        await self.wake_up.announce()
         return released
 
     async def _require_keys(self, job: Job, given: Mapping[str, str]) -> None:
-        await self._keys.require(job.spec, {*given, *await self._keys.names_of_job(job.id)})
+        await self.keys.require(job.spec, {*given, *await self.keys.names_of_job(job.id)})
+
+
+async def until_trial_ended(trials: TrialStore, trial_id: int) -> TrialRow:
+    """Asks the store often at first, then once a second."""
+    pause = _FIRST_LOOK_SEC
+    while (row := await trials.trial(trial_id)).trial.state is not TrialState.ENDED:
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, _LOOK_SEC)
+    return row
+
+
+async def until_job_ended(jobs: JobStore, job_id: int, seconds: float) -> bool:
+    """Whether it ended within that time."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while (await jobs.job(job_id)).ended_at is None:
+        if asyncio.get_running_loop().time() >= deadline:
+            return False
+        await asyncio.sleep(_FIRST_LOOK_SEC)
+    return True

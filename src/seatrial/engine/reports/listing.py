@@ -1,7 +1,6 @@
-"""Jobs with their numbers, for listings: counts, totals and, where it is asked for, the score.
+"""Jobs with their counts, totals and, on request, the score. For lists.
 
-All of it is counted from the trials. What an ended job came to is remembered for a while: a page of old jobs then
-costs one query, however many trials they had.
+Everything is counted from the trials. Numbers of ended jobs are cached, so that a page of old jobs costs one query.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from seatrial.ports.store import JobFilter, JobNumbers, JobStore, JobTotals, Pag
 
 _OPEN_JOBS = 1000
 _OPEN_SCORE_SEC = 2.0
-"""How old the score of a job that still runs may be, however many look at it."""
+"""Maximum age of the score of a running job, so that many viewers cost one computation."""
 
 
 class ScoreLine(Frozen):
-    """One score for a whole job: the mean over its tasks of the share that passed, every error counted as 0."""
+    """One score for a whole job: the mean over its tasks of the share that passed. Every error counts as 0."""
 
     value: float | None = None
-    """``None`` while nothing can be scored."""
+    """``None`` if no trial has ended."""
     low: float | None = None
     high: float | None = None
-    """95 %, with the tasks as a sample; of a single task, over its trials."""
+    """95 %, with the tasks as a sample. For a single task, over its trials."""
     coverage: float | None = None
-    """Valid trials of those that ended."""
+    """Share of the ended trials that are valid."""
 
 
 class JobLine(Frozen):
@@ -47,7 +46,7 @@ class JobLine(Frozen):
 
 
 class JobListing:
-    """Made once per process."""
+    """One per process."""
 
     def __init__(
         self, jobs: JobStore, ended: EndedJobs | None = None, seconds: Callable[[], float] = time.monotonic
@@ -81,10 +80,9 @@ class JobListing:
         ]
 
     async def _as_counted(self, job: Job, counts: JobCounts) -> Job:
-        """A job is read before its trials are counted. One that ended in between is read again: a line never says that
-        all trials ended and that the job did not."""
+        """Reads a job again if it ended between reading it and counting its trials, so that both agree."""
         if job.ended_at is None and counts.total and counts.ended == counts.total:
-            with suppress(NotFound):  # deleted in this moment
+            with suppress(NotFound):  # it was deleted just now
                 return await self._jobs.job(job.id)
         return job
 
@@ -103,7 +101,7 @@ class JobListing:
         known = {job.id: line for job in jobs if (line := self._known_score(job)) is not None}
         unknown = [job for job in jobs if job.id not in known]
         tallies = await self._jobs.tallies([job.id for job in unknown]) if unknown else {}
-        for job in unknown:  # an interval is thousands of draws, which would keep everybody else waiting
+        for job in unknown:  # in a thread, because an interval takes thousands of draws
             known[job.id] = await asyncio.to_thread(score_line, tallies[job.id])
             self._ended.put(job, known[job.id])
             if job.ended_at is None:
@@ -120,7 +118,7 @@ class JobListing:
 
 
 def score_line(tallies: Iterable[Tally]) -> ScoreLine:
-    """From what the trials came to. Tasks of which nothing ended are left out, as in a report."""
+    """Computes the score. Tasks with unfinished trials are left out, as in a report."""
     tasks: dict[str, list[Tally]] = {}
     for tally in tallies:
         tasks.setdefault(tally.digest, []).append(tally)

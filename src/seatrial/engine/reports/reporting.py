@@ -1,6 +1,6 @@
-"""From the store's rows to numbers: reads a job's trials and hands them to ``domain.report`` and ``domain.comparison``.
+"""Reads the trials of a job for ``domain.report`` and ``domain.comparison``, for the CLI and the API.
 
-Called by the CLI and the API. Decides how configurations and tasks are called when their names alone are ambiguous.
+Gives configurations and tasks distinct labels if their names are ambiguous.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ async def report_job(trials: TrialStore, job: Job, *, with_tests: bool = False) 
 
 
 def report_rows(rows: Iterable[TrialRow], job: Job, *, with_tests: bool = False) -> JobReport:
-    """The report of a job whose rows are at hand already."""
+    """The report of a job whose rows were already read."""
     facts = facts_of(rows, job.spec, with_tests=with_tests)
     return report(facts, spec=job.spec, order=configuration_labels(job.spec.agents))
 
@@ -40,10 +40,10 @@ async def sides_of_job(trials: TrialStore, job: Job) -> tuple[Side, ...]:
 
 
 def facts_of(rows: Iterable[TrialRow], spec: JobSpec, *, with_tests: bool = False) -> list[TrialFact]:
-    """``with_tests``: keep per-test results too, which take far more memory than all the rest."""
+    """``with_tests``: include results of tests, which take far more memory than everything else."""
     names = _Names(spec)
     return [
-        # Until a trial ended, its result is that of an earlier try, which no longer counts.
+        # Before a trial has ended, its result is that of an earlier try and does not count.
         _with_result(names.fact(row.trial), row.result, with_tests)
         if row.result is not None and row.trial.state is TrialState.ENDED
         else names.fact(row.trial)
@@ -52,7 +52,7 @@ def facts_of(rows: Iterable[TrialRow], spec: JobSpec, *, with_tests: bool = Fals
 
 
 def configuration_labels(agents: Sequence[AgentSpec]) -> tuple[str, ...]:
-    """A label for each agent of a job; what differs is added where agent and model alone do not tell them apart."""
+    """A label for each agent of a job. Options are added if agent and model are not unique."""
     alone = tuple(agent.label for agent in agents)
     if len(set(alone)) == len(alone):
         return alone
@@ -68,7 +68,7 @@ def configuration_labels(agents: Sequence[AgentSpec]) -> tuple[str, ...]:
 
 
 def task_names(tasks: Sequence[TaskRef]) -> dict[str, str]:
-    """What to call each task, by digest: its name, and a piece of the digest where two tasks share the name."""
+    """The label of each task, by digest: its name, with a part of the digest if two tasks share the name."""
     distinct = {task.digest: task.name for task in tasks}
     times = Counter(distinct.values())
     return {
@@ -78,7 +78,7 @@ def task_names(tasks: Sequence[TaskRef]) -> dict[str, str]:
 
 
 def _own_options(agent: AgentSpec, agents: Sequence[AgentSpec]) -> str:
-    """The options in which an agent differs from its namesakes."""
+    """The options in which an agent differs from agents with the same label."""
     alike = [other for other in agents if other.label == agent.label]
     shared = [name for name, value in agent.options.items() if all(other.options.get(name) == value for other in alike)]
     own = [f"{name}={value}" for name, value in sorted(agent.options.items()) if name not in shared]
@@ -86,7 +86,7 @@ def _own_options(agent: AgentSpec, agents: Sequence[AgentSpec]) -> str:
 
 
 class _Names:
-    """What a job's trials are called, worked out once."""
+    """The labels of a job's configurations and tasks."""
 
     def __init__(self, spec: JobSpec) -> None:
         self._labels = configuration_labels(spec.agents)
