@@ -21,7 +21,6 @@ from seatrial.path_view import show_paths
 from seatrial.privileges import become
 from seatrial.processes import WorkerName, boot_id, own_namespace
 from seatrial.removal import remove_tree
-from seatrial.sample_tasks import samples_folder
 from seatrial.settings import Settings
 from seatrial.take_over import take_over
 
@@ -153,7 +152,7 @@ def _rehearse(settings: Settings, account: Account) -> str:
 def _read_by_api(settings: Settings) -> Iterator[Path]:
     yield settings.home
     yield from shared_places(settings)
-    yield from (Path(sys.prefix), Path(sys.base_prefix), _PACKAGE, samples_folder())
+    yield from (Path(sys.prefix), Path(sys.base_prefix), _PACKAGE, _PACKAGE.parents[1] / "samples")
     yield Path(tempfile.gettempdir())
     for path in (settings.tb2_dir, settings.extra_ca_file, _local_registry(settings)):
         if path is not None:
