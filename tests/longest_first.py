@@ -1,4 +1,4 @@
-"""Has a test run begin with the files that take longest. ``tests/conftest.py`` takes it in.
+"""Has a test run begin with the files that take longest. ``tests/conftest.py`` calls this.
 
 ``pytest --dist loadfile`` hands out whole files, with ``--no-loadscope-reorder`` in this order; else those with most
 tests come first. One of two minutes that comes last keeps every other process waiting. Whatever is not named here takes
@@ -31,6 +31,6 @@ LONGEST = (
 """Each takes half a minute or more."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def order_longest_first(items: list[pytest.Item]) -> None:
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(LONGEST)))

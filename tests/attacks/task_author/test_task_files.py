@@ -19,11 +19,12 @@ from seatrial.adapters.tasks_harbor import HarborTasks
 from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
 from seatrial.ports.tasks import Inspection
 from tests.command_line import SAMPLES
+from tests.long_cases import examples
 
 HEAD = 'schema_version = "1.4"\n[task]\nname = "tests/x"\ndescription = "x"\n'
 CLIENT = "services:\n  client:\n    build: .\n"
 OTHER = "  other: {image: debian}\n"
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture
