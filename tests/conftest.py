@@ -11,9 +11,12 @@ import pytest
 from tests.command_line import CommandLine, image_cache_dir
 from tests.long_cases import mark_long_cases
 from tests.longest_first import order_longest_first
+from tests.properties import register_profiles
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport
 
 __all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]
+
+register_profiles()
 
 # As a worker does: LiteLLM would otherwise fetch its price list, and hold everything up while it tries.
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"

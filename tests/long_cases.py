@@ -1,7 +1,8 @@
 """Which cases ``make test`` leaves to ``make long`` and ``make attacks``: they carry the marker ``long``.
 
-A test that runs on several kinds of sandbox runs all its cases on ``oci``. On every other kind its first case is enough
-for ``make test``: it shows that the rule holds there, and the further cases differ in what the sandboxes share.
+A test that runs on several kinds of sandbox runs all its cases on ``oci``. On ``docker`` its first case is enough for
+``make test``: it shows that the rule holds there, and the further cases differ in what the sandboxes share. The kind
+``harbor:docker`` is Harbor's; it shows that the suite asks for nothing that Harbor does not do, and one file is enough.
 A test may also carry the marker itself, or a case of it may.
 
 ``tests/conftest.py`` calls this.
@@ -10,14 +11,11 @@ A test may also carry the marker itself, or a case of it may.
 from __future__ import annotations
 
 import pytest
-from hypothesis import settings
 
-FURTHER_KINDS = ("docker", "harbor:docker")
+OURS, HARBORS = "docker", "harbor:docker"
 WHOLE = ("tests/attacks/agent/test_seccomp.py",)
 """Docker's filter is made by code of its own, and the cases of a module share one sandbox."""
-_EXAMPLES_OF_DEFAULT = 100
-
-settings.register_profile("brief", max_examples=_EXAMPLES_OF_DEFAULT // 4, deadline=None)
+WITH_HARBORS = "tests/contracts/sandbox/test_exec.py"
 
 
 def mark_long_cases(items: list[pytest.Item]) -> None:
@@ -28,7 +26,7 @@ def mark_long_cases(items: list[pytest.Item]) -> None:
         if kind is None or file in WHOLE:
             continue
         rule = (f"{file}::{test.partition('[')[0]}", kind)
-        if rule in seen:
+        if rule in seen or (kind == HARBORS and file != WITH_HARBORS):
             item.add_marker("long")
         elif item.get_closest_marker("long") is None:
             seen.add(rule)
@@ -37,9 +35,4 @@ def mark_long_cases(items: list[pytest.Item]) -> None:
 def _further_kind(item: pytest.Item) -> str | None:
     callspec = getattr(item, "callspec", None)
     values = [value for value in callspec.params.values() if isinstance(value, str)] if callspec else []
-    return next((value for value in values if value in FURTHER_KINDS), None)
-
-
-def examples(number: int) -> int:
-    """How many examples a property is tried on: all of them, or with ``--hypothesis-profile=brief`` a quarter."""
-    return max(1, number * settings.default.max_examples // _EXAMPLES_OF_DEFAULT)
+    return next((value for value in values if value in (OURS, HARBORS)), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import CommandLine
+from tests.command_line import ROOT, CommandLine
 from tests.running_service import RunningService
 from tests.task_files import write_task
 from tests.waiting import until
@@ -79,7 +78,7 @@ def test_claims_stop_uploads_are_refused_and_it_recovers(cli: CommandLine, small
     assert blobs(small_disk) == before, "nothing of it was kept, whole or in part"
     until(lambda: "workers" in up.get("/ready")[1]["missing"], "the workers say why they wait")
     assert up.get("/ready")[1]["parts"][-1]["detail"].startswith("All workers are paused:")
-    time.sleep(3)
+    cli.until_heartbeats()
     assert cli.count(state="queued") == 1, "nothing is claimed"
     assert up.get("/health")[0] == 200
 
@@ -94,12 +93,15 @@ def test_claims_stop_uploads_are_refused_and_it_recovers(cli: CommandLine, small
 def test_not_a_byte_left_and_still_nothing_is_lost(cli: CommandLine, small_disk: Path, tmp_path: Path) -> None:
     """No mark, so that the disk runs full under a trial: its result waits for room."""
     cli.environment.update(SEATRIAL_DISK_LOW_WATER_MB="0")
-    task = write_task(tmp_path, "slow", solve="sleep 4\necho 42 > /app/answer.txt")
-    cli("run", task, "-a", "oracle", "--queue-only")
+    cli.environment["PYTHONPATH"] = str(ROOT)
+    gate, diary = tmp_path / "gate", tmp_path / "diary"
+    agent = ("-a", "tests.e2e.agents:Patient", "--ak", f"gate={gate}", "--ak", f"diary={diary}")
+    cli("run", write_task(tmp_path, "waits"), *agent, "--queue-only")
     up = RunningService.start(cli)
-    until(lambda: cli.count(phase="agent") == 1, "the agent is at work", 90)
+    until(diary.exists, "the agent is at work")
     filler = fill(small_disk, 0)
-    time.sleep(7)
+    gate.touch()
+    until(lambda: "Waiting for the store" in up.log, "the result waits for room")
     assert cli.count(state="ended") == 0
     filler.unlink()
     until(lambda: cli.count(state="ended") == 1, "the result was recorded")

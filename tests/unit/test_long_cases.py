@@ -1,10 +1,10 @@
-"""What ``make test`` leaves out: never a whole test on a kind of sandbox, and never a case on the first kind."""
+"""What ``make test`` leaves out: never a case on ``oci``, and never a whole test on ``docker``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests.long_cases import WHOLE, mark_long_cases
+from tests.long_cases import WHOLE, WITH_HARBORS, mark_long_cases
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,14 @@ def left_out(found: list[Item]) -> set[str]:
     return {item.nodeid.partition("::test_")[2] for item in found if "long" in item.markers}
 
 
-def test_every_test_runs_whole_on_the_first_kind_and_once_on_the_others() -> None:
-    further = {f"[{kind}-{case}]" for kind in ("docker", "harbor:docker") for case in "bc"}
+def test_every_test_runs_whole_on_oci_and_once_on_docker() -> None:
+    further = {*(f"[docker-{case}]" for case in "bc"), *(f"[harbor:docker-{case}]" for case in "abc")}
     assert left_out(items("tests/a.py")) == {f"{test}{case}" for test in ("one", "other") for case in further}
+
+
+def test_harbors_own_runs_once_in_one_file() -> None:
+    further = {f"[{kind}-{case}]" for kind in ("docker", "harbor:docker") for case in "bc"}
+    assert left_out(items(WITH_HARBORS)) == {f"{test}{case}" for test in ("one", "other") for case in further}
 
 
 def test_a_case_that_is_marked_already_is_not_the_one_that_stays() -> None:

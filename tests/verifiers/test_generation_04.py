@@ -85,6 +85,7 @@ def test_a_harness_with_a_shell_of_its_own_is_refused_on_this_machine(evaluation
     assert not (done.folder / "touched").exists()
 
 
+@pytest.mark.long  # test_terminus_harness.py has the same runtime
 @pytest.mark.engine
 def test_a_harness_of_verifiers_on_its_own_docker_runtime_with_an_image_of_ours(
     evaluation: NewEvaluation, container_engine: Engine

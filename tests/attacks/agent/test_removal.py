@@ -63,7 +63,9 @@ def _gone(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("depth", "name"), [(1500, "d"), (6000, "d"), (300, "x" * 255)], ids=["recursion", "deeper", "path_max"]
+    ("depth", "name"),
+    [(1500, "d"), pytest.param(6000, "d", marks=pytest.mark.long), (300, "x" * 255)],
+    ids=["recursion", "deeper", "path_max"],
 )
 def test_nested_directories(tree: Path, depth: int, name: str) -> None:
     nested(tree, depth, name)

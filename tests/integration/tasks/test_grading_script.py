@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.adapters.tasks_terminalbench1 import grading_script
 from seatrial.adapters.terminalbench1.config import ParserName
+from tests.properties import trying
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class TestPytest:
         assert (graded.reward, graded.tests) == (None, {})
         assert "No verdict" in graded.output
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @trying(40)
     @given(
         st.lists(
             st.one_of(
