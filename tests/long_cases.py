@@ -1,6 +1,6 @@
 """Which cases ``make test`` leaves to ``make long`` and ``make attacks``: they carry the marker ``long``.
 
-A test that runs on several kinds of sandbox runs all its cases on ``oci``. On ``docker`` its first case is enough for
+A test that runs on several kinds of sandbox runs all its cases on ``oci``. On a further kind its first case is enough for
 ``make test``: it shows that the rule holds there, and the further cases differ in what the sandboxes share. The kind
 ``harbor:docker`` is Harbor's; it shows that the suite asks for nothing that Harbor does not do, and one file is enough.
 A test may also carry the marker itself, or a case of it may.
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import pytest
 
-OURS, HARBORS = "docker", "harbor:docker"
+FURTHER = ("docker", "oci:runsc")
+HARBORS = "harbor:docker"
 WHOLE = ("tests/attacks/agent/test_seccomp.py",)
 """Docker's filter is made by code of its own, and the cases of a module share one sandbox."""
 WITH_HARBORS = "tests/contracts/sandbox/test_exec.py"
@@ -35,4 +36,4 @@ def mark_long_cases(items: list[pytest.Item]) -> None:
 def _further_kind(item: pytest.Item) -> str | None:
     callspec = getattr(item, "callspec", None)
     values = [value for value in callspec.params.values() if isinstance(value, str)] if callspec else []
-    return next((value for value in values if value in (OURS, HARBORS)), None)
+    return next((value for value in values if value in (*FURTHER, HARBORS)), None)

@@ -20,8 +20,8 @@ from seatrial.removal import empty_directory, remove_tree
 from seatrial.sandboxes.oci.leftovers import Leftovers
 from seatrial.sandboxes.options import Owner
 from seatrial.sandboxes.record import SandboxRecord
-from tests.attacks.agent.conftest import Make
 from tests.trials import Workplace
+from tests.workplace_fixture import Make
 
 ROOT = Path(__file__).parents[3]
 
