@@ -1,7 +1,7 @@
 """Which cases ``make test`` leaves to ``make long`` and ``make attacks``: they carry the marker ``long``.
 
-A test that runs on several kinds of sandbox runs all its cases on ``oci``. On a further kind its first case is enough for
-``make test``: it shows that the rule holds there, and the further cases differ in what the sandboxes share. The kind
+A test that runs on several kinds of sandbox runs all its cases on ``oci``. On a further kind, its first case is enough
+for ``make test``: it shows that the rule holds there, and the other cases differ in what the kinds share. The kind
 ``harbor:docker`` is Harbor's; it shows that the suite asks for nothing that Harbor does not do, and one file is enough.
 A test may also carry the marker itself, or a case of it may.
 
