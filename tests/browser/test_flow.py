@@ -11,9 +11,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.archives import TELLS, packed, talking_task
 from tests.browser.conftest import Visit
 from tests.browser.visitor import NARROW, WIDE, Theme, Visitor
-from tests.host_processes import processes_with
+from tests.host_processes import waiting_for, write_beside
 from tests.task_files import write_task
-from tests.waiting import until
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(600)]
 
@@ -53,18 +52,14 @@ def _late(name: str) -> str:
 
 def _say(name: str, verdict: str) -> None:
     """Tells the verifier that waits in the sandbox of this task what to answer."""
-    waiting = f"until-told\0{name}"
-    until(lambda: processes_with(waiting), "a verifier that waits", _RUN_MS / 1000)
-    [process] = processes_with(waiting)
-    Path(f"/proc/{process}/root/tmp/verdict").write_text(verdict)
-    until(lambda: not processes_with(waiting), "the verifier's answer", _RUN_MS / 1000)
+    write_beside("/tmp/verdict", name, verdict)
 
 
 def _take_in(visitor: Visitor, folder: Path, name: str) -> None:
     """A broken archive is told file, line and remedy; good ones beside it are taken in all the same.
 
     The verifier of one of them waits to be told its verdict, by a file in its sandbox; without one it is an error."""
-    wait = f"bash -c 'until [ -e /tmp/verdict ]; do sleep 0.1; done' until-told {_late(name)}"
+    wait = waiting_for("/tmp/verdict", _late(name))
     answer = "if grep 1 /tmp/verdict; then echo 1 > /logs/verifier/reward.txt; fi"
     late = packed(write_task(folder, _late(name), test=f"{wait}\n{answer}"))
     good = packed(talking_task(folder, name, "sleep 3\necho live-$((40 + 2))\nsleep 2\necho 42 > /app/answer.txt"))

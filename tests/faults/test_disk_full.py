@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import ROOT, CommandLine
+from tests.command_line import CommandLine
+from tests.host_processes import waiting_for, write_beside
 from tests.running_service import RunningService
 from tests.task_files import write_task
 from tests.waiting import until
@@ -93,14 +94,13 @@ def test_claims_stop_uploads_are_refused_and_it_recovers(cli: CommandLine, small
 def test_not_a_byte_left_and_still_nothing_is_lost(cli: CommandLine, small_disk: Path, tmp_path: Path) -> None:
     """No mark, so that the disk runs full under a trial: its result waits for room."""
     cli.environment.update(SEATRIAL_DISK_LOW_WATER_MB="0")
-    cli.environment["PYTHONPATH"] = str(ROOT)
-    gate, diary = tmp_path / "gate", tmp_path / "diary"
-    agent = ("-a", "tests.e2e.agents:Patient", "--ak", f"gate={gate}", "--ak", f"diary={diary}")
-    cli("run", write_task(tmp_path, "waits"), *agent, "--queue-only")
+    wait = waiting_for("/tmp/go", str(tmp_path))
+    task = write_task(tmp_path, "slow", solve=f"{wait}\necho 42 > /app/answer.txt")
+    cli("run", task, "-a", "oracle", "--queue-only")
     up = RunningService.start(cli)
-    until(diary.exists, "the agent is at work")
+    until(lambda: cli.count(phase="agent") == 1, "the agent is at work", 90)
     filler = fill(small_disk, 0)
-    gate.touch()
+    write_beside("/tmp/go", str(tmp_path))
     until(lambda: "Waiting for the store" in up.log, "the result waits for room")
     assert cli.count(state="ended") == 0
     filler.unlink()
