@@ -18,7 +18,7 @@ from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.save_files import FileKeeper
 from seatrial.sandboxes.sandbox import Sandbox
-from tests.faults.conftest import Make
+from tests.workplace_fixture import Make
 
 _OFFENDERS = 10
 """More than there are threads for transfers."""

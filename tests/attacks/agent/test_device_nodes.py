@@ -16,10 +16,8 @@ from seatrial.sandboxes.host.root_mount import RootKind, RootMount
 from seatrial.sandboxes.images.assembly import shared_oci_images
 from seatrial.sandboxes.images.image import Image, ImageProvider, ImageRequest, LogSink
 from seatrial.sandboxes.options import SandboxOptions
-from tests.faults.conftest import Make, container_engine, image_cache, make, run_dir, workplace
 from tests.trials import Workplace
-
-__all__ = ["container_engine", "image_cache", "make", "run_dir", "workplace"]
+from tests.workplace_fixture import Make
 
 PLACES = ("/", "/app", "/tmp", "/logs", "/tests", "/dev/shm", "/var/lib")
 TRY = """

@@ -13,8 +13,8 @@ import pytest_asyncio
 from seatrial.sandboxes.host.transfer import Transfer
 from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.sandbox import Sandbox
-from tests.attacks.agent.conftest import DOCKER, OCI
 from tests.trials import Workplace
+from tests.workplace_fixture import DOCKER, OCI
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

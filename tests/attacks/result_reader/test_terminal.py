@@ -30,6 +30,8 @@ COMMANDS = {
     "export": ("export", "1"),
     "an error": ("task", "show", "".join(HOSTILE.values())),
 }
+TELLING = ("trial show", "trial logs", "job list", "report", "an error")
+"""Each starts a process of its own. The others print by the same function; a unit test checks that all do."""
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2060-\u2069\ufeff]")
 OURS = re.compile(r"\x1b\[[0-9;]*m")
 """Colours that Rich writes by itself on a terminal; those of a trial are shown as text."""
@@ -57,7 +59,9 @@ def on_a_terminal(cli: CommandLine, *arguments: str) -> str:
     return said.decode().replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", [name if name in TELLING else pytest.param(name, marks=pytest.mark.long) for name in COMMANDS]
+)
 def test_nothing_of_a_trial_steers_the_terminal(reader: CommandLine, command: str) -> None:
     said = on_a_terminal(reader, *COMMANDS[command])
     assert said.strip(), "the command said nothing at all"

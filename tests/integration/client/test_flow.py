@@ -59,7 +59,7 @@ def test_a_job_from_upload_to_deletion(client: Client, tmp_path: Path) -> None:
     assert client.jobs.retry(job.id) == 0  # none of them ended in an error
     assert client.jobs.retry(job.id, outcomes=[Outcome.PASSED], trials=[trials[0].id]) == 1
     again = client.jobs.wait(job.id, timeout=60)
-    assert sorted(trial.repeat for trial in client.trials.list(job=job.id)) == [1, 2]
+    assert sorted(trial.attempt for trial in client.trials.list(job=job.id)) == [1, 2]
     assert again.ended_at != ended.ended_at
     client.jobs.delete(job.id)
     with pytest.raises(NotFound):
