@@ -102,7 +102,7 @@ export default function Trial() {
         tryNumber={tryNumber}
         onTry={(number) => setFilter("try", number ? String(number) : undefined)}
       />
-      {trial.data.outcome === "failed" && state === "ended" && attempt == null ? (
+      {trial.data.outcome === "failed" && state === "ended" && tryNumber == null ? (
         <WhyFailed trial={trial.data} of={of} steps={kept} />
       ) : null}
       <Timeline
