@@ -53,6 +53,7 @@ faults: setup-test  ## A random mix of faults, 150 s on SQLite and 150 s on Post
 	@for store in sqlite postgres; do \
 	  .venv/bin/python -m tests.faults.mix --store $$store $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) || exit 1; \
 	done
+	@$(PYTEST) -q tests/faults/test_litter.py
 
 attacks: setup-test  ## Every attack of tests/attacks/README.md on each kind of sandbox (`test` has each attack, too)
 	@$(PYTEST) -q $(TOGETHER) tests/unit/test_attack_catalogue.py \
