@@ -11,18 +11,19 @@ import json
 import logging
 import os
 import select
-import shutil
 import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, override
 
 from seatrial.errors import SandboxFault, Unsupported
+from seatrial.removal import remove_tree
+from seatrial.sandboxes.host.in_root import SandboxRoot, closing
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.processes import has_ended, is_dead
 from seatrial.sandboxes.oci import command
@@ -56,7 +57,7 @@ NOT_APPLIED = (
 )
 _STARTING_SEC = 60.0
 _PATIENCE_SEC = 10.0
-_KEPT_IN_TMP = Path("/tmp/.seatrial-start")  # noqa: S108
+_KEPT_IN_TMP = ".seatrial-start"
 _OWN_THREADS = 512
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -190,8 +191,8 @@ class GvisorPod(Pod):
             if not has_ended(container.process, _PATIENCE_SEC):
                 raise SandboxFault(f"Processes of sandbox {self.plan.sandbox} could not be ended.")
             container.close()
-            shutil.rmtree(self.directory / view)
-        shutil.rmtree(self._state)
+            remove_tree(self.directory / view)
+        remove_tree(self._state)
         self._start_containers(layout)
 
     @override
@@ -281,12 +282,13 @@ class GvisorPod(Pod):
     @contextmanager
     def _nothing_over_tmp(self) -> Iterator[None]:
         """gVisor puts a file system in memory over an empty ``/tmp``, for each container another."""
-        with self._machine.mounts.rooted(self.root.merged):
-            _KEPT_IN_TMP.parent.mkdir(exist_ok=True)
-            _KEPT_IN_TMP.touch()
-        yield
-        with self._machine.mounts.rooted(self.root.merged):
-            _KEPT_IN_TMP.unlink()
+        with ExitStack() as stack:
+            with suppress(OSError):  # an image may have something else there, and then nothing is put over it
+                top = stack.enter_context(closing(os.open(self.root.merged, _DIRECTORY)))
+                place = stack.enter_context(SandboxRoot(top).made_directory("/tmp"))  # noqa: S108
+                os.close(os.open(_KEPT_IN_TMP, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, dir_fd=place))
+                stack.callback(_remove_kept, place)
+            yield
 
 
 class _Beginning:
@@ -329,6 +331,11 @@ def _prefer_commands_for_killing(pid: int) -> None:
     for child in _children(pid):
         with suppress(OSError):
             Path(f"/proc/{child}/oom_score_adj").write_text("1000")
+
+
+def _remove_kept(place: int) -> None:
+    with suppress(OSError):
+        os.unlink(_KEPT_IN_TMP, dir_fd=place)
 
 
 def _children(pid: int) -> set[int]:

@@ -13,7 +13,6 @@ Both are for x86-64.
 from __future__ import annotations
 
 import errno
-import shutil
 import struct
 from functools import cache
 from pathlib import Path
@@ -92,7 +91,7 @@ def tools(cache: Path, busybox: Path) -> Path:
     place.chmod(0o755)
     for name in wanted:
         (made / name).replace(place / name)
-    shutil.rmtree(made)
+    made.rmdir()
     return place
 
 
