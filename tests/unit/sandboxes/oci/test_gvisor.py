@@ -14,7 +14,7 @@ from seatrial.sandboxes.oci.gvisor import inside
 from seatrial.sandboxes.oci.gvisor.programs import tools
 from seatrial.sandboxes.oci.gvisor.runsc import told
 from seatrial.sandboxes.oci.gvisor.spec import BUSYBOX, contained
-from tests.waiting import eventually
+from tests.waiting import eventually, until
 
 
 @pytest.fixture
@@ -76,13 +76,12 @@ def test_killing_takes_the_family_and_nobody_else(tmp_path: Path) -> None:
     doomed = subprocess.Popen(["sh", "-c", family], start_new_session=True)
     spared = subprocess.Popen(["sleep", "600"], start_new_session=True)
     try:
-        while not (tmp_path / "leader").exists() or len(_children(doomed.pid)) < 2:
-            os.sched_yield()
+        until(lambda: (tmp_path / "leader").exists() and len(_children(doomed.pid)) == 2, "the family started")
         children = _children(doomed.pid)
         script = [busybox, *inside.kill_family(doomed.pid)[1:]]
         assert subprocess.run(script, check=False).returncode == 0
         assert doomed.wait() == -signal.SIGKILL
-        assert all(not _lives(child) for child in children)
+        until(lambda: not any(_lives(child) for child in children), "the whole family is gone")
         assert spared.poll() is None
     finally:
         spared.kill()
