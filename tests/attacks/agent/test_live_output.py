@@ -22,7 +22,7 @@ from seatrial.domain.result import StoredFile
 from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.save_files import FileKeeper
 from seatrial.engine.trials.trial_files import KeptFiles, TryFiles
-from seatrial.testing.memory_store.store import MemoryStore
+from seatrial.testing.memory_store import MemoryStore
 from tests.unit.engine.live.test_tail import Try
 
 def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
