@@ -153,6 +153,7 @@ def _read_by_api(settings: Settings) -> Iterator[Path]:
     yield settings.home
     yield from shared_places(settings)
     yield from (Path(sys.prefix), Path(sys.base_prefix), _PACKAGE, _PACKAGE.parents[1] / "samples")
+    yield from (Path(entry) for entry in sys.path if entry)  # libraries may be anywhere
     yield Path(tempfile.gettempdir())
     for path in (settings.tb2_dir, settings.extra_ca_file, _local_registry(settings)):
         if path is not None:

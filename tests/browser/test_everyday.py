@@ -95,6 +95,7 @@ def test_the_palette_finds_tasks_and_jobs_by_name(visit: Visit, finished: Finish
         page = visitor.page
         visitor.go("/workers")
         page.keyboard.press("Control+k")
+        expect(page.get_by_placeholder("Go to a page")).to_be_focused()
         page.keyboard.type("oracle")
         expect(page.get_by_role("option", name=re.compile("the oracle"))).to_be_visible()
         page.keyboard.press("Control+a")

@@ -13,7 +13,7 @@ from tests.command_line import SAMPLES, CommandLine
 def test_the_doctor_says_what_works(cli: CommandLine) -> None:
     health = cli.json("doctor")
     assert health["automatic"] == "oci"
-    rooms = {room["name"]: room for room in health["rooms"]}
+    rooms = {room["name"]: room for room in health["kinds"]}
     assert {"oci", "docker"} <= set(rooms)
     assert all(finding["ok"] for finding in rooms["oci"]["findings"] if finding["needed"])
     told = cli("doctor").out
