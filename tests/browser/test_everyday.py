@@ -111,7 +111,7 @@ def test_a_failed_trial_says_why(visit: Visit, setting: Setting, finished: Finis
         page = visitor.page
         visitor.go(f"/trials/{trial['id']}")
         why = page.get_by_role("region", name="Why it failed")
-        expect(why.get_by_role("region", name=re.compile("^What .* says$")).first).to_contain_text("assert")
+        expect(why.get_by_role("region", name=re.compile("^What .* says$")).first).to_contain_text("AssertionError")
         expect(why.get_by_role("region", name="The verifier's last lines")).to_contain_text("failed")
         expect(why.get_by_role("region", name="The task's instruction")).not_to_be_empty()
         visitor.go(f"/trials/{finished.recorded}")

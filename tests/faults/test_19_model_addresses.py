@@ -199,7 +199,7 @@ async def test_a_listed_address_works_and_cannot_send_us_elsewhere(tmp_path: Pat
         away = request(f"http://127.0.0.1:{redirecting}/v1", "give-up")
         sent_away = await server.http.post("/api/tasks", json=away)
     assert sent_away.status_code == 500 and sent_away.json()["retryable"] is False, sent_away.text
-    assert "elsewhere" in sent_away.json()["error"] and THEIRS not in sent_away.text
+    assert "redirect" in sent_away.json()["error"] and THEIRS not in sent_away.text
     assert trap.connections == 0
 
 

@@ -83,7 +83,7 @@ def adding(send: Send, extra: Mapping[str, str]) -> Send:
                 if name == "Vary":
                     headers.add_vary_header(value)
                 else:
-                    headers.append(name, value)
+                    headers[name] = value
         await send(message)
 
     return send_with_extra
