@@ -63,9 +63,9 @@ async def test_a_full_disk_leaves_no_piece_and_later_writes_work(small_disk: Pat
     await blobs.put_bytes("k/kept", b"kept")
     for size in (16 * MEBI, 5 * MEBI):
         (tmp_path / "source").write_bytes(b"x" * size)
-        with pytest.raises(StoreUnavailable, match="no space left"):
+        with pytest.raises(StoreUnavailable, match="no room left"):
             await blobs.put_file("k/large", tmp_path / "source")
-    with pytest.raises(StoreUnavailable, match="no space left"):
+    with pytest.raises(StoreUnavailable, match="no room left"):
         await blobs.put_bytes("k/kept", b"x" * 5 * MEBI)
     assert [path.name for path in small_disk.rglob("*") if path.is_file()] == ["kept"]
     assert await blobs.read("k/kept") == b"kept"

@@ -121,6 +121,6 @@ def test_bootstrap_again_is_quick_and_prune_only_tells(seatrial: Seatrial) -> No
     assert refused.returncode == 1
     assert "ubuntu:24.04" in refused.stderr
     told = seatrial("images", "prune", "--all", "--dry-run")
-    assert "would go" in told.stdout
+    assert "would be removed" in told.stdout
     assert "debian:12-slim" in seatrial("images", "list").stdout
     assert seatrial("images", "list", "--sandbox", "nothing").returncode == 2

@@ -16,7 +16,7 @@ async def main() -> None:
     workplace = Workplace(Path(directory), Path(cache), install=install)
     idle, busy, graded = (workplace.sandbox() for _ in range(3))
     await asyncio.gather(*(sandbox.start(force_build=False) for sandbox in (idle, busy, graded)))
-    await idle.exec(f"(exec -a {install} setsid sleep 600) >/dev/null 2>&1 &")
+    await idle.exec(f"setsid bash -c 'exec -a {install} sleep 600' >/dev/null 2>&1 &")
     command = asyncio.create_task(busy.exec(f"exec -a {install} sleep 600"))
     tests = Path(directory) / "tests"
     tests.mkdir()
