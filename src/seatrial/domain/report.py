@@ -13,7 +13,7 @@ from seatrial.domain.fact import Basis, Counts, TrialFact, by_configuration, by_
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import JobSpec
 from seatrial.domain.matrix import TestLine, matrix
-from seatrial.domain.rules import RuleCheck, check_rules
+from seatrial.domain.rules import PlanChanges, RuleCheck, check_rules
 from seatrial.domain.score import Score, score
 from seatrial.domain.statistics import SEED, Interval, mean, quantile, wilson_interval
 from seatrial.domain.trial import Outcome
@@ -29,7 +29,9 @@ class Durations(Frozen):
 
 
 class Spending(Frozen):
-    """Usage of the trials, including errors and cancelled ones. ``None``: no trial reported it."""
+    """Usage of all tries of the trials, including errors and cancelled ones. ``None``: no try reported it."""
+
+    tries: int = 0
 
     cost_usd: float | None = None
     """Sum over the trials that reported a cost; ``priced`` is their number."""
@@ -62,6 +64,13 @@ class TaskReport(Frozen):
     spending: Spending
 
 
+class AddedAttempts(Frozen):
+    """Attempts that were added after the plan. No score and no other count includes them."""
+
+    counts: Counts
+    spending: Spending
+
+
 class ConfigurationReport(Frozen):
     label: str
     counts: Counts
@@ -78,15 +87,25 @@ class ConfigurationReport(Frozen):
     """Tasks that ended without a valid trial: 0 in the leaderboard score, excluded from the valid score."""
     pending: tuple[str, ...]
     """Tasks without a result yet; excluded from both scores until then."""
+    added: AddedAttempts | None = None
+    """Attempts that were added after the plan, reported apart; ``None`` if there are none."""
     unavailable: dict[str, str] = {}
 
 
 class JobReport(Frozen):
     counts: Counts
+    """Of the planned trials."""
     complete: bool
     """Whether every trial ended. Before that, scores cover only ended trials."""
     configurations: tuple[ConfigurationReport, ...]
     spending: Spending
+    """Of everything that ran, added attempts included."""
+    added: int = 0
+    """Attempts that were added after the plan."""
+    removed: int = 0
+    """Planned trials that the store no longer has."""
+    changes: tuple[str, ...] = ()
+    """The same in sentences, for every reader of these numbers."""
     rules: RuleCheck | None = None
     """Rules of the Terminal-Bench leaderboard, if the job's spec is known."""
     tests: tuple[TestLine, ...] = ()
@@ -96,19 +115,24 @@ class JobReport(Frozen):
 def report(
     facts: Iterable[TrialFact], *, spec: JobSpec | None = None, order: Sequence[str] = (), seed: int = SEED
 ) -> JobReport:
-    """``facts``: one per planned trial, ended or not. ``order``: the order of configurations."""
+    """``facts``: one per trial, ended or not. ``order``: the order of configurations."""
     everything = list(facts)
     configurations = tuple(
         _configuration(label, trials, seed) for label, trials in by_configuration(everything, order).items()
     )
-    counts = count(everything)
+    planned = [fact for fact in everything if not fact.added]
+    counts = count(planned)
+    changed = PlanChanges.of(spec, planned=counts.planned, added=len(everything) - counts.planned)
     return JobReport(
         counts=counts,
         complete=counts.complete,
         configurations=configurations,
         spending=spending(everything, counts.passed),
-        rules=_rules(spec, configurations) if spec else None,
-        tests=matrix(everything),
+        added=changed.added,
+        removed=changed.removed,
+        changes=changed.sentences,
+        rules=_rules(spec, configurations, changed) if spec else None,
+        tests=matrix(planned),
     )
 
 
@@ -132,6 +156,7 @@ def spending(facts: Sequence[TrialFact], passed: int) -> Spending:
         unavailable["cost_per_success"] = "nothing passed"
     return Spending(
         cost_usd=cost,
+        tries=sum(fact.tries for fact in facts),
         priced=len(costs),
         cost_per_trial=cost / len(costs) if cost is not None else None,
         cost_per_success=cost / passed if cost is not None and passed else None,
@@ -142,7 +167,8 @@ def spending(facts: Sequence[TrialFact], passed: int) -> Spending:
     )
 
 
-def _configuration(label: str, facts: list[TrialFact], seed: int) -> ConfigurationReport:
+def _configuration(label: str, everything: list[TrialFact], seed: int) -> ConfigurationReport:
+    facts = [fact for fact in everything if not fact.added]
     tasks = tuple(_task(name, trials) for name, trials in by_task(facts).items())
     counts = count(facts)
     scores = {basis: _score(tasks, basis, seed) for basis in Basis}
@@ -168,8 +194,14 @@ def _configuration(label: str, facts: list[TrialFact], seed: int) -> Configurati
         tasks=tasks,
         without_valid_trial=tuple(task.task for task in tasks if task.counts.ended and not task.counts.valid),
         pending=tuple(task.task for task in tasks if task.counts.pending),
+        added=_added([fact for fact in everything if fact.added]),
         unavailable=unavailable,
     )
+
+
+def _added(facts: list[TrialFact]) -> AddedAttempts | None:
+    counts = count(facts)
+    return AddedAttempts(counts=counts, spending=spending(facts, counts.passed)) if facts else None
 
 
 def _task(name: str, facts: list[TrialFact]) -> TaskReport:
@@ -203,8 +235,9 @@ def _reward(fact: TrialFact) -> float | None:
     return fact.reward if graded else None
 
 
-def _rules(spec: JobSpec, configurations: Sequence[ConfigurationReport]) -> RuleCheck:
-    return check_rules(spec, [{task.task: task.counts for task in each.tasks} for each in configurations])
+def _rules(spec: JobSpec, configurations: Sequence[ConfigurationReport], changed: PlanChanges) -> RuleCheck:
+    counts = [{task.task: task.counts for task in each.tasks} for each in configurations]
+    return check_rules(spec, counts, changed)
 
 
 def _total(facts: Iterable[TrialFact], tokens_of: Callable[[TrialFact], int | None]) -> int | None:

@@ -103,7 +103,9 @@ class NewTrial(Frozen):
     agent: str
     model: str | None
     attempt: int
-    """Which attempt at the task: 1 … attempts of the job."""
+    """Which attempt at the task: 1 … attempts of the job; above that it was added."""
+    reruns: int | None = None
+    """The planned trial that an added attempt runs again."""
 
 
 class Trial(Frozen):
@@ -114,6 +116,9 @@ class Trial(Frozen):
     agent: str
     model: str | None
     attempt: int
+    reruns: int | None = None
+    """The planned trial that this attempt runs again. It was added after the plan and is not part of the score.
+    ``None`` for a planned trial."""
     state: TrialState = TrialState.QUEUED
     outcome: Outcome | None = None
     cause: Cause | None = None
@@ -138,6 +143,16 @@ class Trial(Frozen):
     @property
     def tries_made(self) -> int:
         return self.try_number - self.tries_base
+
+    @property
+    def added(self) -> bool:
+        """Whether it was added after the plan."""
+        return self.reruns is not None
+
+    @property
+    def graded(self) -> bool:
+        """Whether it has a valid reward. That result is final."""
+        return self.outcome is not None and self.outcome.graded
 
     @property
     def suspected(self) -> bool:
@@ -203,7 +218,7 @@ class Released(Frozen):
 
 
 class Retried(Frozen):
-    """An ended trial runs again; its earlier tries are kept."""
+    """An ended trial without a grade runs again; its earlier tries are kept."""
 
     kind: Literal["retried"] = "retried"
     hold: bool = False
@@ -262,6 +277,7 @@ def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
             return trial.model_copy(update={"state": TrialState.QUEUED, "limit_sec": event.limit_sec})
         case Retried():
             _require(trial, TrialState.ENDED, event)
+            require_ungraded(trial)
             fresh = _requeue(trial, None)
             return fresh.model_copy(
                 update={
@@ -275,6 +291,20 @@ def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
                     "shared_losses": 0,
                 }
             )
+
+
+def further_attempt(trial: Trial, attempt: int) -> NewTrial:
+    """Another attempt at the task of a graded trial, outside of the plan. Raises ``Conflict`` without a grade."""
+    if trial.state is not TrialState.ENDED or not trial.graded:
+        raise Conflict(f"Trial {trial.id} has no grade yet.", fix="Only graded trials get a further attempt.")
+    return NewTrial(
+        task=trial.task,
+        agent_index=trial.agent_index,
+        agent=trial.agent,
+        model=trial.model,
+        attempt=attempt,
+        reruns=trial.reruns or trial.id,
+    )
 
 
 def _lose(trial: Trial, event: WorkerLost, now: datetime) -> Trial:
@@ -315,6 +345,15 @@ def _requeue(trial: Trial, not_before: datetime | None) -> Trial:
 def _require(trial: Trial, state: TrialState, event: TrialEvent) -> None:
     if trial.state is not state:
         raise Conflict(f"Trial {trial.id} is {trial.state}, so it cannot be {event.kind}.")
+
+
+def require_ungraded(trial: Trial) -> None:
+    """Raises ``Conflict`` for a trial with a valid reward: its result is never replaced."""
+    if trial.graded:
+        raise Conflict(
+            f"Trial {trial.id} {trial.outcome}, and a graded result is final.",
+            fix="Add an attempt instead: `seatrial job again`, or POST …/attempts.",
+        )
 
 
 def _require_current(trial: Trial, try_number: int, event: TrialEvent) -> None:

@@ -46,7 +46,7 @@ class JobRequest(JobWish):
 
 
 class Totals(Shape):
-    """Totals over the last results of a job's trials."""
+    """Totals over every try of a job's trials, added attempts included."""
 
     seconds: float
     input_tokens: int
@@ -78,6 +78,9 @@ class JobItem(Shape):
     ended_at: datetime | None
     cancelled_at: datetime | None
     counts: TrialCounts
+    """Of the planned trials."""
+    added: TrialCounts | None
+    """Of the attempts that were added after the plan; null if there are none. They are not part of the score."""
     totals: Totals
     agents: list[str]
     """Its configurations: agent, or agent / model, with the options that differ."""
@@ -103,6 +106,7 @@ class JobItem(Shape):
             "ended_at": job.ended_at,
             "cancelled_at": job.cancelled_at,
             "counts": TrialCounts.of(line.counts),
+            "added": TrialCounts.of(line.counts.added) if line.counts.added.total else None,
             "totals": Totals.of(totals),
             "agents": list(configuration_labels(spec.agents)),
             "tasks": len(spec.tasks),
@@ -143,12 +147,26 @@ class Queued(Shape):
     """Trials that were queued again."""
 
 
+class Added(Shape):
+    trials: list[int]
+    """The new attempts."""
+
+
 class RetryRequest(Frozen):
     """Which ended trials to run again. Earlier tries are kept."""
 
     outcomes: tuple[Outcome, ...] = (Outcome.ERROR, Outcome.CANCELLED)
+    """``error`` and ``cancelled``; results of graded trials are final."""
     trials: tuple[Annotated[int, Field(ge=1, le=LARGEST_ID)], ...] | None = Field(default=None, max_length=100_000)
     """Only these trials. Default: all trials of the job."""
+
+
+class AttemptsRequest(Frozen):
+    """Which graded trials to run again, as further attempts outside of the plan."""
+
+    outcomes: tuple[Outcome, ...] = (Outcome.PASSED, Outcome.FAILED)
+    trials: tuple[Annotated[int, Field(ge=1, le=LARGEST_ID)], ...] | None = Field(default=None, max_length=100_000)
+    """Only these trials. Default: all planned trials of the job."""
 
 
 class JudgedComparison(Comparison):

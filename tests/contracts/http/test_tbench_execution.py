@@ -121,9 +121,16 @@ async def test_a_retry_makes_ended_runs_pending_and_keeps_their_attempts(tmp_pat
         assert len(runner.orders) == 2, "a retry alone runs nothing"
         await server.post(f"{base}/execute-async")
         done = await server.ended(task["id"])
-        assert (done["passed_runs"], done["failed_runs"]) == (2, 0)
-        attempts = await server.installation.store.tries(done["runs"][0]["id"])
-        assert [a_try.number for a_try in attempts] == [1, 2]
+        assert (done["passed_runs"], done["failed_runs"], done["total_runs"]) == (2, 0, 2)
+        assert [run["run_number"] for run in done["runs"]] == [1, 2]
+        assert (await server.get(f"{base}/runs/{done['runs'][1]['id']}"))["run_number"] == 2
+        [listed] = await server.get("/api/tasks", params={"status": "completed"})
+        assert {name: done[name] for name in listed} == listed
+        native = await server.get(f"/api/v1/jobs/{task['id']}")
+        assert (native["counts"]["failed"], native["added"]["passed"]) == (2, 2), "the first results stay"
+        assert native["score"]["value"] == 0.0
+        await server.post(f"{base}/retry")
+        assert [run["status"] for run in (await server.get(base))["runs"]] == ["pending", "pending"]
 
 
 async def test_a_running_task_cannot_be_retried(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy.engine import CursorResult
 
 from seatrial.domain.frozen import trusted
 from seatrial.domain.job import Job, JobSpec
-from seatrial.domain.result import Result, Try
+from seatrial.domain.result import Result, Spent, Try
 from seatrial.domain.task import Task, TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store import TrialRow, TrialSummary
@@ -34,10 +34,11 @@ _CHANGING = (
     "started_at",
     "ended_at",
 )
-_FIXED = ("id", "job_id", "agent_index", "agent", "model", "attempt", "created_at")
+_FIXED = ("id", "job_id", "agent_index", "agent", "model", "attempt", "reruns", "created_at")
 _OF_TRIAL = tuple((name, _COLUMNS.get(name, name)) for name in _FIXED + _CHANGING)
 """Fields and their columns."""
 _SUMMED = ("reward", "seconds", "input_tokens", "output_tokens", "cost_usd")
+_OF_SPENT = tuple((name, f"spent_{name}") for name in Spent.model_fields)
 _OF_TRY = ("trial_id", "number", "worker", "started_at", "ended_at")
 _OF_JOB = ("id", "created_at", "cancelled_at", "ended_at")
 _STATES = {state.value: state for state in TrialState}
@@ -91,8 +92,15 @@ def trial_row_of(row: Values) -> TrialRow:
 def summary_of(row: Values) -> TrialSummary:
     values = {name: row[name] for name in _SUMMED}
     values["trial"] = trial_of(row)
+    values["spent"] = spent_of(row)
     values["marks"] = tuple(map(Mark, marks.split())) if (marks := row["marks"]) else ()
     return trusted(TrialSummary, values)
+
+
+def spent_of(row: Values) -> Spent:
+    values = {name: row[column] for name, column in _OF_SPENT}
+    values["seconds"] = values["seconds"] or 0.0
+    return trusted(Spent, values)
 
 
 def try_of(row: Values, start: str = "") -> Try:
@@ -111,9 +119,12 @@ def changing_values(trial: Trial) -> dict[str, Any]:
     return {_COLUMNS.get(name, name): getattr(trial, name) for name in _CHANGING}
 
 
-def summary_values(number: int, result: Result) -> dict[str, Any]:
+def summary_values(row: Values, result: Result) -> dict[str, Any]:
+    """What the trial's row tells about its tries, once the current one has this result."""
+    spent = spent_of(row).and_also(result)
     return {
-        "result_attempt": number,
+        **{column: getattr(spent, name) for name, column in _OF_SPENT},
+        "result_attempt": row["attempt"],
         "reward": result.reward,
         "marks": " ".join(result.marks),
         "seconds": result.seconds,

@@ -22,6 +22,6 @@ class JobItems:
         unknown = [job for job in jobs if job.id not in known]
         for line in await self._listing.lines(unknown, with_score=with_score):
             known[line.job.id] = item = JobItem.of(line)
-            if line.counts.ended == line.counts.total:
+            if line.counts.done:
                 self._ended.put(line.job, item, with_score)
         return [known[job.id] for job in jobs]

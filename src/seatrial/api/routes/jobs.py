@@ -22,6 +22,8 @@ from seatrial.errors import MissingKey
 from seatrial.ports.store import JobFilter
 from seatrial.shapes.answers import Plain
 from seatrial.shapes.jobs import (
+    Added,
+    AttemptsRequest,
     Cancelled,
     JobDetail,
     JobEstimate,
@@ -111,10 +113,18 @@ async def resume_job(service: ServiceDep, job_id: JobId, keys: GivenKeys) -> Que
     return Queued(queued=await service.installation.jobs.resume(job_id, keys))
 
 
-@router.post("/{job_id}/retry", responses=errors(400, 404))
+@router.post("/{job_id}/retry", responses=errors(400, 404, 409))
 async def retry_job(service: ServiceDep, job_id: JobId, keys: GivenKeys, wanted: RetryRequest) -> Queued:
-    """Runs ended trials of a job again: by default those that ended in errors or were cancelled."""
+    """Runs trials of a job again that ended in errors or were cancelled. Graded trials are refused: their results are
+    final."""
     return Queued(queued=await service.installation.jobs.retry(job_id, wanted.outcomes, wanted.trials, keys))
+
+
+@router.post("/{job_id}/attempts", status_code=201, responses=errors(400, 404))
+async def add_attempts(service: ServiceDep, job_id: JobId, keys: GivenKeys, wanted: AttemptsRequest) -> Added:
+    """Runs graded trials again as further attempts outside of the plan. Their results are shown apart and are not part
+    of the score."""
+    return Added(trials=await service.installation.jobs.add_attempts(job_id, wanted.outcomes, wanted.trials, keys))
 
 
 async def _planned(service: Service, wanted: JobRequest) -> tuple[JobSpec, tuple[Task, ...]]:

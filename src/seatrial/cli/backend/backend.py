@@ -67,7 +67,11 @@ class Runs(Protocol):
         ...
 
     async def retry(self, job: Job, outcomes: Sequence[Outcome]) -> int:
-        """Queues ended trials again; returns how many."""
+        """Queues ungraded trials again; returns how many."""
+        ...
+
+    async def add_attempts(self, job: Job, outcomes: Sequence[Outcome], trials: Sequence[int] | None) -> list[int]:
+        """Runs graded trials again as further attempts outside of the plan; returns their numbers."""
         ...
 
     async def see_through(self, job: Job, as_json: bool) -> int:

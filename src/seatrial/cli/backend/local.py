@@ -54,6 +54,9 @@ class LocalRuns:
     async def retry(self, job: Job, outcomes: Sequence[Outcome]) -> int:
         return await self.here.jobs.retry(job.id, outcomes)
 
+    async def add_attempts(self, job: Job, outcomes: Sequence[Outcome], trials: Sequence[int] | None) -> list[int]:
+        return await self.here.jobs.add_attempts(job.id, outcomes, trials)
+
     async def see_through(self, job: Job, as_json: bool) -> int:
         from seatrial.cli.backend.local_runs import see_job_through
 

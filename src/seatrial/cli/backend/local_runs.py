@@ -15,6 +15,7 @@ from seatrial.cli.view.progress import show_progress
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
 from seatrial.domain.job import Job
+from seatrial.engine.reports.reporting import report_job
 from seatrial.ports.store import TrialFilter
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ async def see_job_through(session: Installation, hire: Hire, job: Job, as_json: 
     interrupted = await _drive(session, worker, job, quiet=as_json)
     rows = [row async for row in session.store.trials(TrialFilter(job_id=job.id))]
     wall = time.monotonic() - started
-    print_outcome(job, rows, wall, as_json)
+    print_outcome(job, await report_job(session.store, job), rows, wall, as_json)
     if interrupted:
         say(f"Interrupted. Continue with: seatrial job resume {job.id}", err=True)
         return INTERRUPTED
@@ -71,6 +72,6 @@ async def _until_ended(session: Installation, job: Job, quiet: bool) -> None:
         while True:
             counts = (await session.store.counts([job.id]))[job.id]
             show(counts)
-            if counts.queued + counts.running == 0:
+            if not counts.moving:
                 return
             await asyncio.sleep(_LOOK_EVERY_SEC)

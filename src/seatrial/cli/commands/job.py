@@ -1,4 +1,4 @@
-"""``seatrial job``: list, show, cancel, resume and retry jobs."""
+"""``seatrial job``: list, show, cancel, resume, retry jobs and run them again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from seatrial.cli.view.say import say
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend, JobRow
 
-app = typer.Typer(help="List, show, cancel, resume and retry jobs.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="List, show, cancel, resume and retry jobs; run their trials again.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
 @app.command("list")
@@ -93,28 +97,52 @@ def resume(job_id: JobId, as_json: AsJson = False) -> None:
 @app.command()
 def retry(
     job_id: JobId,
-    failed: Annotated[bool, typer.Option("--failed", help="Also retry trials that failed.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Retry every trial that has ended.")] = False,
     queue_only: QueueOnly = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run trials of a job again, by default those that ended in errors or were cancelled. Earlier tries are kept."""
+    """Run trials of a job again that ended in errors or were cancelled. Earlier tries are kept.
+
+    Trials that passed or failed are final; `seatrial job again` adds attempts."""
 
     async def work(backend: Backend) -> int:
         from seatrial.domain.trial import Outcome
 
-        outcomes = {Outcome.ERROR, Outcome.CANCELLED}
-        if failed or everything:
-            outcomes.add(Outcome.FAILED)
-        if everything:
-            outcomes.add(Outcome.PASSED)
         job, _ = await backend.jobs.get(job_id)
-        queued = await backend.runs.retry(job, sorted(outcomes))
+        queued = await backend.runs.retry(job, [Outcome.ERROR, Outcome.CANCELLED])
         if queue_only and as_json:
             print_json({"job": job_id, "queued": queued})
             return 0
         if queue_only or not (queued or as_json):
             say(f"job {job_id}: {queued} trial(s) queued again")
+            return 0
+        return await backend.runs.see_through(job, as_json)
+
+    raise typer.Exit(with_backend(work))
+
+
+@app.command()
+def again(
+    job_id: JobId,
+    trials: Annotated[list[int] | None, typer.Option("--trial", help="Only this trial. Repeatable.")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Only trials that failed.")] = False,
+    queue_only: QueueOnly = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run graded trials of a job again, as further attempts outside of the plan.
+
+    The results of the planned trials stay. Added attempts are shown apart and are not part of the score."""
+
+    async def work(backend: Backend) -> int:
+        from seatrial.domain.trial import Outcome
+
+        job, _ = await backend.jobs.get(job_id)
+        outcomes = [Outcome.FAILED] if failed else [Outcome.PASSED, Outcome.FAILED]
+        added = await backend.runs.add_attempts(job, outcomes, trials or None)
+        if queue_only and as_json:
+            print_json({"job": job_id, "added": added})
+            return 0
+        if queue_only or not (added or as_json):
+            say(f"job {job_id}: {len(added)} attempt(s) added")
             return 0
         return await backend.runs.see_through(job, as_json)
 
@@ -133,5 +161,6 @@ def _row(job: JobRow) -> dict[str, object]:
         "failed": counts.failed,
         "errors": counts.error,
         "cancelled": counts.cancelled,
+        "added": counts.added.total,
         "created_at": job.created_at,
     }

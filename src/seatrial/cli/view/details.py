@@ -11,7 +11,7 @@ from rich.table import Table
 
 from seatrial.cli.view.figures import NOTHING, counted, dollars, percent, plain, plural, tokens
 from seatrial.cli.view.progress import duration
-from seatrial.cli.view.tables import gaps, headline, rules_line, standing, task_table, test_table
+from seatrial.cli.view.tables import changes, gaps, headline, rules_line, standing, task_table, test_table
 from seatrial.domain.fact import Counts
 from seatrial.domain.job import Job
 from seatrial.domain.report import ConfigurationReport, JobReport
@@ -33,8 +33,8 @@ def print_report(console: Console, job: Job, report: JobReport) -> None:
     console.print(task_table(report, console.width))
     if report.tests:
         console.print(test_table(report))
-    for gap in gaps(report):
-        console.print(gap)
+    for line in (*changes(report), *gaps(report)):
+        console.print(line)
     if report.rules:
         console.print(rules_line(report.rules))
 

@@ -32,7 +32,6 @@ from seatrial.domain.report import ConfigurationReport, JobReport, TaskReport
 from seatrial.domain.rules import RuleCheck
 from seatrial.domain.statistics import wilson_interval
 from seatrial.domain.trial import Outcome
-from seatrial.engine.reports.reporting import report_rows
 from seatrial.ports.store import TrialRow
 
 _EVERY_COLUMN = ("passed", "score", "95 %", "time", "tokens", "cost", "errors")
@@ -43,13 +42,12 @@ _MOST_REASONS = 5
 _NAME_WIDTH = 18
 
 
-def print_run(console: Console, job: Job, rows: Sequence[TrialRow], wall_seconds: float) -> None:
+def print_run(console: Console, job: Job, report: JobReport, rows: Sequence[TrialRow], wall_seconds: float) -> None:
     """The result of ``seatrial run``: a table of task × agent × model, then one headline per configuration."""
-    report = report_rows(rows, job)
     console.print(task_table(report, console.width))
     for line in headlines(report):
         console.print(line)
-    for line in (*gaps(report), *notes(report), *reasons(rows)):
+    for line in (*changes(report), *gaps(report), *notes(report), *reasons(rows)):
         console.print(line)
     console.print(plain(f"job {job.id}: {standing(report.counts)}; {duration(wall_seconds)} in total"))
 
@@ -114,6 +112,17 @@ def headline(configuration: ConfigurationReport) -> Text:
     return Text("  ".join(parts))
 
 
+def changes(report: JobReport) -> Iterator[Text]:
+    """Attempts that were added to the plan or removed from it."""
+    for sentence in report.changes:
+        yield plain(sentence, style="yellow")
+    for each in report.configurations:
+        if each.added is not None:
+            cost = each.added.spending.cost_usd
+            spent = f"; {dollars(cost)}" if cost is not None else ""
+            yield plain(f"{each.label}: added {standing(each.added.counts)}{spent}")
+
+
 def gaps(report: JobReport) -> Iterator[Text]:
     """Tasks for which a configuration has no valid trial."""
     for each in report.configurations:
@@ -145,9 +154,9 @@ def reasons(rows: Sequence[TrialRow]) -> Iterator[Text]:
 def rules_line(check: RuleCheck) -> Text:
     name = f"{check.rules} {check.version}"
     if check.kept:
-        return plain(f"Rules of {name}: kept.", style="green")
+        return plain(" ".join((f"Rules of {name}: kept.", *check.notes)), style="green")
     broken = "; ".join(f"{rule.rule} ({rule.found})" for rule in check.broken)
-    return plain(f"Rules of {name} broken: {broken}.", style="yellow")
+    return plain(" ".join((f"Rules of {name} broken: {broken}.", *check.notes)), style="yellow")
 
 
 def standing(counts: Counts) -> str:

@@ -83,7 +83,7 @@ class JobListing:
     async def _as_counted(self, job: Job, counts: JobCounts) -> Job:
         """A job is read before its trials are counted. One that ended in between is read again: a line never says that
         all trials ended and that the job did not."""
-        if job.ended_at is None and counts.total and counts.ended == counts.total:
+        if job.ended_at is None and counts.total and counts.done:
             with suppress(NotFound):  # deleted in this moment
                 return await self._jobs.job(job.id)
         return job
@@ -94,8 +94,7 @@ class JobListing:
         ids = [job.id for job in unknown]
         known |= await self._jobs.numbers(ids) if ids else {}
         for job in unknown:
-            counts = known[job.id].counts
-            if counts.ended == counts.total:
+            if known[job.id].counts.done:
                 self._ended.put(job, known[job.id])
         return known
 

@@ -47,7 +47,7 @@ class Once(Frozen):
 
 
 class JobTotals(Frozen):
-    """Sums over the last results of a job's trials."""
+    """Sums over every try of every trial of a job, added attempts included."""
 
     seconds: float = 0.0
     input_tokens: int = 0
@@ -63,9 +63,11 @@ class JobNumbers(Frozen):
 
 
 class Tally(Frozen):
-    """How many trials of a task have the same outcome and cause. Enough to compute a score."""
+    """How many planned trials of a task and a configuration have the same outcome and cause. Enough for a score."""
 
     digest: str
+    agent_index: int = 0
+    """Index of the job's configuration."""
     outcome: Outcome | None = None
     """``None``: not ended."""
     cause: Cause | None = None
@@ -108,7 +110,8 @@ class JobStore(Protocol):
         ...
 
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
-        """How often each task of a job ended with each outcome. Every id has an entry."""
+        """How often each task and configuration of a job ended with each outcome, without added attempts. Every id has
+        an entry."""
         ...
 
     async def save_job_keys(self, job_id: int, keys: str) -> None:
@@ -132,9 +135,17 @@ class JobStore(Protocol):
         ...
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
-        """Queues ended trials again and keeps their earlier tries. Ignores other trials. Returns how many.
+        """Queues ended trials without a grade again and keeps their earlier tries. Ignores other trials. Returns how
+        many.
 
         Their jobs are open and not cancelled afterwards. With ``hold`` the trials wait until they are released."""
+        ...
+
+    async def add_attempts(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> list[int]:
+        """Adds an attempt outside of the plan for each of these graded trials; ignores others. Returns the new ids.
+
+        Attempts of a task are numbered on. Appends ``trial.added``. Their jobs are open and not cancelled afterwards.
+        With ``hold`` the attempts wait until they are released."""
         ...
 
     async def delete_job(self, job_id: int) -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec
-from seatrial.domain.result import Result, Try
+from seatrial.domain.result import Result, Spent, Try
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store.jobs import Page
 
@@ -42,6 +42,14 @@ class TrialHistory(Frozen):
     """First to last."""
 
     @property
+    def spent(self) -> Spent:
+        """What all tries used together."""
+        spent = Spent()
+        for a_try in self.tries:
+            spent = spent.and_also(a_try.result) if a_try.result is not None else spent
+        return spent
+
+    @property
     def result(self) -> Result | None:
         """The result of the last try that has one."""
         return next((a_try.result for a_try in reversed(self.tries) if a_try.result is not None), None)
@@ -57,6 +65,8 @@ class TrialSummary(Frozen):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+    spent: Spent = Spent()
+    """Over all tries, also while the trial waits for another one."""
 
 
 class PhaseEntry(Frozen):

@@ -19,8 +19,9 @@ from seatrial.domain.result import TestStatus as Status
 from seatrial.domain.statistics import Interval, Method
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Trial, TrialState
-from seatrial.engine.reports.reporting import facts_of, report_rows
+from seatrial.engine.reports.reporting import facts_of
 from seatrial.ports.store import TrialRow
+from tests.summaries import reported, summarised
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 GPT = AgentSpec(name="terminus-2", model="openrouter/gpt-x")
@@ -62,7 +63,7 @@ def seen(width: int = 120) -> tuple[Console, io.StringIO]:
 
 def run_table(job: Job, rows: list[TrialRow], width: int = 120) -> list[str]:
     console, output = seen(width)
-    print_run(console, job, rows, 721.0)
+    print_run(console, job, reported(rows, job), rows, 721.0)
     return [line.rstrip() for line in output.getvalue().splitlines()]
 
 
@@ -122,9 +123,9 @@ def test_narrow_terminals_lose_columns_but_no_name_and_no_digit(width: int) -> N
 def test_text_of_tasks_is_only_text() -> None:
     job, rows = make_job({TRICKY: ("PE",)}, (AgentSpec(name="pkg:Agent[bold]", model="[link=x]m"),))
     console = Console(file=io.StringIO(), width=160, force_terminal=True)
-    print_run(console, job, rows, 1.0)
-    print_report(console, job, report_rows(rows, job, with_tests=True))
-    facts = facts_of(rows, job.spec)
+    print_run(console, job, reported(rows, job), rows, 1.0)
+    print_report(console, job, reported(rows, job, with_tests=True))
+    facts = facts_of(summarised(rows), job.spec)
     print_comparisons(console, [compare(side("[red]A", facts), side("B\x1b]0;x\x07", facts))], every_task=True)
     assert isinstance(console.file, io.StringIO)
     output = console.file.getvalue()
@@ -152,7 +153,7 @@ def test_one_task_has_the_interval_of_a_share() -> None:
 def test_a_report_labels_both_intervals_and_the_rules() -> None:
     job, rows = make_job({f"t{index:02}": ("PPFFF" if index % 3 else "PPPPP",) for index in range(24)})
     console, output = seen(140)
-    print_report(console, job, report_rows(rows, job, with_tests=True))
+    print_report(console, job, reported(rows, job, with_tests=True))
     text = output.getvalue()
     for part in (
         "job 7 (nightly): 120 trials: 72 passed, 48 failed",
@@ -175,7 +176,7 @@ def test_a_report_labels_both_intervals_and_the_rules() -> None:
 def test_a_report_says_why_a_number_is_missing() -> None:
     job, rows = make_job({"chess": ("P",)})
     console, output = seen(140)
-    print_report(console, job, report_rows(rows, job))
+    print_report(console, job, reported(rows, job))
     text = output.getvalue()
     assert "tasks as a sample: not available, one task says nothing about others" in text
     assert "tasks fixed, run to run: not available, needs 2 scored trials of every task; 1 of 1 have fewer" in text
@@ -189,7 +190,7 @@ def test_nothing_ended_yet_is_still_a_report() -> None:
         for row in rows
     ]
     console, output = seen()
-    print_report(console, job, report_rows(queued, job))
+    print_report(console, job, reported(queued, job))
     assert "0 of 2 trials ended" in output.getvalue()
     assert "Still running" in output.getvalue()
     assert "no task has a trial to score" in output.getvalue()
@@ -203,7 +204,7 @@ def test_an_empty_job_prints_something() -> None:
 def test_a_comparison_shows_verdict_numbers_and_regressions() -> None:
     job_a, rows_a = make_job({f"t{index:02}": ("PPPPF" if index < 20 else "FFFFF",) for index in range(30)})
     job_b, rows_b = make_job({f"t{index:02}": ("PFFFF" if index < 20 else "FFFFP",) for index in range(30)})
-    comparisons = compare_all([(side("old", facts_of(rows_a, job_a.spec)), side("new", facts_of(rows_b, job_b.spec)))])
+    comparisons = compare_all([(side("old", facts_of(summarised(rows_a), job_a.spec)), side("new", facts_of(summarised(rows_b), job_b.spec)))])
     console, output = seen(120)
     print_comparisons(console, comparisons)
     text = output.getvalue()
@@ -223,7 +224,7 @@ def test_a_comparison_shows_verdict_numbers_and_regressions() -> None:
 def test_a_comparison_names_what_it_left_out() -> None:
     job_a, rows_a = make_job({"common": ("PP",), "mine": ("PP",)})
     job_b, rows_b = make_job({"common": ("PF",), "yours": ("EE",)})
-    a, b = side("A", facts_of(rows_a, job_a.spec)), side("B", facts_of(rows_b, job_b.spec))
+    a, b = side("A", facts_of(summarised(rows_a), job_a.spec)), side("B", facts_of(summarised(rows_b), job_b.spec))
     console, output = seen()
     print_comparisons(console, [compare(a, b)])
     assert "Only in A: mine" in output.getvalue()
