@@ -106,6 +106,9 @@ def compare(
     pairs = [(a.tasks[name].passes(basis), b.tasks[name].passes(basis)) for name in names]
     differences = [float(one.minus(other)) for one, other in pairs]
     unavailable = _reasons(len(pairs))
+    interval = _interval(differences)
+    if interval is None:
+        unavailable.setdefault("interval", "every task differs by the same amount, so the spread is unknown")
     variances = estimate_variances(pairs)
     return Comparison(
         label_a=a.label,
@@ -115,7 +118,7 @@ def compare(
         score_a=mean([one.rate for one, _ in pairs]),
         score_b=mean([other.rate for _, other in pairs]),
         a_minus_b=mean(differences),
-        interval=_interval(differences),
+        interval=interval,
         significance=_test(pairs, seed) if len(pairs) > 1 else None,
         detectable=_detectable(pairs, variances) if len(pairs) > 1 else None,
         variances=variances,
@@ -187,11 +190,10 @@ def _by_regression(names: Sequence[str], pairs: Sequence[tuple[Passes, Passes]])
 
 def _interval(differences: Sequence[float]) -> Interval | None:
     centre, variance = mean(differences), sample_variance(differences)
-    if centre is None or variance is None:
+    if centre is None or not variance:
         return None
-    note = "" if variance else "every task differs by the same amount, so the spread is unknown"
     standard_error = math.sqrt(variance / len(differences))
-    return t_interval(centre, standard_error, len(differences) - 1, lowest=-1.0, note=note)
+    return t_interval(centre, standard_error, len(differences) - 1, lowest=-1.0)
 
 
 def _test(pairs: Sequence[tuple[Passes, Passes]], seed: int) -> Significance:

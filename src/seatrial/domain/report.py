@@ -14,7 +14,7 @@ from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import JobSpec
 from seatrial.domain.matrix import TestLine, matrix
 from seatrial.domain.rules import PlanChanges, RuleCheck, check_rules
-from seatrial.domain.score import Score, score
+from seatrial.domain.score import Bounds, Score, ScoreLine, best_first, bounds, score, score_line
 from seatrial.domain.statistics import SEED, Interval, mean, quantile, wilson_interval
 from seatrial.domain.trial import Outcome
 
@@ -73,11 +73,15 @@ class AddedAttempts(Frozen):
 
 class ConfigurationReport(Frozen):
     label: str
+    headline: ScoreLine
+    """The score as lists and headers say it."""
     counts: Counts
     leaderboard: Score
     valid: Score
     coverage: float | None
-    """Share of valid trials among those planned; during a run, among those that ended."""
+    """Share of valid trials among those planned."""
+    bounds: Bounds | None
+    """How far the score could be off because of ended trials without a valid result; ``None`` if there are none."""
     mean_reward: float | None
     """Mean over tasks of the reward of valid trials; an error of the agent counts as 0."""
     durations: Durations | None
@@ -98,14 +102,15 @@ class JobReport(Frozen):
     complete: bool
     """Whether every trial ended. Before that, scores cover only ended trials."""
     configurations: tuple[ConfigurationReport, ...]
+    """The best first. There is no score over several."""
     spending: Spending
     """Of everything that ran, added attempts included."""
     added: int = 0
     """Attempts that were added after the plan."""
     removed: int = 0
     """Planned trials that the store no longer has."""
-    changes: tuple[str, ...] = ()
-    """The same in sentences, for every reader of these numbers."""
+    notices: tuple[str, ...] = ()
+    """What every reader of these numbers must know: attempts added or removed, trials cancelled."""
     rules: RuleCheck | None = None
     """Rules of the Terminal-Bench leaderboard, if the job's spec is known."""
     tests: tuple[TestLine, ...] = ()
@@ -117,9 +122,9 @@ def report(
 ) -> JobReport:
     """``facts``: one per trial, ended or not. ``order``: the order of configurations."""
     everything = list(facts)
-    configurations = tuple(
-        _configuration(label, trials, seed) for label, trials in by_configuration(everything, order).items()
-    )
+    share = len(spec.tasks) * spec.attempts if spec else None
+    groups = by_configuration(everything, order).items()
+    configurations = _best_first(_configuration(label, trials, share, seed) for label, trials in groups)
     planned = [fact for fact in everything if not fact.added]
     counts = count(planned)
     changed = PlanChanges.of(spec, planned=counts.planned, added=len(everything) - counts.planned)
@@ -130,7 +135,7 @@ def report(
         spending=spending(everything, counts.passed),
         added=changed.added,
         removed=changed.removed,
-        changes=changed.sentences,
+        notices=(*changed.sentences, *_cancelled(counts)),
         rules=_rules(spec, configurations, changed) if spec else None,
         tests=matrix(planned),
     )
@@ -167,16 +172,28 @@ def spending(facts: Sequence[TrialFact], passed: int) -> Spending:
     )
 
 
-def _configuration(label: str, everything: list[TrialFact], seed: int) -> ConfigurationReport:
+def _best_first(reports: Iterable[ConfigurationReport]) -> tuple[ConfigurationReport, ...]:
+    found = {each.label: each for each in reports}
+    return tuple(found[line.label] for line in best_first(each.headline for each in found.values()))
+
+
+def _cancelled(counts: Counts) -> tuple[str, ...]:
+    if not counts.cancelled:
+        return ()
+    return (f"{counts.cancelled:,} of {counts.planned:,} planned trials were cancelled.",)
+
+
+def _configuration(label: str, everything: list[TrialFact], planned: int | None, seed: int) -> ConfigurationReport:
+    """``planned``: its trials in the job's plan; by default those there are."""
     facts = [fact for fact in everything if not fact.added]
     tasks = tuple(_task(name, trials) for name, trials in by_task(facts).items())
     counts = count(facts)
     scores = {basis: _score(tasks, basis, seed) for basis in Basis}
-    expected = counts.planned if counts.complete else counts.ended
+    headline = score_line(label, [task.counts for task in tasks], planned or counts.planned, seed)
     rewards = [task.mean_reward for task in tasks if task.mean_reward is not None]
     unavailable: dict[str, str] = {}
-    if not expected:
-        unavailable["coverage"] = "no trial has ended"
+    if headline.coverage is None:
+        unavailable["coverage"] = "nothing was planned"
     if not rewards:
         unavailable["mean_reward"] = "no trial has a reward"
     spent_time = durations(facts)
@@ -184,10 +201,12 @@ def _configuration(label: str, everything: list[TrialFact], seed: int) -> Config
         unavailable["durations"] = "no trial ended by itself"
     return ConfigurationReport(
         label=label,
+        headline=headline,
         counts=counts,
         leaderboard=scores[Basis.LEADERBOARD],
         valid=scores[Basis.VALID],
-        coverage=counts.valid / expected if expected else None,
+        coverage=headline.coverage,
+        bounds=bounds([task.counts for task in tasks]),
         mean_reward=mean(rewards),
         durations=spent_time,
         spending=spending(facts, counts.passed),

@@ -21,7 +21,7 @@ from seatrial.domain.frozen import Frozen
 LEVEL = 0.95
 SEED = 20_240_519
 """A fixed seed: the same trials give the same interval on every machine and in every order."""
-RESAMPLES = 2000
+RESAMPLES = 10_000
 SMALL_SAMPLE = 20
 """Below this number of tasks the t interval is not used."""
 
@@ -43,7 +43,7 @@ class Interval(Frozen):
     standard_error: float | None = None
     level: float = LEVEL
     note: str = ""
-    """A caveat for the reader."""
+    """A caveat for the reader. Empty: an interval that needs one is not given."""
 
     @property
     def half_width(self) -> float:
@@ -91,7 +91,7 @@ def quantile(values: Sequence[float], share: float) -> float | None:
 
 
 def t_interval(
-    centre: float, standard_error: float, freedom: int, *, lowest: float = 0.0, highest: float = 1.0, note: str = ""
+    centre: float, standard_error: float, freedom: int, *, lowest: float = 0.0, highest: float = 1.0
 ) -> Interval:
     reach = t_quantile((1 + LEVEL) / 2, freedom) * standard_error
     return Interval(
@@ -99,11 +99,10 @@ def t_interval(
         high=min(highest, centre + reach),
         method=Method.T,
         standard_error=standard_error,
-        note=note,
     )
 
 
-def wilson_interval(passes: Passes, note: str = "") -> Interval | None:
+def wilson_interval(passes: Passes) -> Interval | None:
     """For one share. Unlike the Wald interval it is reliable near 0 and 1 and with few trials."""
     passed, trials = passes
     if trials == 0:
@@ -115,19 +114,16 @@ def wilson_interval(passes: Passes, note: str = "") -> Interval | None:
     reach = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials)) / shrink
     low = 0.0 if passed == 0 else max(0.0, centre - reach)
     high = 1.0 if passed == trials else min(1.0, centre + reach)
-    return Interval(low=low, high=high, method=Method.WILSON, note=note)
+    return Interval(low=low, high=high, method=Method.WILSON)
 
 
 def sampled_tasks_interval(tasks: Sequence[Passes], seed: int = SEED) -> Interval | None:
-    """Interval of the mean rate, with the tasks as a sample. Needs two tasks."""
+    """Interval of the mean rate, with the tasks as a sample. Needs two tasks that differ: if all are alike, resampling
+    them would claim certainty."""
     rates = [task.rate for task in tasks]
     centre, variance = mean(rates), sample_variance(rates)
-    if centre is None or variance is None:
+    if centre is None or not variance:
         return None
-    if centre in (0.0, 1.0):
-        # Resampling tasks that are all alike would claim certainty; treat the tasks as one share instead.
-        everywhere = Passes(len(tasks) if centre else 0, len(tasks))
-        return wilson_interval(everywhere, note="all tasks scored the same, so the tasks were counted as one share")
     standard_error = math.sqrt(variance / len(tasks))
     near_edge = centre <= 2 * standard_error or 1 - centre <= 2 * standard_error
     if len(tasks) < SMALL_SAMPLE or near_edge:
@@ -137,11 +133,13 @@ def sampled_tasks_interval(tasks: Sequence[Passes], seed: int = SEED) -> Interva
 
 def fixed_tasks_interval(tasks: Sequence[Passes]) -> Interval | None:
     """Interval of the mean rate over these tasks only: how much another run would differ. Needs two trials of each
-    task."""
+    task, and one task that both passed and failed."""
     if not tasks or any(task.trials < 2 for task in tasks):
         return None
     centre = math.fsum(task.rate for task in tasks) / len(tasks)
     spread = math.fsum(task.rate * (1 - task.rate) / (task.trials - 1) for task in tasks)
+    if not spread:
+        return None
     standard_error = math.sqrt(spread) / len(tasks)
     reach = normal_quantile((1 + LEVEL) / 2) * standard_error
     return Interval(
@@ -149,7 +147,6 @@ def fixed_tasks_interval(tasks: Sequence[Passes]) -> Interval | None:
         high=min(1.0, centre + reach),
         method=Method.NORMAL,
         standard_error=standard_error,
-        note="" if spread else "no task both passed and failed, so the spread is unknown",
     )
 
 

@@ -11,10 +11,12 @@ from seatrial.domain.comparison import Comparison
 from seatrial.domain.frozen import Frozen, trusted
 from seatrial.domain.job import JobSpec, JobStatus
 from seatrial.domain.numbers import LARGEST_ID
+from seatrial.domain.progress import Progress
+from seatrial.domain.score import ScoreLine
 from seatrial.domain.trial import Outcome
 from seatrial.engine.jobs.estimate import Estimate
 from seatrial.engine.jobs.request import AgentWish, JobWish
-from seatrial.engine.reports.listing import JobLine, ScoreLine
+from seatrial.engine.reports.listing import JobLine
 from seatrial.engine.reports.reporting import configuration_labels
 from seatrial.ports.store import JobTotals
 from seatrial.shapes.answers import Listing, Plain, Shape
@@ -89,7 +91,9 @@ class JobItem(Shape):
     sandbox: str
     labels: dict[str, str]
     score: ScoreLine | None
-    """Only if requested."""
+    """Of a job with one configuration; null for several, which have no common score. Only if requested."""
+    scores: list[ScoreLine] | None
+    """One for each configuration, the best first. Only if requested."""
 
     @classmethod
     def of(cls, line: JobLine, **more: Any) -> Self:
@@ -113,16 +117,18 @@ class JobItem(Shape):
             "attempts": spec.attempts,
             "sandbox": spec.sandbox,
             "labels": spec.labels,
-            "score": line.score,
+            "score": line.scores.only if line.scores else None,
+            "scores": list(line.scores.items) if line.scores else None,
             **more,
         }
         return trusted(cls, values)
 
 
 class JobDetail(JobItem):
-    """A job with its specification."""
+    """A job with its specification, its pace and the time left."""
 
     spec: JobSpec
+    progress: Progress
 
 
 class JobPage(Listing[JobItem]):

@@ -74,9 +74,8 @@ async def test_attempts_are_numbered_on_and_name_the_planned_trial(store: Store)
     both = await asyncio.gather(*(store.add_attempts([each], NOON) for each in (trial_id, second)))
     rows = await all_trials(store, claimed.job_id)
     assert [row.trial.attempt for row in rows] == [1, 2, 3, 4]
-    assert {row.trial.reruns for row in rows[1:]} == {trial_id} and sorted(sum(both, [])) == [
-        row.trial.id for row in rows[2:]
-    ]
+    assert {row.trial.reruns for row in rows[1:]} == {trial_id}
+    assert sorted(number for numbers in both for number in numbers) == [row.trial.id for row in rows[2:]]
 
 
 async def test_nothing_is_added_for_trials_without_a_grade(store: Store) -> None:

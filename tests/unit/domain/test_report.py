@@ -80,11 +80,12 @@ def test_cancelled_trials_are_counted_but_never_scored() -> None:
     assert found.coverage == pytest.approx(6 / 8)
 
 
-def test_during_a_run_everything_is_over_what_has_ended() -> None:
+def test_during_a_run_scores_are_over_what_ended_and_coverage_over_the_plan() -> None:
     facts = trials("a", "PF..") + trials("b", "S...") + trials("c", "....")
     found = only(facts)
     assert not report(facts).complete
-    assert found.coverage == pytest.approx(2 / 3)
+    assert found.coverage == pytest.approx(2 / 12)
+    assert (found.headline.so_far, found.headline.ended, found.headline.planned) == (True, 3, 12)
     assert found.leaderboard.value == pytest.approx((1 / 2 + 0) / 2)
     assert found.pending == ("c",)
     assert found.without_valid_trial == ("b",)
@@ -111,7 +112,9 @@ def test_a_single_trial_a_task_has_no_run_to_run_interval() -> None:
     found = only(trials("a", "P") + trials("b", "FF") + trials("c", "P"))
     assert found.leaderboard.tasks_fixed is None
     assert found.leaderboard.unavailable["tasks_fixed"] == "needs 2 scored trials of every task; 2 of 3 have fewer"
-    assert only(trials("a", "PP") + trials("b", "FF")).leaderboard.tasks_fixed is not None
+    assert only(trials("a", "PP") + trials("b", "PF")).leaderboard.tasks_fixed is not None
+    alike = only(trials("a", "PP") + trials("b", "FF")).leaderboard
+    assert (alike.tasks_fixed, alike.unavailable["tasks_fixed"]) == (None, "no task both passed and failed")
 
 
 def test_pass_rates_say_what_they_lack() -> None:
@@ -213,7 +216,7 @@ def test_matrix_counts_each_test_by_configuration() -> None:
     ("facts", "leaderboard", "valid", "coverage"),
     [
         ([], None, None, None),
-        (trials("a", "..") + trials("b", ".."), None, None, None),
+        (trials("a", "..") + trials("b", ".."), None, None, 0.0),
         (trials("a", "CC") + trials("b", "CC"), 0.0, None, 0.0),
         (trials("a", "SS") + trials("b", "LL"), 0.0, None, 0.0),
         (trials("a", "AA") + trials("b", "AA"), 0.0, 0.0, 1.0),

@@ -30,8 +30,10 @@ from seatrial.adapters.store_sql.job_filter import narrow_jobs
 from seatrial.adapters.store_sql.rows import Values, job_of, values_of
 from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tables import creations, jobs, trials
+from seatrial.adapters.store_sql.work_left import work_left
 from seatrial.domain import chronicle
 from seatrial.domain.job import Job, JobCounts, JobSpec, StateCounts
+from seatrial.domain.progress import WorkLeft
 from seatrial.domain.trial import NewTrial, Released, TrialState
 from seatrial.errors import Conflict
 from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, Tally
@@ -124,6 +126,9 @@ class SqlJobs:
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
         found = await self._by_job(_tallies, job_ids)
         return {job_id: [_tally(row) for row in rows] for job_id, rows in found.items()}
+
+    async def work_left(self, job_id: int, since: datetime) -> WorkLeft:
+        return await self._database.read(lambda connection: work_left(connection, job_id, since))
 
     async def save_job_keys(self, job_id: int, keys: str) -> None:
         open_job = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.ended_at.is_(None)).values(sealed_keys=keys)

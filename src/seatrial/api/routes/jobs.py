@@ -18,6 +18,7 @@ from seatrial.engine.jobs.choice import choose
 from seatrial.engine.jobs.command_line import curl_line, run_line
 from seatrial.engine.jobs.estimate import Estimator
 from seatrial.engine.jobs.submit import Door
+from seatrial.engine.reports.progress import progress_of
 from seatrial.errors import MissingKey
 from seatrial.ports.store import JobFilter
 from seatrial.shapes.answers import Plain
@@ -90,9 +91,12 @@ async def list_jobs(
 
 @router.get("/{job_id}", responses=errors(404))
 async def get_job(service: ServiceDep, job_id: JobId) -> JobDetail:
-    """One job: its counts, its score so far, and its specification."""
+    """One job: its counts, its scores so far, its pace, and its specification."""
     job = await service.installation.store.job(job_id)
-    return JobDetail.of(await service.listing.line(job), spec=job.spec)
+    line = await service.listing.line(job)
+    now = service.installation.clock()
+    found = await progress_of(service.installation.store, line.job, line.counts, now)
+    return JobDetail.of(line, spec=job.spec, progress=found)
 
 
 @router.delete("/{job_id}", status_code=204, responses=errors(404, 409))

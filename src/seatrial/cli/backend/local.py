@@ -19,10 +19,11 @@ from seatrial.domain.task import Dataset, Task
 from seatrial.domain.trial import Outcome
 from seatrial.engine.jobs.choice import dataset_of, every_task, library_tasks
 from seatrial.engine.reports.comparing import look_up, pair_sides
+from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.reports.reporting import report_job
 from seatrial.engine.trials.trial_files import KeptFiles, TryFiles
 from seatrial.errors import InvalidInput
-from seatrial.ports.store import Page, TrialFilter, TrialRow
+from seatrial.ports.store import JobFilter, Page, TrialFilter, TrialRow
 from seatrial.ports.tasks import Inspection
 from seatrial.shapes.datasets import DatasetItem
 from seatrial.shapes.tasks import TaskItem
@@ -77,9 +78,9 @@ class LocalJobs:
     here: Installation
 
     async def page(self, limit: int, before: int | None) -> list[JobRow]:
-        jobs = await self.here.store.jobs(Page(limit=limit, before=before))
-        counts = await self.here.store.counts([job.id for job in jobs])
-        return [JobRow.of(job, counts[job.id]) for job in jobs]
+        listing = JobListing(self.here.store)
+        lines = await listing.page(Page(limit=limit, before=before), JobFilter(), with_score=True)
+        return [JobRow.of(line.job, line.counts, line.scores.items if line.scores else ()) for line in lines]
 
     async def get(self, job_id: int) -> tuple[Job, JobCounts]:
         job = await self.here.store.job(job_id)

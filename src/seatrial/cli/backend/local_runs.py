@@ -9,12 +9,14 @@ import asyncio
 import contextlib
 import signal
 import time
+from itertools import count
 from typing import TYPE_CHECKING
 
 from seatrial.cli.view.progress import show_progress
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
 from seatrial.domain.job import Job
+from seatrial.engine.reports.progress import progress_of
 from seatrial.engine.reports.reporting import report_job
 from seatrial.ports.store import TrialFilter
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from seatrial.worker import Worker
 
 _LOOK_EVERY_SEC = 0.2
+_PACE_EVERY_LOOKS = 5
+"""The pace costs the store more than the counts."""
 
 
 async def see_job_through(session: Installation, hire: Hire, job: Job, as_json: bool) -> int:
@@ -69,9 +73,11 @@ async def _drive(session: Installation, worker: Worker, job: Job, quiet: bool) -
 
 async def _until_ended(session: Installation, job: Job, quiet: bool) -> None:
     with show_progress(job, quiet) as show:
-        while True:
+        for look in count():
             counts = (await session.store.counts([job.id]))[job.id]
-            show(counts)
+            if look % _PACE_EVERY_LOOKS == 0 or counts.done:
+                found = await progress_of(session.store, job, counts, session.clock())
+            show(counts, found)
             if not counts.moving:
                 return
             await asyncio.sleep(_LOOK_EVERY_SEC)

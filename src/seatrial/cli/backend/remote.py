@@ -37,8 +37,16 @@ class RemoteJobs:
 
     async def page(self, limit: int, before: int | None) -> list[JobRow]:
         found: list[JobRow] = []
-        async for job in self.client.jobs.list(before=before, page_size=min(limit, 500)):
-            found.append(JobRow(id=job.id, name=job.name, counts=counts_of(job), created_at=job.created_at))
+        async for job in self.client.jobs.list(before=before, page_size=min(limit, 500), with_score=True):
+            row = JobRow(
+                id=job.id,
+                name=job.name,
+                counts=counts_of(job),
+                created_at=job.created_at,
+                cancelled_at=job.cancelled_at,
+                scores=tuple(job.scores or ()),
+            )
+            found.append(row)
             if len(found) == limit:
                 break
         return found

@@ -151,10 +151,11 @@ class RemoteRuns:
         try:
             while not waiting.done():
                 with suppress(StoreUnavailable):  # the waiting task decides when to give up
-                    show(counts_of(await self.client.jobs.get(job_id)))
+                    now = await self.client.jobs.get(job_id)
+                    show(counts_of(now), now.progress)
                 await asyncio.wait({waiting}, timeout=_LOOK_EVERY_SEC)
             ended = waiting.result()
-            show(counts_of(ended))
+            show(counts_of(ended), ended.progress)
             return ended
         finally:
             waiting.cancel()

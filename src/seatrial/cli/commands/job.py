@@ -29,6 +29,8 @@ def list_jobs(
     """List jobs, newest first."""
 
     async def work(backend: Backend) -> None:
+        from seatrial.cli.view.tables import score_parts
+
         jobs = await backend.jobs.page(limit, before)
         if as_json:
             print_json([_row(job) for job in jobs])
@@ -41,6 +43,8 @@ def list_jobs(
                 f"{job.id:>5}  {row['status']:<10} {row['ended']:>5}/{row['trials']:<5} passed {row['passed']:<5}"
                 f" failed {row['failed']:<5} errors {row['errors']:<4} {job.created_at:%Y-%m-%d %H:%M}  {job.name}"
             )
+            for line in job.scores:
+                say(f"       {'  '.join(score_parts(line))}  {line.label}")
 
     with_backend(work)
 
@@ -56,6 +60,7 @@ def show(job_id: JobId, as_json: AsJson = False) -> None:
         job, counts = await backend.jobs.get(job_id)
         rows = await backend.jobs.rows(job_id)
         row = _row(JobRow.of(job, counts))
+        del row["scores"]  # `seatrial report` has them
         if as_json:
             content = {**row, "spec": job.spec.model_dump(mode="json")}
             print_json({**content, "results": [trial_summary(found) for found in rows]})
@@ -154,7 +159,7 @@ def _row(job: JobRow) -> dict[str, object]:
     return {
         "job": job.id,
         "name": job.name,
-        "status": str(counts.status),
+        "status": job.status,
         "trials": counts.total,
         "ended": counts.ended,
         "passed": counts.passed,
@@ -163,4 +168,5 @@ def _row(job: JobRow) -> dict[str, object]:
         "cancelled": counts.cancelled,
         "added": counts.added.total,
         "created_at": job.created_at,
+        "scores": list(job.scores),
     }

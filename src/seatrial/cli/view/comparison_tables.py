@@ -57,9 +57,8 @@ def _difference_text(comparison: Comparison) -> str:
     interval = comparison.interval
     if interval is None:
         return f"{difference} points (no interval: {comparison.unavailable['interval']})"
-    note = f"; {interval.note}" if interval.note else ""
     ends = f"{points(-interval.high)} to {points(-interval.low)}"
-    return f"{difference} points, 95 % interval {ends}{note}"
+    return f"{difference} points, 95 % interval {ends}"
 
 
 def _test_text(comparison: Comparison) -> str:

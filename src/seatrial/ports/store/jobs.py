@@ -11,6 +11,7 @@ from pydantic import Field
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job, JobCounts, JobSpec, JobStatus
 from seatrial.domain.numbers import LARGEST_COUNT, LARGEST_ID
+from seatrial.domain.progress import WorkLeft
 from seatrial.domain.trial import Cause, NewTrial, Outcome
 
 
@@ -112,6 +113,10 @@ class JobStore(Protocol):
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
         """How often each task and configuration of a job ended with each outcome, without added attempts. Every id has
         an entry."""
+        ...
+
+    async def work_left(self, job_id: int, since: datetime) -> WorkLeft:
+        """What runs and waits, how long such trials took, and how many ended after ``since``, of one moment."""
         ...
 
     async def save_job_keys(self, job_id: int, keys: str) -> None:

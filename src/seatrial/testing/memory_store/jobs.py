@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
+from statistics import fmean
 
 from seatrial.domain import chronicle
 from seatrial.domain.job import Job, JobCounts, JobSpec
+from seatrial.domain.progress import Kind, KnownDuration, RunningTrial, WorkLeft
 from seatrial.domain.trial import CancelAsked, NewTrial, Released, Retried, Trial, TrialState, further_attempt
 from seatrial.errors import Conflict, NotFound
 from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, Tally
@@ -79,6 +81,28 @@ class MemoryJobs(MemoryRecords):
             ]
         return found
 
+    async def work_left(self, job_id: int, since: datetime) -> WorkLeft:
+        trials = list(self._of_job(job_id))
+        took: dict[Kind, list[float]] = {}
+        for trial in trials:
+            if trial.graded and (result := self._last_result(trial.id)) is not None:
+                took.setdefault(_kind(trial), []).append(result.seconds)
+        waiting = Counter(_kind(trial) for trial in trials if trial.state in (TrialState.HELD, TrialState.QUEUED))
+        return WorkLeft(
+            running=tuple(
+                RunningTrial(digest=trial.task.digest, agent_index=trial.agent_index, started_at=trial.started_at)
+                for trial in trials
+                if trial.state is TrialState.RUNNING and trial.started_at is not None
+            ),
+            waiting=dict(waiting),
+            durations={
+                kind: KnownDuration(trials=len(seconds), mean=fmean(seconds), longest=max(seconds))
+                for kind, seconds in took.items()
+            },
+            recently_ended=sum(trial.ended_at is not None and trial.ended_at > since for trial in trials),
+            first_started_at=min((trial.started_at for trial in trials if trial.started_at), default=None),
+        )
+
     async def save_job_keys(self, job_id: int, keys: str) -> None:
         if (await self.job(job_id)).ended_at is not None:
             raise Conflict(f"Job {job_id} has ended.")
@@ -126,7 +150,7 @@ class MemoryJobs(MemoryRecords):
         added = []
         for trial in trials:
             if trial.graded:
-                last = max(other.attempt for other in self._of_job(trial.job_id) if _same_cell(trial, other))
+                last = max(other.attempt for other in self._of_job(trial.job_id) if _kind(other) == _kind(trial))
                 made = self._create_trial(trial.job_id, further_attempt(trial, last + 1), hold, now)
                 self._tell(chronicle.trial_added(made), now)
                 self._reopen(trial.job_id)
@@ -189,8 +213,8 @@ class MemoryJobs(MemoryRecords):
         )
 
 
-def _same_cell(one: Trial, other: Trial) -> bool:
-    return (one.task.digest, one.agent_index) == (other.task.digest, other.agent_index)
+def _kind(trial: Trial) -> Kind:
+    return trial.task.digest, trial.agent_index
 
 
 def _can_be_asked(trial: Trial) -> bool:

@@ -45,7 +45,7 @@ async def test_an_ended_job_is_made_once_and_an_open_one_every_time() -> None:
     assert again is ended
     assert (ended.status, ended.counts.passed, ended.score) == (JobStatus.COMPLETED, 1, None)
     [scored] = await page_of(items, with_score=True)
-    assert scored.score is not None and scored.model_copy(update={"score": None}) == ended
+    assert scored.score is not None and scored.model_copy(update={"score": None, "scores": None}) == ended
 
 
 async def test_a_retried_job_is_told_anew_and_so_is_its_second_end() -> None:

@@ -16,7 +16,6 @@ from seatrial.domain.comparison import compare, compare_all, side
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
 from seatrial.domain.result import Result, TestResult, Usage
 from seatrial.domain.result import TestStatus as Status
-from seatrial.domain.statistics import Interval, Method
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Trial, TrialState
 from seatrial.engine.reports.reporting import facts_of
@@ -69,13 +68,14 @@ def run_table(job: Job, rows: list[TrialRow], width: int = 120) -> list[str]:
 
 def test_a_run_ends_with_its_table_and_headline() -> None:
     job, rows = make_job({"chess": ("PPFFE",), "regex": ("PPPPP",), "zip": ("FFFFF",)})
-    lines = run_table(job, rows)
+    lines = run_table(job, rows, 160)
     assert lines == [
         "task    passed    score        95 %      time   tokens   cost  errors",
         "chess      2/4   50.0 %   15 – 85 %  1 m 12 s  241.0 k  $3.05  1 llm",
         "regex      5/5  100.0 %  57 – 100 %  1 m 12 s  241.0 k  $3.05  –",
         "zip        0/5    0.0 %    0 – 43 %  1 m 12 s  241.0 k  $3.05  –",
-        "terminus-2 / openrouter/gpt-x  46.7 % (0.0 to 100.0)  valid 50.0 %  coverage 93.3 %  pass@5 66.7 %  $9.15",
+        "terminus-2 / openrouter/gpt-x  50.0 % ± 50.0  coverage 93.3 %  leaderboard 46.7 %  "
+        "bounds 46.7 to 53.3 %  pass@2 61.1 %  $9.15",
         "errors by cause: 1 llm",
         "marks: 7 agent_timeout",
         "job 7: 15 trials: 7 passed, 7 failed, 1 error; 12 m 01 s in total",
@@ -86,8 +86,8 @@ def test_every_task_has_a_row_for_each_configuration() -> None:
     job, rows = make_job({"chess": ("PP", "PF"), "regex": ("FF", "PP")}, (GPT, CLAUDE))
     lines = run_table(job, rows)
     assert [line.split()[0] for line in lines[1:5]] == ["chess", "chess", "regex", "regex"]
-    assert "terminus-2 / openrouter/gpt-x" in lines[1]
-    assert "terminus-2 / anthropic/claude" in lines[2]
+    assert "terminus-2 / anthropic/claude" in lines[1], "the better one first"
+    assert "terminus-2 / openrouter/gpt-x" in lines[2]
     assert any(line.startswith("terminus-2 / anthropic/claude  75.0 %") for line in lines)
 
 
@@ -140,14 +140,15 @@ def test_text_of_tasks_is_only_text() -> None:
 def test_a_task_without_a_valid_trial_is_named() -> None:
     job, rows = make_job({"chess": ("PP",), "regex": ("EE",)})
     lines = run_table(job, rows)
-    story = "no valid trial of regex: 0 in the first score, not in the valid one"
+    story = "no valid trial of regex: not in the score, 0 on the leaderboard"
     assert f"terminus-2 / openrouter/gpt-x: {story}" in lines
     assert any(line.startswith("regex      0/0        –") for line in lines)
 
 
-def test_one_task_has_the_interval_of_a_share() -> None:
+def test_one_task_has_an_interval_in_its_row_and_none_over_tasks() -> None:
     job, rows = make_job({"chess": ("PPPFF",)})
-    assert any("60.0 % (23.1 to 88.2)  valid 60.0 %" in line for line in run_table(job, rows))
+    lines = run_table(job, rows)
+    assert "23 – 88 %" in lines[1] and any("60.0 %  coverage 100.0 %" in line for line in lines[2:])
 
 
 def test_a_report_labels_both_intervals_and_the_rules() -> None:
@@ -157,11 +158,11 @@ def test_a_report_labels_both_intervals_and_the_rules() -> None:
     text = output.getvalue()
     for part in (
         "job 7 (nightly): 120 trials: 72 passed, 48 failed",
-        "60.0 % ± 12.2  valid 60.0 %  coverage 100.0 %  pass@5 100.0 %  $73.20",
+        "60.0 % ± 12.2  coverage 100.0 %  leaderboard 60.0 %  pass@5 100.0 %  $73.20",
         "tasks as a sample: 47.8 to 72.2 % (95 % t)",
         "tasks fixed, run to run: 52.0 to 68.0 % (95 % normal)",
         "pass@1 60.0 %  pass@2 80.0 %  pass@5 100.0 %  pass^2 40.0 %  pass^5 33.3 %",
-        "coverage     100.0 %: 120 valid of 120",
+        "coverage     100.0 %: 120 valid of 120 planned",
         "mean reward  0.600",
         "marks        48 agent_timeout",
         "median 1 m 12 s, p90 1 m 12 s, longest 1 m 12 s, in all 2 h 24 m",
@@ -204,7 +205,9 @@ def test_an_empty_job_prints_something() -> None:
 def test_a_comparison_shows_verdict_numbers_and_regressions() -> None:
     job_a, rows_a = make_job({f"t{index:02}": ("PPPPF" if index < 20 else "FFFFF",) for index in range(30)})
     job_b, rows_b = make_job({f"t{index:02}": ("PFFFF" if index < 20 else "FFFFP",) for index in range(30)})
-    comparisons = compare_all([(side("old", facts_of(summarised(rows_a), job_a.spec)), side("new", facts_of(summarised(rows_b), job_b.spec)))])
+    comparisons = compare_all(
+        [(side("old", facts_of(summarised(rows_a), job_a.spec)), side("new", facts_of(summarised(rows_b), job_b.spec)))]
+    )
     console, output = seen(120)
     print_comparisons(console, comparisons)
     text = output.getvalue()
@@ -233,11 +236,10 @@ def test_a_comparison_names_what_it_left_out() -> None:
 
 
 def test_figures_carry_their_unit() -> None:
-    even = Interval(low=0.5, high=0.7, method=Method.T)
-    assert estimate(0.6, even) == "60.0 % ± 10.0"
-    assert estimate(0.65, even) == "65.0 % (50.0 to 70.0)"
-    assert estimate(0.6, None) == "60.0 %"
-    assert estimate(None, None) == percent(None) == span(None) == dollars(None) == tokens(None) == "–"
+    assert estimate(0.6, 0.5, 0.7) == "60.0 % ± 10.0"
+    assert estimate(0.65, 0.5, 0.7) == "65.0 % (50.0 to 70.0)"
+    assert estimate(0.6, None, None) == "60.0 %"
+    assert estimate(None, None, None) == percent(None) == span(None) == dollars(None) == tokens(None) == "–"
     assert [tokens(number) for number in (812, 48_200, 999_949, 999_950, 3_100_000)] == [
         "812", "48.2 k", "999.9 k", "1.0 M", "3.1 M",
     ]  # fmt: skip
