@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from benchmarks.store import RESULT
 from seatrial.adapters.store_sql.database import database_at
-from seatrial.adapters.store_sql.tables import attempts, jobs, tasks, trials
+from seatrial.adapters.store_sql.tables import jobs, tasks, trials, tries
 from seatrial.domain.job import AgentSpec, JobSpec, plan
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, NewTrial, Outcome, TrialState
@@ -89,7 +89,7 @@ def _write_jobs(connection: Connection, numbers: range) -> None:
             {"trial_id": trial_id, "number": 1, "worker": "w", "started_at": at, "ended_at": at, "result": result}
             for trial_id in ids
         ]
-        connection.execute(sa.insert(attempts), given)
+        connection.execute(sa.insert(tries), given)
 
 
 def _row(job_id: int, trial: NewTrial, place: int, at: datetime) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from seatrial.domain.job import JobSpec
 from seatrial.domain.matrix import TestLine, matrix
 from seatrial.domain.rules import PlanChanges, RuleCheck, check_rules
 from seatrial.domain.score import Bounds, Score, ScoreLine, best_first, bounds, score, score_line
-from seatrial.domain.statistics import SEED, Interval, mean, quantile, wilson_interval
+from seatrial.domain.statistics import SEED, Interval, Quantiles, mean, quantile, quantiles, wilson_interval
 from seatrial.domain.trial import Outcome
 
 
@@ -38,6 +38,7 @@ class Spending(Frozen):
     priced: int = 0
     cost_per_trial: float | None = None
     cost_per_success: float | None = None
+    """Cost of all trials that reported one, per trial of these that passed."""
     input_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
@@ -47,6 +48,16 @@ class Spending(Frozen):
     def tokens(self) -> int | None:
         known = [tokens for tokens in (self.input_tokens, self.output_tokens) if tokens is not None]
         return sum(known) if known else None
+
+
+class Spread(Frozen):
+    """How duration, tokens and cost are spread over the planned trials. ``None``: no trial reported it."""
+
+    seconds: Quantiles | None = None
+    """Of the last try of trials that ended by themselves."""
+    tokens: Quantiles | None = None
+    """Input and output of all tries of a trial."""
+    cost_usd: Quantiles | None = None
 
 
 class TaskReport(Frozen):
@@ -86,6 +97,7 @@ class ConfigurationReport(Frozen):
     """Mean over tasks of the reward of valid trials; an error of the agent counts as 0."""
     durations: Durations | None
     spending: Spending
+    spread: Spread
     tasks: tuple[TaskReport, ...]
     without_valid_trial: tuple[str, ...]
     """Tasks that ended without a valid trial: 0 in the leaderboard score, excluded from the valid score."""
@@ -132,7 +144,7 @@ def report(
         counts=counts,
         complete=counts.complete,
         configurations=configurations,
-        spending=spending(everything, counts.passed),
+        spending=spending(everything),
         added=changed.added,
         removed=changed.removed,
         notices=(*changed.sentences, *_cancelled(counts)),
@@ -142,23 +154,22 @@ def report(
 
 
 def durations(facts: Iterable[TrialFact]) -> Durations | None:
-    seconds = sorted(
-        fact.seconds for fact in facts if fact.seconds is not None and fact.outcome not in (None, Outcome.CANCELLED)
-    )
+    seconds = sorted(_own_seconds(facts))
     middle, most = quantile(seconds, 0.5), quantile(seconds, 0.9)
     if middle is None or most is None:
         return None
     return Durations(total=math.fsum(seconds), p50=middle, p90=most, longest=seconds[-1])
 
 
-def spending(facts: Sequence[TrialFact], passed: int) -> Spending:
+def spending(facts: Sequence[TrialFact]) -> Spending:
     costs = [fact.cost_usd for fact in facts if fact.cost_usd is not None]
+    passed = sum(fact.outcome is Outcome.PASSED for fact in facts if fact.cost_usd is not None)
     cost = math.fsum(costs) if costs else None
     unavailable: dict[str, str] = {}
     if cost is None:
         unavailable = dict.fromkeys(("cost_usd", "cost_per_trial", "cost_per_success"), "no trial reported a cost")
     elif not passed:
-        unavailable["cost_per_success"] = "nothing passed"
+        unavailable["cost_per_success"] = "no trial with a known cost passed"
     return Spending(
         cost_usd=cost,
         tries=sum(fact.tries for fact in facts),
@@ -209,7 +220,8 @@ def _configuration(label: str, everything: list[TrialFact], planned: int | None,
         bounds=bounds([task.counts for task in tasks]),
         mean_reward=mean(rewards),
         durations=spent_time,
-        spending=spending(facts, counts.passed),
+        spending=spending(facts),
+        spread=_spread(facts),
         tasks=tasks,
         without_valid_trial=tuple(task.task for task in tasks if task.counts.ended and not task.counts.valid),
         pending=tuple(task.task for task in tasks if task.counts.pending),
@@ -220,7 +232,7 @@ def _configuration(label: str, everything: list[TrialFact], planned: int | None,
 
 def _added(facts: list[TrialFact]) -> AddedAttempts | None:
     counts = count(facts)
-    return AddedAttempts(counts=counts, spending=spending(facts, counts.passed)) if facts else None
+    return AddedAttempts(counts=counts, spending=spending(facts)) if facts else None
 
 
 def _task(name: str, facts: list[TrialFact]) -> TaskReport:
@@ -235,7 +247,7 @@ def _task(name: str, facts: list[TrialFact]) -> TaskReport:
         interval=wilson_interval(valid),
         mean_reward=mean([reward for fact in facts if (reward := _reward(fact)) is not None]),
         durations=durations(facts),
-        spending=spending(facts, counts.passed),
+        spending=spending(facts),
     )
 
 
@@ -245,6 +257,26 @@ def _score(tasks: Sequence[TaskReport], basis: Basis, seed: int) -> Score:
     ]
     planned = max((task.counts.planned for task in tasks), default=0)
     return score([counts.passes(basis) for counts in counted], planned, seed)
+
+
+def _spread(facts: Sequence[TrialFact]) -> Spread:
+    tokens = [
+        (fact.input_tokens or 0) + (fact.output_tokens or 0)
+        for fact in facts
+        if fact.input_tokens is not None or fact.output_tokens is not None
+    ]
+    return Spread(
+        seconds=quantiles(_own_seconds(facts)),
+        tokens=quantiles(tokens),
+        cost_usd=quantiles([fact.cost_usd for fact in facts if fact.cost_usd is not None]),
+    )
+
+
+def _own_seconds(facts: Iterable[TrialFact]) -> list[float]:
+    """Durations of trials that ended by themselves."""
+    return [
+        fact.seconds for fact in facts if fact.seconds is not None and fact.outcome not in (None, Outcome.CANCELLED)
+    ]
 
 
 def _reward(fact: TrialFact) -> float | None:

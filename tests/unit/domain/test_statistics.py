@@ -17,11 +17,15 @@ from seatrial.domain.statistics import (
     Interval,
     Method,
     Passes,
+    _drawn_ends,
+    _resampled_rates,
     fixed_tasks_interval,
     mean,
+    paired_bootstrap,
     pass_at_k,
     pass_hat_k,
     quantile,
+    quantiles,
     sample_variance,
     sampled_tasks_interval,
     wilson_interval,
@@ -125,6 +129,14 @@ def test_bootstrap_agrees_with_drawing_every_trial() -> None:
     assert (found.low, found.high) == pytest.approx(brute_bootstrap(tasks, 2000), abs=0.03)
 
 
+def test_summing_up_is_what_many_draws_come_to() -> None:
+    tasks = [Passes(index % 6, 5) for index in range(11)]
+    summed = sampled_tasks_interval(tasks)
+    drawn = _drawn_ends(_resampled_rates(tasks), len(tasks), 1)
+    assert summed is not None and (summed.low, summed.high) == pytest.approx(drawn, abs=0.015)
+    assert sampled_tasks_interval(tasks, seed=99) == summed
+
+
 def test_bootstrap_agrees_with_the_normal_where_that_is_right() -> None:
     """19 tasks, each with many trials: the spread is that of the tasks, and the mean is close to normal."""
     rng = random.Random(5)
@@ -147,7 +159,8 @@ def test_the_interval_does_not_depend_on_the_order_of_tasks(tasks: list[Passes],
 
 
 def test_the_seed_alone_decides_the_draws() -> None:
-    tasks = [Passes(index % 6, 5) for index in range(11)]
+    """Only where the sums take too many values to be added up."""
+    tasks = [Passes(index, 30 + index) for index in range(1, 15)]
     assert sampled_tasks_interval(tasks, seed=1) == sampled_tasks_interval(tasks, seed=1)
     assert any(
         sampled_tasks_interval(tasks, seed=1) != sampled_tasks_interval(tasks, seed=seed) for seed in range(2, 8)
@@ -203,6 +216,47 @@ numbers = st.floats(-1e6, 1e6)
 @given(st.lists(numbers, min_size=1, max_size=50), st.floats(0, 1))
 def test_quantile_is_that_of_numpy(values: list[float], share: float) -> None:
     assert quantile(values, share) == pytest.approx(float(np.quantile(values, share)), rel=1e-9, abs=1e-6)
+
+
+@given(st.lists(numbers, min_size=2, max_size=50))
+def test_quantiles_are_those_of_numpy(values: list[float]) -> None:
+    found = quantiles(values)
+    assert found is not None and found.values == len(values)
+    shares = [0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0]
+    mine = [found.p10, found.p25, found.p50, found.p75, found.p90, found.p99, found.largest]
+    assert mine == pytest.approx([float(np.quantile(values, share)) for share in shares], rel=1e-9, abs=1e-6)
+    assert quantiles([]) is None
+
+
+def test_paired_bootstrap_is_that_of_scipy() -> None:
+    """With one trial a side, resampling trials changes nothing: it is the bootstrap of the mean difference."""
+    rng = random.Random(5)
+    pairs = [(Passes(rng.random() < 0.6, 1), Passes(rng.random() < 0.4, 1)) for _ in range(60)]
+    differences = np.array([one.passed - other.passed for one, other in pairs])
+    expected = stats.bootstrap(
+        (differences,), np.mean, n_resamples=20_000, method="percentile", random_state=3
+    ).confidence_interval
+    found = paired_bootstrap(pairs)
+    assert found is not None and found.method is Method.BOOTSTRAP
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=0.02)
+
+
+def test_paired_bootstrap_resamples_the_trials_of_both_sides() -> None:
+    """By brute force, with other draws."""
+    pairs = [
+        (Passes(passed, 5), Passes(other, 4)) for passed, other in ((1, 1), (4, 2), (5, 4), (2, 3), (3, 1), (0, 2))
+    ]
+    rng = np.random.default_rng(2)
+    means = []
+    for _ in range(20_000):
+        drawn = rng.integers(0, len(pairs), len(pairs))
+        ends = [rng.binomial(5, pairs[i][0].rate) / 5 - rng.binomial(4, pairs[i][1].rate) / 4 for i in drawn]
+        means.append(np.mean(ends))
+    found = paired_bootstrap(pairs)
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.02)
+    assert paired_bootstrap(pairs[::-1]) == found, "the order of tasks does not matter"
+    assert paired_bootstrap([(Passes(2, 4), Passes(1, 4))] * 9) is None
 
 
 @given(st.lists(numbers, min_size=2, max_size=50))

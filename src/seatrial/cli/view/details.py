@@ -5,6 +5,8 @@ Depends on domain values and Rich only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -15,7 +17,7 @@ from seatrial.cli.view.tables import changes, gaps, headline, rules_line, standi
 from seatrial.domain.job import Job
 from seatrial.domain.report import ConfigurationReport, JobReport
 from seatrial.domain.score import Bounds, Score
-from seatrial.domain.statistics import Interval
+from seatrial.domain.statistics import Interval, Quantiles
 
 
 def print_report(console: Console, job: Job, report: JobReport) -> None:
@@ -58,6 +60,13 @@ def _details(each: ConfigurationReport) -> Table:
     grid.add_row("time", _time_text(each))
     grid.add_row("tokens", _token_text(each))
     grid.add_row("cost", _cost_text(each))
+    for name, spread, text in (
+        ("seconds", each.spread.seconds, duration),
+        ("tokens", each.spread.tokens, lambda value: tokens(round(value))),
+        ("cost", each.spread.cost_usd, dollars),
+    ):
+        if spread is not None and spread.values > 1:
+            grid.add_row(f"{name} per trial", _spread_text(spread, text))
     return grid
 
 
@@ -102,11 +111,20 @@ def _token_text(each: ConfigurationReport) -> str:
     return f"{tokens(spent.input_tokens)} in ({tokens(spent.cached_tokens)} cached), {tokens(spent.output_tokens)} out"
 
 
+def _spread_text(spread: Quantiles, text: Callable[[float], str]) -> str:
+    parts = (("p10", spread.p10), ("p50", spread.p50), ("p90", spread.p90), ("p99", spread.p99))
+    return ", ".join(f"{name} {text(value)}" for name, value in parts)
+
+
 def _cost_text(each: ConfigurationReport) -> str:
     spent = each.spending
     if spent.cost_usd is None:
         return spent.unavailable["cost_usd"]
-    success = f"{dollars(spent.cost_per_success)} per success" if spent.cost_per_success is not None else "none passed"
+    success = (
+        f"{dollars(spent.cost_per_success)} per success"
+        if spent.cost_per_success is not None
+        else "none of them passed"
+    )
     silent = each.counts.ended - spent.priced
     missing = f" ({plural(silent, 'trial')} did not report a cost)" if silent > 0 else ""
     return f"{dollars(spent.cost_usd)}, {dollars(spent.cost_per_trial)} per trial, {success}{missing}"
