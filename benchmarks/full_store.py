@@ -106,7 +106,7 @@ def _row(job_id: int, trial: NewTrial, place: int, at: datetime) -> dict[str, An
         "outcome": outcome.value,
         "cause": Cause.SANDBOX.value if outcome is Outcome.ERROR else None,
         "attempt": 1,
-        "tries_base": 0,
+        "attempts_base": 0,
         "worker": "w",
         "cancel_requested": False,
         "created_at": at,
