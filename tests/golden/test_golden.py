@@ -115,5 +115,5 @@ async def test_the_terminal_and_markdown(golden: tuple[Place, Job]) -> None:
         "| alpha | 66.7 % (25.0 to 100.0) | 83.3 % | 54.2 % | 50.0 to 66.7 % | 6 of 12 | $1.10 | $0.18 | 20.0 s |"
         in table
     )
-    assert "| beta | 22.2 % (0.0 to 55.6) | 75.0 % | 16.7 % | 16.7 to 41.7 % | 2 of 12 | – | – | 10.0 s |" in table
+    assert "| beta | 22.2 % (0.0 to 55.6) | 75.0 % | 16.7 % | 16.7 to 41.7 % | 2 of 12 | – | – | 15.0 s |" in table
     assert all(notice in table for notice in NUMBERS["job"]["notices"])
