@@ -15,7 +15,16 @@ from seatrial.adapters.store_sql.claims import Wish, claim_trials
 from seatrial.adapters.store_sql.company import was_shared
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
-from seatrial.adapters.store_sql.rows import Values, summary_of, trial_of, trial_row_of, try_of, values_of
+from seatrial.adapters.store_sql.rows import (
+    NUMBERS,
+    Values,
+    numbers_of,
+    summary_of,
+    trial_of,
+    trial_row_of,
+    try_of,
+    values_of,
+)
 from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, jobs, trials, tries
 from seatrial.domain import chronicle
@@ -23,7 +32,16 @@ from seatrial.domain.job import JobSpec
 from seatrial.domain.result import Result, Try
 from seatrial.domain.trial import Ended, GivenBack, Trial, TrialEvent, TrialState, TryAgain, WorkerLost
 from seatrial.errors import NotFound
-from seatrial.ports.store import Page, PhaseEntry, RenewalReport, TrialFilter, TrialHistory, TrialRow, TrialSummary
+from seatrial.ports.store import (
+    Page,
+    PhaseEntry,
+    RenewalReport,
+    TrialFilter,
+    TrialHistory,
+    TrialNumbers,
+    TrialRow,
+    TrialSummary,
+)
 
 _CHUNK = 200
 
@@ -52,6 +70,7 @@ _history = (
     .where(trials.c.id == sa.bindparam("id"))
     .order_by(tries.c.number)
 )
+_numbers = sa.select(*NUMBERS).where(trials.c.job_id == sa.bindparam("job")).order_by(trials.c.id)
 _spec_of_job = sa.select(jobs.c.spec).where(jobs.c.id == sa.bindparam("job"))
 
 
@@ -152,6 +171,12 @@ class SqlTrials:
         query = _page(of_any_job, of_job=chosen.job_id is not None, continued=page.before is not None)
         given = {"job": chosen.job_id, "before": page.before, "limit": page.limit, "skip": page.skip}
         return [summary_of(row) for row in await self._rows(query, given)]
+
+    async def trial_numbers(self, job_id: int) -> list[TrialNumbers]:
+        def operation(connection: Connection) -> list[TrialNumbers]:
+            return numbers_of(connection.execute(_numbers, {"job": job_id}))
+
+        return await self._database.read(operation)
 
     async def running_by_worker(self) -> dict[str, int]:
         rows = await self._database.read(lambda connection: connection.execute(_running_by_worker).all())

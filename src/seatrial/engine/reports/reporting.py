@@ -16,9 +16,7 @@ from seatrial.domain.job import AgentSpec, Job, JobSpec
 from seatrial.domain.report import JobReport, report
 from seatrial.domain.result import TestResult
 from seatrial.domain.task import TaskRef
-from seatrial.domain.trial import TrialState
-from seatrial.engine.reports.summaries import summaries_of
-from seatrial.ports.store import TrialFilter, TrialStore, TrialSummary
+from seatrial.ports.store import TrialFilter, TrialNumbers, TrialStore
 
 Tests = Mapping[int, tuple[TestResult, ...]]
 """Results of the verifier's tests, by trial."""
@@ -26,27 +24,27 @@ Tests = Mapping[int, tuple[TestResult, ...]]
 
 async def report_job(trials: TrialStore, job: Job, *, with_tests: bool = False) -> JobReport:
     """``with_tests``: read per-test results too, which take far more time and memory than all the rest."""
-    summaries = [summary async for summary in summaries_of(trials, job.id)]
+    numbers = await trials.trial_numbers(job.id)
     tests = await _tests_of(trials, job) if with_tests else {}
-    return await asyncio.to_thread(report_summaries, summaries, job, tests)  # others may not wait for the draws
+    return await asyncio.to_thread(report_numbers, numbers, job, tests)  # others may not wait for the draws
 
 
-def report_summaries(summaries: Iterable[TrialSummary], job: Job, tests: Tests = MappingProxyType({})) -> JobReport:
-    facts = facts_of(summaries, job.spec, tests)
+def report_numbers(numbers: Iterable[TrialNumbers], job: Job, tests: Tests = MappingProxyType({})) -> JobReport:
+    facts = facts_of(numbers, job.spec, tests)
     return report(facts, spec=job.spec, order=configuration_labels(job.spec.agents))
 
 
 async def sides_of_job(trials: TrialStore, job: Job) -> tuple[Side, ...]:
     """One side for each configuration of the job, in the job's order."""
     names = _Names(job.spec)
-    facts = [names.fact(summary) async for summary in summaries_of(trials, job.id) if not summary.trial.added]
+    facts = [names.fact(each) for each in await trials.trial_numbers(job.id) if not each.added]
     found = by_configuration(facts, configuration_labels(job.spec.agents))
     return tuple(side(label, of_label) for label, of_label in found.items())
 
 
-def facts_of(summaries: Iterable[TrialSummary], spec: JobSpec, tests: Tests = MappingProxyType({})) -> list[TrialFact]:
+def facts_of(numbers: Iterable[TrialNumbers], spec: JobSpec, tests: Tests = MappingProxyType({})) -> list[TrialFact]:
     names = _Names(spec)
-    return [names.fact(summary, tests.get(summary.trial.id, ())) for summary in summaries]
+    return [names.fact(each, tests.get(each.trial_id, ())) for each in numbers]
 
 
 def configuration_labels(agents: Sequence[AgentSpec]) -> tuple[str, ...]:
@@ -90,10 +88,10 @@ class _Names:
         self._labels = configuration_labels(spec.agents)
         self._tasks = task_names(spec.tasks)
 
-    def fact(self, summary: TrialSummary, tests: tuple[TestResult, ...] = ()) -> TrialFact:
-        trial, spent = summary.trial, summary.spent
+    def fact(self, trial: TrialNumbers, tests: tuple[TestResult, ...] = ()) -> TrialFact:
+        spent = trial.spent
         # Until a trial ended, its result is that of an earlier try, which no longer counts. Its cost does.
-        ended = trial.state is TrialState.ENDED
+        ended = trial.outcome is not None
         return TrialFact(
             task=self._tasks.get(trial.task.digest, trial.task.name),
             configuration=self._labels[trial.agent_index],
@@ -102,10 +100,10 @@ class _Names:
             digest=trial.task.digest,
             outcome=trial.outcome,
             cause=trial.cause,
-            marks=summary.marks if ended else (),
-            reward=summary.reward if ended else None,
-            seconds=summary.seconds if ended else None,
-            tries=trial.try_number,
+            marks=trial.marks if ended else (),
+            reward=trial.reward if ended else None,
+            seconds=trial.seconds if ended else None,
+            tries=trial.tries,
             input_tokens=spent.input_tokens,
             cached_tokens=spent.cached_tokens,
             output_tokens=spent.output_tokens,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec
 from seatrial.domain.result import Result, Spent, Try
+from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store.jobs import Page
 
@@ -67,6 +68,24 @@ class TrialSummary(Frozen):
     cost_usd: float | None = None
     spent: Spent = Spent()
     """Over all tries, also while the trial waits for another one."""
+
+
+class TrialNumbers(NamedTuple):
+    """What reports need of a trial. A plain tuple, because a report reads a hundred thousand of them."""
+
+    trial_id: int
+    task: TaskRef
+    agent_index: int
+    attempt: int
+    added: bool
+    tries: int
+    outcome: Outcome | None
+    """``None`` until the trial has ended. The next fields are then those of an earlier try."""
+    cause: Cause | None
+    reward: float | None
+    marks: tuple[Mark, ...]
+    seconds: float | None
+    spent: Spent
 
 
 class PhaseEntry(Frozen):
@@ -147,6 +166,10 @@ class TrialStore(Protocol):
 
     def trials(self, chosen: TrialFilter) -> AsyncGenerator[TrialRow]:
         """In order of id, read in chunks to save memory."""
+        ...
+
+    async def trial_numbers(self, job_id: int) -> list[TrialNumbers]:
+        """Of every trial of a job, in order of id."""
         ...
 
     async def summaries(self, chosen: TrialFilter, page: Page) -> list[TrialSummary]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 
 from seatrial.domain.result import Result, Spent, Try
 from seatrial.domain.trial import Trial, TrialState
-from seatrial.ports.store import Page, TrialFilter, TrialHistory, TrialRow, TrialSummary
+from seatrial.ports.store import Page, TrialFilter, TrialHistory, TrialNumbers, TrialRow, TrialSummary
 from seatrial.testing.memory_store.records import MemoryRecords
 
 
@@ -24,6 +24,28 @@ class MemoryTrials(MemoryRecords):
         below = [trial for trial in newest_first if page.before is None or trial.id < page.before]
         rows = below[page.skip : page.skip + page.limit]
         return [_summary(trial, self._last_result(trial.id), self._spent(trial.id)) for trial in rows]
+
+    async def trial_numbers(self, job_id: int) -> list[TrialNumbers]:
+        found = []
+        for trial in self._of_job(job_id):
+            result = self._last_result(trial.id)
+            found.append(
+                TrialNumbers(
+                    trial_id=trial.id,
+                    task=trial.task,
+                    agent_index=trial.agent_index,
+                    attempt=trial.attempt,
+                    added=trial.added,
+                    tries=trial.try_number,
+                    outcome=trial.outcome,
+                    cause=trial.cause,
+                    reward=result.reward if result else None,
+                    marks=result.marks if result else (),
+                    seconds=result.seconds if result else None,
+                    spent=self._spent(trial.id),
+                )
+            )
+        return found
 
     async def history(self, trial_id: int) -> TrialHistory:
         trial = self._trial(trial_id)

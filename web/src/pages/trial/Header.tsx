@@ -83,7 +83,11 @@ export function Header({ trial, steps, attempt, onAttempt }: Props) {
               </select>
             </label>
           ) : null}
-          {trial.state === "ended" ? (
+          {trial.outcome === "passed" || trial.outcome === "failed" ? (
+            <Button disabled={busy} onClick={() => void act(() => api.POST("/api/v1/trials/{trial_id}/attempts", path))}>
+              New attempt
+            </Button>
+          ) : trial.state === "ended" ? (
             <Button disabled={busy} onClick={() => void act(() => api.POST("/api/v1/trials/{trial_id}/retry", path))}>
               Run again
             </Button>
