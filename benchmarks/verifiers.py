@@ -31,8 +31,8 @@ from benchmarks.row import Row, faster, shown
 from seatrial.domain.task import TaskSelection
 from seatrial.rollouts.host import RolloutHost
 from seatrial.rollouts.images import EngineImages
-from seatrial.rollouts.rules import RolloutRules
 from seatrial.rollouts.tasks import FoundTask, TaskFinder
+from seatrial.rollouts.trials import RolloutRules
 from seatrial.settings import Settings
 
 IN_FLIGHT = 64

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.sandboxes.images.assembly import Images, oci_images
-from seatrial.sandboxes.images.bases import SilentRegistries
+from seatrial.sandboxes.images.fetcher import SilentRegistries
 from seatrial.sandboxes.options import SandboxOptions
 from tests.command_line import image_cache_dir
 

@@ -1,7 +1,6 @@
-"""Seatrial runs Terminal-Bench tasks at scale and keeps everything that happened.
+"""Seatrial runs Terminal-Bench tasks at scale and keeps all results and files.
 
-The public names are those of ``__all__``. They are loaded when they are first used, so that ``seatrial --help`` does
-not wait for an HTTP client.
+``__all__`` lists the public names. They are imported on first use, so that ``seatrial --help`` starts fast.
 """
 
 from __future__ import annotations

@@ -4,28 +4,28 @@
 
     SeatrialError
     ├── InvalidInput              the caller can fix it; exit status 2, HTTP 4xx
-    │   ├── InvalidTask           carries every problem found, with file, line and fix
+    │   ├── InvalidTask           contains every problem, with file, line and fix
     │   ├── InvalidArchive        names the member and the rule it broke
-    │   ├── MissingKey            a model needs a provider key and none was given
-    │   └── Unsupported           the task needs something this installation cannot give (GPU, Windows ...)
+    │   ├── MissingKey            a model needs a provider key, and there is none
+    │   └── Unsupported           the task needs what this installation does not have (GPU, Windows ...)
     ├── NotFound                  no such job, trial, task, dataset or file
-    ├── Conflict                  the thing is in a state that does not allow this
-    │   └── StaleTry          a write carried a try number that is no longer the current one
-    ├── SetupProblem              this machine lacks something; the message has the one command that fixes it
-    ├── StoreUnavailable          the store did not answer; retrying later is safe
-    │   ├── StorageFull           there is no room left to keep anything more; HTTP 507
-    │   └── ServiceUnavailable    a service that was asked over HTTP cannot be reached, or asks to come back later
-    ├── Unauthenticated           the service asks for a valid token; HTTP 401
+    ├── Conflict                  the current state does not allow this
+    │   └── StaleTry              a write carried a try number that is no longer the current one
+    ├── SetupProblem              this machine lacks something; the message says how to fix it
+    ├── StoreUnavailable          the store did not answer; a retry is safe
+    │   ├── StorageFull           the disk is full; HTTP 507
+    │   └── ServiceUnavailable    a service cannot be reached over HTTP, or cannot answer now
+    ├── Unauthenticated           the service requires a valid token; HTTP 401
     ├── Forbidden                 the token's role does not allow this; HTTP 403
-    └── TrialFault                why a trial could not be graded; classified once, at the boundary it crossed
-        ├── ImageFault            the image could not be had or built
+    └── TrialFault                why a trial could not be graded; classified once, where it enters Seatrial
+        ├── ImageFault            the image could not be pulled or built
         ├── SandboxFault          the sandbox did not start, broke or vanished
         ├── ModelFault            the model's service failed: rate limit, auth, outage
         ├── VerifierFault         grading gave no valid reward
         └── AgentFault            the agent crashed and nothing could be graded
 
-A failed attempt is a result, never an exception. A ``TrialFault`` is turned into a result with the outcome
-``error`` by the runner; it never scores as a failed attempt.
+A failed trial is a result, not an exception. The runner turns a ``TrialFault`` into a result with the outcome
+``error``, which never counts as failed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class SeatrialError(Exception):
-    """An error of Seatrial."""
+    """The base class of all errors that Seatrial raises."""
 
     def __init__(self, message: str = "", *, fix: str = "") -> None:
         self.message = message or (self.__doc__ or "").strip()

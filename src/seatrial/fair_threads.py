@@ -1,11 +1,11 @@
-"""Threads for blocking work of many trials, shared so that short work never waits behind long work.
+"""Threads for blocking work of many trials. Short work never waits for long work.
 
-Work begins in one of a few quick places. Whoever takes longer than a slice of time gives its place up and goes on only
-with one of very few tickets, which go round among all long work. So a trial that leaves 50,000 files does not hold up
-one that leaves three, and the interpreter's lock is wanted by few threads at a time, however many trials there are.
+Work starts in one of a few quick places. If it takes longer than a time slice, it gives its place up and continues only
+with one of very few tickets, which all long work shares in turn. So a trial with 50,000 files does not delay a trial
+with three, and few threads compete for the interpreter's lock.
 
-The sandboxes' threads, those that save files and those that talk to object storage are such. Long work has to call
-``breathe`` now and then, between two files or two megabytes; what never does keeps its quick place to its end.
+Used for sandboxes, for saving files and for object storage. Long work must call ``breathe`` regularly, for example
+after each file or megabyte. Otherwise it keeps its quick place until it ends.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _here = threading.local()
 
 
 def breathe() -> None:
-    """Lets others have their turn, if this thread has had its own. Costs nothing to speak of."""
+    """Lets other work continue if the time slice of this thread is over. Cheap."""
     turn: _Turn | None = getattr(_here, "turn", None)
     if turn is not None:
         turn.breathe()
 
 
 class FairThreads:
-    """``quick`` pieces of work at once, and beside them ``long`` ones that have turned out to take their time."""
+    """Runs ``quick`` pieces of work at once, and in addition ``long`` pieces that took longer than a time slice."""
 
     def __init__(
         self,
@@ -46,8 +46,8 @@ class FairThreads:
         self.slice_sec = slice_sec
         self.tickets = Tickets(long)
         self._threads = ThreadPoolExecutor(_MOST_THREADS, name, settle or _nothing)
-        # A new thread shares its view of the file system with the one that starts it, until it has settled. A thread
-        # that is just entering a mount namespace must not share, so none of ours starts another: this one does.
+        # Until a new thread has called ``settle``, it shares its view of the file system with the thread that started
+        # it. A thread that is entering a mount namespace must not share it, so only this one starts threads.
         self._starter = ThreadPoolExecutor(1, f"{name}-starter")
         self._has_starter = False
         self._lock = threading.Lock()
@@ -55,7 +55,7 @@ class FairThreads:
         self._waiting: deque[Callable[[], None]] = deque()
 
     async def run[**P, T](self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Once it has begun, it goes on to its end even if the caller is cancelled."""
+        """Work that has started runs to its end, even if the caller is cancelled."""
         future: Future[T] = Future()
         self._submit(partial(self._work, future, partial(work, *args, **kwargs)))
         return await asyncio.wrap_future(future)
@@ -70,7 +70,7 @@ class FairThreads:
 
     def _submit(self, work: Callable[[], None]) -> None:
         with self._lock:
-            if not self._has_starter:  # begun here, on the caller's thread, and not when one of ours first needs it
+            if not self._has_starter:  # started by the caller, never by one of these threads
                 self._starter.submit(_nothing)
                 self._has_starter = True
             if self._free == 0:
@@ -96,7 +96,7 @@ class FairThreads:
 
 
 class Tickets:
-    """So many may go on at a time; whoever waited longest is next."""
+    """Limits how many threads continue at once, in order of arrival."""
 
     def __init__(self, number: int) -> None:
         self._free = number
@@ -121,7 +121,7 @@ class Tickets:
 
 
 class _Turn:
-    """What one thread works on."""
+    """The current work of one thread."""
 
     def __init__(self, pool: FairThreads) -> None:
         self._pool = pool

@@ -54,7 +54,7 @@ def _look_at(directory: int, entry: os.DirEntry[str], name: str, known: int) -> 
         return
     handle = os.open(entry.name, _LOOK, dir_fd=directory)
     try:
-        if stat.S_ISREG(os.fstat(handle).st_mode):  # it may be something else by now, which is not to be opened
+        if stat.S_ISREG(os.fstat(handle).st_mode):  # a special file, which must not be opened, may have replaced it
             yield FileView(name, start, size, _read(handle, start))
     finally:
         os.close(handle)

@@ -1,6 +1,6 @@
-"""The one system call that resolves a path under rules: ``openat2`` of Linux 5.6.
+"""The system call ``openat2`` of Linux 5.6, which restricts how a path is resolved. Python does not provide it.
 
-``sandboxes.host.in_root`` reaches into sandboxes with it, and ``removal`` takes trees apart. Python has no name for it.
+``sandboxes.host.in_root`` uses it to open files of sandboxes, and ``removal`` to remove trees.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import os
 from functools import cache
 
 NO_XDEV = 0x01
-"""Cross no mount point."""
+"""Do not cross mount points."""
 NO_MAGICLINKS = 0x02
-"""Follow none of the links below ``/proc`` that lead to where a process is."""
+"""Do not follow magic links of ``/proc``."""
 NO_SYMLINKS = 0x04
-"""Follow no link at all."""
+"""Do not follow links."""
 IN_ROOT = 0x10
-"""Take the directory for ``/``: absolute links and ``..`` stay in it."""
+"""Use the directory as ``/``. Absolute links and ``..`` stay inside."""
 
 _NUMBER = 437
 """The same on every architecture."""
 _PATIENCE = 256
-"""A rename anywhere on the machine makes the kernel ask for another try where a path has ``..`` in it."""
+"""Maximum calls. If a path contains ``..``, a rename anywhere on the machine makes the kernel return EAGAIN."""
 
 
 class _How(ctypes.Structure):
@@ -30,7 +30,7 @@ class _How(ctypes.Structure):
 
 
 def openat2(directory: int, path: str, flags: int, resolve: int) -> int:
-    """Opens something that is there. Raises ``OSError``: ``ENOSYS`` where the kernel has no such call."""
+    """Opens an existing file. Raises ``OSError``, with ``ENOSYS`` if the kernel does not know the call."""
     how = _How(flags | os.O_CLOEXEC, 0, resolve)
     encoded = os.fsencode(path)
     if b"\0" in encoded:
@@ -48,7 +48,7 @@ def openat2(directory: int, path: str, flags: int, resolve: int) -> int:
 
 @cache
 def has_openat2() -> bool:
-    """Whether this kernel, and whatever filters this process's calls, lets it through."""
+    """Whether the kernel, and the system call filter of this process, allow the call."""
     try:
         os.close(openat2(-100, "/", os.O_PATH | os.O_DIRECTORY, NO_MAGICLINKS))
     except OSError:

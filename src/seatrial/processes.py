@@ -6,11 +6,14 @@ are used again, differ between PID namespaces, and containers may share a host n
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
 import re
 import signal
 import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -56,8 +59,7 @@ class ProcessIdentity(Frozen):
 
     @property
     def _is_seen_here(self) -> bool:
-        """Whether this process sees the other one under the same id. A ``/proc`` of another PID namespace shows other
-        processes under our ids."""
+        """Whether both processes see the same process ids. ``/proc`` may belong to another PID namespace."""
         return self.namespace != 0 and self.namespace == own_namespace() and self._boot == boot_id() and _proc_is_ours()
 
 
@@ -150,6 +152,19 @@ def _identity_of(pid: int) -> ProcessIdentity:
     """Cached by process id, so that a forked process reads its own."""
     started = start_time("self") or 0
     return ProcessIdentity(pid=pid, started=started, namespace=own_namespace(), boot=boot_id())
+
+
+@contextmanager
+def on_signals(call: Callable[[], object]) -> Iterator[None]:
+    """Calls this for each SIGINT and SIGTERM while the block runs, on the running event loop."""
+    loop, numbers = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
+    for number in numbers:
+        loop.add_signal_handler(number, call)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
 
 
 def die_with(parent: int) -> bool:

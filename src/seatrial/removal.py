@@ -1,9 +1,9 @@
-"""Removes directory trees, whatever was done to them: the one way in which anything here removes a tree.
+"""Removes directory trees from sandboxes. All code here removes trees with this module.
 
-Trees come from sandboxes, so they may be deeper than any recursion or path can be, and wider than memory. Nothing is
-reached by path. From a certain depth on, directories are moved up to the top of the tree before they are taken apart,
-so depth costs neither memory nor descriptors. No link is followed, no mount point is crossed, attributes that protect
-files are taken off, and what cannot be removed is told and left for the next time.
+Such a tree may be deeper than a recursion or a path can be, and wider than memory, so nothing is opened by its full
+path. Below a certain depth, directories are moved to the top of the tree first, so that depth costs neither memory nor
+descriptors. No link is followed and no mount point is crossed. Attributes that protect files are removed. What cannot
+be removed is reported and left for the next time.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from seatrial.openat2 import NO_MAGICLINKS, NO_SYMLINKS, NO_XDEV, has_openat2, o
 
 _log = logging.getLogger(__name__)
 _PATIENCE_SEC = 300.0
-"""For one tree. Only somebody who keeps filling it makes it last; the rest is removed the next time."""
+"""Maximum time for one tree. It takes this long only if a process keeps adding files."""
 _DEEPEST = 20
-"""Levels that are entered one inside the other; each holds two descriptors."""
-_TOLD = 5
+"""Maximum depth of nested directories. Each level needs two descriptors."""
+_MOST_PROBLEMS = 5
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _GET_FLAGS, _SET_FLAGS = 0x80086601, 0x40086602
@@ -38,7 +38,7 @@ _PROTECTED = 0x10 | 0x20
 
 
 def remove_tree(path: Path, patience_sec: float = _PATIENCE_SEC) -> str:
-    """Removes whatever has this name. Returns why some of it is still there, or nothing; raises no ``OSError``."""
+    """Removes a file or tree. Returns why a part remains, or an empty text. Raises no ``OSError``."""
     removal = _Removal(patience_sec)
     try:
         with _closing(os.open(path.parent, _DIRECTORY & ~os.O_NOFOLLOW)) as parent:
@@ -56,7 +56,7 @@ def remove_tree(path: Path, patience_sec: float = _PATIENCE_SEC) -> str:
 
 
 def empty_directory(directory: int, patience_sec: float = _PATIENCE_SEC) -> str:
-    """The same for what is in an open directory, which stays."""
+    """The same for the content of an open directory, which is kept."""
     removal = _Removal(patience_sec)
     try:
         removal.empty(directory)
@@ -64,14 +64,14 @@ def empty_directory(directory: int, patience_sec: float = _PATIENCE_SEC) -> str:
             left = next(entries, None)
     except OSError as error:
         return _reason(error)
-    return removal.problem or "it is still being filled" if left is not None else ""
+    return removal.problem or "a process keeps adding files" if left is not None else ""
 
 
 @contextmanager
 def scratch_directory(prefix: str, parent: Path | None = None) -> Iterator[Path]:
-    """A new directory for a tree that others made, removed when the block ends.
+    """A new directory for an untrusted tree, removed when the block ends.
 
-    ``tempfile.TemporaryDirectory`` calls itself for each level, so a deep tree would end it with an error."""
+    ``tempfile.TemporaryDirectory`` removes trees recursively and fails for deep ones."""
     path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
     try:
         yield path
@@ -81,7 +81,7 @@ def scratch_directory(prefix: str, parent: Path | None = None) -> Iterator[Path]
 
 
 class _Removal:
-    """One tree."""
+    """The removal of one tree."""
 
     def __init__(self, patience_sec: float) -> None:
         self._until = time.monotonic() + patience_sec
@@ -99,21 +99,21 @@ class _Removal:
         self._empty(top, 1)
 
     def _empty(self, directory: int, depth: int) -> None:
-        """Passes over a directory until nothing is left in it, or nothing more can be done about it."""
+        """Repeats until the directory is empty, or until nothing more can be removed."""
         while True:
             done, moved = 0, self._moved
             with os.scandir(directory) as entries:
                 for entry in entries:
                     breathe()
                     if time.monotonic() > self._until:
-                        self._tell(entry.name, "there was no more time")
+                        self._note(entry.name, "the time limit was reached")
                         return
                     done += self._remove(directory, entry, depth)
             if not done and self._moved == moved:
                 return
 
     def _remove(self, parent: int, entry: os.DirEntry[str], depth: int) -> bool:
-        """Whether it is gone from there."""
+        """Returns whether the entry is gone."""
         name = entry.name
         try:
             if not entry.is_dir(follow_symlinks=False):
@@ -127,18 +127,18 @@ class _Removal:
         except FileNotFoundError:
             return True
         except OSError as error:
-            self._tell(name, _reason(error))
+            self._note(name, _reason(error))
             return False
         return True
 
     def _move_up(self, name: str, parent: int) -> None:
-        with _entered(name, parent):  # a mount point stays where it is
+        with _entered(name, parent):  # raises for a mount point, which is not moved
             place = f"{self._prefix}{self._moved}"
             _insist(lambda old, dir_fd: os.rename(old, place, src_dir_fd=dir_fd, dst_dir_fd=self._top), name, parent)
         self._moved += 1
 
-    def _tell(self, name: str, reason: str) -> None:
-        if len(self._problems) < _TOLD:
+    def _note(self, name: str, reason: str) -> None:
+        if len(self._problems) < _MOST_PROBLEMS:
             self._problems[name] = reason
 
 
@@ -150,7 +150,7 @@ def _reason(error: OSError) -> str:
 
 @contextmanager
 def _entered(name: str, parent: int) -> Iterator[int]:
-    """A directory that is no mount point, made readable and writable for its owner."""
+    """Opens a directory and makes it readable and writable for its owner. Raises for a mount point."""
     try:
         directory = _open(name, parent)
     except PermissionError:
@@ -175,7 +175,7 @@ def _open(name: str, parent: int) -> int:
 
 
 def _insist(call: Callable[..., object], name: str, parent: int) -> None:
-    """Does it, once more if it was only protected."""
+    """Calls it, and again without protecting attributes if it was not permitted."""
     try:
         call(name, dir_fd=parent)
     except PermissionError:

@@ -54,9 +54,9 @@ class Settings(Described, BaseSettings):
     database_url: str = Field(default="", validation_alias=_names("database_url", "DATABASE_URL"))
     """``postgresql://user:password@host/name``, or empty for SQLite in ``home``."""
     database_connections: int = Field(default=5, ge=2)
-    """Most connections to PostgreSQL that the API's process opens, and each command."""
+    """Maximum connections to PostgreSQL of the API process, and of each command."""
     worker_database_connections: int = Field(default=3, ge=2)
-    """Most connections to PostgreSQL that each worker process opens."""
+    """Maximum connections to PostgreSQL of each worker process."""
     blobs_url: str = ""
     """``s3://bucket/prefix`` or another object store; empty for files in ``home``."""
     storage_backend: Literal["local", "s3"] = Field(
@@ -145,7 +145,7 @@ class Settings(Described, BaseSettings):
     max_trials_per_job: int = Field(default=100_000, ge=1)
     """Maximum trials of one job: tasks × agents × attempts."""
     max_attempts: int = Field(default=1000, ge=1)
-    """Maximum tries per task of one job."""
+    """Maximum attempts per task of one job."""
     allowed_sandboxes: str = ""
     """Sandboxes besides ``oci`` and ``docker`` that callers of the service may choose: ``harbor:docker,
     harbor:modal``. Seatrial does not isolate those. Tasks with several services need ``harbor:docker``."""
@@ -271,6 +271,12 @@ class Settings(Described, BaseSettings):
             **self._given_names,
             **{name: value for name, value in os.environ.items() if _is_provider_name(name, value)},
         }
+
+    @property
+    def provider_keys(self) -> dict[str, str]:
+        """The same with the key for ``openrouter/…`` models."""
+        own = {"OPENROUTER_API_KEY": self.openrouter_api_key} if self.openrouter_api_key else {}
+        return {**self.provider_environment, **own}
 
 
 _TOOL_NAMES = (

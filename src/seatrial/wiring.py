@@ -10,7 +10,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -34,8 +34,7 @@ from seatrial.domain.task import Dataset
 from seatrial.domain.trial import TrialState
 from seatrial.engine.clock import Clock, StoreClock, system_clock
 from seatrial.engine.duties import Duties, Duty
-from seatrial.engine.jobs.admission import Admission
-from seatrial.engine.jobs.ceilings import Ceilings
+from seatrial.engine.jobs.admission import OUR_SANDBOXES, Admission, Ceilings
 from seatrial.engine.jobs.choice import dataset_of
 from seatrial.engine.jobs.control import JobControl
 from seatrial.engine.jobs.keys import KeyRing, WorkerSeals
@@ -44,9 +43,8 @@ from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
 from seatrial.engine.trials.found_files import KeepLimits
-from seatrial.engine.trials.lease_trust import LeaseTrust
 from seatrial.engine.trials.phases import PhaseLog
-from seatrial.engine.trials.recover import Recovery
+from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.engine.trials.retention import remove_dead_work_dirs, remove_lost_tries
 from seatrial.errors import Conflict, InvalidInput, SetupProblem
 from seatrial.ports.blobs import Blobs
@@ -141,7 +139,7 @@ def _library(settings: Settings, store: Store, blobs: Blobs, clock: Clock) -> Ta
 
 def _key_ring(settings: Settings, store: Store, seal: Seal, clock: Clock, admission: Admission) -> KeyRing:
     workers = WorkerSeals(store, seal, clock, timedelta(seconds=settings.lease_sec), is_dead)
-    return KeyRing(store, store, seal, provider_keys(settings), keys_for, admission, workers)
+    return KeyRing(store, store, seal, settings.provider_keys, keys_for, admission, workers)
 
 
 async def _clock_of(store: Store) -> Clock:
@@ -176,13 +174,8 @@ async def hire_worker(installation: Installation, capacity: int) -> Worker:
     return assemble_worker(installation, runner, capacity, clean=lambda: clean_leftovers(installation))
 
 
-async def working_sandboxes(settings: Settings) -> tuple[str, ...]:
-    """The sandboxes that work on this machine. Each of them is started once."""
-    return tuple(room.name for room in (await examine_sandboxes(settings)).rooms if room.works)
-
-
 async def examine_sandboxes(settings: Settings) -> Health:
-    """Each kind of sandbox with what it needs and what is missing."""
+    """Each kind of sandbox with what it needs and what is missing. Starts each of them once."""
     from seatrial.sandboxes.selection import examine
 
     return await examine(settings)
@@ -383,13 +376,9 @@ async def clean_network() -> int:
 
 def admission_of(settings: Settings, at_the_machine: bool) -> Admission:
     """What jobs may ask for. The operator's default sandbox is always allowed."""
-    return Admission.of(
-        at_the_machine,
-        settings.allowed_agents,
-        f"{settings.allowed_sandboxes} {settings.sandbox}",
-        ceilings_of(settings),
-        settings.allow_keys_in_sandbox,
-    )
+    agents = frozenset(settings.allowed_agents.replace(",", " ").split())
+    sandboxes = OUR_SANDBOXES | {settings.sandbox, *settings.allowed_sandboxes.replace(",", " ").split()}
+    return Admission(at_the_machine, agents, sandboxes, ceilings_of(settings), settings.allow_keys_in_sandbox)
 
 
 def ceilings_of(settings: Settings) -> Ceilings:
@@ -401,14 +390,6 @@ def ceilings_of(settings: Settings) -> Ceilings:
         trials=settings.max_trials_per_job,
         attempts=settings.max_attempts,
     )
-
-
-def provider_keys(settings: Settings) -> Mapping[str, str]:
-    """Provider keys and addresses, by the names of their environment variables."""
-    keys = dict(settings.provider_environment)
-    if settings.openrouter_api_key:
-        keys["OPENROUTER_API_KEY"] = settings.openrouter_api_key
-    return keys
 
 
 def _harbor_runner(installation: Installation) -> Runner:

@@ -204,7 +204,7 @@ class Worker:
         task.add_done_callback(lambda _: self._ended(trial))
 
     async def _see_through(self, trial: Trial) -> None:
-        with noting(job_id=trial.job_id, trial_id=trial.id, attempt=trial.try_number):
+        with noting(job_id=trial.job_id, trial_id=trial.id, **{"try": trial.try_number}):
             try:
                 await self._executor.execute(
                     trial, lambda: self._reasons.get(trial.id), lambda: self._sandbox_gone(trial.id)

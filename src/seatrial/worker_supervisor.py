@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
 log = logging.getLogger(__name__)
@@ -61,9 +60,7 @@ class WorkerSupervisor:
             self._keepers.append(asyncio.create_task(self._keep(number), name=f"worker-{number}"))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._leaving.set()
         self._send(signal.SIGKILL)
         await self.gone()

@@ -17,7 +17,7 @@ SAMPLE = Path(__file__).parents[2] / "samples" / "read-the-screen"
 KEY = "sk-canary-inside-5555"
 
 
-async def try_number(script: str, models: ScriptedModels, workplace: Workplace) -> Trial:
+async def run_one(script: str, models: ScriptedModels, workplace: Workplace) -> Trial:
     options = workplace.options(network_mode="none")
     config = TrialConfig(
         task=TaskConfig(path=SAMPLE),
@@ -45,7 +45,7 @@ def reward(trial: Trial) -> float | None:
 
 async def test_it_passes_by_reading_what_commands_print(workplace: Workplace) -> None:
     async with ScriptedModels(key=KEY) as models:
-        trial = await try_number("solve-read-the-screen", models, workplace)
+        trial = await run_one("solve-read-the-screen", models, workplace)
     assert reward(trial) == 1
     assert models.calls >= 5
     assert {call.headers["authorization"] for call in models.requests} == {
@@ -62,6 +62,6 @@ async def test_it_passes_by_reading_what_commands_print(workplace: Workplace) ->
 @pytest.mark.parametrize("workplace", [pytest.param("oci", marks=pytest.mark.sandbox)], indirect=True)
 async def test_it_fails_by_giving_up(workplace: Workplace) -> None:
     async with ScriptedModels(key=KEY) as models:
-        trial = await try_number("give-up", models, workplace)
+        trial = await run_one("give-up", models, workplace)
     assert reward(trial) == 0
     assert models.calls == 1

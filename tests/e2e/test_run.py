@@ -26,9 +26,7 @@ def test_folders_and_archives_are_taken_together(cli: CommandLine, tmp_path: Pat
     paths = (tmp_path / "packed" / "answer-file.zip", tmp_path / "folder", "-p", tmp_path / "bundle.tar.gz")
     summary = cli.json("run", *paths, "-c", job, "-k", "2", "-x", "second-*")
     tasks = {(row["task"], row["attempt"]) for row in summary["results"]}
-    assert tasks == {
-        (name, try_number) for name in ("answer-file", "in-a-folder", "first-in-tar") for try_number in (1, 2)
-    }
+    assert tasks == {(name, attempt) for name in ("answer-file", "in-a-folder", "first-in-tar") for attempt in (1, 2)}
     assert summary["passed"] == summary["trials"] == 6
     [listed] = cli.json("job", "list")
     assert (listed["name"], listed["status"], listed["passed"]) == ("mixture", "completed", 6)

@@ -117,7 +117,7 @@ def test_errors_and_what_only_works_here(remote: Remote, tmp_path: Path) -> None
     assert "no job 98765" in remote("job", "show", "98765", status=2).err
     assert "no agent 'nobody'" in remote("run", TASK, "-a", "nobody", status=2).err
     a_file = ("-a", "mini-swe-agent", "-m", "openai/x", "--ak", "config_file=/etc/hostname")
-    assert "A path of the worker's machine is not taken" in remote("run", TASK, *a_file, status=2).err
+    assert "It cannot be a path on the worker's machine" in remote("run", TASK, *a_file, status=2).err
     broken = write_task(tmp_path, "broken")
     (broken / "task.toml").write_text("version = ")
     assert "task.toml" in remote("run", broken, status=2).err

@@ -30,6 +30,7 @@ from seatrial.sandboxes.terminal import recording
 from seatrial.scripted_models import faults
 from seatrial.scripted_models.faults import Fault
 from seatrial.scripted_models.server import ScriptedModels
+from tests.recordings import events_of
 from tests.trials import Workplace
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "read-the-screen"
@@ -133,7 +134,7 @@ async def test_it_needs_nothing_of_the_image(workplace: Workplace) -> None:
 
 def _the_recording_shows_the_codes(path: Path) -> None:
     recording.mend(path)
-    events = list(recording.read(path))
+    events = events_of(path)
     shown = "".join(event.data for event in events if event.kind == "o")
     assert len(set(re.findall(r"Code \d of 3: (\d{6})", shown))) == 3
     assert "ALL CODES ACCEPTED" in shown

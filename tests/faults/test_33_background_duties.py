@@ -21,9 +21,8 @@ from seatrial.engine.duties import Duties, Duty
 from seatrial.engine.jobs.keys import TrialKeys
 from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
-from seatrial.engine.trials.lease_trust import LeaseTrust
 from seatrial.engine.trials.phases import PhaseLog
-from seatrial.engine.trials.recover import Recovery
+from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.errors import SandboxFault, StoreUnavailable
 from seatrial.ports.runner import Order, Progress
 from seatrial.ports.store import Heartbeat, TrialFilter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from seatrial.engine.reports.export import scored_trajectory, training_row
 from seatrial.engine.trials.found_files import Names
 from seatrial.engine.trials.recordable import recordable
 from seatrial.engine.trials.redaction import Redaction
-from seatrial.errors import InvalidInput
 from seatrial.ports.blobs import checked_key
 from seatrial.ports.store import TrialRow
 from seatrial.sandboxes.terminal import recording
@@ -208,10 +207,7 @@ def test_recordings_of_bytes(content: bytes) -> None:
 def _recording(content: bytes) -> None:
     with file_with("x.cast", content) as path:
         recording.mend(path)
-        with suppress(InvalidInput):
-            recording.header(path)
-        with suppress(InvalidInput):
-            list(recording.read(path))
+        assert content.startswith(path.read_bytes())
 
 
 @_QUICK

@@ -49,16 +49,16 @@ async def test_small_transfers_beside_many_files(make: Make, small: Path, tmp_pa
 async def test_small_transfers_beside_sparse_files_that_are_redacted(make: Make, small: Path, tmp_path: Path) -> None:
     neighbour = await make()
     keeper = FileKeeper(ObjectBlobs.in_directory(tmp_path / "blobs"), KeepLimits(bytes=1 << 50))
-    attempts = itertools.count()
+    numbers = itertools.count()
 
     async def keep() -> None:
-        try_number = next(attempts)
-        (root := tmp_path / f"attempt-{try_number}").mkdir()
-        for number in range(3):
-            with (root / f"{number}").open("wb") as sink:
+        number = next(numbers)
+        (root := tmp_path / f"tree-{number}").mkdir()
+        for part in range(3):
+            with (root / f"{part}").open("wb") as sink:
                 sink.write(b"data")
                 os.truncate(sink.fileno(), 6 << 30)
-        kept = await keeper.keep(f"trials/{try_number}/1", root, _SECRETS)
+        kept = await keeper.keep(f"trials/{number}/1", root, _SECRETS)
         assert len(kept.files) == 3
 
     await _compare(lambda: _visit(neighbour, small, tmp_path), keep)

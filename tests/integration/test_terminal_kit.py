@@ -23,6 +23,7 @@ from harbor.environments.base import ExecResult
 from seatrial.errors import SetupProblem
 from seatrial.sandboxes.terminal import recording, terminal
 from seatrial.sandboxes.terminal.terminal import KIT_DIR, Terminal, TerminalKit
+from tests.recordings import events_of, width_of
 from tests.waiting import LIMIT_SEC
 
 APPLETS = [
@@ -200,8 +201,8 @@ async def test_the_recording_plays_with_its_timing(bare: BareRoot, session: Tmux
     await session.send_keys(["echo be''gin; sleep 1; echo fin''ished", "Enter"])
     await shown(session, "finished")
     path = bare.root / "logs/agent/recording.cast"
-    assert recording.header(path).width == 160
-    events = list(recording.read(path))
+    assert width_of(path) == 160
+    events = events_of(path)
     outputs = [event for event in events if event.kind == "o"]
     begin = next(event.at for event in outputs if "begin" in event.data)
     finished = next(event.at for event in outputs if "finished" in event.data)
@@ -220,7 +221,7 @@ async def test_the_recording_is_valid_after_a_kill(bare: BareRoot, session: Tmux
             continue
     path = bare.root / "logs/agent/recording.cast"
     recording.mend(path)
-    events = list(recording.read(path))
+    events = events_of(path)
     assert sum(len(event.data) for event in events) > 1000
 
 
@@ -233,7 +234,7 @@ async def test_a_recording_begins_anew_when_its_directory_was_emptied(bare: Bare
     path.unlink()
     await session.send_keys(["echo second st''ep", "Enter"])
     await shown(session, "second step")
-    assert any("second step" in event.data for event in recording.read(path))
+    assert any("second step" in event.data for event in events_of(path))
 
 
 def test_a_torn_last_line_is_mended_and_a_whole_one_left(tmp_path: Path) -> None:

@@ -37,12 +37,12 @@ def written() -> Iterator[Callable[[str], Lines]]:
 
 def test_a_line_of_text_says_when_how_bad_who_what_and_about_which(written: Callable[[str], Lines]) -> None:
     lines = written("text")
-    with noting(job_id=3, trial_id=7, attempt=2):
+    with noting(job_id=3, trial_id=7, **{"try": 2}):
         logging.getLogger("seatrial.somewhere").warning("It %s", "happened")
     [line] = lines()
     moment, _, told = line.partition(" ")
     assert datetime.fromisoformat(moment).utcoffset() == timedelta(0)
-    assert told == "WARNING seatrial.somewhere It happened job_id=3 trial_id=7 attempt=2"
+    assert told == "WARNING seatrial.somewhere It happened job_id=3 trial_id=7 try=2"
 
 
 def test_a_line_of_json_is_one_object_with_the_traceback_in_it(written: Callable[[str], Lines]) -> None:

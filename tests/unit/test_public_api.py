@@ -9,7 +9,7 @@ import pytest
 
 import seatrial
 from seatrial import AsyncClient, Client
-from seatrial.client.verbs import Group, ListVerb, StreamVerb, Verb
+from seatrial.client.verbs import Group, Verb
 
 _NAMES = ["AgentRequest", "AsyncClient", "Client", "DatasetRequest", "JobRequest", "TaskSelection", "__version__"]
 _VERBS = {
@@ -35,7 +35,7 @@ def test_the_verbs_of_both_clients() -> None:
     for client in (Client("http://127.0.0.1:1"), AsyncClient("http://127.0.0.1:1")):
         groups = {name: group for name, group in vars(client).items() if isinstance(group, Group)}
         found = {
-            name: " ".join(sorted(verb for verb, value in vars(type(group)).items() if _is_verb(value)))
+            name: " ".join(sorted(verb for verb, value in vars(type(group)).items() if isinstance(value, Verb)))
             for name, group in groups.items()
         }
         assert found == _VERBS
@@ -54,7 +54,3 @@ def test_the_client_loads_no_server() -> None:
     heavy = "{'fastapi', 'starlette', 'sqlalchemy', 'harbor', 'litellm', 'seatrial.wiring', 'seatrial.api'}"
     code = f"import sys, seatrial; seatrial.Client; print(sorted({heavy} & {{*sys.modules}}), 'httpx' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[] True"
-
-
-def _is_verb(value: object) -> bool:
-    return isinstance(value, Verb | ListVerb | StreamVerb)

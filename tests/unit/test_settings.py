@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from seatrial.settings import Settings
-from seatrial.wiring import provider_keys
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +30,7 @@ def test_the_env_file_may_hold_the_key_of_any_provider(a_place_of_its_own: Path)
         "DEBUG=false\n"
     )
     settings = Settings()
-    assert provider_keys(settings) == {
+    assert settings.provider_keys == {
         "ANTHROPIC_API_KEY": "sk-ant-in-the-file",
         "OPENROUTER_API_KEY": "sk-or-in-the-file",
         "HF_TOKEN": "hf-in-the-file",

@@ -83,6 +83,16 @@ def error_response(path: str, status: int, problem: Problem, headers: dict[str, 
     return JSONResponse(content, status, headers)
 
 
+def problem_of(error: SeatrialError) -> Problem:
+    return Problem(
+        code=status_of(error)[1],
+        message=error.message,
+        fix=error.fix,
+        field=getattr(error, "field", ""),
+        problems=list(getattr(error, "problems", ())),
+    )
+
+
 def problem_of_status(status: int, message: str, fix: str = "") -> Problem:
     return Problem(code=_CODES.get(status, "error"), message=message, fix=fix)
 
@@ -99,15 +109,7 @@ async def _answer_ours(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, SeatrialError)
     if is_disk_full(error) and not isinstance(error, StorageFull):
         return _disk_full(request, error)
-    status, code = status_of(error)
-    problem = Problem(
-        code=code,
-        message=error.message,
-        fix=error.fix,
-        field=getattr(error, "field", ""),
-        problems=list(getattr(error, "problems", ())),
-    )
-    return error_response(request.url.path, status, problem)
+    return error_response(request.url.path, status_of(error)[0], problem_of(error))
 
 
 async def _answer_invalid(request: Request, error: Exception) -> JSONResponse:

@@ -15,35 +15,30 @@ from fastapi import FastAPI
 from seatrial import __version__
 from seatrial.api.answers import add_error_handlers
 from seatrial.api.compat import tbench_execute, tbench_runner
-from seatrial.api.context import Service, model_urls_of
+from seatrial.api.context import Service
 from seatrial.api.gates.access import check_access
-from seatrial.api.gates.cross_origin import CrossOrigin
-from seatrial.api.gates.disk_room import DiskRoomCheck
 from seatrial.api.gates.guard import Guard
-from seatrial.api.gates.headers import SecureHeaders
-from seatrial.api.gates.identity import Identities
+from seatrial.api.gates.headers import CrossOrigin, SecureHeaders
 from seatrial.api.gates.key_intake import KeyIntake
-from seatrial.api.gates.limits import Limits
+from seatrial.api.gates.limits import DiskRoomCheck, Limits
 from seatrial.api.gates.request_log import RequestLog
 from seatrial.api.routes import (
     catalogue,
+    credentials,
     datasets,
     events,
     health,
     jobs,
-    keys,
     metrics,
     reports,
-    session,
     tasks,
-    tokens,
     trial_files,
     trials,
     workers,
 )
 from seatrial.api.routes.docs import add_docs
 from seatrial.api.routes.metrics import Metrics, counting
-from seatrial.api.routes.page import Page, PageFallback
+from seatrial.api.routes.page import Page
 from seatrial.api.routes.router import take_routes
 from seatrial.disk import Disk
 from seatrial.redact import Redactor
@@ -61,9 +56,7 @@ _PARTS = (
     reports,
     datasets,
     catalogue,
-    session,
-    tokens,
-    keys,
+    credentials,
     metrics,
     tbench_runner,
     tbench_execute,
@@ -79,11 +72,10 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with open_installation(settings) as installation:
             access = await check_access(settings, installation.store, installation.clock())
-            identities = Identities(installation.store, installation.seal, installation.clock)
-            app.state.service = Service(installation, identities, access, model_urls_of(settings, access))
+            app.state.service = service = Service.of(installation, access)
             async with keep_house(installation), counting(numbers, installation.store) as app.state.event_tail:
                 yield
-            await identities.close()
+            await service.identities.close()
 
     app = FastAPI(
         title="Seatrial",
@@ -106,6 +98,5 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
     app.add_middleware(CrossOrigin, settings=settings)
     take_routes(app, (part.router for part in _PARTS))
     add_docs(app)
-    app.state.page = Page()
-    app.router.default = PageFallback(app.state.page)
+    app.state.page = app.router.default = Page()
     return app

@@ -10,7 +10,6 @@ import errno
 import socket
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
-from types import TracebackType
 from typing import Self
 
 import uvicorn
@@ -134,9 +133,7 @@ class ApiServer:
             self._server.force_exit = True
         await self._serving
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         try:
             await self.finish(0)
         finally:

@@ -31,13 +31,20 @@ TaskPaths = Annotated[
 ]
 
 
+def split_name(name: str) -> tuple[str, str | None]:
+    """``NAME`` or ``NAME@VERSION``."""
+    head, _, version = name.partition("@")
+    return head, version or None
+
+
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(command, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
     shown: list[Parameter] = []
     for parameter in signature(command).parameters.values():
         group = groups.get(parameter.name)
-        shown += [parameter.replace(annotation=hints[parameter.name])] if group is None else _parameters(group)
+        own = parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY)
+        shown += [own] if group is None else _parameters(group)
 
     def call(**given: Any) -> None:
         made = {
@@ -46,9 +53,16 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**made, **given)
 
+    return shown_as(call, command, shown)
+
+
+def shown_as(
+    call: Callable[..., None], command: Callable[..., Any], parameters: list[Parameter]
+) -> Callable[..., None]:
+    """Makes Typer see ``call`` as the command, with these parameters."""
     call.__name__, call.__doc__ = command.__name__, command.__doc__
-    call.__signature__ = Signature(shown)  # type: ignore[attr-defined]
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return call
 
 

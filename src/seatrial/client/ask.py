@@ -1,15 +1,13 @@
 """Requests as values: what to send, and how to parse the answer. Built by pure functions, sent by a driver.
 
-A client method returns an ``Ask``, or a ``Plan``: a generator that yields steps and receives their results. Neither
-knows whether a thread or an event loop executes it.
+A client method returns an ``Ask``, or a ``Plan`` (``driver``) if it needs several requests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -87,31 +85,6 @@ class Following:
     path: str
     params: Parameters
     after: str = ""
-
-
-@dataclass(frozen=True)
-class Pause:
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Work[Answer]:
-    """Slow work on this machine."""
-
-    call: Callable[[], Answer]
-
-
-@dataclass(frozen=True)
-class Listen:
-    """Waits until a stream sends ``end``; returns whether it did. Stops early if the stream breaks, or after
-    ``seconds``."""
-
-    to: Following
-    seconds: float | None
-
-
-type Step = Ask[Any] | Pause | Work[Any] | Listen
-type Plan[Answer] = Generator[Step, Any, Answer]
 
 
 def reads[Shape: BaseModel](shape: type[Shape]) -> Callable[[httpx.Response], Shape]:

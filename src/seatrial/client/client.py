@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Self
 
 import httpx
 
-from seatrial.client.async_driver import AsyncDriver
-from seatrial.client.datasets import Datasets
 from seatrial.client.destination import Destination
+from seatrial.client.driver import AsyncIo, Driver, SyncDriver, SyncIo
 from seatrial.client.events import Events
 from seatrial.client.installation import Installation, Keys, Tokens
 from seatrial.client.jobs import Jobs
-from seatrial.client.sync_driver import SyncDriver
-from seatrial.client.tasks import Tasks
+from seatrial.client.tasks import Datasets, Tasks
 from seatrial.client.trials import Trials
 
 
-class _Verbs[Driver]:
+class _Verbs[D]:
     """All methods, in groups."""
 
-    def __init__(self, driver: Driver, url: str) -> None:
+    def __init__(self, driver: D, url: str) -> None:
+        self._driver = driver
         self.url = url
         """The service's address, without credentials."""
         self.tasks = Tasks(driver)
@@ -51,8 +49,7 @@ class Client(_Verbs[SyncDriver]):
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         to = Destination.of(url, token)
-        self._driver = SyncDriver(to, timeout, patience, transport)
-        super().__init__(self._driver, str(to.url))
+        super().__init__(SyncDriver(SyncIo(to, timeout, transport), patience), str(to.url))
 
     def close(self) -> None:
         self._driver.close()
@@ -60,13 +57,11 @@ class Client(_Verbs[SyncDriver]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
-class AsyncClient(_Verbs[AsyncDriver]):
+class AsyncClient(_Verbs[Driver]):
     """An asynchronous client: methods are awaited, lists and streams are iterated with ``async for``."""
 
     def __init__(
@@ -79,8 +74,7 @@ class AsyncClient(_Verbs[AsyncDriver]):
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         to = Destination.of(url, token)
-        self._driver = AsyncDriver(to, timeout, patience, transport)
-        super().__init__(self._driver, str(to.url))
+        super().__init__(Driver(AsyncIo(to, timeout, transport), patience), str(to.url))
 
     async def close(self) -> None:
         await self._driver.close()
@@ -88,7 +82,5 @@ class AsyncClient(_Verbs[AsyncDriver]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.client.ask import Following, Parameters, given, place
-from seatrial.client.verbs import Group, StreamVerb
+from seatrial.client.verbs import Group, stream_verb
 
 
 def job_events(job_id: int, *, kinds: Sequence[str] = (), after: str = "") -> Following:
@@ -29,9 +29,9 @@ def all_events(*, kinds: Sequence[str] = (), after: str = "") -> Following:
 class Events[Driver](Group[Driver]):
     """``client.events``"""
 
-    job = StreamVerb(job_events)
-    trial = StreamVerb(trial_events)
-    all = StreamVerb(all_events)
+    job = stream_verb(job_events)
+    trial = stream_verb(trial_events)
+    all = stream_verb(all_events)
 
 
 def _kinds(kinds: Sequence[str]) -> Parameters:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import SecretStr
 
 from seatrial.client.ask import Ask, Paged, given, nothing, place, reads
-from seatrial.client.verbs import Group, ListVerb, Verb
+from seatrial.client.verbs import Group, list_verb, verb
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.token import Role
 from seatrial.shapes.access import KeyItem, KeyPage, SessionState, TokenItem, TokenMade, TokenPage, TokenRequest
@@ -100,27 +100,27 @@ def delete_key(name: str) -> Ask[None]:
 class Installation[Driver](Group[Driver]):
     """``client.installation``"""
 
-    agents = Verb(list_agents)
-    models = Verb(list_models)
-    sandboxes = Verb(list_sandboxes)
-    workers = Verb(list_workers)
-    queue = Verb(get_queue)
-    running = ListVerb(list_running_trials)
-    stats = Verb(get_stats)
-    who_am_i = Verb(who_am_i)
+    agents = verb(list_agents)
+    models = verb(list_models)
+    sandboxes = verb(list_sandboxes)
+    workers = verb(list_workers)
+    queue = verb(get_queue)
+    running = list_verb(list_running_trials)
+    stats = verb(get_stats)
+    who_am_i = verb(who_am_i)
 
 
 class Tokens[Driver](Group[Driver]):
     """``client.tokens``"""
 
-    list = Verb(list_tokens)
-    create = Verb(create_token)
-    revoke = Verb(revoke_token)
+    list = verb(list_tokens)
+    create = verb(create_token)
+    revoke = verb(revoke_token)
 
 
 class Keys[Driver](Group[Driver]):
     """``client.keys``"""
 
-    list = Verb(list_keys)
-    set = Verb(set_key)
-    delete = Verb(delete_key)
+    list = verb(list_keys)
+    set = verb(set_key)
+    delete = verb(delete_key)

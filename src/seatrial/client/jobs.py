@@ -7,8 +7,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from seatrial.client.ask import Ask, Following, Listen, Paged, Pause, Plan, given, nothing, place, provider_keys, reads
-from seatrial.client.verbs import Group, ListVerb, Verb
+from seatrial.client.ask import Ask, Following, Paged, given, nothing, place, provider_keys, reads
+from seatrial.client.driver import Driver, Plan
+from seatrial.client.verbs import Group, list_verb, verb
 from seatrial.domain.event import EventKind
 from seatrial.domain.fact import Basis
 from seatrial.domain.job import JobStatus
@@ -157,41 +158,44 @@ def wait_for_job(job_id: int, timeout: float | None = None) -> Plan[JobDetail]:
 
     Listens to events, and polls in case they do not arrive.
     """
-    began = heard = time.monotonic()
-    pause = _FIRST_PAUSE_SEC
-    end = Following(place("jobs", job_id, "events"), given(kinds=EventKind.JOB_ENDED))
-    while True:
-        try:
-            job: JobDetail = yield get_job(job_id)
-            heard = time.monotonic()
-            if job.ended_at is not None:
-                return job
-        except StoreUnavailable:
-            if time.monotonic() - heard > _PATIENCE_SEC:
-                raise
-        left = None if timeout is None else timeout - (time.monotonic() - began)
-        if left is not None and left <= 0:
-            raise TimeoutError(f"Job {job_id} has not ended within {timeout:g} s. It continues.")
-        ended: bool = yield Listen(end, left)
-        if not ended:
-            yield Pause(pause if left is None else min(pause, left))
-            pause = min(2 * pause, _LONGEST_PAUSE_SEC)
+
+    async def wait(driver: Driver) -> JobDetail:
+        began = heard = time.monotonic()
+        pause = _FIRST_PAUSE_SEC
+        end = Following(place("jobs", job_id, "events"), given(kinds=EventKind.JOB_ENDED))
+        while True:
+            try:
+                job = await driver.ask(get_job(job_id))
+                heard = time.monotonic()
+                if job.ended_at is not None:
+                    return job
+            except StoreUnavailable:
+                if time.monotonic() - heard > _PATIENCE_SEC:
+                    raise
+            left = None if timeout is None else timeout - (time.monotonic() - began)
+            if left is not None and left <= 0:
+                raise TimeoutError(f"Job {job_id} has not ended within {timeout:g} s. It continues.")
+            if not await driver.listen(end, left):
+                await driver.io.sleep(pause if left is None else min(pause, left))
+                pause = min(2 * pause, _LONGEST_PAUSE_SEC)
+
+    return wait
 
 
 class Jobs[Driver](Group[Driver]):
     """``client.jobs``"""
 
-    create = Verb(create_job)
-    estimate = Verb(estimate_job)
-    list = ListVerb(list_jobs)
-    get = Verb(get_job)
-    cancel = Verb(cancel_job)
-    resume = Verb(resume_job)
-    retry = Verb(retry_job)
-    add_attempts = Verb(add_attempts)
-    delete = Verb(delete_job)
-    report = Verb(report_job)
-    grid = Verb(grid_of_job)
-    table = Verb(download_table)
-    compare = Verb(compare_jobs)
-    wait = Verb(wait_for_job)
+    create = verb(create_job)
+    estimate = verb(estimate_job)
+    list = list_verb(list_jobs)
+    get = verb(get_job)
+    cancel = verb(cancel_job)
+    resume = verb(resume_job)
+    retry = verb(retry_job)
+    add_attempts = verb(add_attempts)
+    delete = verb(delete_job)
+    report = verb(report_job)
+    grid = verb(grid_of_job)
+    table = verb(download_table)
+    compare = verb(compare_jobs)
+    wait = verb(wait_for_job)

@@ -1,17 +1,24 @@
-"""Task methods. Each function describes a request; ``Tasks`` turns them into methods."""
+"""Methods for tasks and datasets. Each function describes a request; a group turns it into a method."""
 
 from __future__ import annotations
 
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.client.ask import Archive, Ask, Paged, Plan, Progress, Work, given, nothing, place, reads
-from seatrial.client.packing import Parcel, parcels
-from seatrial.client.verbs import Group, ListVerb, Verb
-from seatrial.domain.task import Task, TaskFormat
+from pydantic import BaseModel
+
+from seatrial.client.ask import Archive, Ask, Paged, Progress, given, nothing, place, reads
+from seatrial.client.driver import Driver, Plan
+from seatrial.client.verbs import Group, list_verb, verb
+from seatrial.domain.task import Dataset, Task, TaskFormat
 from seatrial.engine.tasks.task_files import TaskFile
 from seatrial.errors import InvalidInput, InvalidTask, NotFound
 from seatrial.shapes.answers import Problem
-from seatrial.shapes.datasets import SampleTasks
+from seatrial.shapes.datasets import DatasetImport, DatasetItem, DatasetList, DatasetRequest, SampleTasks
 from seatrial.shapes.tasks import (
     CheckedArchive,
     CheckedArchives,
@@ -22,6 +29,9 @@ from seatrial.shapes.tasks import (
     TaskPage,
 )
 from seatrial.shapes.trials import TrialItem, TrialPage
+from seatrial.task_content.digest import content_digest
+from seatrial.task_content.folder import tasks_below
+from seatrial.task_content.pack import pack
 
 
 def upload_tasks(*paths: Path | str, progress: Progress | None = None) -> Plan[list[TakenArchive]]:
@@ -30,40 +40,37 @@ def upload_tasks(*paths: Path | str, progress: Progress | None = None) -> Plan[l
     A directory that the service already has is not sent. A refused one does not affect the others; if all are refused,
     the error is raised.
     """
-    taken: list[TakenArchive] = []
-    refused: list[InvalidInput] = []
-    with parcels(paths) as found:
-        for parcel in found:
-            known = yield from _known(parcel)
-            if known is not None:
-                taken.append(TakenArchive(filename=parcel.filename, tasks=[known], error=None))
-                continue
-            try:
-                archive: Path = yield Work(parcel.packed)
-                sent: TakenArchives = yield _send(parcel, archive, progress)
-                taken += sent.items
-            except InvalidInput as error:
-                refused.append(error)
-                taken.append(TakenArchive(filename=parcel.filename, tasks=[], error=_problem(error)))
-            parcel.discard()
-    if refused and len(refused) == len(taken):
-        raise refused[0] if len(refused) == 1 else _all_refused(refused)
-    return taken
+
+    async def upload(driver: Driver) -> list[TakenArchive]:
+        taken: list[TakenArchive] = []
+        refused: list[InvalidInput] = []
+        with _parcels(paths) as found:
+            for parcel in found:
+                known = await _known(driver, parcel)
+                if known is not None:
+                    taken.append(TakenArchive(filename=parcel.filename, tasks=[known], error=None))
+                    continue
+                try:
+                    taken += (await _sent(driver, parcel, "/tasks", TakenArchives, progress)).items
+                except InvalidInput as error:
+                    refused.append(error)
+                    taken.append(TakenArchive(filename=parcel.filename, tasks=[], error=_problem(error)))
+        if refused and len(refused) == len(taken):
+            raise refused[0] if len(refused) == 1 else _all_refused(refused)
+        return taken
+
+    return upload
 
 
 def validate_tasks(*paths: Path | str, progress: Progress | None = None) -> Plan[list[CheckedArchive]]:
     """Validates every task at the paths; the service stores nothing."""
-    checked: list[CheckedArchive] = []
-    with parcels(paths) as found:
-        for parcel in found:
-            archive: Path = yield Work(parcel.packed)
-            up = Archive(parcel.filename, archive, progress)
-            answer: CheckedArchives = yield Ask(
-                "POST", "/tasks/validate", reads(CheckedArchives), archive=up, repeatable=True
-            )
-            checked += answer.items
-            parcel.discard()
-    return checked
+
+    async def validate(driver: Driver) -> list[CheckedArchive]:
+        with _parcels(paths) as found:
+            sent = [await _sent(driver, parcel, "/tasks/validate", CheckedArchives, progress) for parcel in found]
+        return [checked for answer in sent for checked in answer.items]
+
+    return validate
 
 
 def list_tasks(
@@ -121,33 +128,35 @@ def add_samples() -> Ask[list[TaskItem]]:
 class Tasks[Driver](Group[Driver]):
     """``client.tasks``"""
 
-    upload = Verb(upload_tasks)
-    validate = Verb(validate_tasks)
-    list = ListVerb(list_tasks)
-    get = Verb(get_task)
-    delete = Verb(delete_task)
-    files = Verb(list_files)
-    read = Verb(read_file)
-    download = Verb(download_task)
-    history = ListVerb(task_history)
-    add_samples = Verb(add_samples)
+    upload = verb(upload_tasks)
+    validate = verb(validate_tasks)
+    list = list_verb(list_tasks)
+    get = verb(get_task)
+    delete = verb(delete_task)
+    files = verb(list_files)
+    read = verb(read_file)
+    download = verb(download_task)
+    history = list_verb(task_history)
+    add_samples = verb(add_samples)
 
 
-def _known(parcel: Parcel) -> Plan[Task | None]:
-    digest: str | None = yield Work(parcel.digest)
-    if digest is None:
-        return None
+async def _known(driver: Driver, parcel: _Parcel) -> Task | None:
+    digest = await driver.io.work(parcel.digest)
     try:
-        found: Task = yield get_task(digest)
+        return None if digest is None else await driver.ask(get_task(digest))
     except NotFound:
         return None
-    return found
 
 
-def _send(parcel: Parcel, archive: Path, progress: Progress | None) -> Ask[TakenArchives]:
+async def _sent[Shape: BaseModel](
+    driver: Driver, parcel: _Parcel, path: str, shape: type[Shape], progress: Progress | None
+) -> Shape:
     """Safe to repeat: tasks are identified by content."""
-    up = Archive(parcel.filename, archive, progress)
-    return Ask("POST", "/tasks", reads(TakenArchives), archive=up, repeatable=True)
+    try:
+        up = Archive(parcel.filename, await driver.io.work(parcel.packed), progress)
+        return await driver.ask(Ask("POST", path, reads(shape), archive=up, repeatable=True))
+    finally:
+        parcel.discard()
 
 
 def _problem(error: InvalidInput) -> Problem:
@@ -160,3 +169,71 @@ def _all_refused(errors: list[InvalidInput]) -> InvalidInput:
     problems = tuple(problem for error in errors if isinstance(error, InvalidTask) for problem in error.problems)
     message = "\n".join(str(error) for error in errors)
     return InvalidTask("", problems, message=message) if problems else InvalidInput(message, field="files")
+
+
+@dataclass(frozen=True)
+class _Parcel:
+    """One task directory, or one archive of tasks."""
+
+    path: Path
+    scratch: Path
+
+    @property
+    def filename(self) -> str:
+        return f"{self.path.resolve().name}.zip" if self.path.is_dir() else self.path.name
+
+    def digest(self) -> str | None:
+        """Digest of a directory, so that a task which the service already has is not sent. ``None`` for an archive."""
+        return content_digest(self.path) if self.path.is_dir() else None
+
+    def packed(self) -> Path:
+        return pack(self.path, self.scratch / self.filename) if self.path.is_dir() else self.path
+
+    def discard(self) -> None:
+        """Deletes the packed file."""
+        if self.path.is_dir():
+            (self.scratch / self.filename).unlink(missing_ok=True)
+
+
+@contextmanager
+def _parcels(paths: Sequence[Path | str]) -> Iterator[list[_Parcel]]:
+    """One parcel per task. Packed files are deleted when the block ends."""
+    with tempfile.TemporaryDirectory(prefix="seatrial-pack-") as scratch:
+        found: list[_Parcel] = []
+        for path in map(Path, paths):
+            if not path.exists():
+                raise NotFound(f"There is no file or folder {path}.")
+            tasks = tasks_below(path) if path.is_dir() else [path]
+            found += [_Parcel(task, Path(scratch) / str(len(found) + n)) for n, task in enumerate(tasks)]
+        yield found
+
+
+def create_dataset(wanted: DatasetRequest) -> Ask[Dataset]:
+    """Registers tasks under a name and a version. A version never changes."""
+    once = (("Idempotency-Key", uuid.uuid4().hex),)
+    return Ask("POST", "/datasets", reads(Dataset), body=wanted, headers=once, repeatable=True)
+
+
+def import_dataset(name: str, version: str | None = None) -> Ask[Dataset]:
+    """Imports a dataset and its tasks from the registry that the service is configured with. Admins only."""
+    wanted = DatasetImport(name=name, version=version)
+    return Ask("POST", "/datasets/import", reads(Dataset), body=wanted, is_long=True)
+
+
+def list_datasets() -> Ask[list[DatasetItem]]:
+    """All datasets, newest first."""
+    return Ask("GET", "/datasets", lambda answer: reads(DatasetList)(answer).items)
+
+
+def get_dataset(name: str, version: str | None = None) -> Ask[Dataset]:
+    """One dataset with its tasks. Default version: the one saved last."""
+    return Ask("GET", place("datasets", name), reads(Dataset), given(version=version))
+
+
+class Datasets[Driver](Group[Driver]):
+    """``client.datasets``"""
+
+    create = verb(create_dataset)
+    take_in = verb(import_dataset)
+    list = verb(list_datasets)
+    get = verb(get_dataset)

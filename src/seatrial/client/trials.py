@@ -9,7 +9,7 @@ import httpx
 
 from seatrial.client.ask import Ask, Paged, given, place, provider_keys, reads
 from seatrial.client.jobs import Keys
-from seatrial.client.verbs import Group, ListVerb, Verb
+from seatrial.client.verbs import Group, list_verb, verb
 from seatrial.domain.divergence import Divergence
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.result import StoredFile, TestResult
@@ -137,20 +137,20 @@ def compare_trials(trial_id: int, other_id: int) -> Ask[Divergence]:
 class Trials[Driver](Group[Driver]):
     """``client.trials``"""
 
-    list = ListVerb(list_trials)
-    results = ListVerb(list_results)
-    get = Verb(get_trial)
-    tests = Verb(list_tests)
-    logs = Verb(list_logs)
-    log = Verb(read_log)
-    files = Verb(list_files)
-    read = Verb(read_file)
-    download = Verb(download_file)
-    trajectory = Verb(read_trajectory)
-    recording = Verb(read_recording)
-    cancel = Verb(cancel_trial)
-    retry = Verb(retry_trial)
-    divergence = Verb(compare_trials)
+    list = list_verb(list_trials)
+    results = list_verb(list_results)
+    get = verb(get_trial)
+    tests = verb(list_tests)
+    logs = verb(list_logs)
+    log = verb(read_log)
+    files = verb(list_files)
+    read = verb(read_file)
+    download = verb(download_file)
+    trajectory = verb(read_trajectory)
+    recording = verb(read_recording)
+    cancel = verb(cancel_trial)
+    retry = verb(retry_trial)
+    divergence = verb(compare_trials)
 
 
 def _log_part(answer: httpx.Response) -> LogPart:

@@ -10,72 +10,55 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import update_wrapper
 from typing import Any, Self, overload
 
-from seatrial.client.ask import Ask, Following, Paged, Plan
-from seatrial.client.async_driver import AsyncDriver
+from seatrial.client.ask import Ask, Following, Paged
+from seatrial.client.driver import Driver, Plan, SyncDriver
 from seatrial.client.messages import Message
-from seatrial.client.sync_driver import SyncDriver
 
 
-class Group[Driver]:
+class Group[D]:
     """Related methods: ``client.jobs``, ``client.tasks``, …"""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: D) -> None:
         self.driver = driver
 
 
-class Verb[**P, Answer]:
+class Verb[**P, Blocking, Awaited]:
+    """A method: ``Blocking`` is what a ``Client`` returns, ``Awaited`` what an ``AsyncClient`` returns."""
+
+    def __init__(self, describe: Callable[P, Any], carry_out: str) -> None:
+        """``carry_out`` is the method of the driver that executes the described request."""
+        self._describe = describe
+        self._carry_out = carry_out
+        self.__doc__ = describe.__doc__
+
+    @overload
+    def __get__(self, group: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, group: Group[SyncDriver], owner: type) -> Callable[P, Blocking]: ...
+    @overload
+    def __get__(self, group: Group[Driver], owner: type) -> Callable[P, Awaited]: ...
+    def __get__(self, group: Group[Any] | None, owner: type) -> Any:
+        if group is None:
+            return self
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return getattr(group.driver, self._carry_out)(self._describe(*args, **kwargs))
+
+        return update_wrapper(call, self._describe)
+
+
+def verb[**P, Answer](
+    describe: Callable[P, Ask[Answer] | Plan[Answer]],
+) -> Verb[P, Answer, Coroutine[Any, Any, Answer]]:
     """A method with one answer."""
-
-    def __init__(self, describe: Callable[P, Ask[Answer] | Plan[Answer]]) -> None:
-        self._describe = describe
-        self.__doc__ = describe.__doc__
-
-    @overload
-    def __get__(self, group: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, group: Group[SyncDriver], owner: type) -> Callable[P, Answer]: ...
-    @overload
-    def __get__(self, group: Group[AsyncDriver], owner: type) -> Callable[P, Coroutine[Any, Any, Answer]]: ...
-    def __get__(self, group: Group[Any] | None, owner: type) -> Any:
-        return self if group is None else _bound(self._describe, group.driver.run)
+    return Verb(describe, "run")
 
 
-class ListVerb[**P, Item]:
+def list_verb[**P, Item](describe: Callable[P, Paged[Item]]) -> Verb[P, Iterator[Item], AsyncIterator[Item]]:
     """A method that returns a list, fetched page by page."""
-
-    def __init__(self, describe: Callable[P, Paged[Item]]) -> None:
-        self._describe = describe
-        self.__doc__ = describe.__doc__
-
-    @overload
-    def __get__(self, group: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, group: Group[SyncDriver], owner: type) -> Callable[P, Iterator[Item]]: ...
-    @overload
-    def __get__(self, group: Group[AsyncDriver], owner: type) -> Callable[P, AsyncIterator[Item]]: ...
-    def __get__(self, group: Group[Any] | None, owner: type) -> Any:
-        return self if group is None else _bound(self._describe, group.driver.items)
+    return Verb(describe, "items")
 
 
-class StreamVerb[**P]:
+def stream_verb[**P](describe: Callable[P, Following]) -> Verb[P, Iterator[Message], AsyncIterator[Message]]:
     """A method that returns messages. It survives dropped connections and restarts of the service."""
-
-    def __init__(self, describe: Callable[P, Following]) -> None:
-        self._describe = describe
-        self.__doc__ = describe.__doc__
-
-    @overload
-    def __get__(self, group: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, group: Group[SyncDriver], owner: type) -> Callable[P, Iterator[Message]]: ...
-    @overload
-    def __get__(self, group: Group[AsyncDriver], owner: type) -> Callable[P, AsyncIterator[Message]]: ...
-    def __get__(self, group: Group[Any] | None, owner: type) -> Any:
-        return self if group is None else _bound(self._describe, group.driver.follow)
-
-
-def _bound(describe: Callable[..., Any], carry_out: Callable[[Any], Any]) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return carry_out(describe(*args, **kwargs))
-
-    return update_wrapper(call, describe)
+    return Verb(describe, "follow")

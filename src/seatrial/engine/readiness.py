@@ -1,12 +1,13 @@
-"""Whether the service can do its work: each part it needs is tried, and what is missing is named.
+"""Checks whether the service can work: tries each part that it needs, and names what is missing.
 
-Asked by ``/ready``. Trying costs something, so what was found counts for a few seconds.
+``/ready`` calls it. The checks cost time, so a good result is kept for a few seconds.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from seatrial.domain.frozen import Frozen
@@ -28,42 +29,32 @@ class Part(Frozen):
     detail: str = ""
 
 
+@dataclass(eq=False)
 class Readiness:
-    """One for the whole process, so that many who ask at once cost one trial."""
+    """One per process, so that concurrent requests share one check."""
 
-    def __init__(
-        self,
-        store: Store,
-        wake_up: WakeUp,
-        blobs: Blobs,
-        clock: Clock,
-        probe_key: str,
-        lease: timedelta,
-        worker_is_dead: Callable[[str], bool],
-        shortage: Callable[[], str],
-    ) -> None:
-        self._store = store
-        self._wake_up = wake_up
-        self._blobs = blobs
-        self._clock = clock
-        self._probe_key = probe_key
-        """Where this process alone writes to see whether files can be kept."""
-        self._lease = lease
-        self._worker_is_dead = worker_is_dead
-        self._shortage = shortage
-        self._lock = asyncio.Lock()
-        self._found: tuple[Part, ...] = ()
-        self._found_at = float("-inf")
+    store: Store
+    wake_up: WakeUp
+    blobs: Blobs
+    clock: Clock
+    probe_key: str
+    """Only this process writes this key, to check whether files can be stored."""
+    lease: timedelta
+    worker_is_dead: Callable[[str], bool]
+    shortage: Callable[[], str]
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _found: tuple[Part, ...] = ()
+    _found_at: float = float("-inf")
 
     async def parts(self) -> tuple[Part, ...]:
-        """Store, queue, files, disk and workers. What is well is looked at anew after some seconds, a fault at once."""
+        """Store, queue, files, disk and workers. Checked again after a few seconds, or at once if something failed."""
         async with self._lock:
             now = asyncio.get_running_loop().time()
             if now - self._found_at > _COUNTS_FOR_SEC or not all(part.ok for part in self._found):
                 self._found = tuple(
                     await asyncio.gather(
                         _tried("store", self._try_store),
-                        _tried("queue", self._try_queue),
+                        _tried("queue", self.wake_up.announce),
                         _tried("blobs", self._try_blobs),
                         _tried("disk", self._try_disk),
                         _tried("workers", self._try_workers),
@@ -73,46 +64,40 @@ class Readiness:
             return self._found
 
     async def live_workers(self) -> list[WorkerRow]:
-        """Those that beat within their lease and are not known to be gone."""
-        rows = await self._store.workers(seen_since=self._clock() - self._lease)
-        return [row for row in rows if not self._worker_is_dead(row.worker)]
+        """Workers whose last heartbeat is within their lease, and whose process is not known to be dead."""
+        rows = await self.store.workers(seen_since=self.clock() - self.lease)
+        return [row for row in rows if not self.worker_is_dead(row.worker)]
 
     async def _try_store(self) -> str:
-        await self._store.backlog(self._clock())
-        return (await self._store.facts()).sentence
+        await self.store.backlog(self.clock())
+        return (await self.store.facts()).sentence
 
-    async def _try_queue(self) -> str:
-        await self._wake_up.announce()
-        return ""
+    async def _try_blobs(self) -> None:
+        written = self.clock().isoformat().encode()
+        await self.blobs.put_bytes(self.probe_key, written)
+        if await self.blobs.read(self.probe_key) != written:
+            raise StoreUnavailable("The content that was read differs from the content that was written.")
+        await self.blobs.delete(self.probe_key)
 
-    async def _try_blobs(self) -> str:
-        written = self._clock().isoformat().encode()
-        await self._blobs.put_bytes(self._probe_key, written)
-        if await self._blobs.read(self._probe_key) != written:
-            raise StoreUnavailable("What was written was not what was read.")
-        await self._blobs.delete(self._probe_key)
-        return ""
-
-    async def _try_disk(self) -> str:
-        if why := self._shortage():
+    async def _try_disk(self) -> None:
+        if why := self.shortage():
             raise StoreUnavailable(why)
-        return ""
 
     async def _try_workers(self) -> str:
         live = await self.live_workers()
         able = [worker for worker in live if not worker.draining and not worker.paused]
         if able:
-            return f"{len(able)} at work"
+            return f"{len(able)} available"
         reasons = sorted({worker.paused for worker in live if worker.paused})
         if reasons:
-            raise StoreUnavailable(f"All workers wait: {' '.join(reasons)}")
-        raise StoreUnavailable("All workers are leaving." if live else "There is no worker.")
+            raise StoreUnavailable(f"All workers are paused: {' '.join(reasons)}")
+        raise StoreUnavailable("All workers are draining." if live else "There is no worker.")
 
 
-async def _tried(name: str, try_number: Callable[[], Awaitable[str]]) -> Part:
+async def _tried(name: str, check: Callable[[], Awaitable[str | None]]) -> Part:
     try:
         async with asyncio.timeout(_PATIENCE_SEC):
-            return Part(name=name, ok=True, detail=await try_number())
+            return Part(name=name, ok=True, detail=await check() or "")
     except TimeoutError:
         return Part(name=name, ok=False, detail=f"No answer within {_PATIENCE_SEC:g} s.")
     except (SeatrialError, OSError) as fault:

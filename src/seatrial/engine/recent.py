@@ -1,6 +1,6 @@
-"""What was worked out last, and no more than fits: the one used longest ago is forgotten first.
+"""Caches with a limited size. The least recently used entry is removed first.
 
-For values that cannot change under their key. Used from one event loop alone.
+For values that never change for their key. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from seatrial.domain.job import Job
 
 _JOBS = 5000
-"""Jobs that ``EndedJobs`` remembers; some two thousand bytes each."""
+"""Default number of cached jobs, about 2 kB each."""
 
 
 class RecentlyUsed[Found]:
@@ -31,16 +31,16 @@ class RecentlyUsed[Found]:
 
 
 class EndedJobs:
-    """What was worked out about jobs that ended. One per process.
+    """Caches what was computed about ended jobs. One per process.
 
-    An ended job cannot change before somebody retries it, and then its end is another one; the store's row tells,
-    whichever process did that."""
+    An ended job changes only if it is retried, in any process. It then gets another end time, which is part of the key.
+    """
 
     def __init__(self, limit: int = _JOBS) -> None:
         self._kept: RecentlyUsed[dict[Hashable, object]] = RecentlyUsed(limit)
 
     def get[Found](self, job: Job, kind: type[Found], *more: Hashable) -> Found | None:
-        """``None`` for a job that is open. ``more`` tells several values of one kind apart."""
+        """``None`` for a job that has not ended. ``more`` distinguishes several values of one kind."""
         if job.ended_at is None or (known := self._kept.get((job.id, job.ended_at))) is None:
             return None
         found = known.get((kind, *more))

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import httpx
+
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import NotFound, SandboxFault, SeatrialError
 from seatrial.plain_http import BadRequest, Request, Response, read_request
@@ -92,24 +94,14 @@ class CommandSocket:
 
 async def ask(ticket: Ticket, commands: Sequence[str]) -> Reply:
     """Runs commands in a rollout of another process. Raises ``SandboxFault`` if that process is gone."""
-    body = json.dumps({"commands": list(commands)}).encode()
-    head = f"POST /{ticket.rollout} HTTP/1.1\r\nHost: seatrial\r\nContent-Length: {len(body)}\r\n\r\n"
+    transport = httpx.AsyncHTTPTransport(uds=ticket.socket)
     try:
-        reader, writer = await asyncio.open_unix_connection(ticket.socket)
-        try:
-            writer.write(head.encode() + body)
-            await writer.drain()
-            status, _, rest = (await reader.readuntil(b"\r\n\r\n")).partition(b"\r\n")
-            length = next(
-                int(line.partition(b":")[2])
-                for line in rest.split(b"\r\n")
-                if line.lower().startswith(b"content-length:")
-            )
-            content = json.loads(await reader.readexactly(length))
-        finally:
-            writer.close()
-    except (OSError, asyncio.IncompleteReadError) as error:
+        # The rollout limits the time of each command.
+        async with httpx.AsyncClient(transport=transport, timeout=None, trust_env=False) as client:  # noqa: S113
+            answer = await client.post(f"http://seatrial/{ticket.rollout}", json={"commands": list(commands)})
+    except httpx.TransportError as error:
         raise SandboxFault(f"The rollout's process does not answer: {error}.") from error
-    if b" 200 " not in status + b" ":
+    content = answer.json()
+    if answer.status_code != 200:
         raise NotFound(content["fault"])
     return Reply(**content)

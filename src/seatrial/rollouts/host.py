@@ -10,21 +10,27 @@ import asyncio
 import atexit
 import os
 import uuid
-from types import TracebackType
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Self
 
 from seatrial.domain.trial import Phase
 from seatrial.engine.trials.retention import remove_dead_work_dirs
 from seatrial.errors import Conflict
-from seatrial.processes import WorkerName
+from seatrial.processes import ProcessIdentity, WorkerName
+from seatrial.removal import remove_tree
 from seatrial.rollouts.background import BackgroundLoop
 from seatrial.rollouts.graded import as_faults
-from seatrial.rollouts.leftovers import remove_files, remove_own, remove_stray
 from seatrial.rollouts.rollout import Rollout
 from seatrial.rollouts.rules import RolloutRules
 from seatrial.rollouts.tasks import FoundTask
 from seatrial.rollouts.trials import TrialMaker
+from seatrial.sandboxes.docker.leftovers import Leftovers as DockerLeftovers
+from seatrial.sandboxes.oci.leftovers import Leftovers as OciLeftovers
 from seatrial.sandboxes.options import Owner, SandboxOptions
+from seatrial.sandboxes.record import Abandoned, SandboxRecord
+from seatrial.sandboxes.selection import engine_listens
+from seatrial.sandboxes.sweep import sweep
 from seatrial.settings import Settings
 
 
@@ -82,9 +88,7 @@ class RolloutHost:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def _opened(self, task: FoundTask) -> Rollout:
@@ -124,3 +128,40 @@ class RolloutHost:
         self._loop.stop()
         if everything_gone:  # otherwise ``abandon`` tries again at exit
             atexit.unregister(self.abandon)
+
+
+async def remove_stray(options: SandboxOptions) -> int:
+    """Removes sandboxes whose process is gone."""
+
+    async def none_leased() -> set[tuple[int, int]]:
+        return set()
+
+    return await sweep(options, "rollouts", none_leased)
+
+
+def remove_own(options: SandboxOptions, owner: Owner, work_dir: Path) -> None:
+    """Removes sandboxes of this process. Blocking, and without threads: the interpreter may be exiting."""
+    me = ProcessIdentity.mine()
+
+    def mine(record: SandboxRecord) -> bool:
+        return record.owner == owner and record.process == me
+
+    if any(mine(record) for record in OciLeftovers(options.run_dir).sandboxes()):
+        OciLeftovers(options.run_dir).remove(mine)
+    if engine_listens(options.docker_host):
+        with suppress(Exception):  # the engine is gone; the next process removes what is left
+            asyncio.run(_sweep_engine(options, mine))
+    remove_files(work_dir)
+
+
+def remove_files(work_dir: Path) -> None:
+    """Removes the folder of a host, and the folder of its process if it is empty."""
+    remove_tree(work_dir)
+    with suppress(OSError):
+        work_dir.parent.rmdir()
+
+
+async def _sweep_engine(options: SandboxOptions, mine: Abandoned) -> None:
+    async with DockerLeftovers.at(options.docker_host) as docker:
+        if any(mine(container.record) for container in await docker.containers()):
+            await docker.sweep(mine)

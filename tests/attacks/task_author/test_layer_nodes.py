@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import ImageFault
-from seatrial.sandboxes.images.nodes import remove_nodes
+from seatrial.sandboxes.images.storage import remove_nodes
 
 DISK = os.makedev(7, 0)
 MEMORY = os.makedev(1, 1)

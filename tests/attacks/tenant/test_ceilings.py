@@ -12,7 +12,7 @@ import pytest_asyncio
 from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.task import Resources, Task, TaskFormat, TaskRef
 from seatrial.domain.token import Role
-from seatrial.engine.jobs.ceilings import Ceilings
+from seatrial.engine.jobs.admission import Ceilings
 from seatrial.errors import Unsupported
 from seatrial.ports.store import TrialFilter
 from seatrial.testing.fake_runner import FakeRunner

@@ -205,14 +205,14 @@ async def test_a_taken_file_may_have_any_name(blobs: Blobs, tmp_path: Path) -> N
 
 
 async def test_a_taken_folder_is_there_whole(blobs: Blobs, tmp_path: Path) -> None:
-    for try_number, names in (("1", ("a.txt", "deep/er/b.txt")), ("2", ("größe", "deep/c d"))):
-        root = tmp_path / try_number
+    for folder, names in (("1", ("a.txt", "deep/er/b.txt")), ("2", ("größe", "deep/c d"))):
+        root = tmp_path / folder
         for name in names:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(name)
-        assert await blobs.take_folder(f"x/{try_number}", root, names) == [len(name.encode()) for name in names]
+        assert await blobs.take_folder(f"x/{folder}", root, names) == [len(name.encode()) for name in names]
         for name in names:
-            assert await blobs.read(f"x/{try_number}/{name}") == name.encode()
+            assert await blobs.read(f"x/{folder}/{name}") == name.encode()
     assert len([blob async for blob in blobs.list("x")]) == 4
 
 

@@ -180,7 +180,7 @@ async def test_the_log_of_a_running_run_is_what_its_terminal_showed(tmp_path: Pa
         logs = (await page.read("GET", f"/api/tasks/{task['id']}/runs/{run['id']}/logs"))["logs"]
         heard, _, note = logs.rstrip("\n").rpartition("\n")
         assert heard == "Agent begins\n/app# ls\nhello\n/app# \n1 passed"
-        assert note == "[read while it was running: ask again for the rest]"
+        assert note == "[the trial is still running; this log is not complete]"
         await page.read("DELETE", f"/api/tasks/{task['id']}")
 
 
@@ -220,7 +220,7 @@ async def test_the_log_of_a_run_that_waits_again_says_that_it_is_an_old_one(tmp_
         first = (await page.read("GET", log))["logs"]
         await page.read("POST", f"/api/tasks/{task['id']}/retry")
         note, _, rest = (await page.read("GET", log))["logs"].partition("\n")
-        assert (note, rest) == ("[of an earlier try, read while the next one waited]", first)
+        assert (note, rest) == ("[logs of an earlier try; the next one has not started]", first)
 
 
 async def test_a_cancelled_run_lasted_as_long_as_it_ran(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from harbor.models.task.config import NetworkPolicy
 
 from seatrial.sandboxes.network.network_set import SandboxNetworks
-from seatrial.sandboxes.network.stamp import ProcessStamp
+from seatrial.sandboxes.network.uplink import ProcessStamp
 from seatrial.sandboxes.options import SandboxOptions
 from tests.integration.network.world import WEB, World, batch, reaches, run
 from tests.waiting import eventually

@@ -40,7 +40,7 @@ async def test_without_a_worker_it_is_not_ready_and_with_one_it_is(api: Api) -> 
     assert (status, missing) == (503, ["workers"])
     assert details["workers"] == "There is no worker."
     async with api.worker(FakeRunner()):
-        assert (await until_ready(api))["workers"] == "1 at work"
+        assert (await until_ready(api))["workers"] == "1 available"
     assert [blob async for blob in api.installation.blobs.list("ready")] == [], "the probe leaves nothing behind"
 
 
@@ -84,7 +84,7 @@ async def test_a_full_disk_stops_claims_and_uploads_and_is_said(tmp_path: Path) 
             status, missing, details = await ready(api)
             assert (status, missing) == (503, ["disk", "workers"])
             assert "MB left" in details["disk"]
-            assert "All workers wait" in details["workers"]
+            assert "All workers are paused" in details["workers"]
             refused = await api.client.post("/api/v1/tasks", files=archive)
             assert (refused.status_code, refused.json()["error"]["code"]) == (507, "storage_full")
             assert (await api.client.post("/api/tasks", files=archive)).status_code == 507

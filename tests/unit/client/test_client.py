@@ -14,7 +14,7 @@ import pytest
 from seatrial import Client
 from seatrial.client.destination import Destination
 from seatrial.client.messages import MessageReader
-from seatrial.client.resumption import Resumption
+from seatrial.client.transport import Resumption
 from seatrial.domain.output import Output
 from seatrial.errors import (
     Conflict,

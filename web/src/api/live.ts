@@ -7,7 +7,7 @@ export type LiveEvent = {
   kind: string;
   job: number | null;
   trial: number | null;
-  attempt: number | null;
+  tryNumber: number | null;
   at: number | null;
   data: Record<string, unknown>;
 };
@@ -61,7 +61,7 @@ export function useLive(url: string | null, onEvent: (event: LiveEvent) => void)
     source.onopen = () => {
       setLine("open");
       // What happened before the line stood was not told: whoever listens looks once more.
-      handler.current({ kind: OPENED, job: null, trial: null, attempt: null, at: null, data: {} });
+      handler.current({ kind: OPENED, job: null, trial: null, tryNumber: null, at: null, data: {} });
     };
     source.onerror = () => setLine("lost");
     for (const kind of KINDS) source.addEventListener(kind, receive);
@@ -82,7 +82,7 @@ function eventOf(kind: string, sent: Record<string, unknown>): LiveEvent {
     kind,
     job: (sent.job_id as number | null | undefined) ?? null,
     trial: (sent.trial_id as number | null | undefined) ?? null,
-    attempt: (sent.attempt as number | null | undefined) ?? null,
+    tryNumber: (sent.attempt as number | null | undefined) ?? null,
     at: typeof sent.at === "string" ? Date.parse(sent.at) : null,
     data: (sent.data ?? sent) as Record<string, unknown>,
   };

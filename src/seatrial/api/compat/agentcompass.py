@@ -18,18 +18,26 @@ from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from seatrial.api.compat.agentcompass_shapes import Fault, TaskRequest, TrialAnswer, call_stat, turns
+from seatrial.api.compat.agentcompass_shapes import (
+    Fault,
+    TaskRequest,
+    TrialAnswer,
+    call_stat,
+    model_called,
+    model_options,
+    turns,
+)
 from seatrial.api.context import Service
+from seatrial.api.live.event_stream import until_left
 from seatrial.domain.catalogue import keys_for
 from seatrial.domain.job import Job, JobSpec
 from seatrial.domain.result import Result
 from seatrial.domain.task import Task
 from seatrial.domain.trial import Cause, Outcome, Trial
+from seatrial.engine.jobs.control import until_trial_ended
 from seatrial.engine.jobs.keys import check_key
-from seatrial.engine.jobs.model_params import model_called, model_options
 from seatrial.engine.jobs.request import AgentWish, JobWish
 from seatrial.engine.jobs.submit import Door
-from seatrial.engine.jobs.waiting import until_trial_ended
 from seatrial.engine.reports.conversation import Message, conversation
 from seatrial.engine.trials.run_log import tail
 from seatrial.engine.trials.trial_files import KeptFiles
@@ -120,7 +128,7 @@ class _Gone(Exception):
 async def _while_connected[T](request: Request, work: Awaitable[T]) -> T:
     """Returns the result of ``work``. Cancels ``work`` if the client disconnects or the server stops."""
     working = asyncio.ensure_future(work)
-    leaving = asyncio.create_task(_left(request))
+    leaving = asyncio.create_task(until_left(request.receive))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -131,11 +139,6 @@ async def _while_connected[T](request: Request, work: Awaitable[T]) -> T:
         if not working.done():
             working.cancel()
             await asyncio.shield(asyncio.wait({working}))
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _run(service: Service, asked: TaskRequest) -> TrialAnswer | JSONResponse:

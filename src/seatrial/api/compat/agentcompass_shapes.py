@@ -1,4 +1,7 @@
-"""Request and response models of AgentCompass. Unknown keys are ignored everywhere."""
+"""Request and response models of AgentCompass, and the options of the agent for a request.
+
+Unknown keys are ignored everywhere, except parameters of the model: each goes with every call, or is refused.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,40 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
+from seatrial.domain.catalogue import keys_for
 from seatrial.domain.result import Result
 from seatrial.engine.reports.conversation import Message
+from seatrial.errors import InvalidInput
 
 _ID_NAMES = ("task_name", "instance_id", "terminal_bench_task_id", "task_id")
 _LONGEST_ID = 255
+_OPENAI = "openai"
+_OF_AGENT = frozenset({"temperature", "reasoning_effort"})
+"""Parameters that the agent sends itself."""
+_OF_CALL = frozenset(
+    {
+        "frequency_penalty",
+        "logit_bias",
+        "max_completion_tokens",
+        "max_tokens",
+        "n",
+        "presence_penalty",
+        "seed",
+        "stop",
+        "top_p",
+    }
+)
+"""OpenAI's own parameters. All others go into the body unchanged."""
+_NOT_HERE = {
+    "api_base": "llm_config.url",
+    "api_key": "llm_config.api_key",
+    "base_url": "llm_config.url",
+    "extra_headers": "llm_config.api_key",
+    "model": "llm_config.model_name",
+    "timeout": "llm_config.request_timeout",
+    "url": "llm_config.url",
+}
+_SET_BY_AGENT = ("messages", "stream", "stream_options")
 
 
 def _none_if_empty(value: Any) -> Any:
@@ -137,3 +169,41 @@ def turns(messages: tuple[Message, ...], resolved: bool, verifier_output: str) -
 
 def call_stat(model: str, result: Result) -> CallStat:
     return CallStat(model=model, api_calls=result.usage.model_calls or 0, total_cost=result.usage.cost_usd or 0.0)
+
+
+def model_called(name: str, url: str | None) -> str:
+    """The name of the model for LiteLLM. A model with its own address uses OpenAI's protocol, whatever its name."""
+    if url is not None:
+        return f"{_OPENAI}/{name}"
+    return name if "/" in name or keys_for(name) else f"{_OPENAI}/{name}"
+
+
+def model_options(
+    params: Mapping[str, Any], *, url: str | None, max_turns: int | None, request_timeout: float | None
+) -> dict[str, Any]:
+    """The options of the agent. Raises ``InvalidInput`` for a parameter that would have no effect."""
+    options: dict[str, Any] = {}
+    body: dict[str, Any] = {}
+    for name, value in params.items():
+        if name in _NOT_HERE:
+            raise _misplaced(name, f"Set {_NOT_HERE[name]} instead.")
+        if name in _SET_BY_AGENT:
+            raise _misplaced(name, "Remove it: the agent sets it.")
+        if value is None:
+            continue
+        if name == "extra_body" and isinstance(value, Mapping):
+            body.update(value)
+        elif name in _OF_AGENT | _OF_CALL:
+            options[name] = value
+        else:
+            body[name] = value
+    if options:
+        # LiteLLM drops parameters that it does not expect for a model of this name.
+        options["llm_call_kwargs"] = {"allowed_openai_params": sorted(options)}
+    given = {"extra_body": body or None, "api_base": url, "max_turns": max_turns, "timeout": request_timeout}
+    return options | {name: value for name, value in given.items() if value is not None}
+
+
+def _misplaced(name: str, fix: str) -> InvalidInput:
+    field = f"llm_config.model_infer_params.{name}"
+    return InvalidInput(f"{name!r} is not a parameter of the model's answer.", field=field, fix=fix)

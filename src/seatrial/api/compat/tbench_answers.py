@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from seatrial import __version__
 from seatrial.api.compat.tbench_shapes import RunStatus
-from seatrial.api.routes.shapes import refers_to
+from seatrial.api.routes.router import refers_to
 
 
 class Detail(BaseModel):

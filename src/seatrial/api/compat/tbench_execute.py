@@ -17,8 +17,8 @@ from seatrial.api.routes.router import plain_router
 from seatrial.domain.catalogue import keys_for
 from seatrial.domain.job import Job
 from seatrial.domain.trial import TrialState
+from seatrial.engine.jobs.control import until_trial_ended
 from seatrial.engine.jobs.keys import check_key
-from seatrial.engine.jobs.waiting import until_trial_ended
 from seatrial.ports.store import TrialRow
 
 router = plain_router("TBench Runner")

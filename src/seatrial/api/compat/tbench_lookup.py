@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from fastapi import HTTPException
@@ -20,13 +20,11 @@ from seatrial.ports.store import TrialFilter, TrialRow
 
 async def job_of(service: Service, task_id: int) -> Job:
     """Jobs created through another API are not found here."""
-    try:
+    with suppress(NotFound):
         job = await service.installation.store.job(task_id)
-    except NotFound as error:
-        raise HTTPException(404, "Task not found") from error
-    if job.spec.origin != ORIGIN:
-        raise HTTPException(404, "Task not found")
-    return job
+        if job.spec.origin == ORIGIN:
+            return job
+    raise HTTPException(404, "Task not found")
 
 
 async def rows_of(service: Service, job: Job) -> list[TrialRow]:
@@ -47,12 +45,14 @@ async def task_of(service: Service, line: JobLine) -> RunnerTask:
 
 async def run_of(service: Service, task_id: int, run_id: int) -> TrialRow:
     await job_of(service, task_id)
-    try:
+    with suppress(NotFound):
         row = await service.installation.store.trial(run_id)
-    except NotFound as error:
-        raise HTTPException(404, "Run not found") from error
-    if row.trial.job_id != task_id:
-        raise HTTPException(404, "Run not found")
+        if row.trial.job_id == task_id:
+            return await _renumbered(service, row)
+    raise HTTPException(404, "Run not found")
+
+
+async def _renumbered(service: Service, row: TrialRow) -> TrialRow:
     if row.trial.reruns is None:
         return row
     return _numbered(row, (await service.installation.store.trial(row.trial.reruns)).trial.attempt)

@@ -27,8 +27,7 @@ from seatrial.api.compat.tbench_answers import (
 )
 from seatrial.api.compat.tbench_lookup import as_400, job_of, rows_of, run_of, task_of, validated
 from seatrial.api.compat.tbench_shapes import ORIGIN, RunItem, RunnerTask, TaskDetail, TaskStatus
-from seatrial.api.compat.tbench_upload import NewTask, once_of, wish_of
-from seatrial.api.compat.zip_upload import received_zip
+from seatrial.api.compat.tbench_upload import NewTask, once_of, received_zip, wish_of
 from seatrial.api.context import ServiceDep
 from seatrial.api.routes.pages import JobId, Skip, TrialId
 from seatrial.api.routes.router import plain_router
@@ -178,16 +177,8 @@ async def get_run(service: ServiceDep, task_id: JobId, run_id: TrialId) -> RunIt
 @router.get("/api/tasks/{task_id}/runs/{run_id}/logs", responses=may_fail(404))
 async def get_logs(service: ServiceDep, task_id: JobId, run_id: TrialId) -> RunLogs:
     """The run's logs, with the test output last. The beginning of a long log is cut."""
-    row = await run_of(service, task_id, run_id)
-    run = RunItem.of(row)
-    return RunLogs(
-        run_id=run.id,
-        task_id=run.task_id,
-        run_number=run.run_number,
-        status=run.status,
-        logs=await log_text(service.files, service.installation.store, row),
-        error_message=run.error_message,
-    )
+    run = await get_run(service, task_id, run_id)
+    return RunLogs(run_id=run.id, **run.model_dump(include=RunLogs.model_fields.keys() & RunItem.model_fields.keys()))
 
 
 @router.get("/api/stats", responses=may_fail())

@@ -41,17 +41,13 @@ class TaskStatus(StrEnum):
     @property
     def filter(self) -> JobFilter:
         """The job filter for this status."""
-        match self:
-            case TaskStatus.PENDING:
-                return JobFilter(origin=ORIGIN, waits=True)
-            case TaskStatus.RUNNING:
-                return JobFilter(origin=ORIGIN, waits=False)
-            case TaskStatus.COMPLETED:
-                return JobFilter(origin=ORIGIN, status=JobStatus.COMPLETED, graded=True)
-            case TaskStatus.FAILED:
-                return JobFilter(origin=ORIGIN, status=JobStatus.COMPLETED, graded=False)
-            case TaskStatus.CANCELLED:
-                return JobFilter(origin=ORIGIN, status=JobStatus.CANCELLED)
+        return {
+            TaskStatus.PENDING: JobFilter(origin=ORIGIN, waits=True),
+            TaskStatus.RUNNING: JobFilter(origin=ORIGIN, waits=False),
+            TaskStatus.COMPLETED: JobFilter(origin=ORIGIN, status=JobStatus.COMPLETED, graded=True),
+            TaskStatus.FAILED: JobFilter(origin=ORIGIN, status=JobStatus.COMPLETED, graded=False),
+            TaskStatus.CANCELLED: JobFilter(origin=ORIGIN, status=JobStatus.CANCELLED),
+        }[self]
 
 
 class RunStatus(StrEnum):
@@ -188,15 +184,10 @@ class RunResult(BaseModel):
     def of(cls, row: TrialRow) -> RunResult:
         run = RunItem.of(row)
         return cls(
+            **run.model_dump(include=cls.model_fields.keys() & RunItem.model_fields.keys()),
             run_id=run.id,
-            task_id=run.task_id,
-            status=run.status,
             success=run.status is RunStatus.PASSED,
             reward=row.result.reward if row.result is not None else None,
-            tests_total=run.tests_total,
-            tests_passed=run.tests_passed,
-            tests_failed=run.tests_failed,
-            duration_seconds=run.duration_seconds,
             error=run.error_message,
         )
 

@@ -35,20 +35,18 @@ class Access(StrEnum):
     """Anybody who can reach the server. The operator chose this."""
 
 
-def access_mode(settings: Settings, host: str | None = None) -> Access:
-    """If ``settings.auth`` is ``auto``, the address decides. ``host`` is the address that the server listens on."""
-    local = is_loopback(settings.host if host is None else host)
+def access_mode(settings: Settings) -> Access:
+    """If ``settings.auth`` is ``auto``, the address that the server listens on decides."""
     if settings.auth == "token":
         return Access.TOKEN
-    if local:
+    if is_loopback(settings.host):
         return Access.LOOPBACK
     return Access.OPEN if settings.auth == "none" else Access.TOKEN
 
 
-async def check_access(settings: Settings, tokens: TokenStore, now: datetime, host: str | None = None) -> Access:
+async def check_access(settings: Settings, tokens: TokenStore, now: datetime) -> Access:
     """Called before listening. Refuses to start a server that nobody could use; warns if everybody can."""
-    mode = access_mode(settings, host)
-    address = settings.host if host is None else host
+    mode, address = access_mode(settings), settings.host
     if mode is Access.OPEN:
         log.warning(
             "SEATRIAL_AUTH=none: EVERYBODY who can reach %s may run anything here, with this installation's keys.",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import math
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
@@ -20,14 +19,13 @@ from starlette.requests import cookie_parser
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from seatrial.api.answers import error_response, problem_of_status, status_of
+from seatrial.api.answers import error_response, problem_of, problem_of_status, status_of
 from seatrial.api.gates.access import METHODS, SAFE_METHODS, Access, access_mode, needed_role
 from seatrial.api.gates.identity import Caller, Identities, TooManyFailures
 from seatrial.api.gates.origins import Origins
 from seatrial.domain.token import Role
 from seatrial.errors import SeatrialError
 from seatrial.settings import Settings
-from seatrial.shapes.answers import Problem
 
 COOKIE = "seatrial_session"
 _ANYBODY = Caller("anonymous", Role.ADMIN)
@@ -79,9 +77,7 @@ class Guard:
             await response(scope, receive, send)
             return
         except SeatrialError as error:  # the store does not answer; the routers' error handlers are further in
-            status, code = status_of(error)
-            problem = Problem(code=code, message=error.message, fix=error.fix)
-            await error_response(scope["path"], status, problem)(scope, receive, send)
+            await error_response(scope["path"], status_of(error)[0], problem_of(error))(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
@@ -138,8 +134,7 @@ class Guard:
         except TooManyFailures as failures:
             if needed is None:
                 return None
-            wait = {"Retry-After": str(math.ceil(failures.wait_sec))}
-            raise _Refused(429, failures.message, failures.fix, wait) from failures
+            raise _Refused(429, failures.message, failures.fix, failures.headers) from failures
 
     def _check_method(self, method: str) -> None:
         if method not in METHODS:

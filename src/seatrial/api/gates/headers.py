@@ -1,4 +1,4 @@
-"""Security headers of every answer: no type sniffing, no framing, no referrer.
+"""Headers of every answer: security headers, and permission for pages of listed origins to read it.
 
 Added outside of the other gates, so that refusals carry them too. A header that an answer sets itself (the sandbox of a
 file, the scripts of the API documentation) is kept.
@@ -6,7 +6,14 @@ file, the scripts of the API documentation) is kept.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from seatrial.api.gates.access import access_mode
+from seatrial.api.gates.origins import Origins
+from seatrial.settings import Settings
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -54,3 +61,29 @@ class SecureHeaders:
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
+
+
+class CrossOrigin:
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._origins = Origins(settings, access_mode(settings))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        granted = self._origins.grant(Headers(scope=scope)) if scope["type"] == "http" else {}
+        await self._app(scope, receive, adding(send, granted) if granted else send)
+
+
+def adding(send: Send, extra: Mapping[str, str]) -> Send:
+    """Adds headers to the answer."""
+
+    async def send_with_extra(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in extra.items():
+                if name == "Vary":
+                    headers.add_vary_header(value)
+                else:
+                    headers.append(name, value)
+        await send(message)
+
+    return send_with_extra

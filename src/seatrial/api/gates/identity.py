@@ -10,14 +10,17 @@ import asyncio
 import hmac
 import json
 import logging
+import math
 import secrets
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from seatrial.api.gates.brake import Brake
 from seatrial.domain.token import Role, Token, fingerprint
 from seatrial.engine.clock import Clock
+from seatrial.engine.recent import RecentlyUsed
 from seatrial.errors import SeatrialError, SetupProblem
 from seatrial.ports.seal import Seal
 from seatrial.ports.store import TokenStore
@@ -52,7 +55,7 @@ class TooManyFailures(SeatrialError):
     """Too many wrong tokens from this address."""
 
     def __init__(self, wait_sec: float) -> None:
-        self.wait_sec = wait_sec
+        self.headers = {"Retry-After": str(math.ceil(wait_sec))}
         super().__init__(fix=f"Try again in {wait_sec:.0f} s.")
 
 
@@ -62,8 +65,8 @@ class Identities:
         self._seal = seal
         self._clock = clock
         self._brake = brake or Brake()
-        self._proven: OrderedDict[str, None] = OrderedDict()
-        self._ended: OrderedDict[str, None] = OrderedDict()
+        self._proven: RecentlyUsed[bool] = RecentlyUsed(_REMEMBERED)
+        self._ended: RecentlyUsed[bool] = RecentlyUsed(_REMEMBERED)
         self._noted: dict[int, datetime] = {}
         self._notes: set[asyncio.Task[None]] = set()
 
@@ -74,18 +77,18 @@ class Identities:
         """
         mark = fingerprint(secret[:_LONGEST_SECRET])
         wait = self._brake.wait(address)
-        if wait and mark not in self._proven:
+        if wait and not self._proven.get(mark):
             raise TooManyFailures(wait)
         token = await self._valid(mark)
         if token is None:
             self._brake.failed(address)
             return None
-        _remember(self._proven, mark)
+        self._proven.put(mark, True)
         return _caller(token)
 
     async def by_session(self, cookie: str) -> Caller | None:
         session = self._read(cookie)
-        if session is None or session.id in self._ended or session.until <= self._clock():
+        if session is None or self._ended.get(session.id) or session.until <= self._clock():
             return None
         token = await self._valid(session.fingerprint)
         return _caller(token) if token is not None else None
@@ -100,7 +103,7 @@ class Identities:
         """Ends it in this process only; revoking the token ends its sessions everywhere."""
         session = self._read(cookie)
         if session is not None:
-            _remember(self._ended, session.id)
+            self._ended.put(session.id, True)
 
     async def close(self) -> None:
         """Waits for pending writes."""
@@ -142,8 +145,31 @@ def _caller(token: Token) -> Caller:
     return Caller(token.name, token.role, token.id)
 
 
-def _remember(known: OrderedDict[str, None], item: str) -> None:
-    known[item] = None
-    known.move_to_end(item)
-    if len(known) > _REMEMBERED:
-        known.popitem(last=False)
+class Brake:
+    """Counts failures by address. Memory is bounded: the address with the oldest failure is dropped first."""
+
+    def __init__(
+        self,
+        limit: int = 20,
+        window_sec: float = 60.0,
+        remembered: int = 4096,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limit = limit
+        self._window = window_sec
+        self._remembered = remembered
+        self._clock = clock
+        self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
+
+    def wait(self, address: str) -> float:
+        """Seconds until this address may try again; 0 if it may now."""
+        count, since = self._failures.get(address, (0, 0.0))
+        left = since + self._window - self._clock()
+        return left if count >= self._limit and left > 0 else 0.0
+
+    def failed(self, address: str) -> None:
+        now = self._clock()
+        count, since = self._failures.pop(address, (0, now))
+        self._failures[address] = (count + 1, since) if now < since + self._window else (1, now)
+        if len(self._failures) > self._remembered:
+            self._failures.popitem(last=False)

@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Iterable
 from urllib.parse import unquote_to_bytes
 
-from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from seatrial.api.answers import error_response
+from seatrial.api.gates.headers import adding
 from seatrial.engine.jobs.keys import check_key
 from seatrial.errors import InvalidInput
 from seatrial.shapes.answers import Problem
@@ -47,7 +47,7 @@ class KeyIntake:
         from_url = _take_from_query(scope)
         from_headers = _take_from_headers(scope)
         self._learn((*from_url, *(value for _, value in from_headers)))
-        reply = _deprecating(send) if from_url else send
+        reply = adding(send, _DEPRECATION) if from_url else send
         try:
             # TBench Runner's clients send an empty value if they have no key.
             given = [(_URL_KEY, value) for value in from_url if value]
@@ -119,14 +119,3 @@ def _agreed(given: list[tuple[str, str]]) -> dict[str, str]:
         if keys.setdefault(name, value) != value:
             raise InvalidInput(f"The key {name} was sent twice with different values.", field=name, fix="Send one.")
     return keys
-
-
-def _deprecating(send: Send) -> Send:
-    async def send_deprecation(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in _DEPRECATION.items():
-                headers.append(name, value)
-        await send(message)
-
-    return send_deprecation

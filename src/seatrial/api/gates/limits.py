@@ -1,4 +1,4 @@
-"""Limits on request bodies: too large is 413, too slow is 408, too many uploads at once is 429 or 503.
+"""Limits on request bodies: 413 too large, 408 too slow, 429 or 503 too many uploads at once, 507 full disk.
 
 Bytes are counted while they stream, so a wrong or missing Content-Length does not help. The limits apply through
 ``receive``, whichever code reads the body; a handler sees them as an ``HTTPException``. If a body was not read to its
@@ -11,12 +11,15 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seatrial.api.answers import error_response, problem_of_status
+from seatrial.disk import Disk
+from seatrial.errors import StorageFull
 from seatrial.settings import Settings
 
 JSON_LIMIT = 2 << 20
@@ -28,6 +31,8 @@ _LINGER_SEC = 3.0
 """Most clients read the answer only after they have sent everything. Closing at once would break the connection."""
 _UPLOADS_OF_ONE = 128
 _UPLOADS_OF_ALL = 256
+_SMALL_TYPES = ("application/json", "application/x-www-form-urlencoded", "text/")
+"""Bodies that are parsed in memory and create no file."""
 
 
 class UploadCount:
@@ -91,39 +96,29 @@ class Limits:
             body.leave()
 
 
+@dataclass(eq=False)
 class _Body:
     """The body of one request, and what is sent before the body has ended."""
 
-    def __init__(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        limit: int,
-        patience: float,
-        uploads: UploadCount | None,
-        clock: Callable[[], float],
-        linger_sec: float,
-    ) -> None:
-        self._scope = scope
-        self._receive = receive
-        self._send = send
-        self._limit = limit
-        self._patience = patience
-        self._uploads = uploads
-        self._clock = clock
-        self._linger_sec = linger_sec
-        self._entered: str | None = None
-        self._size = 0
-        self._waited = 0.0
-        self._ended = False
-        self._fault: HTTPException | None = None
-        self._lingers = False
-        self.waits_to_be_asked = False
+    scope: Scope
+    source: Receive
+    sink: Send
+    limit: int
+    patience: float
+    uploads: UploadCount | None
+    clock: Callable[[], float]
+    linger_sec: float
+    waits_to_be_asked: bool = False
+    _entered: str | None = None
+    _size: int = 0
+    _waited: float = 0.0
+    _ended: bool = False
+    _fault: HTTPException | None = None
+    _lingers: bool = False
 
     async def receive(self) -> Message:
         if self._ended:
-            return await self._receive()
+            return await self.source()
         try:
             return await self._next()
         except HTTPException as fault:
@@ -137,52 +132,52 @@ class _Body:
             self._lingers = not self.waits_to_be_asked
         elif message["type"] == "http.response.body" and self._lingers and not message.get("more_body", False):
             self._lingers = False
-            await self._send({**message, "more_body": True})
+            await self.sink({**message, "more_body": True})
             await self._let_it_read()
             message = {"type": "http.response.body", "body": b""}
-        await self._send(message)
+        await self.sink(message)
 
     def leave(self) -> None:
-        if self._entered is not None and self._uploads is not None:
-            self._uploads.leave(self._entered)
+        if self._entered is not None and self.uploads is not None:
+            self.uploads.leave(self._entered)
             self._entered = None
 
     async def _next(self) -> Message:
         if self._fault is not None:
             raise self._fault
         self._enter()
-        began = self._clock()
+        began = self.clock()
         try:
-            message = await asyncio.wait_for(self._receive(), self._patience)
+            message = await asyncio.wait_for(self.source(), self.patience)
         except TimeoutError:
-            raise HTTPException(408, f"No data for {self._patience:g} s in the middle of the request.") from None
-        self._waited += self._clock() - began
+            raise HTTPException(408, f"No data for {self.patience:g} s in the middle of the request.") from None
+        self._waited += self.clock() - began
         self._take(message)
         return message
 
     def _take(self, message: Message) -> None:
         self._size += len(message.get("body", b""))
-        if self._size > self._limit:
-            raise _too_large(self._limit)
+        if self._size > self.limit:
+            raise _too_large(self.limit)
         if message["type"] == "http.disconnect" or not message.get("more_body", False):
             self._ended = True
             self.leave()
-        elif self._waited > self._patience and self._size < self._waited * _SLOWEST_BYTES_PER_SEC:
+        elif self._waited > self.patience and self._size < self._waited * _SLOWEST_BYTES_PER_SEC:
             raise HTTPException(408, "The request was sent too slowly.")
 
     def _enter(self) -> None:
         """Runs when the first byte is read: by then the guard has identified the caller."""
         self.waits_to_be_asked = False
-        if self._uploads is not None and self._entered is None:
-            caller = _name_of_caller(self._scope)
-            self._uploads.enter(caller)
+        if self.uploads is not None and self._entered is None:
+            caller = _name_of_caller(self.scope)
+            self.uploads.enter(caller)
             self._entered = caller
 
     async def _let_it_read(self) -> None:
         """Reads and discards what still arrives, for a limited time."""
         try:
-            async with asyncio.timeout(self._linger_sec):
-                while (message := await self._receive())["type"] != "http.disconnect":
+            async with asyncio.timeout(self.linger_sec):
+                while (message := await self.source())["type"] != "http.disconnect":
                     if not message.get("more_body", False):
                         return
         except TimeoutError:
@@ -208,3 +203,28 @@ def _name_of_caller(scope: Scope) -> str:
         return f"token {caller.token_id}"
     client = scope.get("client")
     return f"address {client[0]}" if client else "local"
+
+
+class DiskRoomCheck:
+    def __init__(self, app: ASGIApp, disk: Disk) -> None:
+        self._app = app
+        self._disk = disk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (wanted := _upload_bytes(Headers(scope=scope))) is not None:
+            try:
+                self._disk.require(wanted)
+            except StorageFull as full:
+                response = error_response(scope["path"], 507, problem_of_status(507, full.message, full.fix))
+                await response(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _upload_bytes(headers: Headers) -> int | None:
+    """The declared size of the upload; ``None`` if the request brings no file."""
+    kind = headers.get("content-type", "").lower()
+    if not kind or kind.startswith(_SMALL_TYPES):
+        return None
+    length = headers.get("content-length", "")
+    return int(length) if length.isdigit() else 0

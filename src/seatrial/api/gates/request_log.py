@@ -9,7 +9,6 @@ import logging
 import re
 import time
 import uuid
-from types import TracebackType
 from typing import Protocol, Self
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -77,9 +76,7 @@ class _Answer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         seconds = time.perf_counter() - self._began
         method = self._scope["method"] if self._scope["method"] in _METHODS else "OTHER"
         route = route_of(self._scope)

@@ -83,19 +83,11 @@ class Broadcast:
         self._reader: asyncio.Task[None] | None = None
         self._last_event = 0
         self._last_output = 0
-        self._is_closed = False
-
-    @property
-    def listeners(self) -> int:
-        return len(self._listeners)
-
-    @property
-    def is_closed(self) -> bool:
-        return self._is_closed
+        self.is_closed = False
 
     def close(self) -> None:
         """Ends every stream, so that shutdown does not wait for clients that never disconnect."""
-        self._is_closed = True
+        self.is_closed = True
         for listener in self._listeners:
             listener.news.set()
 

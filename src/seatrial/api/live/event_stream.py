@@ -133,7 +133,7 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         telling = asyncio.create_task(self._tell(send), name="event-stream")
-        leaving = asyncio.create_task(_until_left(receive))
+        leaving = asyncio.create_task(until_left(receive))
         try:
             await asyncio.wait({telling, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -172,6 +172,6 @@ async def _awaited_news(listener: Listener) -> bytes:
     return b""
 
 
-async def _until_left(receive: Receive) -> None:
+async def until_left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from seatrial.api.context import ServiceDep
-from seatrial.api.routes.router import native_router
-from seatrial.api.routes.shapes import errors
+from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.catalogue import AGENTS, MODELS, keys_for, takes_model
 from seatrial.shapes.catalogue import AgentItem, AgentList, ModelItem, ModelList, SandboxItem, SandboxList
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path as FilePath
 from typing import Annotated
 
 from fastapi import Path, Query
 
+import seatrial
 from seatrial import wiring
-from seatrial.api.context import ServiceDep
-from seatrial.api.gates.idempotency import OnceDep
-from seatrial.api.routes.router import native_router
-from seatrial.api.routes.shapes import errors
+from seatrial.api.context import OnceDep, ServiceDep
+from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.task import Dataset
 from seatrial.engine.jobs.choice import choose, dataset_of
-from seatrial.errors import Conflict
-from seatrial.sample_tasks import samples_folder
+from seatrial.errors import Conflict, SetupProblem
 from seatrial.shapes.answers import Plain
 from seatrial.shapes.datasets import DatasetImport, DatasetItem, DatasetList, DatasetRequest, SampleTasks
 from seatrial.shapes.tasks import TaskItem
@@ -64,5 +63,14 @@ async def get_dataset(
 @router.post("/samples", status_code=201, responses=errors(507), tags=["tasks"])
 async def add_samples(service: ServiceDep) -> SampleTasks:
     """Adds the bundled sample tasks to the library."""
-    tasks = await service.installation.library.add(samples_folder())
+    tasks = await service.installation.library.add(_samples())
     return SampleTasks(items=[TaskItem.of(task) for task in tasks])
+
+
+def _samples() -> FilePath:
+    """The sample tasks of the installed package, or of the checkout that this runs from."""
+    package = FilePath(seatrial.__file__).parent
+    for folder in (package / "samples", package.parents[1] / "samples"):
+        if folder.is_dir():
+            return folder
+    raise SetupProblem("This installation has no sample tasks.", fix="Install it again from its wheel.")

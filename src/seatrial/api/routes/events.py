@@ -10,7 +10,7 @@ from typing import Annotated
 
 from fastapi import Header, Query
 
-from seatrial.api.context import ServiceDep
+from seatrial.api.context import Service, ServiceDep
 from seatrial.api.live.broadcast import Choice
 from seatrial.api.live.event_stream import EventStream, Feed
 from seatrial.api.live.messages import OUTPUT, Position
@@ -41,13 +41,12 @@ async def all_events(
     service: ServiceDep, after: After = "", kinds: Kinds = "", last_event_id: LastEventId = ""
 ) -> EventStream:
     """Streams all events from now on, or after the given id, without live output. It never ends."""
-    store = service.installation.store
     given = last_event_id or after
-    position = Position.parse(given) if given else Position(await store.last_event())
+    position = Position.parse(given) if given else Position(await service.installation.store.last_event())
     wanted = _kinds(kinds) - {OUTPUT}
     if kinds and not wanted:
         raise InvalidInput("Live output is available for a job or a trial only.", field="kinds")
-    return EventStream(Feed(store, service.broadcast, Choice(kinds=wanted), position))
+    return _stream(service, Choice(kinds=wanted), position)
 
 
 @router.get("/jobs/{job_id}/events", response_class=EventStream, status_code=200, responses=_STREAM)
@@ -55,11 +54,10 @@ async def job_events(
     job_id: JobId, service: ServiceDep, after: After = "", kinds: Kinds = "", last_event_id: LastEventId = ""
 ) -> EventStream:
     """Streams all events of a job, past and new. Includes live output of its trials if `trial.output` is requested."""
-    store = service.installation.store
-    await store.job(job_id)
+    await service.installation.store.job(job_id)
     wanted = _kinds(kinds)
     choice = Choice(job_id=job_id, kinds=wanted, output=OUTPUT in wanted)
-    return EventStream(Feed(store, service.broadcast, choice, Position.parse(last_event_id or after)))
+    return _stream(service, choice, Position.parse(last_event_id or after))
 
 
 @router.get("/trials/{trial_id}/events", response_class=EventStream, status_code=200, responses=_STREAM)
@@ -67,11 +65,14 @@ async def trial_events(
     trial_id: TrialId, service: ServiceDep, after: After = "", kinds: Kinds = "", last_event_id: LastEventId = ""
 ) -> EventStream:
     """Streams all events of a trial, past and new, with its live output."""
-    store = service.installation.store
-    await store.trial(trial_id)
+    await service.installation.store.trial(trial_id)
     wanted = _kinds(kinds)
     choice = Choice(trial_id=trial_id, kinds=wanted, output=not wanted or OUTPUT in wanted)
-    return EventStream(Feed(store, service.broadcast, choice, Position.parse(last_event_id or after)))
+    return _stream(service, choice, Position.parse(last_event_id or after))
+
+
+def _stream(service: Service, choice: Choice, position: Position) -> EventStream:
+    return EventStream(Feed(service.installation.store, service.broadcast, choice, position))
 
 
 def _kinds(given: str) -> frozenset[str]:

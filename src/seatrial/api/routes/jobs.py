@@ -6,11 +6,9 @@ from typing import Annotated, Literal
 
 from fastapi import Depends, Query, Request
 
-from seatrial.api.context import GivenKeys, Service, ServiceDep
-from seatrial.api.gates.idempotency import OnceDep
+from seatrial.api.context import GivenKeys, OnceDep, Service, ServiceDep
 from seatrial.api.routes.pages import Asked, JobId, asked, cut
-from seatrial.api.routes.router import native_router
-from seatrial.api.routes.shapes import errors
+from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.catalogue import takes_model
 from seatrial.domain.job import JobSpec, JobStatus
 from seatrial.domain.task import Task
@@ -18,9 +16,11 @@ from seatrial.engine.jobs.choice import choose
 from seatrial.engine.jobs.command_line import curl_line, run_line
 from seatrial.engine.jobs.estimate import Estimator
 from seatrial.engine.jobs.submit import Door
+from seatrial.engine.recent import EndedJobs
+from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.reports.progress import progress_of
 from seatrial.errors import MissingKey
-from seatrial.ports.store import JobFilter
+from seatrial.ports.store import JobFilter, JobStore, Page
 from seatrial.shapes.answers import Plain
 from seatrial.shapes.jobs import (
     Added,
@@ -85,7 +85,10 @@ async def list_jobs(
 ) -> JobPage:
     """Jobs with their counts, newest first."""
     chosen = JobFilter(status=status, name=name, dataset=dataset, task=task, agent=agent, model=model, origin=origin)
-    shown, last = cut(await service.job_items.page(page.by_id(), chosen, with_score=bool(include)), page.limit)
+    store = service.installation.store
+    shown, last = cut(
+        await job_items(store, service.listing, service.ended_jobs, page.by_id(), chosen, bool(include)), page.limit
+    )
     return JobPage(items=shown, next=str(last.id) if last else None)
 
 
@@ -129,6 +132,20 @@ async def add_attempts(service: ServiceDep, job_id: JobId, keys: GivenKeys, want
     """Runs graded trials again as further attempts outside of the plan. Their results are shown apart and are not part
     of the score."""
     return Added(trials=await service.installation.jobs.add_attempts(job_id, wanted.outcomes, wanted.trials, keys))
+
+
+async def job_items(
+    store: JobStore, listing: JobListing, ended: EndedJobs, page: Page, chosen: JobFilter, with_score: bool
+) -> list[JobItem]:
+    """The items of ended jobs are cached. Most jobs of a page have ended."""
+    jobs = await store.jobs(page, chosen)
+    known = {job.id: item for job in jobs if (item := ended.get(job, JobItem, with_score)) is not None}
+    unknown = [job for job in jobs if job.id not in known]
+    for line in await listing.lines(unknown, with_score=with_score):
+        known[line.job.id] = item = JobItem.of(line)
+        if line.counts.done:
+            ended.put(line.job, item, with_score)
+    return [known[job.id] for job in jobs]
 
 
 async def _planned(service: Service, wanted: JobRequest) -> tuple[JobSpec, tuple[Task, ...]]:

@@ -152,19 +152,15 @@ class EventTail:
         async with self._lock:
             while fresh := await self._events.events(after=self._seen, limit=_BATCH):
                 for event in fresh:
-                    self._seen = event.seq  # first: an event that cannot be counted is not met again
+                    self._seen = event.seq  # set first, so that an event that cannot be counted is skipped
                     self._tell(event)
-
-    async def follow(self) -> None:
-        """Runs for ever, so that a scrape after a quiet weekend has little left to read."""
-        await Duties(system_clock).forever("metrics", self.catch_up, _TAIL_SEC)
 
 
 @asynccontextmanager
 async def counting(metrics: Metrics, events: EventStore) -> AsyncIterator[EventTail]:
-    """Counts events from now on."""
+    """Counts events from now on. Reads them all the time, so that a scrape has few events left to read."""
     tail = EventTail(events, metrics.happened, await events.last_event())
-    following = asyncio.create_task(tail.follow(), name="metrics")
+    following = asyncio.create_task(Duties(system_clock).forever("metrics", tail.catch_up, _TAIL_SEC), name="metrics")
     try:
         yield tail
     finally:

@@ -59,6 +59,12 @@ class Page:
             raise HTTPException(404, "There is nothing at this address.")
         return self.shell(request)
 
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers requests that match no route. A wrong method stays a 405."""
+        if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+            raise HTTPException(404, "There is nothing at this address.")
+        await self.answer(Request(scope, receive), scope["path"].lstrip("/"))(scope, receive, send)
+
     def _send(self, request: Request, name: str, keep: str) -> Response:
         headers = {"Cache-Control": keep, "Vary": "Accept-Encoding"}
         media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
@@ -66,16 +72,3 @@ class Page:
             headers["Content-Encoding"] = "gzip"
             name = f"{name}.gz"
         return FileResponse(self._folder / name, headers=headers, media_type=media_type)
-
-
-class PageFallback:
-    """Answers requests that match no route. A wrong method stays a 405."""
-
-    def __init__(self, page: Page) -> None:
-        self._page = page
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
-            raise HTTPException(404, "There is nothing at this address.")
-        request = Request(scope, receive)
-        await self._page.answer(request, scope["path"].lstrip("/"))(scope, receive, send)

@@ -10,8 +10,7 @@ from fastapi.responses import Response, StreamingResponse
 from seatrial.api.context import Service, ServiceDep
 from seatrial.api.routes.downloads import safe_headers
 from seatrial.api.routes.pages import JobId, TrialId
-from seatrial.api.routes.router import native_router
-from seatrial.api.routes.shapes import errors
+from seatrial.api.routes.router import errors, native_router, sends
 from seatrial.domain.comparison import compare_all
 from seatrial.domain.divergence import Divergence, diverge
 from seatrial.domain.fact import Basis
@@ -47,9 +46,7 @@ async def get_grid(service: ServiceDep, job_id: JobId) -> Grid:
     return await grid_of(store, await store.job(job_id))
 
 
-@router.get(
-    "/jobs/{job_id}/trials.csv", response_class=Response, responses=errors(404) | {200: {"content": {"text/csv": {}}}}
-)
+@router.get("/jobs/{job_id}/trials.csv", response_class=Response, responses=errors(404) | sends("text/csv"))
 async def get_table(service: ServiceDep, job_id: JobId) -> Response:
     """Every trial of a job as a line of CSV."""
     store = service.installation.store

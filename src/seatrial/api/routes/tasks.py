@@ -9,12 +9,11 @@ from typing import Annotated
 from fastapi import Depends, File, Query, UploadFile
 from fastapi.responses import Response, StreamingResponse
 
-from seatrial.api.answers import as_storage_full, is_disk_full, status_of
+from seatrial.api.answers import as_storage_full, is_disk_full, problem_of
 from seatrial.api.context import ServiceDep
 from seatrial.api.routes.downloads import RangeHeader, download, safe_headers
 from seatrial.api.routes.pages import Asked, Digest, asked, cut, name_cursor
-from seatrial.api.routes.router import native_router
-from seatrial.api.routes.shapes import errors, trial_page
+from seatrial.api.routes.router import errors, native_router, sends, trial_page
 from seatrial.api.routes.uploads import Upload, received
 from seatrial.domain.task import Task, TaskFormat
 from seatrial.engine.jobs.choice import TaskSearch, search_tasks
@@ -136,7 +135,7 @@ async def list_task_files(service: ServiceDep, digest: Digest) -> TaskFileList:
 @router.get(
     "/{digest}/files/{path:path}",
     response_class=Response,
-    responses=errors(404, 416) | {200: {"content": {"application/octet-stream": {}, "text/plain": {}}}},
+    responses=errors(404, 416) | sends("application/octet-stream", "text/plain"),
 )
 async def get_task_file(service: ServiceDep, digest: Digest, path: str, wanted: RangeHeader) -> Response:
     """One file of a task. Ranges are supported."""
@@ -145,9 +144,7 @@ async def get_task_file(service: ServiceDep, digest: Digest, path: str, wanted: 
     return download(path, file.size, file.media_type, lambda start, length: read_file(file.path, start, length), wanted)
 
 
-@router.get(
-    "/{digest}/archive", response_class=Response, responses=errors(404) | {200: {"content": {"application/zip": {}}}}
-)
+@router.get("/{digest}/archive", response_class=Response, responses=errors(404) | sends("application/zip"))
 async def get_task_archive(service: ServiceDep, digest: Digest) -> Response:
     """The task as a ZIP file. The same content always gives the same bytes."""
     task = await service.installation.store.task(digest)
@@ -166,10 +163,5 @@ async def get_task_history(service: ServiceDep, digest: Digest, page: Annotated[
 
 def _problem(error: SeatrialError, upload: Upload) -> Problem:
     """Without the folder that we unpacked it to."""
-    return Problem(
-        code=status_of(error)[1],
-        message=_SCRATCH.sub("", error.message.replace(str(upload.path), upload.path.name)),
-        fix=error.fix,
-        field="files",
-        problems=list(getattr(error, "problems", ())),
-    )
+    message = _SCRATCH.sub("", error.message.replace(str(upload.path), upload.path.name))
+    return problem_of(error).model_copy(update={"message": message, "field": "files"})

@@ -10,8 +10,7 @@ from fastapi.responses import Response, StreamingResponse
 from seatrial.api.context import Service, ServiceDep
 from seatrial.api.routes.downloads import RangeHeader, download, safe_headers
 from seatrial.api.routes.pages import TrialId
-from seatrial.api.routes.router import native_router
-from seatrial.api.routes.shapes import errors
+from seatrial.api.routes.router import errors, native_router, sends
 from seatrial.api.routes.trials import TryNumber
 from seatrial.domain.result import StoredFile
 from seatrial.engine.trials.trial_files import KeptFiles
@@ -20,9 +19,7 @@ from seatrial.shapes.trials import FileList, LogItem, LogList
 
 router = native_router("/trials/{trial_id}", "trials")
 _MOST_OF_A_LOG = 8 << 20
-_ANY_FILE: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/octet-stream": {}, "text/plain": {}, "application/json": {}}}
-}
+_ANY_FILE = sends("application/octet-stream", "text/plain", "application/json")
 _PART: dict[int | str, dict[str, Any]] = {
     206: {"description": "The requested range.", "content": {"application/octet-stream": {}}}
 }
@@ -86,9 +83,7 @@ async def get_log(
     return StreamingResponse(content, headers=headers, media_type="text/plain; charset=utf-8")
 
 
-@router.get(
-    "/trajectory", response_class=Response, responses=errors(404, 416) | {200: {"content": {"application/json": {}}}}
-)
+@router.get("/trajectory", response_class=Response, responses=errors(404, 416) | sends("application/json"))
 async def get_trajectory(
     service: ServiceDep, trial_id: TrialId, wanted: RangeHeader, attempt: TryNumber = None
 ) -> Response:
@@ -97,11 +92,7 @@ async def get_trajectory(
     return await _download(service, kept, kept.first("agent/trajectory.json"), wanted)
 
 
-@router.get(
-    "/recording",
-    response_class=Response,
-    responses=errors(404, 416) | {200: {"content": {"application/x-asciicast": {}}}},
-)
+@router.get("/recording", response_class=Response, responses=errors(404, 416) | sends("application/x-asciicast"))
 async def get_recording(
     service: ServiceDep, trial_id: TrialId, wanted: RangeHeader, attempt: TryNumber = None
 ) -> Response:
@@ -111,7 +102,7 @@ async def get_recording(
 
 
 async def _download(service: Service, kept: KeptFiles, file: StoredFile, wanted: str | None) -> Response:
-    """Files go after a while, results stay: what is listed is looked for before anything is promised."""
+    """Asks for the size of the stored file first, because files may be removed while their result is kept."""
     files = service.files
     return download(
         file.path,

@@ -9,8 +9,7 @@ from fastapi import Depends, Query
 
 from seatrial.api.context import GivenKeys, ServiceDep
 from seatrial.api.routes.pages import Asked, JobId, TrialId, asked, cut
-from seatrial.api.routes.router import native_router
-from seatrial.api.routes.shapes import errors, trial_page
+from seatrial.api.routes.router import errors, native_router, trial_page
 from seatrial.domain.numbers import LARGEST_COUNT
 from seatrial.domain.trial import Cause, Outcome, TrialState
 from seatrial.engine.trials.trial_files import ended_try

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated
 
@@ -9,11 +10,11 @@ from fastapi import Depends
 
 from seatrial.api.context import Service, ServiceDep
 from seatrial.api.routes.pages import Asked, asked, cut
-from seatrial.api.routes.router import native_router
-from seatrial.api.routes.shapes import errors
-from seatrial.domain.trial import TrialState
-from seatrial.engine.trials.running import sandboxes_of
-from seatrial.ports.store import TrialFilter, WorkerRow
+from seatrial.api.routes.router import errors, native_router
+from seatrial.domain.sandbox_choice import chosen_sandbox
+from seatrial.domain.trial import Trial, TrialState
+from seatrial.errors import NotFound
+from seatrial.ports.store import Store, TrialFilter
 from seatrial.shapes.operations import (
     Limits,
     QueueState,
@@ -22,7 +23,6 @@ from seatrial.shapes.operations import (
     Stats,
     WorkerItem,
     WorkerList,
-    WorkerTrouble,
 )
 from seatrial.shapes.trials import TrialCounts
 
@@ -61,7 +61,7 @@ async def list_running_trials(service: ServiceDep, page: Annotated[Asked, Depend
     store = service.installation.store
     found = await store.summaries(TrialFilter(states=(TrialState.RUNNING,)), page.by_id())
     shown, last = cut(found, page.limit)
-    places = await sandboxes_of(store, [summary.trial for summary in shown])
+    places = await _sandboxes(store, [summary.trial for summary in shown])
     items = [RunningTrial.of(summary, sandbox=place) for summary, place in zip(shown, places, strict=True)]
     return RunningPage(items=items, next=str(last.trial.id) if last else None)
 
@@ -85,24 +85,27 @@ async def _workers(service: Service) -> list[WorkerItem]:
     held = await installation.store.running_by_worker()
     alive_since = installation.clock() - timedelta(seconds=installation.settings.lease_sec)
     return [
-        _item(row, held.get(row.worker, 0), row.seen_at >= alive_since) for row in await installation.store.workers()
+        WorkerItem(
+            **row.model_dump(exclude={"agents", "seal"}),
+            running=held.get(row.worker, 0),
+            alive=row.seen_at >= alive_since,
+        )
+        for row in await installation.store.workers()
     ]
 
 
-def _item(row: WorkerRow, running: int, alive: bool) -> WorkerItem:
-    return WorkerItem(
-        worker=row.worker,
-        host=row.host,
-        pid=row.pid,
-        capacity=row.capacity,
-        running=running,
-        alive=alive,
-        starting=row.starting,
-        draining=row.draining,
-        paused=row.paused,
-        troubles=[WorkerTrouble(**dict(trouble)) for trouble in row.troubles],
-        started_at=row.started_at,
-        seen_at=row.seen_at,
-        sandboxes=list(row.sandboxes),
-        versions=row.versions,
-    )
+async def _sandboxes(store: Store, running: Sequence[Trial]) -> list[str | None]:
+    """The name of each sandbox; ``None`` if the worker has not reported yet which sandboxes work there."""
+    if not running:
+        return []
+    working = {row.worker: row.sandboxes for row in await store.workers()}
+    digests = list(dict.fromkeys(trial.task.digest for trial in running))
+    try:
+        wanted = {number: (await store.job(number)).spec.sandbox for number in {trial.job_id for trial in running}}
+        tasks = dict(zip(digests, await store.tasks(digests), strict=True))
+    except NotFound:  # ended and deleted since they were listed
+        return [None] * len(running)
+    return [
+        chosen_sandbox(wanted[trial.job_id], tasks[trial.task.digest], working.get(trial.worker or "", ()))
+        for trial in running
+    ]

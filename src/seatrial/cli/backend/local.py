@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Self
 
 from seatrial.cli.backend.backend import JobRow, Plan
-from seatrial.cli.backend.local_tasks import choose_tasks, refuse_missing_module
-from seatrial.cli.backend.request import RunRequest
+from seatrial.cli.backend.request import RunRequest, refuse_nothing
+from seatrial.cli.options import split_name
+from seatrial.cli.view.progress import show_progress
+from seatrial.cli.view.say import say
+from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
 from seatrial.domain.comparison import Comparison, compare_all
 from seatrial.domain.fact import Basis
 from seatrial.domain.job import Job, JobCounts, JobSpec
@@ -17,18 +25,24 @@ from seatrial.domain.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
 from seatrial.domain.trial import Outcome
-from seatrial.engine.jobs.choice import dataset_of, every_task, library_tasks
+from seatrial.engine.jobs.choice import choose, dataset_of, every_task, library_tasks
 from seatrial.engine.reports.comparing import look_up, pair_sides
 from seatrial.engine.reports.listing import JobListing
+from seatrial.engine.reports.progress import progress_of
 from seatrial.engine.reports.reporting import report_job
 from seatrial.engine.trials.trial_files import KeptFiles, TryFiles
-from seatrial.errors import InvalidInput
+from seatrial.errors import InvalidInput, NotFound
 from seatrial.ports.store import JobFilter, Page, TrialFilter, TrialRow
 from seatrial.ports.tasks import Inspection
+from seatrial.processes import on_signals
 from seatrial.shapes.datasets import DatasetItem
 from seatrial.shapes.tasks import TaskItem
 from seatrial.wiring import Installation, import_dataset, make_worker
 from seatrial.worker import Worker
+
+_LOOK_EVERY_SEC = 0.2
+_PACE_EVERY_LOOKS = 5
+"""The pace costs the store more than the counts."""
 
 Hire = Callable[[int, int], Worker]
 """From a capacity and a job id to a worker that runs only that job."""
@@ -59,17 +73,25 @@ class LocalRuns:
         return await self.here.jobs.add_attempts(job.id, outcomes, trials)
 
     async def see_through(self, job: Job, as_json: bool) -> int:
-        from seatrial.cli.backend.local_runs import see_job_through
-
-        return await see_job_through(self.here, self.hire, job, as_json)
+        """An interrupt stops the worker and requeues running trials. Ended trials are kept."""
+        started = time.monotonic()
+        worker = self.hire(job.spec.concurrency or self.here.settings.worker_concurrency, job.id)
+        interrupted = await _drive(self.here, worker, job, quiet=as_json)
+        rows = [row async for row in self.here.store.trials(TrialFilter(job_id=job.id))]
+        report = await report_job(self.here.store, job)
+        print_outcome(job, report, rows, time.monotonic() - started, as_json)
+        if interrupted:
+            say(f"Interrupted. Continue with: seatrial job resume {job.id}", err=True)
+            return INTERRUPTED
+        return exit_status(rows)
 
     def advice(self, job: Job) -> str:
         return f"Run them with `seatrial worker` or `seatrial job resume {job.id}`."
 
     async def _spec(self, request: RunRequest) -> JobSpec:
-        spec = self.here.submission.plan(request, await choose_tasks(self.here, request))
+        spec = self.here.submission.plan(request, await _choose_tasks(self.here, request))
         for agent in spec.agents:
-            refuse_missing_module(agent.name)
+            _refuse_missing_module(agent.name)
         return spec
 
 
@@ -167,3 +189,73 @@ class LocalBackend:
     def at(cls, here: Installation) -> Self:
         runs = LocalRuns(here, lambda capacity, job_id: make_worker(here, capacity, job_id))
         return cls(runs, LocalJobs(here), LocalTrials(here), LocalTasks(here), LocalDatasets(here))
+
+
+async def _drive(here: Installation, worker: Worker, job: Job, quiet: bool) -> bool:
+    """Runs the worker until all trials of the job have ended; returns whether it was interrupted."""
+    working = asyncio.create_task(worker.run(), name="worker")
+    watching = asyncio.create_task(_until_ended(here, job, quiet), name="watch")
+    interrupt = asyncio.Event()
+    interrupting = asyncio.create_task(interrupt.wait())
+    with on_signals(interrupt.set):
+        try:
+            await asyncio.wait({working, watching, interrupting}, return_when=asyncio.FIRST_COMPLETED)
+            if interrupt.is_set():
+                working.cancel()
+            else:
+                worker.leave()
+            with contextlib.suppress(asyncio.CancelledError):
+                await working
+        finally:
+            for task in (watching, interrupting, working):
+                task.cancel()
+            await asyncio.gather(watching, interrupting, working, return_exceptions=True)
+    return interrupt.is_set()
+
+
+async def _until_ended(here: Installation, job: Job, quiet: bool) -> None:
+    with show_progress(job, quiet) as show:
+        for look in count():
+            counts = (await here.store.counts([job.id]))[job.id]
+            if look % _PACE_EVERY_LOOKS == 0 or counts.done:
+                found = await progress_of(here.store, job, counts, here.clock())
+            show(counts, found)
+            if not counts.moving:
+                return
+            await asyncio.sleep(_LOOK_EVERY_SEC)
+
+
+async def _choose_tasks(here: Installation, request: RunRequest) -> tuple[Task, ...]:
+    """The tasks at the paths, in the library and in the dataset, narrowed by the selection."""
+    refuse_nothing(request)
+    taken = [task.digest for path in request.paths for task in await here.library.add(path)]
+    if request.dataset is not None:
+        await import_if_unknown(here, request.dataset)
+    return await choose(here.store, (*taken, *request.library), request.dataset, request.selection)
+
+
+async def import_if_unknown(here: Installation, name: str) -> None:
+    """Imports an unregistered dataset from the configured registry."""
+    if not here.settings.registry:
+        return
+    try:
+        await here.store.dataset(*split_name(name))
+    except NotFound:
+        await import_dataset(here, here.settings.registry, *split_name(name))
+
+
+def _refuse_missing_module(agent: str) -> None:
+    """Refuses an agent by import path (``pkg.mod:Class``) if Python cannot find its module."""
+    module, colon, _ = agent.partition(":")
+    if not colon:
+        return
+    try:
+        found = find_spec(module)
+    except (ImportError, ValueError):
+        found = None
+    if found is None:
+        raise InvalidInput(
+            f"Cannot find the module {module} of the agent {agent}.",
+            field="agent",
+            fix="Set its location: PYTHONPATH=FOLDER seatrial run ….",
+        )

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Self
 
 from seatrial.cli.backend.backend import JobRow
-from seatrial.cli.backend.local_tasks import split_name
 from seatrial.cli.backend.remote_runs import RemoteRuns
 from seatrial.cli.backend.remote_values import counts_of, inspections_of, job_of, row_of, tries_of
+from seatrial.cli.options import split_name
 from seatrial.client import AsyncClient, DatasetRequest
 from seatrial.domain.comparison import Comparison
 from seatrial.domain.fact import Basis
@@ -20,7 +20,7 @@ from seatrial.domain.job import Job, JobCounts
 from seatrial.domain.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
-from seatrial.engine.trials.trial_files import KeptFiles
+from seatrial.engine.trials.trial_files import KeptFiles, choose_ended
 from seatrial.errors import InvalidInput, NotFound
 from seatrial.ports.store import TrialRow
 from seatrial.ports.tasks import Inspection
@@ -80,13 +80,10 @@ class RemoteTrials:
 
     async def files(self, trial_id: int, number: int | None) -> KeptFiles:
         _, tries = await self.get(trial_id)
-        ended = {a_try.number: a_try.result for a_try in tries if a_try.result is not None}
-        chosen = [each for each in ended if number in (None, each)]
-        if not chosen:
-            raise NotFound(f"Trial {trial_id} has no {'such' if number else 'ended'} try yet.")
-        files = await self.client.trials.files(trial_id, chosen[-1])
-        left_out = ended[chosen[-1]].files_left_out
-        return KeptFiles(trial_id=trial_id, try_number=chosen[-1], files=tuple(files), left_out=left_out)
+        chosen = choose_ended(tries, trial_id, number)
+        files = await self.client.trials.files(trial_id, chosen.number)
+        left_out = chosen.result.files_left_out if chosen.result else None
+        return KeptFiles(trial_id=trial_id, try_number=chosen.number, files=tuple(files), left_out=left_out)
 
     async def read(self, kept: KeptFiles, file: StoredFile) -> AsyncIterator[bytes]:
         """Through a file on disk: it may be larger than memory."""

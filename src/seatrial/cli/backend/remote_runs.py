@@ -6,7 +6,6 @@ Provider keys from this machine's environment are sent as headers if the service
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -14,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.cli.backend.backend import Plan
-from seatrial.cli.backend.local_tasks import refuse_nothing
 from seatrial.cli.backend.remote_values import counts_of, job_of
-from seatrial.cli.backend.request import RunRequest
+from seatrial.cli.backend.request import RunRequest, refuse_nothing
 from seatrial.cli.view.progress import Show, show_progress
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
@@ -29,6 +27,7 @@ from seatrial.engine.jobs.choice import narrow
 from seatrial.engine.jobs.request import JobWish
 from seatrial.errors import MissingKey, StoreUnavailable
 from seatrial.ports.store import TrialRow
+from seatrial.processes import on_signals
 from seatrial.settings import Settings
 from seatrial.shapes.jobs import JobDetail
 
@@ -123,9 +122,7 @@ class RemoteRuns:
         return {name: value for name, value in self._ours(agents).items() if name in unready}
 
     def _ours(self, agents: Sequence[AgentSpec]) -> dict[str, str]:
-        there = dict(self.settings.provider_environment)
-        if self.settings.openrouter_api_key:
-            there["OPENROUTER_API_KEY"] = self.settings.openrouter_api_key
+        there = self.settings.provider_keys
         wanted = [name for agent in agents if agent.model is not None for name in keys_for(agent.model)]
         return {name: there[name] for name in wanted if name in there}
 
@@ -133,17 +130,10 @@ class RemoteRuns:
         """Returns whether the job ended; false after an interrupt."""
         with show_progress(job, quiet) as show:
             watching = asyncio.create_task(self._watch(job.id, show))
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, watching.cancel)
-            try:
+            with on_signals(watching.cancel), suppress(asyncio.CancelledError):
                 await watching
-            except asyncio.CancelledError:
-                return False
-            finally:
-                for number in (signal.SIGINT, signal.SIGTERM):
-                    loop.remove_signal_handler(number)
-        return True
+                return True
+        return False
 
     async def _watch(self, job_id: int, show: Show) -> JobDetail:
         """Polls the job while waiting for it, and once more after it ended."""

@@ -132,6 +132,13 @@ def _dataset(entry: str | dict[str, Any]) -> Path | str:
     return str(entry.get("name", "")) + (f"@{entry['version']}" if entry.get("version") else "")
 
 
+def refuse_nothing(request: RunRequest) -> None:
+    if not request.paths and not request.library and request.dataset is None:
+        raise InvalidInput(
+            "Nothing to run.", field="paths", fix="Give a task, a folder of tasks, an archive, or a dataset with -d."
+        )
+
+
 def parse_pairs(pairs: Sequence[str], flag: str) -> dict[str, str]:
     """``KEY=VALUE`` flags."""
     found = {}

@@ -1,18 +1,20 @@
 """Opens the backend of a command: this machine's installation or, with ``--server``, a service.
 
-``open_backend`` is for commands that work with both. ``open_session`` is for commands that need the installation; they
-call ``refuse_server``.
+``on_backend`` is for commands that work with both, ``on_installation`` for commands that need the installation.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Concatenate, get_type_hints
 
 import typer
+
+from seatrial.cli.options import shown_as
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
@@ -64,16 +66,6 @@ async def open_session() -> AsyncIterator[Installation]:
         yield installation
 
 
-def with_session[T](work: Callable[[Installation], Coroutine[Any, Any, T]]) -> T:
-    """Runs one coroutine with an open installation."""
-
-    async def run() -> T:
-        async with open_session() as session:
-            return await work(session)
-
-    return asyncio.run(run())
-
-
 @asynccontextmanager
 async def open_client(settings: Settings) -> AsyncIterator[AsyncClient]:
     from seatrial.client import AsyncClient
@@ -97,14 +89,35 @@ async def open_backend() -> AsyncIterator[Backend]:
             yield LocalBackend.at(session)
 
 
-def with_backend[T](work: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
-    """Runs one coroutine with an open backend."""
+def on_backend[**P](command: Callable[Concatenate[Backend, P], Coroutine[Any, Any, int | None]]) -> Callable[P, None]:
+    """Calls the command with the backend as its first argument. The command may return an exit status."""
+    return _opening(open_backend, command)
 
-    async def run() -> T:
-        async with open_backend() as backend:
-            return await work(backend)
 
-    return asyncio.run(run())
+def on_installation[**P](
+    command: Callable[Concatenate[Installation, P], Coroutine[Any, Any, int | None]],
+) -> Callable[P, None]:
+    """The same for commands that work on this machine only."""
+    return _opening(open_session, command)
+
+
+def _opening(
+    opened: Callable[[], AbstractAsyncContextManager[Any]], command: Callable[..., Any]
+) -> Callable[..., None]:
+    def call(**given: Any) -> None:
+        async def run() -> int | None:
+            async with opened() as first:
+                status: int | None = await command(first, **given)
+                return status
+
+        if status := asyncio.run(run()):
+            raise typer.Exit(status)
+
+    # The types of first arguments are imported by type checkers only.
+    known = {**command.__globals__, "Backend": Any, "Installation": Any}
+    hints = get_type_hints(command, known, include_extras=True)
+    _, *parameters = signature(command).parameters.values()
+    return shown_as(call, command, [each.replace(annotation=hints[each.name]) for each in parameters])
 
 
 def print_json(value: Any) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.backend.session import print_json, with_backend
-from seatrial.cli.options import AsJson
+from seatrial.cli.backend.session import on_backend, print_json
+from seatrial.cli.options import AsJson, split_name
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
@@ -18,72 +18,59 @@ app = typer.Typer(help="Manage datasets: named, versioned lists of tasks.", no_a
 
 
 @app.command()
-def create(
+@on_backend
+async def create(
+    backend: Backend,
     name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")],
     paths: Annotated[list[Path], typer.Argument(help="Task directories, directories of tasks, or archives.")],
     description: Annotated[str, typer.Option(help="Description of the dataset.")] = "",
 ) -> None:
     """Register tasks under a name and a version. A version never changes."""
+    from seatrial.engine.jobs.choice import refuse_doubles
 
-    async def work(backend: Backend) -> None:
-        from seatrial.cli.backend.local_tasks import split_name
-        from seatrial.engine.jobs.choice import refuse_doubles
-
-        tasks = [task for path in paths for task in await backend.tasks.add(path)]
-        refuse_doubles(tasks)
-        head, version = split_name(name)
-        dataset = await backend.datasets.save(head, version or "1", tasks, description)
-        say(f"{dataset.id}: {len(dataset.tasks)} task(s)")
-
-    with_backend(work)
+    tasks = [task for path in paths for task in await backend.tasks.add(path)]
+    refuse_doubles(tasks)
+    head, version = split_name(name)
+    dataset = await backend.datasets.save(head, version or "1", tasks, description)
+    say(f"{dataset.id}: {len(dataset.tasks)} task(s)")
 
 
 @app.command("import")
-def import_(
+@on_backend
+async def import_(
+    backend: Backend,
     name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION in the registry.")],
     registry: Annotated[str | None, typer.Option(help="Harbor registry file: a path or URL.")] = None,
 ) -> None:
     """Import a dataset from a Harbor registry file."""
-
-    async def work(backend: Backend) -> None:
-        from seatrial.cli.backend.local_tasks import split_name
-
-        dataset = await backend.datasets.take_in(*split_name(name), registry)
-        say(f"{dataset.id}: {len(dataset.tasks)} task(s)")
-
-    with_backend(work)
+    dataset = await backend.datasets.take_in(*split_name(name), registry)
+    say(f"{dataset.id}: {len(dataset.tasks)} task(s)")
 
 
 @app.command("list")
-def list_datasets(as_json: AsJson = False) -> None:
+@on_backend
+async def list_datasets(backend: Backend, as_json: AsJson = False) -> None:
     """List datasets."""
-
-    async def work(backend: Backend) -> None:
-        datasets = await backend.datasets.all()
-        if as_json:
-            print_json([{"id": found.id, "tasks": found.tasks, "description": found.description} for found in datasets])
-            return
-        if not datasets:
-            say("No datasets. Create one with: seatrial dataset create NAME PATH…")
-        for found in datasets:
-            say(f"{found.id:<40} {found.tasks:>5} tasks  {found.description}")
-
-    with_backend(work)
+    datasets = await backend.datasets.all()
+    if as_json:
+        print_json([{"id": found.id, "tasks": found.tasks, "description": found.description} for found in datasets])
+        return
+    if not datasets:
+        say("No datasets. Create one with: seatrial dataset create NAME PATH…")
+    for found in datasets:
+        say(f"{found.id:<40} {found.tasks:>5} tasks  {found.description}")
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")], as_json: AsJson = False) -> None:
+@on_backend
+async def show(
+    backend: Backend, name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")], as_json: AsJson = False
+) -> None:
     """Show the tasks of a dataset."""
-
-    async def work(backend: Backend) -> None:
-        from seatrial.cli.backend.local_tasks import split_name
-
-        dataset = await backend.datasets.get(*split_name(name))
-        if as_json:
-            print_json(dataset)
-            return
-        say(f"{dataset.id}: {len(dataset.tasks)} task(s)  {dataset.description}")
-        for ref in dataset.tasks:
-            say(f"  {ref.name:<40} {ref.digest[:19]}")
-
-    with_backend(work)
+    dataset = await backend.datasets.get(*split_name(name))
+    if as_json:
+        print_json(dataset)
+        return
+    say(f"{dataset.id}: {len(dataset.tasks)} task(s)  {dataset.description}")
+    for ref in dataset.tasks:
+        say(f"  {ref.name:<40} {ref.digest[:19]}")

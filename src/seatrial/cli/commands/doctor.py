@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def _database(settings: Settings) -> str:
-    """How many connections there are and how many are wanted, or why it cannot be told."""
+    """The connections of the database and those that Seatrial opens, or the error."""
     from seatrial.errors import SeatrialError
     from seatrial.wiring import open_installation
 
@@ -52,5 +52,5 @@ def doctor(as_json: AsJson = False) -> None:
             say(f"  {line}")
         if settings.database_url:
             say(f"database: {asyncio.run(_database(settings))}")
-        say(f"--sandbox auto means: {health.automatic or 'none of them works; see the fixes above'}")
+        say(f"--sandbox auto means: {health.automatic or 'none, because no sandbox works; see the fixes above'}")
     raise typer.Exit(0 if health.automatic else 1)

@@ -1,4 +1,4 @@
-"""``seatrial export``: finished trials of a job in the shapes that trainers read."""
+"""``seatrial export``: exports ended trials of a job as training data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seatrial.cli.backend.session import with_backend
+from seatrial.cli.backend.session import on_backend
 from seatrial.cli.options import JobId
 from seatrial.cli.view.say import say
 from seatrial.domain.terminal_text import is_seen
@@ -31,7 +31,9 @@ class Format(StrEnum):
     ATIF = "atif"
 
 
-def export(
+@on_backend
+async def export(
+    backend: Backend,
     job_id: JobId,
     form: Annotated[
         Format,
@@ -49,22 +51,18 @@ def export(
         bool, typer.Option("--errors", help="Also export trials that ended in an error; they have no reward.")
     ] = False,
 ) -> None:
-    """Export finished trials with their reward, for training. Says how many were left out, and why."""
-
-    async def work(backend: Backend) -> None:
-        await backend.jobs.get(job_id)  # says so where there is none
-        left_out: Counter[str] = Counter()
-        rows = [row for row in await backend.jobs.rows(job_id) if _is_wanted(row, errors, left_out)]
-        with _Sink(output, form) as sink:
-            for row in rows:
-                found = 0
-                async for name, content in _shaped(backend, row, form):
-                    sink.write(name, content)
-                    found += 1
-                left_out["no trajectory"] += not found
-        say(_account(sink.written, left_out), err=True)
-
-    with_backend(work)
+    """Export ended trials with their reward, for training. Reports how many were left out, and why."""
+    await backend.jobs.get(job_id)  # raises for an unknown job
+    left_out: Counter[str] = Counter()
+    rows = [row for row in await backend.jobs.rows(job_id) if _is_wanted(row, errors, left_out)]
+    with _Sink(output, form) as sink:
+        for row in rows:
+            found = 0
+            async for name, content in _shaped(backend, row, form):
+                sink.write(name, content)
+                found += 1
+            left_out["no trajectory"] += not found
+    say(_account(sink.written, left_out), err=True)
 
 
 def _is_wanted(row: TrialRow, errors: bool, left_out: Counter[str]) -> bool:
@@ -72,7 +70,7 @@ def _is_wanted(row: TrialRow, errors: bool, left_out: Counter[str]) -> bool:
 
     outcome = row.trial.outcome
     if outcome is None:
-        left_out["not finished"] += 1
+        left_out["not ended"] += 1
     elif outcome is Outcome.CANCELLED or (outcome is Outcome.ERROR and not errors):
         left_out[outcome.value] += 1
     else:
@@ -96,16 +94,18 @@ async def _shaped(backend: Backend, row: TrialRow, form: Format) -> AsyncIterato
             continue
         content = b"".join([piece async for piece in backend.trials.read(kept, file)])
         try:
-            shaped = shape(row, json.loads(content, parse_constant=lambda _: None))  # nan and inf are no JSON
+            shaped = shape(
+                row, json.loads(content, parse_constant=lambda _: None)
+            )  # NaN and Infinity are not valid JSON
             line = _line(shaped) if shaped is not None else None
         except (ValueError, RecursionError):
-            continue  # torn by whatever ended the try, or made so that nobody can read it
+            continue  # incomplete because the try was stopped, or not valid JSON
         if line is not None:
             yield _name(row, file.path), line
 
 
 def _line(content: dict[str, Any]) -> str:
-    """One line of JSON that every reader takes. What is not meant to be seen is escaped, half characters replaced."""
+    """One line of JSON. Invisible characters are escaped, and lone surrogates are replaced."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False)
     return _NOT_PLAIN.sub(lambda found: _spelled(found[0]), text)
 
@@ -125,7 +125,7 @@ def _name(row: TrialRow, path: str) -> str:
 
 
 class _Sink:
-    """Standard output, a file of lines, or a folder of files."""
+    """Writes to standard output, to a file of lines, or to a folder of files."""
 
     def __init__(self, output: Path | None, form: Format) -> None:
         self._folder = output if output is not None and form is Format.ATIF and not output.suffix else None

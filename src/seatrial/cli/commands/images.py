@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.backend.session import print_json, read_settings, with_session
-from seatrial.cli.options import AsJson, DatasetName, DryRun, TaskPaths
+from seatrial.cli.backend.session import on_installation, print_json, read_settings
+from seatrial.cli.options import AsJson, DatasetName, DryRun, TaskPaths, with_groups
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.domain.task import Task
     from seatrial.sandboxes.images.assembly import Images
     from seatrial.sandboxes.images.batch import Bring, LogFor, Outcome
-    from seatrial.sandboxes.images.image import ImageRequest, LogSink
+    from seatrial.sandboxes.images.image import Image, ImageRequest
     from seatrial.wiring import Installation
 
 app = typer.Typer(help="Manage the images of sandboxes.", no_args_is_help=True, rich_markup_mode=None)
 SandboxName = Annotated[str, typer.Option("--sandbox", help="Sandbox whose images to use: oci or docker.")]
-Jobs = Annotated[int, typer.Option("--jobs", "-n", min=1, help="Number of images to build at the same time.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the build output.")]
 
 
 @app.command("list")
 def list_images(sandbox: SandboxName = "oci", as_json: AsJson = False) -> None:
     """List local images, the most recently used first."""
-    from seatrial.sandboxes.images.catalogue import catalogue
+    from seatrial.sandboxes.images.batch import catalogue
 
     images = _images(sandbox)
     lines = asyncio.run(catalogue(images.store, images.uses))
@@ -45,52 +43,47 @@ def list_images(sandbox: SandboxName = "oci", as_json: AsJson = False) -> None:
         say(f"{name:<52} {line.digest[7:19]}  {_size(line.size_bytes):>9}  {line.source:<12} {used}  {line.task}")
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Options of the commands that build images of tasks."""
+
+    paths: TaskPaths = None
+    dataset: DatasetName = None
+    force: Annotated[bool, typer.Option("--force", help="Build from the Dockerfile even if an image is pinned.")] = (
+        False
+    )
+    jobs: Annotated[int, typer.Option("--jobs", "-n", min=1, help="Number of images to build at the same time.")] = 2
+    sandbox: SandboxName = "oci"
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the build output.")] = False
+    as_json: AsJson = False
+
+
 @app.command()
-def build(
-    paths: TaskPaths = None,
-    dataset: DatasetName = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Build from the Dockerfile even if an image is pinned.")
-    ] = False,
-    jobs: Jobs = 2,
-    sandbox: SandboxName = "oci",
-    verbose: Verbose = False,
-    as_json: AsJson = False,
-) -> None:
+@with_groups
+@on_installation
+async def build(installation: Installation, batch: Batch) -> None:
     """Pull or build the images of tasks before trials need them."""
-
-    async def work(session: Installation) -> None:
-        images = _images(sandbox)
-        requests = await _requests(session, paths or [], dataset, force)
-        await _bring(images.resolver.resolve, requests, jobs, verbose, as_json)
-
-    with_session(work)
+    requests = await _requests(installation, batch)
+    await _bring(_images(batch.sandbox).resolver.resolve, requests, batch)
 
 
 @app.command()
-def push(
-    paths: TaskPaths = None,
-    dataset: DatasetName = None,
+@with_groups
+@on_installation
+async def push(
+    installation: Installation,
+    batch: Batch,
     registry: Annotated[str, typer.Option(help="Repository to push to. Default: the configured one.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="Push builds even if an image is pinned.")] = False,
-    jobs: Jobs = 2,
-    sandbox: SandboxName = "oci",
-    verbose: Verbose = False,
-    as_json: AsJson = False,
 ) -> None:
     """Publish the images of tasks as REGISTRY:<task>-<version> (or :<task>), where trials look for them."""
+    from seatrial.sandboxes.images.batch import Publisher
 
-    async def work(session: Installation) -> None:
-        from seatrial.sandboxes.images.batch import Publisher
-
-        settings = session.settings
-        publisher = Publisher(_images(sandbox), registry, settings.docker_registry, settings.default_registry)
-        requests = await _requests(session, paths or [], dataset, force)
-        for request in requests:
-            publisher.name_for(request)  # check the registry before building
-        await _bring(publisher.publish, requests, jobs, verbose, as_json)
-
-    with_session(work)
+    settings = installation.settings
+    publisher = Publisher(_images(batch.sandbox), registry, settings.docker_registry, settings.default_registry)
+    requests = await _requests(installation, batch)
+    for request in requests:
+        publisher.name_for(request)  # check the registry before building
+    await _bring(publisher.publish, requests, batch)
 
 
 @app.command()
@@ -99,15 +92,8 @@ def bootstrap(
     sandbox: SandboxName = "oci",
 ) -> None:
     """Create Debian base images from the package mirror, for machines without access to a registry."""
-    from seatrial.sandboxes.images.references import parse
-
-    async def make() -> None:
-        images = _images(sandbox)
-        for name in names or ["debian:bookworm-slim"]:
-            image = await images.bootstrap.make(str(parse(name)), images.store, _echo)
-            say(f"{name}  {image.digest}")
-
-    asyncio.run(make())
+    images = _images(sandbox)
+    _each(names or ["debian:bookworm-slim"], lambda name: images.bootstrap.make(name, images.store, _echo))
 
 
 @app.command()
@@ -116,15 +102,18 @@ def pull(
     sandbox: SandboxName = "oci",
 ) -> None:
     """Pull images from registries."""
+    images = _images(sandbox)
+    _each(names, lambda name: images.store.pull(name, _echo))
+
+
+def _each(names: Sequence[str], bring: Callable[[str], Awaitable[Image]]) -> None:
     from seatrial.sandboxes.images.references import parse
 
-    async def bring() -> None:
-        images = _images(sandbox)
+    async def work() -> None:
         for name in names:
-            image = await images.store.pull(str(parse(name)), _echo)
-            say(f"{name}  {image.digest}")
+            say(f"{name}  {(await bring(str(parse(name)))).digest}")
 
-    asyncio.run(bring())
+    asyncio.run(work())
 
 
 @app.command()
@@ -137,7 +126,7 @@ def prune(
     report = asyncio.run(_images(sandbox).pruner.prune(everything=everything, dry_run=dry_run))
     for image in report.removed:
         say(f"{image.references[0] if image.references else image.digest}  {_size(image.size_bytes)}")
-    verb = "would go" if dry_run else "removed"
+    verb = "would be removed" if dry_run else "removed"
     kept = f"; {len(report.kept_in_use)} in use and kept" if report.kept_in_use else ""
     say(f"{len(report.removed)} image(s) {verb}{kept}; {_size(report.free_bytes)} free")
 
@@ -148,29 +137,28 @@ def _images(sandbox: str) -> Images:
     return images_of(read_settings(), sandbox)
 
 
-async def _requests(
-    session: Installation, paths: Sequence[Path], dataset: str | None, force: bool
-) -> list[ImageRequest]:
-    from seatrial.cli.backend.local_tasks import import_if_unknown
+async def _requests(installation: Installation, batch: Batch) -> list[ImageRequest]:
+    from seatrial.cli.backend.local import import_if_unknown
     from seatrial.engine.jobs.choice import dataset_tasks
     from seatrial.errors import InvalidInput
     from seatrial.sandboxes.images.batch import request_for
 
-    tasks: list[Task] = [task for path in paths for task in await session.library.add(path)]
-    if dataset is not None:
-        await import_if_unknown(session, dataset)
-        tasks += await dataset_tasks(session.store, dataset)
+    library = installation.library
+    tasks: list[Task] = [task for path in batch.paths or () for task in await library.add(path)]
+    if batch.dataset is not None:
+        await import_if_unknown(installation, batch.dataset)
+        tasks += await dataset_tasks(installation.store, batch.dataset)
     if not tasks:
         raise InvalidInput("No task given.", fix="Give a path, or a dataset with -d NAME.")
-    return [request_for(task, await session.library.directory(task), force_build=force) for task in tasks]
+    return [request_for(task, await library.directory(task), force_build=batch.force) for task in tasks]
 
 
-async def _bring(bring: Bring, requests: Sequence[ImageRequest], jobs: int, verbose: bool, as_json: bool) -> None:
+async def _bring(bring: Bring, requests: Sequence[ImageRequest], batch: Batch) -> None:
     from seatrial.sandboxes.images.batch import bring_all
 
-    with _progress(len(requests), as_json) as listener:
-        outcomes = await bring_all(bring, requests, jobs, listener, _log_for(verbose))
-    if as_json:
+    with _progress(len(requests), batch.as_json) as listener:
+        outcomes = await bring_all(bring, requests, batch.jobs, listener, _log_for(batch.verbose))
+    if batch.as_json:
         print_json([_as_json(outcome) for outcome in outcomes])
     failed = [outcome for outcome in outcomes if outcome.problem]
     for outcome in failed:
@@ -225,13 +213,10 @@ def _as_json(outcome: Outcome) -> dict[str, object]:
 
 
 def _log_for(verbose: bool) -> LogFor:
-    def quiet(_: str) -> None:
-        """The cache keeps the log anyway."""
-
-    def sink_for(task: str) -> LogSink:
-        return (lambda text: _echo("".join(f"{task} | {line}\n" for line in text.splitlines()))) if verbose else quiet
-
-    return sink_for
+    """Where the output of each build goes. The cache keeps the log in any case."""
+    if not verbose:
+        return lambda task: lambda text: None
+    return lambda task: lambda text: _echo("".join(f"{task} | {line}\n" for line in text.splitlines()))
 
 
 def _echo(text: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.backend.session import read_settings, with_session
+from seatrial.cli.backend.session import on_installation, read_settings
 from seatrial.cli.options import DryRun
 from seatrial.cli.view.say import say
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 db = typer.Typer(help="Upgrade, back up or restore the database.", no_args_is_help=True, rich_markup_mode=None)
 
 
-def gc(
+@on_installation
+async def gc(
+    installation: Installation,
     keep_days: Annotated[int, typer.Option(min=0, help="Keep files of trials that ended in the last N days.")] = 30,
     dry_run: DryRun = False,
 ) -> None:
@@ -26,51 +28,41 @@ def gc(
 
     Trials of dead workers are queued again, or end if they were cancelled. Then their sandboxes, work directories and
     firewall tables are removed. Results, scores and locks are always kept."""
+    from seatrial.engine.trials.retention import Retention
+    from seatrial.wiring import clean_leftovers, clean_network, recover_lost
 
-    async def work(session: Installation) -> None:
-        from seatrial.engine.trials.retention import Retention
-        from seatrial.wiring import clean_leftovers, clean_network, recover_lost
-
-        recovered = 0 if dry_run else await recover_lost(session, _say_waiting)
-        retention = Retention(session.store, session.blobs, session.clock, session.settings.work_dir)
-        freed = await retention.apply(timedelta(days=keep_days), dry_run)
-        leftovers = 0 if dry_run else await clean_leftovers(session) + await clean_network()
-        verb = "would go" if dry_run else "removed"
-        say(
-            f"{freed.files} file(s) of {freed.trials} trial(s), {freed.bytes / 1e6:.1f} MB, "
-            f"{freed.work_dirs} dead work folder(s) {verb}; {leftovers} sandbox leftover(s) removed"
-        )
-        if recovered:
-            say(f"{recovered} trial(s) of lost workers recovered")
-
-    with_session(work)
+    recovered = 0 if dry_run else await recover_lost(installation, _say_waiting)
+    retention = Retention(installation.store, installation.blobs, installation.clock, installation.settings.work_dir)
+    freed = await retention.apply(timedelta(days=keep_days), dry_run)
+    leftovers = 0 if dry_run else await clean_leftovers(installation) + await clean_network()
+    verb = "would be removed" if dry_run else "removed"
+    say(
+        f"{freed.files} file(s) of {freed.trials} trial(s), {freed.bytes / 1e6:.1f} MB, "
+        f"{freed.work_dirs} dead work folder(s) {verb}; {leftovers} sandbox leftover(s) removed"
+    )
+    if recovered:
+        say(f"{recovered} trial(s) of lost workers recovered")
 
 
 def _say_waiting(trials: int, seconds: float) -> None:
-    say(f"{trials} trial(s) have silent workers; giving those {seconds:g} s to come back.", err=True)
+    say(f"{trials} trial(s) have workers that do not respond. Waiting {seconds:g} s for these workers.", err=True)
 
 
 @db.command()
-def upgrade() -> None:
+@on_installation
+async def upgrade(installation: Installation) -> None:
     """Upgrade the database to this version's schema. Opening an installation does this too."""
-
-    async def work(session: Installation) -> None:
-        say(f"The database is up to date (installation {session.id}).")
-
-    with_session(work)
+    say(f"The database is up to date (installation {installation.id}).")
 
 
 @db.command()
-def backup(target: Annotated[Path, typer.Argument(help="File to write.")]) -> None:
+@on_installation
+async def backup(installation: Installation, target: Annotated[Path, typer.Argument(help="File to write.")]) -> None:
     """Write a consistent copy of the database while the service runs."""
+    from seatrial.wiring import backup_database
 
-    async def work(session: Installation) -> None:
-        from seatrial.wiring import backup_database
-
-        await backup_database(session.settings, target)
-        say(f"{target}: {target.stat().st_size} bytes")
-
-    with_session(work)
+    await backup_database(installation.settings, target)
+    say(f"{target}: {target.stat().st_size} bytes")
 
 
 @db.command()

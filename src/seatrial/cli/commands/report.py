@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.backend.session import print_json, with_backend
+from seatrial.cli.backend.session import on_backend, print_json
 from seatrial.cli.options import AsJson, JobId
 from seatrial.cli.view.say import say
 
@@ -19,39 +19,39 @@ if TYPE_CHECKING:
     from seatrial.domain.report import JobReport
 
 
-def report(
+@on_backend
+async def report(
+    backend: Backend,
     job_id: JobId,
     tests: Annotated[bool, typer.Option("--tests", help="Also show every test.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table, for a pull request.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a job's scores with their uncertainty, errors, costs and durations. Also works while the job runs."""
+    job, found = await backend.jobs.report(job_id, tests)
+    if as_json:
+        print_json(report_json(job, found))
+        return
+    if markdown:
+        from seatrial.cli.view.markdown import report_lines
 
-    async def work(backend: Backend) -> None:
-        job, found = await backend.jobs.report(job_id, tests)
-        if as_json:
-            print_json(report_json(job, found))
-            return
-        if markdown:
-            from seatrial.cli.view.markdown import report_lines
+        say("\n".join(report_lines(job, found)))
+        return
+    from seatrial.cli.view.details import print_report
+    from seatrial.cli.view.figures import open_console
 
-            say("\n".join(report_lines(job, found)))
-            return
-        from seatrial.cli.view.details import print_report
-        from seatrial.cli.view.figures import open_console
-
-        print_report(open_console(), job, found)
-
-    with_backend(work)
+    print_report(open_console(), job, found)
 
 
-def compare(
+@on_backend
+async def compare(
+    backend: Backend,
     sides: Annotated[
         list[str],
         typer.Argument(
             metavar="JOB[:CONFIGURATION]",
             help=(
-                "A, then B. A configuration is (part of) agent / model. Further ones are compared with A, too. A "
+                "A, then B, and optionally more to compare with A. CONFIGURATION is a part of agent / model. A "
                 "single job compares its own configurations."
             ),
         ),
@@ -65,19 +65,15 @@ def compare(
     every_task: Annotated[bool, typer.Option("--all", help="Also list tasks without a difference.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare A with B on their common tasks: the difference, its confidence, and what could be detected."""
+    """Compare A with B on their common tasks: the difference, its confidence, and the smallest detectable one."""
+    comparisons = await backend.jobs.compare(sides, _basis(basis), by_name)
+    if as_json:
+        print_json(comparisons_json(comparisons))
+        return
+    from seatrial.cli.view.comparison_tables import print_comparisons
+    from seatrial.cli.view.figures import open_console
 
-    async def work(backend: Backend) -> None:
-        comparisons = await backend.jobs.compare(sides, _basis(basis), by_name)
-        if as_json:
-            print_json(comparisons_json(comparisons))
-            return
-        from seatrial.cli.view.comparison_tables import print_comparisons
-        from seatrial.cli.view.figures import open_console
-
-        print_comparisons(open_console(), comparisons, every_task)
-
-    with_backend(work)
+    print_comparisons(open_console(), comparisons, every_task)
 
 
 def report_json(job: Job, found: JobReport) -> dict[str, object]:

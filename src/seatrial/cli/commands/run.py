@@ -163,7 +163,7 @@ def run(tasks: Tasks, agents: Agents, execution: Execution, handling: Handling) 
 
 async def _run(request: RunRequest, handling: Handling) -> int:
     from seatrial.cli.backend.session import open_backend
-    from seatrial.cli.view.plan import print_plan, print_queued
+    from seatrial.cli.view.summary import print_plan, print_queued
 
     async with open_backend() as backend:
         if handling.dry_run:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.backend.session import print_json, with_backend, with_session
+from seatrial.cli.backend.session import on_backend, on_installation, print_json
 from seatrial.cli.options import AsJson
 from seatrial.cli.view.say import say
 
@@ -21,83 +21,75 @@ app = typer.Typer(help="Add, list, show and pack tasks.", no_args_is_help=True, 
 
 
 @app.command()
-def add(
+@on_backend
+async def add(
+    backend: Backend,
     paths: Annotated[list[Path], typer.Argument(help="Task directories, directories of tasks, or archives.")],
     check: Annotated[bool, typer.Option("--check", help="Validate only; add nothing to the library.")] = False,
     as_json: AsJson = False,
-) -> None:
+) -> int:
     """Validate tasks and add them to the library. Reports all problems at once, with file, line and fix."""
-
-    async def work(backend: Backend) -> int:
-        inspections = [found for path in paths for found in await backend.tasks.inspect(path)]
-        if as_json:
-            print_json([inspection.model_dump(mode="json") for inspection in inspections])
-        else:
-            for inspection in inspections:
-                say(f"{inspection.name}: {'valid' if inspection.task else 'INVALID'}")
-                for problem in inspection.problems:
-                    say(f"  {problem.severity}: {problem}")
-        if any(inspection.task is None for inspection in inspections):
-            return 2
-        if not check:
-            for path in paths:
-                await backend.tasks.add(path)
-        return 0
-
-    raise typer.Exit(with_backend(work))
+    inspections = [found for path in paths for found in await backend.tasks.inspect(path)]
+    if as_json:
+        print_json([inspection.model_dump(mode="json") for inspection in inspections])
+    else:
+        for inspection in inspections:
+            say(f"{inspection.name}: {'valid' if inspection.task else 'INVALID'}")
+            for problem in inspection.problems:
+                say(f"  {problem.severity}: {problem}")
+    if any(inspection.task is None for inspection in inspections):
+        return 2
+    if not check:
+        for path in paths:
+            await backend.tasks.add(path)
+    return 0
 
 
 @app.command("list")
-def list_tasks(as_json: AsJson = False) -> None:
+@on_backend
+async def list_tasks(backend: Backend, as_json: AsJson = False) -> None:
     """List the tasks of the library."""
-
-    async def work(backend: Backend) -> None:
-        tasks = await backend.tasks.all()
-        if as_json:
-            print_json([_row(task) for task in tasks])
-            return
-        if not tasks:
-            say("No tasks. Add some with: seatrial task add PATH")
-        for task in sorted(tasks, key=lambda task: task.name):
-            say(f"{task.name:<32} {task.format:<17} {task.difficulty:<8} {task.category:<20} {task.digest[:19]}")
-
-    with_backend(work)
+    tasks = await backend.tasks.all()
+    if as_json:
+        print_json([_row(task) for task in tasks])
+        return
+    if not tasks:
+        say("No tasks. Add some with: seatrial task add PATH")
+    for task in sorted(tasks, key=lambda task: task.name):
+        say(f"{task.name:<32} {task.format:<17} {task.difficulty:<8} {task.category:<20} {task.digest[:19]}")
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="Name or digest of a task.")], as_json: AsJson = False) -> None:
+@on_backend
+async def show(
+    backend: Backend, name: Annotated[str, typer.Argument(help="Name or digest of a task.")], as_json: AsJson = False
+) -> None:
     """Show one task: its instruction, limits and resources."""
-
-    async def work(backend: Backend) -> None:
-        task = await backend.tasks.get(name)
-        if as_json:
-            print_json(task)
-            return
-        for field, value in _row(task).items():
-            say(f"{field:<12} {value}")
-        say(f"\n{task.instruction.strip() or '(instructions are in the steps: ' + ', '.join(task.steps) + ')'}")
-
-    with_backend(work)
+    task = await backend.tasks.get(name)
+    if as_json:
+        print_json(task)
+        return
+    for field, value in _row(task).items():
+        say(f"{field:<12} {value}")
+    say(f"\n{task.instruction.strip() or '(instructions are in the steps: ' + ', '.join(task.steps) + ')'}")
 
 
 @app.command()
-def pack(
+@on_installation
+async def pack(
+    installation: Installation,
     path: Annotated[Path, typer.Argument(help="Task directory, or directory of tasks.")],
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Directory for the ZIP files; or NAME.zip, for one task.")
     ] = Path(),
 ) -> None:
     """Pack tasks as ZIP files for upload. The same content always gives the same bytes."""
+    from seatrial.engine.tasks.library import refuse_invalid
 
-    async def work(session: Installation) -> None:
-        from seatrial.engine.tasks.library import refuse_invalid
-
-        refuse_invalid(await session.library.inspect(path))
-        as_file = output.suffix == ".zip" and not output.is_dir()
-        for archive in session.library.pack(path, output, as_file=as_file):
-            say(str(archive))
-
-    with_session(work)
+    refuse_invalid(await installation.library.inspect(path))
+    as_file = output.suffix == ".zip" and not output.is_dir()
+    for archive in installation.library.pack(path, output, as_file=as_file):
+        say(str(archive))
 
 
 def _row(task: Task | TaskItem) -> dict[str, object]:

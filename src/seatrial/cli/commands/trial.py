@@ -1,4 +1,4 @@
-"""``seatrial trial``: what happened in one try."""
+"""``seatrial trial``: shows a trial, its logs and its files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.backend.session import print_json, with_backend
+from seatrial.cli.backend.session import on_backend, print_json
 from seatrial.cli.options import AsJson, TrialId
 from seatrial.cli.view.say import say
 from seatrial.errors import InvalidInput
@@ -23,79 +23,71 @@ TryNumber = Annotated[int | None, typer.Option("--try", min=1, help="Number of t
 
 
 @app.command()
-def show(trial_id: TrialId, as_json: AsJson = False) -> None:
+@on_backend
+async def show(backend: Backend, trial_id: TrialId, as_json: AsJson = False) -> None:
     """Show a trial: its outcome, rewards, tests, timings, usage, lock and earlier tries."""
+    from seatrial.cli.view.trial_text import print_trial
+    from seatrial.shapes.trials import trial_fields
 
-    async def work(backend: Backend) -> None:
-        from seatrial.cli.view.trial_text import print_trial
-        from seatrial.shapes.trials import trial_fields
-
-        row, tries = await backend.trials.get(trial_id)
-        if as_json:
-            print_json({"trial": trial_fields(row.trial), "result": row.result, "tries": tries})
-            return
-        print_trial(row, tries)
-
-    with_backend(work)
+    row, tries = await backend.trials.get(trial_id)
+    if as_json:
+        print_json({"trial": trial_fields(row.trial), "result": row.result, "tries": tries})
+        return
+    print_trial(row, tries)
 
 
 @app.command()
-def logs(trial_id: TrialId, number: TryNumber = None) -> None:
+@on_backend
+async def logs(backend: Backend, trial_id: TrialId, number: TryNumber = None) -> None:
     """Print the logs of a trial in full: the agent's, the verifier's, Harbor's."""
-
-    async def work(backend: Backend) -> None:
-        kept = await backend.trials.files(trial_id, number)
-        for file in kept.logs:
-            say(f"==> {file.path} <==")
-            text = codecs.getincrementaldecoder("utf-8")("replace")
-            async for piece in backend.trials.read(kept, file):
-                say(text.decode(piece), nl=False)
-            say()
-        if not kept.logs:
-            say("This try left no logs.", err=True)
-
-    with_backend(work)
+    kept = await backend.trials.files(trial_id, number)
+    for file in kept.logs:
+        say(f"==> {file.path} <==")
+        text = codecs.getincrementaldecoder("utf-8")("replace")
+        async for piece in backend.trials.read(kept, file):
+            say(text.decode(piece), nl=False)
+        say()
+    if not kept.logs:
+        say("This try wrote no logs.", err=True)
 
 
 @app.command()
-def files(
+@on_backend
+async def files(
+    backend: Backend,
     trial_id: TrialId,
     path: Annotated[str | None, typer.Argument(help="File to print. Without it, the files are listed.")] = None,
     number: TryNumber = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Directory to copy all files into.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the kept files of a trial, print one, or copy them all out."""
+    """List the stored files of a trial, print one, or copy all of them."""
+    from seatrial.cli.view.trial_text import left_out_lines
+    from seatrial.engine.trials.save_files import kept_name
+    from seatrial.ports.blobs import has_room
 
-    async def work(backend: Backend) -> None:
-        from seatrial.cli.view.trial_text import left_out_lines
-        from seatrial.engine.trials.save_files import kept_name
-        from seatrial.ports.blobs import has_room
-
-        kept = await backend.trials.files(trial_id, number)
-        if path is not None:
-            await _print_file(backend, kept, kept.find(path))
-        elif output is not None:
-            for file in kept.files:
-                target = _inside(output, file.path if has_room(file.path) else kept_name(file))
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with target.open("wb") as sink:
-                    async for piece in backend.trials.read(kept, file):
-                        sink.write(piece)
-            say(f"{len(kept.files)} file(s) in {output}")
-        elif as_json:
-            print_json(list(kept.files))
-        else:
-            for file in kept.files:
-                say(f"{file.size:>12}  {file.path}")
-            for line in left_out_lines(kept.left_out):
-                say(line.strip(), err=True)
-
-    with_backend(work)
+    kept = await backend.trials.files(trial_id, number)
+    if path is not None:
+        await _print_file(backend, kept, kept.find(path))
+    elif output is not None:
+        for file in kept.files:
+            target = _inside(output, file.path if has_room(file.path) else kept_name(file))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as sink:
+                async for piece in backend.trials.read(kept, file):
+                    sink.write(piece)
+        say(f"{len(kept.files)} file(s) in {output}")
+    elif as_json:
+        print_json(list(kept.files))
+    else:
+        for file in kept.files:
+            say(f"{file.size:>12}  {file.path}")
+        for line in left_out_lines(kept.left_out):
+            say(line.strip(), err=True)
 
 
 async def _print_file(backend: Backend, kept: KeptFiles, file: StoredFile) -> None:
-    """As it is into a file or a pipe; on a terminal only what is harmless there."""
+    """Writes the bytes unchanged to a file or a pipe. On a terminal, control characters are escaped."""
     out = typer.get_binary_stream("stdout")
     text = codecs.getincrementaldecoder("utf-8")("replace")
     async for piece in backend.trials.read(kept, file):
@@ -106,8 +98,8 @@ async def _print_file(backend: Backend, kept: KeptFiles, file: StoredFile) -> No
 
 
 def _inside(folder: Path, path: str) -> Path:
-    """A service names the files, and it may be anybody's."""
+    """The names of the files come from a service, which may not be trusted."""
     parts = PurePosixPath(path)
     if parts.is_absolute() or ".." in parts.parts or not parts.parts or "\0" in path:
-        raise InvalidInput(f"The file {path!r} would lie outside of {folder}.", field="output")
+        raise InvalidInput(f"The file {path!r} would be outside of {folder}.", field="output")
     return folder / parts

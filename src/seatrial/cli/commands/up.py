@@ -1,4 +1,4 @@
-"""``seatrial up``: the service on one machine, without other software."""
+"""``seatrial up``: starts the service on one machine. It needs no other software."""
 
 from __future__ import annotations
 
@@ -60,10 +60,12 @@ def _greet(settings: Settings, address: str, workers: int, each: int) -> None:
     from seatrial import __version__
 
     job = '{"tasks": ["answer-file"], "agents": [{"name": "oracle"}]}'
-    crew = f"{workers}, each with up to {each} trials at once" if workers else "none: start some with `seatrial worker`"
+    summary = (
+        f"{workers}, each with up to {each} trials at once" if workers else "none; start one with `seatrial worker`"
+    )
     say(f"Seatrial {__version__} is up: {address}")
-    say(f"  data           {settings.home}" + (" and a database elsewhere" if settings.database_url else ""))
-    say(f"  workers        {crew}")
+    say(f"  data           {settings.home}" + (" and PostgreSQL" if settings.database_url else ""))
+    say(f"  workers        {summary}")
     say(f"  the API        {address}/docs")
     say(f"  first result   curl -X POST {address}/api/v1/samples")
     say(f"                 curl {address}/api/v1/jobs --json '{job}'")

@@ -34,53 +34,51 @@ def worker(
         from seatrial.privileges import confine_worker
         from seatrial.wiring import open_installation
 
-        async with open_installation(read_settings(), for_worker=True) as session:
-            write_logs(session.settings)
-            confine_worker(session.settings.allow_privileged)
-            await _work(session, concurrency or session.settings.worker_concurrency)
+        async with open_installation(read_settings(), for_worker=True) as installation:
+            write_logs(installation.settings)
+            confine_worker(installation.settings.allow_privileged)
+            await _work(installation, concurrency or installation.settings.worker_concurrency)
 
     asyncio.run(work())
 
 
-async def _work(session: Installation, capacity: int) -> None:
+async def _work(installation: Installation, capacity: int) -> None:
     import asyncio
     import contextlib
     import os
-    import signal
 
+    from seatrial.processes import on_signals
     from seatrial.wiring import hire_worker
 
-    crew: Worker | None = None
-    duty: asyncio.Task[Any] = asyncio.create_task(hire_worker(session, capacity))
+    worker: Worker | None = None
+    duty: asyncio.Task[Any] = asyncio.create_task(hire_worker(installation, capacity))
 
-    def told() -> None:
-        if crew is None or crew.leaving:
+    def stop() -> None:
+        if worker is None or worker.leaving:
             duty.cancel()
         else:
-            crew.leave()
+            worker.leave()
 
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told)
-    try:
-        crew = await duty
-    except asyncio.CancelledError:
-        # The worker holds nothing yet. A thread that imports cannot be stopped and would delay the exit by seconds.
-        os._exit(0)
-    with contextlib.suppress(asyncio.CancelledError):
+    with on_signals(stop), contextlib.suppress(asyncio.CancelledError):
+        try:
+            worker = await duty
+        except asyncio.CancelledError:
+            # The worker holds nothing yet. A thread that imports cannot be stopped and would delay the exit by seconds.
+            os._exit(0)
         say(f"Worker ready: up to {capacity} trials at once. Interrupt to drain and stop.", err=True)
-        examining = asyncio.create_task(_tell_what_works(session, crew))
-        duty = asyncio.create_task(crew.run())
+        examining = asyncio.create_task(_tell_what_works(installation, worker))
+        duty = asyncio.create_task(worker.run())
         try:
             await duty
         finally:
             examining.cancel()
 
 
-async def _tell_what_works(session: Installation, crew: Worker) -> None:
+async def _tell_what_works(installation: Installation, worker: Worker) -> None:
     """Runs beside the first trials, because it tries every sandbox."""
     from seatrial.engine.duties import Duties
-    from seatrial.wiring import working_sandboxes
+    from seatrial.wiring import examine_sandboxes
 
-    found = await Duties(session.clock).once("sandbox checks", lambda: working_sandboxes(session.settings))
-    crew.can_use(found or ())
+    settings = installation.settings
+    health = await Duties(installation.clock).once("sandbox checks", lambda: examine_sandboxes(settings))
+    worker.can_use([room.name for room in health.rooms if room.works] if health else ())

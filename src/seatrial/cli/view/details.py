@@ -13,7 +13,7 @@ from rich.table import Table
 
 from seatrial.cli.view.figures import NOTHING, counted, dollars, percent, plain, plural, tokens
 from seatrial.cli.view.progress import duration
-from seatrial.cli.view.tables import changes, gaps, headline, rules_line, standing, task_table, test_table
+from seatrial.cli.view.tables import changes, gaps, headline, rules_line, status_line, task_table, test_table
 from seatrial.domain.job import Job
 from seatrial.domain.report import ConfigurationReport, JobReport
 from seatrial.domain.score import Bounds, Score
@@ -22,7 +22,7 @@ from seatrial.domain.statistics import Interval, Quantiles
 
 def print_report(console: Console, job: Job, report: JobReport) -> None:
     """The numbers of each configuration, then tasks, tests and rules."""
-    console.print(plain(f"job {job.id} ({job.title}): {standing(report.counts)}", style="bold"))
+    console.print(plain(f"job {job.id} ({job.title}): {status_line(report.counts)}", style="bold"))
     if not report.complete:
         console.print("Still running: scores are over the trials that have ended, coverage over all that are planned.")
     for configuration in report.configurations:

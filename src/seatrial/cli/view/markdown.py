@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from seatrial.cli.view.figures import NOTHING, dollars, estimate, percent
 from seatrial.cli.view.progress import duration
-from seatrial.cli.view.tables import standing
+from seatrial.cli.view.tables import status_line
 from seatrial.domain.job import Job
 from seatrial.domain.report import ConfigurationReport, JobReport
 
@@ -26,7 +26,7 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!&~])")
 
 
 def report_lines(job: Job, report: JobReport) -> Iterator[str]:
-    yield f"**job {job.id} ({_plain(job.title)})**: {standing(report.counts)}"
+    yield f"**job {job.id} ({_plain(job.title)})**: {status_line(report.counts)}"
     yield ""
     yield f"| {' | '.join(_HEADINGS)} |"
     yield f"|{' --- |' * len(_HEADINGS)}"

@@ -37,15 +37,15 @@ def _moving_line(job: Job) -> Iterator[Show]:
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[story]}", markup=False),
+        TextColumn("{task.fields[status]}", markup=False),
         TimeElapsedColumn(),
     )
     with Bars(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task(f"job {job.id}", total=None, story="")
+        bar = progress.add_task(f"job {job.id}", total=None, status="")
 
         def show(counts: JobCounts, found: Progress) -> None:
-            story = f"{tell(counts)} · {pace_text(found)}"
-            progress.update(bar, completed=counts.ended, total=counts.total, story=story)
+            status = f"{counts_text(counts)} · {pace_text(found)}"
+            progress.update(bar, completed=counts.ended, total=counts.total, status=status)
 
         yield show
 
@@ -60,7 +60,7 @@ class _PlainLines:
         now = time.monotonic()
         done = counts.ended == counts.total
         if counts != self._last and (done or now - self._last_at >= _PLAIN_EVERY_SEC):
-            line = f"job {self._job.id}: {counts.ended}/{counts.total} · {tell(counts)} · {pace_text(found)}"
+            line = f"job {self._job.id}: {counts.ended}/{counts.total} · {counts_text(counts)} · {pace_text(found)}"
             sys.stderr.write(line + "\n")
             self._last_at, self._last = now, counts
 
@@ -74,7 +74,7 @@ def pace_text(found: Progress) -> str:
     return pace if found.seconds_left is None else f"{pace} · {duration(found.seconds_left)} left"
 
 
-def tell(counts: JobCounts) -> str:
+def counts_text(counts: JobCounts) -> str:
     parts = [
         (counts.passed, "passed"),
         (counts.failed, "failed"),

@@ -1,6 +1,6 @@
-"""Foreign text on a person's terminal: names, messages and logs come from tasks, agents and services.
+"""Prints untrusted text. Names, messages and logs come from tasks, agents and services.
 
-Every command prints through ``say``, so that nobody has to remember which text is whose.
+Every command prints with ``say``, so that no command has to decide which text is trusted.
 """
 
 from __future__ import annotations
@@ -11,5 +11,5 @@ from seatrial.domain.terminal_text import harmless
 
 
 def say(text: object = "", *, nl: bool = True, err: bool = False) -> None:
-    """Prints one text. What could steer the terminal is shown as its number and not obeyed."""
+    """Prints one text. Control characters are printed as numbers, so that they do not control the terminal."""
     typer.echo(harmless(str(text)), nl=nl, err=err)

@@ -49,7 +49,7 @@ def print_run(console: Console, job: Job, report: JobReport, rows: Sequence[Tria
         console.print(line)
     for line in (*changes(report), *gaps(report), *notes(report), *reasons(rows)):
         console.print(line)
-    console.print(plain(f"job {job.id}: {standing(report.counts)}; {duration(wall_seconds)} in total"))
+    console.print(plain(f"job {job.id}: {status_line(report.counts)}; {duration(wall_seconds)} in total"))
 
 
 def task_table(report: JobReport, width: int) -> Table:
@@ -116,15 +116,15 @@ def changes(report: JobReport) -> Iterator[Text]:
         if each.added is not None:
             cost = each.added.spending.cost_usd
             spent = f"; {dollars(cost)}" if cost is not None else ""
-            yield plain(f"{each.label}: added {standing(each.added.counts)}{spent}")
+            yield plain(f"{each.label}: added {status_line(each.added.counts)}{spent}")
 
 
 def gaps(report: JobReport) -> Iterator[Text]:
     """Tasks for which a configuration has no valid trial."""
     for each in report.configurations:
         if each.without_valid_trial:
-            story = f"no valid trial of {listing(each.without_valid_trial)}: not in the score, 0 on the leaderboard"
-            yield plain(f"{each.label}: {story}", style="yellow")
+            gap = f"no valid trial of {listing(each.without_valid_trial)}: not in the score, 0 on the leaderboard"
+            yield plain(f"{each.label}: {gap}", style="yellow")
 
 
 def notes(report: JobReport) -> Iterator[Text]:
@@ -155,7 +155,7 @@ def rules_line(check: RuleCheck) -> Text:
     return plain(" ".join((f"Rules of {name} broken: {broken}.", *check.notes)), style="yellow")
 
 
-def standing(counts: Counts) -> str:
+def status_line(counts: Counts) -> str:
     parts = [(counts.passed, "passed"), (counts.failed, "failed"), (counts.cancelled, "cancelled")]
     words = [f"{number:,} {word}" for number, word in parts if number]
     if counts.error:

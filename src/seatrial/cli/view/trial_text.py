@@ -12,11 +12,11 @@ from seatrial.ports.store import TrialRow
 
 
 def print_trial(row: TrialRow, tries: Sequence[Try]) -> None:
-    for line in tell(row, tries):
+    for line in trial_lines(row, tries):
         say(line)
 
 
-def tell(row: TrialRow, tries: Sequence[Try]) -> Iterator[str]:
+def trial_lines(row: TrialRow, tries: Sequence[Try]) -> Iterator[str]:
     trial, result = row.trial, row.result
     yield _headline(trial, result)
     if result is not None:
@@ -66,10 +66,10 @@ def _result(result: Result) -> Iterator[str]:
 
 
 def left_out_lines(left_out: FilesLeftOut | None) -> Iterator[str]:
-    """What was not kept, and why."""
+    """The files that were not stored, and why."""
     if left_out is None:
         return
     for file in left_out.examples:
-        yield f"  not kept: {file.path}  {file.reason}"
+        yield f"  not stored: {file.path}  {file.reason}"
     if left_out.count > len(left_out.examples):
-        yield f"  not kept: {left_out.count} in all"
+        yield f"  not stored: {left_out.count} in total"

@@ -1,24 +1,65 @@
 """Decides what a job may ask for, at the command line or through the service.
 
 A user of `seatrial` on the machine is its admin and may name paths, classes and environments of Harbor. A caller of the
-service may not, whatever the role of its token. The operator's ceilings hold for both. ``Submission`` asks before it
-stores a job.
+service may not, whatever the role of its token. The operator's ceilings hold for both. They are checked when a job is
+submitted and again before each try, because the operator may lower them in between.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Self
 
 from seatrial.domain.catalogue import runs_on_host
 from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.sandbox_choice import SEVERAL_CONTAINERS, needs_several_containers
 from seatrial.domain.task import Task
-from seatrial.engine.jobs.ceilings import Ceilings
 from seatrial.engine.jobs.option_rules import check_agent
-from seatrial.errors import InvalidInput
+from seatrial.errors import InvalidInput, Unsupported
 
 OUR_SANDBOXES = frozenset({"auto", "oci", "docker"})
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    memory_mb: int = 0
+    cpus: float = 0
+    storage_mb: int = 0
+    trial_sec: float = 0
+    """For the sum of a task's own limits, and for the limit that a job asks for a whole trial."""
+    trials: int = 0
+    attempts: int = 0
+
+    def check_job(self, spec: JobSpec) -> None:
+        """Raises ``Unsupported`` with both numbers if a job asks for too much."""
+        trials = len(spec.tasks) * len(spec.agents) * spec.attempts
+        _refuse_more("The job would have", trials, self.trials, "trials", "attempts", "SEATRIAL_MAX_TRIALS_PER_JOB")
+        _refuse_more("The job asks for", spec.attempts, self.attempts, "attempts", "attempts", "SEATRIAL_MAX_ATTEMPTS")
+        self.check_limit(spec.trial_limit_sec)
+
+    def check_limit(self, asked_sec: float | None) -> None:
+        """Checks the limit that a job or a request asks for a whole trial."""
+        field = "trial_limit_sec"
+        _refuse_more("The job gives a trial", asked_sec, self.trial_sec, "seconds", field, "SEATRIAL_MAX_TRIAL_SEC")
+
+    def check_task(self, task: Task, stretch: float) -> None:
+        """``stretch`` is the job's timeout multiplier."""
+        asks, wants = f"Task {task.name} asks for", task.resources
+        _refuse_more(asks, wants.memory_mb, self.memory_mb, "MB of memory", "tasks", "SEATRIAL_MAX_MEMORY_MB")
+        _refuse_more(asks, wants.cpus, self.cpus, "processors", "tasks", "SEATRIAL_MAX_CPUS")
+        _refuse_more(asks, wants.storage_mb, self.storage_mb, "MB of storage", "tasks", "SEATRIAL_MAX_STORAGE_MB")
+        limits = (task.agent_timeout_sec, task.verifier_timeout_sec)
+        seconds = stretch * sum(max(limit or 0.0, 0.0) for limit in limits) + max(task.build_timeout_sec or 0.0, 0.0)
+        _refuse_more(asks, seconds, self.trial_sec, "seconds altogether", "tasks", "SEATRIAL_MAX_TRIAL_SEC")
+
+
+def _refuse_more(asks: str, wanted: float | None, most: float, unit: str, field: str, setting: str) -> None:
+    if not most or wanted is None or wanted <= most:
+        return
+    raise Unsupported(
+        f"{asks} {wanted:,.10g} {unit}; this installation allows {most:,.10g} ({setting}).",
+        field=field,
+        fix="Ask for less, or have its operator raise the ceiling.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +71,6 @@ class Admission:
     ceilings: Ceilings = field(default_factory=Ceilings)
     keys_inside: bool = False
     """Whether agents inside sandboxes may get the keys of the installation."""
-
-    @classmethod
-    def of(cls, at_the_machine: bool, agents: str, sandboxes: str, ceilings: Ceilings, keys_inside: bool) -> Self:
-        """``agents`` and ``sandboxes`` are settings: names separated by commas or spaces."""
-        return cls(
-            at_the_machine,
-            frozenset(_listed(agents)),
-            OUR_SANDBOXES | frozenset(_listed(sandboxes)),
-            ceilings,
-            keys_inside,
-        )
 
     def check(self, spec: JobSpec) -> None:
         """Raises the error that says what to change about the job."""
@@ -81,7 +111,3 @@ def calls_from_inside(agent: AgentSpec) -> bool:
     A model with an address of its own is called through a relay, which adds the key outside."""
     scripted = agent.model is None or agent.model.startswith("scripted/")
     return not (scripted or runs_on_host(agent.name) or {"api_base", "base_url"} & set(agent.options))
-
-
-def _listed(setting: str) -> list[str]:
-    return setting.replace(",", " ").split()

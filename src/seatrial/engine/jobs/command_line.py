@@ -66,19 +66,15 @@ def _selection(chosen: TaskSelection) -> list[str]:
 
 
 def _numbers(wish: JobWish) -> list[str]:
-    words: list[str] = []
-    if wish.attempts != 1:
-        words += ["-k", str(wish.attempts)]
-    if wish.concurrency is not None:
-        words += ["-n", str(wish.concurrency)]
-    if wish.sandbox != "auto":
-        words += ["--sandbox", wish.sandbox]
-    if wish.timeout_multiplier != 1.0:
-        words += ["--timeout-multiplier", f"{wish.timeout_multiplier:g}"]
-    if wish.trial_limit_sec is not None:
-        words += ["--trial-limit", f"{wish.trial_limit_sec:g}"]
-    if wish.retry.max_attempts != RetryPolicy().max_attempts:
-        words += ["--max-tries", str(wish.retry.max_attempts)]
-    if wish.name:
-        words += ["--name", wish.name]
+    tries = wish.retry.max_attempts
+    given = {
+        "-k": wish.attempts if wish.attempts != 1 else None,
+        "-n": wish.concurrency,
+        "--sandbox": wish.sandbox if wish.sandbox != "auto" else None,
+        "--timeout-multiplier": f"{wish.timeout_multiplier:g}" if wish.timeout_multiplier != 1.0 else None,
+        "--trial-limit": f"{wish.trial_limit_sec:g}" if wish.trial_limit_sec is not None else None,
+        "--max-tries": tries if tries != RetryPolicy().max_attempts else None,
+        "--name": wish.name or None,
+    }
+    words = [word for flag, value in given.items() if value is not None for word in (flag, str(value))]
     return words + (["--force-build"] if wish.force_build else [])

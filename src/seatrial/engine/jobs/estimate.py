@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from seatrial.domain.frozen import Frozen
@@ -39,15 +40,15 @@ class Estimate(Frozen):
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
 class Estimator:
-    def __init__(self, store: Store, clock: Clock, usual_capacity: int, takes_model: Callable[[str], bool]) -> None:
-        self._store = store
-        self._clock = clock
-        self._usual_capacity = usual_capacity
-        self._takes_model = takes_model
+    store: Store
+    clock: Clock
+    usual_capacity: int
+    takes_model: Callable[[str], bool]
 
     async def estimate(self, spec: JobSpec, tasks: Sequence[Task]) -> Estimate:
-        experience = _History(await self._store.experience([task.name for task in tasks]))
+        experience = _History(await self.store.experience([task.name for task in tasks]))
         cells = [(experience.of(task.name, agent), agent) for task in tasks for agent in spec.agents]
         warnings: list[str] = []
         seconds = [found.seconds for found, _ in cells if found is not None]
@@ -72,18 +73,16 @@ class Estimator:
         )
 
     def _cost(self, found: Experience | None, agent: AgentSpec) -> float | None:
-        if not self._takes_model(agent.name):
+        if not self.takes_model(agent.name):
             return 0.0
         return found.cost_usd if found is not None else None
 
     async def _places(self, spec: JobSpec, warnings: list[str]) -> int:
         """Trials that can run at once."""
-        alive = [
-            worker for worker in await self._store.workers(seen_since=self._clock() - _ALIVE) if not worker.draining
-        ]
+        alive = [worker for worker in await self.store.workers(seen_since=self.clock() - _ALIVE) if not worker.draining]
         if not alive:
             warnings.append("No worker is alive: trials wait until one starts.")
-        capacity = sum(worker.capacity for worker in alive) or self._usual_capacity
+        capacity = sum(worker.capacity for worker in alive) or self.usual_capacity
         return max(1, min(capacity, spec.concurrency or capacity))
 
 

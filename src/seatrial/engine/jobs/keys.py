@@ -49,28 +49,21 @@ class TrialKeys:
     """Whether all of them came with the job, and none belongs to the installation."""
 
 
+@dataclass(frozen=True)
 class WorkerSeals:
     """Checks whether workers can open what this process seals, by the fingerprints of their secret keys."""
 
-    def __init__(
-        self,
-        workers: WorkerStore,
-        seal: Seal,
-        clock: Clock,
-        heard_within: timedelta,
-        worker_is_dead: Callable[[str], bool],
-    ) -> None:
-        self._workers = workers
-        self._seal = seal
-        self._clock = clock
-        self._heard_within = heard_within
-        self._worker_is_dead = worker_is_dead
+    workers: WorkerStore
+    seal: Seal
+    clock: Clock
+    heard_within: timedelta
+    worker_is_dead: Callable[[str], bool]
 
     async def check(self) -> None:
         """Raises if no worker can open the keys. Does nothing while there is no worker."""
-        rows = await self._workers.workers(seen_since=self._clock() - self._heard_within)
-        there = [row for row in rows if row.seal and not self._worker_is_dead(row.worker)]
-        if there and all(row.seal != self._seal.fingerprint() for row in there):
+        rows = await self.workers.workers(seen_since=self.clock() - self.heard_within)
+        there = [row for row in rows if row.seal and not self.worker_is_dead(row.worker)]
+        if there and all(row.seal != self.seal.fingerprint() for row in there):
             hosts = ", ".join(sorted({row.host for row in there}))
             raise SetupProblem(
                 f"No worker can open the keys of this job: the workers on {hosts} have another secret key.",
@@ -78,53 +71,43 @@ class WorkerSeals:
             )
 
 
+@dataclass(frozen=True)
 class KeyRing:
-    def __init__(
-        self,
-        store: KeyStore,
-        jobs: JobStore,
-        seal: Seal,
-        from_environment: Mapping[str, str],
-        keys_for: Callable[[str], tuple[str, ...]],
-        admission: Admission | None = None,
-        workers: WorkerSeals | None = None,
-    ) -> None:
-        """``admission`` decides which agents may use the keys of the installation."""
-        self._admission = admission or Admission()
-        self._store = store
-        self._jobs = jobs
-        self._seal = seal
-        self._from_environment = from_environment
-        self._keys_for = keys_for
-        self._workers = workers
+    store: KeyStore
+    jobs: JobStore
+    seal: Seal
+    from_environment: Mapping[str, str]
+    keys_for: Callable[[str], tuple[str, ...]]
+    admission: Admission = field(default_factory=Admission)
+    """Decides which agents may use the keys of the installation."""
+    workers: WorkerSeals | None = None
 
     def sealed(self, keys: Mapping[str, str]) -> str | None:
         """The encrypted keys of a job; ``None`` if there are none."""
-        return self._seal.close(json.dumps(dict(keys))) if keys else None
+        return self.seal.close(json.dumps(dict(keys))) if keys else None
 
     async def keep(self, name: str, value: str, now: datetime) -> None:
         """Stores a key of the installation, or replaces it."""
         check_key(name, value)
-        await self._store.save_provider_key(name, self._seal.close(value), now)
+        await self.store.save_provider_key(name, self.seal.close(value), now)
 
     async def names(self) -> frozenset[str]:
         """The names of the installation's keys."""
-        stored = {key.name for key in await self._store.provider_keys()}
-        return frozenset(self._from_environment) | stored
+        stored = {key.name for key in await self.store.provider_keys()}
+        return frozenset(self.from_environment) | stored
 
     async def names_of_job(self, job_id: int) -> frozenset[str]:
         """The names of the keys that came with a job. Empty after the job has ended."""
-        sealed = await self._jobs.job_keys(job_id)
-        return frozenset(json.loads(self._seal.open(sealed))) if sealed else frozenset()
+        return frozenset(await self._of_job(job_id))
 
     async def require(self, spec: JobSpec, given: Collection[str]) -> None:
         """Refuses a job if a key is missing or no worker can open it. Otherwise every trial would fail later."""
-        if given and self._workers is not None:
-            await self._workers.check()
+        if given and self.workers is not None:
+            await self.workers.check()
         ours = await self.names()
         for agent in spec.agents:
-            there = set(given) | (ours if self._admission.may_use_own_keys(spec, agent) else set())
-            wanted = self._keys_for(agent.model) if agent.model is not None else ()
+            there = set(given) | (ours if self.admission.may_use_own_keys(spec, agent) else set())
+            wanted = self.keys_for(agent.model) if agent.model is not None else ()
             has_one = bool(there.intersection(wanted) or set(agent.env).intersection(wanted))
             if wanted and not has_one and "api_base" not in agent.options:
                 if spec.own_keys and calls_from_inside(agent) and ours.intersection(wanted):
@@ -137,21 +120,25 @@ class KeyRing:
 
     async def for_agent(self, job: Job, agent: AgentSpec) -> TrialKeys:
         """The keys of one agent. Keys of the job come first; those of the installation only if admission allows it."""
-        wanted = self._keys_for(agent.model) if agent.model else ()
+        wanted = self.keys_for(agent.model) if agent.model else ()
         if not wanted:
             return TrialKeys({})
-        sealed = await self._jobs.job_keys(job.id)
-        given = json.loads(self._seal.open(sealed)) if sealed else {}
-        own = await self._own(set(wanted) - set(given)) if self._admission.may_use_own_keys(job.spec, agent) else {}
+        given = await self._of_job(job.id)
+        own = await self._own(set(wanted) - set(given)) if self.admission.may_use_own_keys(job.spec, agent) else {}
         found = {name: value for name, value in {**own, **given}.items() if name in wanted}
         return TrialKeys(found, are_the_jobs=set(found) <= set(given))
 
+    async def _of_job(self, job_id: int) -> dict[str, str]:
+        sealed = await self.jobs.job_keys(job_id)
+        keys: dict[str, str] = json.loads(self.seal.open(sealed)) if sealed else {}
+        return keys
+
     async def _own(self, wanted: Collection[str]) -> dict[str, str]:
         """Opens only the keys that are needed, so that one that cannot be opened affects no other agent."""
-        there = {name: value for name, value in self._from_environment.items() if name in wanted}
+        there = {name: value for name, value in self.from_environment.items() if name in wanted}
         missing = set(wanted) - set(there)
-        stored = [key for key in await self._store.provider_keys() if key.name in missing]
-        return {**{key.name: self._seal.open(key.sealed) for key in stored}, **there}
+        stored = [key for key in await self.store.provider_keys() if key.name in missing]
+        return {**{key.name: self.seal.open(key.sealed) for key in stored}, **there}
 
 
 def _ours_stays_outside(agent: AgentSpec, name: str) -> MissingKey:

@@ -1,6 +1,6 @@
-"""Which agents, options and variables a caller of the service may ask for.
+"""Decides which agents, options and variables a caller of the service may use.
 
-Asked for each agent of a job before it is stored. The tables are in ``domain.agent_options``.
+Checked for each agent of a job before the job is stored. The tables are in ``domain.agent_options``.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ _BODY_FIELDS = re.compile(
     r"ssl_verify|.*_(?:path|file)|credentials?|litellm_.*)",
     re.IGNORECASE,
 )
-"""Names that LiteLLM takes for itself where it finds them, also in what was meant for the body of a call."""
+"""Names that LiteLLM uses itself, even in the body of a call."""
 
 
 def check_agent(agent: AgentSpec, listed: Iterable[str] = ()) -> None:
-    """Refuses, in one sentence, what a caller may not ask of an agent. ``listed`` are the operator's own agents."""
+    """Raises if a caller may not use this agent or one of its options. ``listed`` are the operator's own agents."""
     if agent.name in AT_THE_MACHINE_ONLY:
         problem = f"Agent {agent.name} is not for callers of this service: {AT_THE_MACHINE_ONLY[agent.name]}."
         raise InvalidInput(problem, field="agent", fix=_ADMIN)
     if agent.model is not None and not _MODEL.fullmatch(agent.model):
-        raise InvalidInput("That is no name of a model.", field="model", fix="Write it as provider/model.")
+        raise InvalidInput("This is not the name of a model.", field="model", fix="Write it as provider/model.")
     check_variables(agent)
     if agent.name in ALLOWED:
         _check_options(agent)
     elif agent.name not in set(listed):
         raise InvalidInput(
-            f"Agent {agent.name} is not one that this service offers.",
+            f"This service does not offer the agent {agent.name}.",
             field="agent",
-            fix="An agent of your own has to be listed by its operator, in SEATRIAL_ALLOWED_AGENTS.",
+            fix="Its operator can add your own agent to SEATRIAL_ALLOWED_AGENTS.",
         )
     elif not document().accepts(agent.options):
         raise InvalidInput(f"The options of {agent.name} are not {document().says}.", field="options")
@@ -66,7 +66,7 @@ def check_variables(agent: AgentSpec) -> None:
         known = agent.name in ANY_VARIABLE or name in allowed or name.startswith(OWN_PREFIX)
         if not _VARIABLE.fullmatch(name) or not known:
             raise InvalidInput(
-                f"{agent.name} takes no variable {name[:100]!r} from callers of this service.",
+                f"Callers of this service cannot set the variable {name[:100]!r} of {agent.name}.",
                 field=f"env.{name[:100]}",
                 fix=f"It takes {OWN_PREFIX}… and {', '.join(sorted(allowed))}. {_ADMIN}",
             )
@@ -74,7 +74,7 @@ def check_variables(agent: AgentSpec) -> None:
             raise InvalidInput(
                 f"The variable {name} is not plain text of at most {_LONGEST_VALUE} characters.",
                 field=f"env.{name}",
-                fix="Variables of the worker, ${NAME}, cannot be asked for.",
+                fix="Variables of the worker, ${NAME}, cannot be used.",
             )
 
 
@@ -86,9 +86,9 @@ def _check_options(agent: AgentSpec) -> None:
             raise _refusal(agent.name, name)
         if value is not None and not kind.accepts(value):
             raise InvalidInput(
-                f"The option {name} of {agent.name} has to be {kind.says}.",
+                f"The option {name} of {agent.name} must be {kind.says}.",
                 field=f"options.{name}",
-                fix=f"A path of the worker's machine is not taken. {_ADMIN}" if kind.is_file else "",
+                fix=f"It cannot be a path on the worker's machine. {_ADMIN}" if kind.is_file else "",
             )
         _check_body(name, value)
 

@@ -1,7 +1,5 @@
-"""What somebody asks to run, before its tasks are looked up: shared by ``seatrial run`` and ``POST /api/v1/jobs``.
-
-Both doors build their jobs here, so that the same wish gives the same job whichever way it came.
-"""
+"""The request for a job, before its tasks are looked up. Shared by ``seatrial run`` and ``POST /api/v1/jobs``, so that
+the same request gives the same job."""
 
 from __future__ import annotations
 
@@ -16,14 +14,14 @@ from seatrial.domain.task import Task, TaskRef, TaskSelection
 from seatrial.errors import InvalidInput
 
 MOST_TRIALS = 100_000
-"""In one job. All of them are written in one step."""
+"""Maximum trials of a job. All of them are written in one transaction."""
 MOST_AT_ONCE = 2**31 - 1
 LONGEST_TRIAL_SEC = 10 * 365 * 86400.0
 _SECRET_NAMES = ("API_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD")
 
 
 class AgentWish(Frozen):
-    """One agent: its name or import path and, where it has its own, a model, options and environment."""
+    """One agent: its name or import path and, optionally, its own model, options and environment."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
@@ -36,7 +34,7 @@ class AgentWish(Frozen):
 
 
 class JobWish(Frozen):
-    """Everything about a job but its tasks."""
+    """Everything about a job except its tasks."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
@@ -45,9 +43,9 @@ class JobWish(Frozen):
     """``NAME`` or ``NAME@VERSION``."""
     selection: TaskSelection = TaskSelection()
     agents: tuple[AgentWish, ...] = ()
-    """Without any: the oracle, which runs each task's own solution."""
+    """Default: the oracle, which runs the solution of each task."""
     models: tuple[str, ...] = ()
-    """For every agent that takes a model and names none."""
+    """For every agent that takes a model and has none of its own."""
     options: dict[str, Any] = {}
     """For every agent that takes a model."""
     env: dict[str, str] = {}
@@ -63,8 +61,8 @@ class JobWish(Frozen):
     labels: dict[str, str] = {}
 
     def matrix(self, takes_model: Callable[[str], bool]) -> tuple[AgentSpec, ...]:
-        """Agents × models. An agent with a model of its own keeps it; one that takes none stands once, and the options
-        that were meant for the others pass it by."""
+        """Agents × models. An agent with its own model keeps it. An agent that takes no model appears once, without the
+        shared options."""
         specs: list[AgentSpec] = []
         for entry in self.agents or (AgentWish(name="oracle"),):
             own = [entry.model] if entry.model else []
@@ -76,7 +74,7 @@ class JobWish(Frozen):
         return _distinct(specs)
 
     def spec(self, tasks: Iterable[Task], takes_model: Callable[[str], bool], default_sandbox: str) -> JobSpec:
-        """The job, for the tasks that were found. ``default_sandbox`` is what ``auto`` means here."""
+        """The job for these tasks. ``default_sandbox`` replaces ``auto``."""
         spec = JobSpec(
             name=self.name,
             tasks=tuple(TaskRef(name=task.name, digest=task.digest) for task in tasks),
@@ -93,7 +91,7 @@ class JobWish(Frozen):
         )
         if (trials := planned_trials(spec)) > MOST_TRIALS:
             raise InvalidInput(
-                f"The job would have {trials:,} trials; at most {MOST_TRIALS:,} go into one.",
+                f"The job would have {trials:,} trials; at most {MOST_TRIALS:,} are allowed.",
                 field="attempts",
                 fix="Split it into several jobs.",
             )
@@ -105,16 +103,16 @@ def planned_trials(spec: JobSpec) -> int:
 
 
 def refuse_keys(wish: JobWish) -> None:
-    """A job's description is shown to everyone who may look; keys come beside it and are sealed."""
+    """Refuses keys in the request, because every viewer can read it. Keys are sent separately and encrypted."""
     places = [("env", wish.env), ("options", wish.options)]
     for index, agent in enumerate(wish.agents):
         places += [(f"agents.{index}.env", agent.env), (f"agents.{index}.options", agent.options)]
     for field, content in places:
         if name := next((name for name in content if name.upper().endswith(_SECRET_NAMES)), None):
             raise InvalidInput(
-                f"{name} looks like a key, and a job's description is no place for one.",
+                f"{name} looks like a key. A job must not contain keys, because every viewer can read it.",
                 field=field,
-                fix="Send it in a header, X-Provider-Key: NAME=value; it is sealed and forgotten when the job ends.",
+                fix="Send it in a header, X-Provider-Key: NAME=value. It is encrypted, and deleted when the job ends.",
             )
 
 

@@ -48,18 +48,16 @@ class Door:
 COMMAND_LINE = Door()
 
 
+@dataclass(frozen=True)
 class Submission:
     """Plans, checks and stores jobs."""
 
-    def __init__(
-        self, store: Store, wake_up: WakeUp, clock: Clock, keys: KeyRing, able: Capabilities, admission: Admission
-    ) -> None:
-        self._store = store
-        self._wake_up = wake_up
-        self._clock = clock
-        self._keys = keys
-        self._able = able
-        self._admission = admission
+    store: Store
+    wake_up: WakeUp
+    clock: Clock
+    keys: KeyRing
+    able: Capabilities
+    admission: Admission
 
     def plan(
         self,
@@ -72,7 +70,7 @@ class Submission:
     ) -> JobSpec:
         """The job for a request and its tasks. Raises if the entry point does not allow it."""
         more = {"origin": door.origin, "instruction": instruction, "own_keys": own_keys}
-        spec = wish.spec(tasks, self._able.takes_model, self._able.default_sandbox).model_copy(update=more)
+        spec = wish.spec(tasks, self.able.takes_model, self.able.default_sandbox).model_copy(update=more)
         if door.model_urls is None:
             return spec
         refuse_keys(wish)
@@ -82,12 +80,12 @@ class Submission:
         """Returns the tasks of the job. Raises if the job cannot run, and says what to change.
 
         ``given_keys`` are the names of keys that come with the job. ``None`` skips the check of keys."""
-        spec = self._admission.signed(spec)
+        spec = self.admission.signed(spec)
         if not spec.tasks:
             raise InvalidInput("The job has no task.", field="tasks", fix="Loosen the filters or add a task.")
         if not spec.agents:
             raise InvalidInput("The job has no agent.", field="agents", fix="Name one, for example oracle.")
-        if not self._able.has_sandbox(spec.sandbox):
+        if not self.able.has_sandbox(spec.sandbox):
             raise InvalidInput(
                 f"There is no sandbox {spec.sandbox!r}.",
                 field="sandbox",
@@ -95,40 +93,40 @@ class Submission:
             )
         for agent in spec.agents:
             self._check_agent(agent)
-        self._admission.check(spec)
+        self.admission.check(spec)
         if given_keys is not None:
-            await self._keys.require(spec, given_keys)
-        tasks = await self._store.tasks([ref.digest for ref in spec.tasks])
+            await self.keys.require(spec, given_keys)
+        tasks = await self.store.tasks([ref.digest for ref in spec.tasks])
         for task in tasks:
             await self._check_task(task, spec)
-            self._admission.check_task(spec, task)
+            self.admission.check_task(spec, task)
         return tasks
 
     async def submit(
         self, spec: JobSpec, keys: Mapping[str, str] = MappingProxyType({}), once: Once | None = None
     ) -> Job:
         """``keys`` are for this job only. With ``once``, a repetition returns the first job."""
-        spec = self._admission.signed(spec)
+        spec = self.admission.signed(spec)
         await self.check(spec, tuple(keys))
-        sealed = self._keys.sealed(keys)
-        job = await self._store.create_job(spec, tuple(plan(spec)), self._clock(), keys=sealed, once=once)
-        await self._wake_up.announce()
+        sealed = self.keys.sealed(keys)
+        job = await self.store.create_job(spec, tuple(plan(spec)), self.clock(), keys=sealed, once=once)
+        await self.wake_up.announce()
         return job
 
     async def prepare(self, spec: JobSpec, once: Once | None = None) -> Job:
         """Stores a job whose trials wait for a release, which may bring keys."""
-        spec = self._admission.signed(spec)
+        spec = self.admission.signed(spec)
         await self.check(spec, None)
-        return await self._store.create_job(spec, tuple(plan(spec)), self._clock(), hold=True, once=once)
+        return await self.store.create_job(spec, tuple(plan(spec)), self.clock(), hold=True, once=once)
 
     def _check_agent(self, agent: AgentSpec) -> None:
-        if ":" not in agent.name and agent.name not in self._able.agent_names():
+        if ":" not in agent.name and agent.name not in self.able.agent_names():
             raise InvalidInput(
                 f"There is no agent {agent.name!r}.",
                 field="agent",
                 fix="`seatrial agents` lists them; your own goes by import path, pkg.mod:Class.",
             )
-        if agent.model is None and self._able.needs_model(agent.name):
+        if agent.model is None and self.able.needs_model(agent.name):
             raise InvalidInput(f"Agent {agent.name} needs a model.", field="model", fix="Add -m provider/model.")
 
     async def _check_task(self, task: Task, spec: JobSpec) -> None:
@@ -141,7 +139,7 @@ class Submission:
                 field="sandbox",
                 fix="Choose one of Harbor's environments that has them, for example --sandbox harbor:modal.",
             )
-        if task.services and ours and not await self._able.runs_services():
+        if task.services and ours and not await self.able.runs_services():
             raise Unsupported(
                 f"Task {task.name} has several services ({', '.join(task.services)}) and needs a container engine.",
                 field="sandbox",

@@ -55,7 +55,7 @@ class StepLog:
         events: list[NewEvent] = []
         for path, seen in self._seen.items():
             events += self._new_steps(path, seen)
-            if seen.stamp == _NEVER:  # there is no continuation of what is not there
+            if seen.stamp == _NEVER:  # without this file there is no continuation of it
                 break
         if events:
             now = time.monotonic()
@@ -69,11 +69,11 @@ class StepLog:
         try:
             steps = json.loads(self._redaction.clean(content))["steps"]
         except (ValueError, KeyError, TypeError, RecursionError):
-            seen.stamp = _NEVER  # the agent was writing it
+            seen.stamp = _NEVER  # the agent is writing it
             return
         if not isinstance(steps, list):
             return
-        if len(steps) < seen.steps:  # the next step of a task with several begins another trajectory
+        if len(steps) < seen.steps:  # the next step of a task began another trajectory
             seen.steps = 0
         new = steps[seen.steps :][:_MOST_AT_ONCE]
         seen.steps += len(new)
@@ -84,11 +84,11 @@ class StepLog:
                     job_id=self._trial.job_id,
                     trial_id=self._trial.id,
                     attempt=self._trial.try_number,
-                    data=told(step),
+                    data=event_data(step),
                 )
 
 
-def told(step: dict[str, Any]) -> dict[str, Any]:
+def event_data(step: dict[str, Any]) -> dict[str, Any]:
     """The part of a step that goes into its event."""
     found = step.get("metrics")
     metrics = found if isinstance(found, dict) else {}
@@ -104,7 +104,7 @@ def told(step: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(value: Any) -> int | float | None:
-    """What a database and a page can count with."""
+    """The value if it is a number that a database can store."""
     usable = isinstance(value, (int, float)) and not isinstance(value, bool) and -(2**63) < value < 2**63
     return value if usable else None
 
@@ -125,7 +125,7 @@ def _plain(value: Any) -> str:
 
 
 def _digits(number: int) -> str:
-    """Python refuses to write very long numbers out."""
+    """Python refuses to format very long numbers."""
     return str(number) if abs(number) < 2**63 else "a very long number"
 
 

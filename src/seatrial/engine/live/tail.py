@@ -45,7 +45,7 @@ def stream_of(name: str) -> OutputStream | None:
     return None
 
 
-def is_told(name: str) -> bool:
+def is_shown(name: str) -> bool:
     return stream_of(name) is not None
 
 
@@ -77,12 +77,12 @@ class Tail:
     def read(self, inside: Sequence[FileView] | None, last: bool = False) -> list[NewOutput]:
         """Blocking. ``inside`` are the files seen in the sandbox, if it answered. ``last`` holds nothing back."""
         shown = {view.name: view for view in inside or ()}
-        pieces = [piece for view in shown.values() for piece in self._tell(view, True, last)]
+        pieces = [piece for view in shown.values() for piece in self._new_output(view, True, last)]
         names = set(shown)
         for view in self._here():
             names.add(view.name)
             if view.name not in shown:
-                pieces += self._tell(view, False, last)
+                pieces += self._new_output(view, False, last)
         if inside is not None:
             self._places = {name: place for name, place in self._places.items() if name in names}
         return pieces
@@ -95,11 +95,11 @@ class Tail:
             except OSError:
                 continue
             try:
-                yield from look_into(directory, prefix, seen, is_told)
+                yield from look_into(directory, prefix, seen, is_shown)
             finally:
                 os.close(directory)
 
-    def _tell(self, view: FileView, inside: bool, last: bool) -> list[NewOutput]:
+    def _new_output(self, view: FileView, inside: bool, last: bool) -> list[NewOutput]:
         stream = stream_of(view.name)
         if stream is None or (view.name not in self._places and len(self._places) >= _MOST_FILES):
             return []
@@ -109,11 +109,11 @@ class Tail:
                 return []
             place.offset, place.in_line = view.start, False
         place.inside = place.inside or inside
-        told = self._cut(view, place, stream, last)
-        note = self._leave_out(view, place, stream, last)
+        texts = self._cut(view, place, stream, last)
+        note = self._skip(view, place, stream, last)
         return [
             NewOutput(trial_id=self._trial.id, attempt=self._trial.try_number, stream=stream, text=text)
-            for text in (*told, *note)
+            for text in (*texts, *note)
         ]
 
     def _cut(self, view: FileView, place: _Place, stream: OutputStream, last: bool) -> list[str]:
@@ -140,12 +140,12 @@ class Tail:
         lines = self._redaction.clean(data[:end]).decode("utf-8", "replace").splitlines(keepends=True)
         return list(_grouped(part for line in lines for part in _short_events(line)))
 
-    def _leave_out(self, view: FileView, place: _Place, stream: OutputStream, last: bool) -> list[str]:
+    def _skip(self, view: FileView, place: _Place, stream: OutputStream, last: bool) -> list[str]:
         behind = view.size - place.offset
         if behind <= (_AT_ONCE if last else _FAR_BEHIND):
             return []
         place.offset, place.in_line = view.size - _AT_ONCE, True
-        note = f"… {behind - _AT_ONCE} bytes were left out; the file will have them …"
+        note = f"… {behind - _AT_ONCE} bytes were skipped; the saved file will contain them …"
         return [json.dumps([0.0, "m", note]) + "\n" if stream is OutputStream.TERMINAL else f"\n{note}\n"]
 
 
@@ -184,7 +184,7 @@ def _grouped(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _short_events(line: str) -> Iterator[str]:
-    """A long event as several at the same moment; what is no event is left out if it is too long to pass on."""
+    """Splits a long event into several at the same time. A long line that is not an event is left out."""
     if len(line) <= PIECE:
         yield line
         return

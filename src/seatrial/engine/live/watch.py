@@ -11,7 +11,6 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from seatrial.domain.event import NewEvent
@@ -20,7 +19,7 @@ from seatrial.domain.trial import Trial
 from seatrial.engine.clock import Clock
 from seatrial.engine.duties import Duties
 from seatrial.engine.live.steps import StepLog
-from seatrial.engine.live.tail import Tail, is_told
+from seatrial.engine.live.tail import Tail, is_shown
 from seatrial.engine.trials.redaction import Redaction
 from seatrial.errors import NotFound, StoreUnavailable
 from seatrial.growing_files import FileView
@@ -55,7 +54,7 @@ class Followed:
         self.window = window
 
     async def look_inside(self) -> Sequence[FileView] | None:
-        return await self.window.look(self.tail.seen, is_told) if self.window is not None else None
+        return await self.window.look(self.tail.seen, is_shown) if self.window is not None else None
 
 
 class LiveLog:
@@ -107,9 +106,9 @@ class LiveLog:
         """Stops following and writes the rest. Called before the result is recorded."""
         self.let_go(followed)
         if followed.was_looked_at:
-            await self._duties.once("live output", lambda: self._tell_rest(followed))
+            await self._duties.once("live output", lambda: self._write_rest(followed))
 
-    async def _tell_rest(self, followed: Followed) -> None:
+    async def _write_rest(self, followed: Followed) -> None:
         async with self._looking:
             pieces, events = await asyncio.to_thread(_news, followed, None, True)
         await self._write(pieces, events)
@@ -188,9 +187,7 @@ class LiveLog:
         self._looks = asyncio.create_task(looking, name="live-log")
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         if self._looks is not None:
             self._looks.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -206,6 +203,6 @@ def _news(
     followed: Followed, inside: Sequence[FileView] | None, last: bool = False
 ) -> tuple[list[NewOutput], list[NewEvent]]:
     pieces = followed.tail.read(inside, last)
-    if last:  # the first read skipped what was too far behind
+    if last:  # the first read may have skipped the middle of a file
         pieces += followed.tail.read(None, last)
     return pieces, followed.steps.read(last)

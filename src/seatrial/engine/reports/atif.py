@@ -1,7 +1,6 @@
-"""Harbor's trajectories (ATIF), as far as conversations are read from them.
+"""Reads conversations from Harbor's trajectories (ATIF), for ``conversation`` and ``export``.
 
-``conversation`` and ``export`` make messages of them. They were written inside a sandbox's reach, so whatever does not
-look like one is left out.
+A trajectory comes from a sandbox and is untrusted, so everything that has another form is skipped.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 ROLES = {"agent": "assistant", "user": "user", "system": "system"}
-"""Who speaks in a step, in the words of chat messages."""
+"""The role of a chat message, by the source of a step."""
 
 
 def spoken_steps(trajectory: Any) -> list[Mapping[str, Any]]:
-    """The steps in which somebody speaks."""
+    """The steps that contain a message."""
     steps = trajectory.get("steps") if isinstance(trajectory, Mapping) else None
     return [step for step in items(steps) if isinstance(step, Mapping) and _speaker(step) in ROLES]
 
@@ -25,13 +24,13 @@ def _speaker(step: Mapping[str, Any]) -> str:
 
 
 def results(step: Mapping[str, Any]) -> list[Any]:
-    """What came back in a step: the terminal's screen, a tool's output."""
+    """The observations of a step: the terminal's screen, the output of a tool."""
     observation = step.get("observation")
     return items(observation.get("results")) if isinstance(observation, Mapping) else []
 
 
 def text_of(content: Any) -> str:
-    """A text, or the texts of a message in parts."""
+    """A text, or the joined texts of a message with several parts."""
     if isinstance(content, list):
         return "\n".join(str(part["text"]) for part in content if isinstance(part, Mapping) and part.get("text"))
     return content if isinstance(content, str) else ""

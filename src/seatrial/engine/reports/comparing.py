@@ -1,4 +1,4 @@
-"""From ``JOB`` and ``JOB:CONFIGURATION`` to comparisons. Called by ``seatrial compare`` and ``GET /api/v1/compare``."""
+"""Finds the sides of a comparison from ``JOB`` and ``JOB:CONFIGURATION``, for ``seatrial compare`` and the API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST_ID = 2**63 - 1
 
 
 async def look_up(store: Store, wanted: str) -> tuple[Side, ...]:
-    """The sides that ``JOB`` or ``JOB:CONFIGURATION`` stands for."""
+    """The sides that ``JOB`` or ``JOB:CONFIGURATION`` names."""
     number, _, configuration = wanted.partition(":")
     if not (number.isascii() and number.isdecimal()) or len(number) > 19 or int(number) > _LARGEST_ID:
         raise InvalidInput(f"{wanted!r} does not begin with a job's number.", fix="Write JOB or JOB:CONFIGURATION.")
@@ -25,7 +25,7 @@ async def look_up(store: Store, wanted: str) -> tuple[Side, ...]:
 
 
 def choose_sides(sides: Sequence[Side], wanted: str, job: Job) -> tuple[Side, ...]:
-    """The configurations of a job that are called ``wanted`` or have it in their name; all for an empty one."""
+    """The configurations named ``wanted``, otherwise those that contain it. An empty ``wanted`` means all."""
     exact = tuple(side for side in sides if side.configuration == wanted)
     found = exact or tuple(side for side in sides if wanted.lower() in side.configuration.lower())
     if not found:
@@ -35,8 +35,8 @@ def choose_sides(sides: Sequence[Side], wanted: str, job: Job) -> tuple[Side, ..
 
 
 def pair_sides(groups: Sequence[tuple[Side, ...]]) -> tuple[tuple[Side, Side], ...]:
-    """The first group against each of the others; a single one within itself."""
-    named = _told_apart(groups)
+    """Pairs the first group with each of the others. A single group is paired within itself."""
+    named = _distinguished(groups)
     if len(named) == 1:
         pairs = pairs_within(named[0])
     else:
@@ -46,8 +46,8 @@ def pair_sides(groups: Sequence[tuple[Side, ...]]) -> tuple[tuple[Side, Side], .
     return pairs
 
 
-def _told_apart(groups: Sequence[tuple[Side, ...]]) -> list[tuple[Side, ...]]:
-    """Where two jobs have the same configuration, the job's number is added to the label."""
+def _distinguished(groups: Sequence[tuple[Side, ...]]) -> list[tuple[Side, ...]]:
+    """Adds the number of the job to labels that occur in several jobs."""
     times = Counter(side.configuration for group in groups for side in group)
     return [
         tuple(

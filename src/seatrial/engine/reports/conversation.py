@@ -1,6 +1,6 @@
-"""What an agent and its model said to each other, as plain messages, read from the trajectory that the try left.
+"""The conversation of an agent and its model as plain messages, read from the trajectories of a try.
 
-There is one trajectory for each step of the task. Asked by AgentCompass's door.
+There is one trajectory for each step of the task. Used by AgentCompass's API.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Message(Frozen):
 
 
 async def conversation(files: TryFiles, kept: KeptFiles) -> tuple[Message, ...]:
-    """In order; empty for an agent that keeps no trajectory."""
+    """In order. Empty if the agent wrote no trajectory."""
     found = sorted((file for file in kept.files if file.path.endswith(_FILE)), key=lambda file: file.path)
     messages: list[Message] = []
     for file in found:
         try:
             messages.extend(_messages(await files.read_json(kept, file, _LARGEST)))
         except (Conflict, RecursionError):
-            continue  # too large, too deep, or torn by whatever ended the try
+            continue  # too large, too deep, or incomplete because the try was stopped
     return tuple(messages)
 
 
@@ -45,7 +45,7 @@ def _messages(trajectory: Any) -> Iterator[Message]:
 
 
 def _calls(step: Mapping[str, Any]) -> Iterator[str]:
-    """What the agent did besides talking, one line each."""
+    """The tool calls of a step, one line each."""
     for call in items(step.get("tool_calls")):
         if isinstance(call, Mapping):
             arguments = json.dumps(call.get("arguments"), ensure_ascii=False, default=str)

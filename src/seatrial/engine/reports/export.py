@@ -1,7 +1,4 @@
-"""Finished trials in the shapes that trainers read: chat messages with a reward, or the ATIF trajectory with one.
-
-Called by ``seatrial export``. Knows neither where trajectories are kept nor how they are printed.
-"""
+"""Converts ended trials into training data for ``seatrial export``: chat messages or trajectories, with a reward."""
 
 from __future__ import annotations
 
@@ -13,11 +10,11 @@ from seatrial.engine.reports.atif import ROLES, items, results, spoken_steps, te
 from seatrial.ports.store import TrialRow
 
 Chat = list[dict[str, Any]]
-"""Messages as OpenAI's API has them."""
+"""Messages in the format of OpenAI's API."""
 
 
 def training_row(row: TrialRow, trajectory: Any) -> dict[str, Any] | None:
-    """``prompt``, ``completion``, ``reward``, ``task`` and ``info``; ``None`` where nothing was said."""
+    """``prompt``, ``completion``, ``reward``, ``task`` and ``info``; ``None`` if the model sent no message."""
     prompt, completion = conversation(trajectory)
     if not completion:
         return None
@@ -31,7 +28,7 @@ def training_row(row: TrialRow, trajectory: Any) -> dict[str, Any] | None:
 
 
 def scored_trajectory(row: TrialRow, trajectory: Any) -> dict[str, Any] | None:
-    """The trajectory as it is, with the trial's reward and facts in its ``extra``; ``None`` where it has no steps."""
+    """The trajectory as it is, with the reward and facts of the trial in ``extra``; ``None`` if it has no steps."""
     if not _steps(trajectory):
         return None
     extra = trajectory.get("extra")
@@ -41,7 +38,7 @@ def scored_trajectory(row: TrialRow, trajectory: Any) -> dict[str, Any] | None:
 
 
 def facts(row: TrialRow) -> dict[str, Any]:
-    """Where a row comes from, and everything that the verifier said."""
+    """The origin of a row, and the full result of the verifier."""
     trial, result = row.trial, row.result
     return {
         "job": trial.job_id,
@@ -61,9 +58,9 @@ def facts(row: TrialRow) -> dict[str, Any]:
 
 
 def conversation(trajectory: Any) -> tuple[Chat, Chat]:
-    """What the model was told before it first spoke, and everything from then on.
+    """The messages before the model's first message, and all messages from there on.
 
-    Steps that repeat an earlier context are left out, as ATIF asks of training data."""
+    Steps that repeat an earlier context are left out, as ATIF requires for training data."""
     messages = [message for step in _steps(trajectory) for message in _messages(step)]
     spoke = next((index for index, message in enumerate(messages) if message["role"] == "assistant"), len(messages))
     return messages[:spoke], messages[spoke:]
@@ -85,7 +82,7 @@ def _messages(step: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _observed(step: Mapping[str, Any], calls: list[str]) -> Iterator[dict[str, Any]]:
-    """One message for each call, as chat templates want it; what belongs to no call was said by the user."""
+    """One message for each call, as chat templates require. Results that belong to no call become a user message."""
     answers: dict[str, list[str]] = {call: [] for call in calls}
     loose: list[str] = []
     for result in results(step):

@@ -1,4 +1,4 @@
-"""A job as a grid, tasks × configurations, and as rows of a table. Read page by page: results stay in the store."""
+"""A job as a grid of tasks × configurations, and as CSV. Reads summaries page by page, without results."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def grid_of(trials: TrialStore, job: Job) -> Grid:
 
 
 async def table_of(trials: TrialStore, job: Job) -> AsyncIterator[str]:
-    """CSV, newest trial first, piece by piece."""
+    """CSV in pieces, newest trial first."""
     labels = configuration_labels(job.spec.agents)
     text = io.StringIO()
     writer = csv.writer(text)
@@ -149,5 +149,5 @@ def _row(summary: TrialSummary, labels: tuple[str, ...]) -> tuple[object, ...]:
 
 
 def _harmless(value: object) -> object:
-    """Spreadsheets compute what begins like a formula, also behind spaces, and names come from strangers."""
+    """Escapes a text that a spreadsheet would run as a formula. Names come from untrusted tasks and agents."""
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value

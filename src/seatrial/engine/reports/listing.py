@@ -1,7 +1,6 @@
-"""Jobs with their numbers, for listings: counts, totals and, where it is asked for, the score.
+"""Jobs with their counts, totals and, on request, the score. For lists.
 
-All of it is counted from the trials. What an ended job came to is remembered for a while: a page of old jobs then
-costs one query, however many trials they had.
+Everything is counted from the trials. Numbers of ended jobs are cached, so that a page of old jobs costs one query.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from seatrial.ports.store import JobFilter, JobNumbers, JobStore, JobTotals, Pag
 
 _OPEN_JOBS = 1000
 _OPEN_SCORE_SEC = 2.0
-"""How old the score of a job that still runs may be, however many look at it."""
+"""Maximum age of the score of a running job, so that many viewers cost one computation."""
 
 
 class ScoreLines(Frozen):
@@ -47,7 +46,7 @@ class JobLine(Frozen):
 
 
 class JobListing:
-    """Made once per process."""
+    """One per process."""
 
     def __init__(
         self, jobs: JobStore, ended: EndedJobs | None = None, seconds: Callable[[], float] = time.monotonic
@@ -81,10 +80,9 @@ class JobListing:
         ]
 
     async def _as_counted(self, job: Job, counts: JobCounts) -> Job:
-        """A job is read before its trials are counted. One that ended in between is read again: a line never says that
-        all trials ended and that the job did not."""
+        """Reads a job again if it ended between reading it and counting its trials, so that both agree."""
         if job.ended_at is None and counts.total and counts.done:
-            with suppress(NotFound):  # deleted in this moment
+            with suppress(NotFound):  # it was deleted just now
                 return await self._jobs.job(job.id)
         return job
 
@@ -102,7 +100,7 @@ class JobListing:
         known = {job.id: line for job in jobs if (line := self._known_score(job)) is not None}
         unknown = [job for job in jobs if job.id not in known]
         tallies = await self._jobs.tallies([job.id for job in unknown]) if unknown else {}
-        for job in unknown:  # an interval is thousands of draws, which would keep everybody else waiting
+        for job in unknown:  # in a thread, because an interval takes thousands of draws
             known[job.id] = await asyncio.to_thread(score_lines, job.spec, tallies[job.id])
             self._ended.put(job, known[job.id])
             if job.ended_at is None:

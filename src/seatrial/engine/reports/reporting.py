@@ -1,6 +1,6 @@
-"""From the store's rows to numbers: reads a job's trials and hands them to ``domain.report`` and ``domain.comparison``.
+"""Reads the trials of a job for ``domain.report`` and ``domain.comparison``, for the CLI and the API.
 
-Called by the CLI and the API. Decides how configurations and tasks are called when their names alone are ambiguous.
+Gives configurations and tasks distinct labels if their names are ambiguous.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def facts_of(numbers: Iterable[TrialNumbers], spec: JobSpec, tests: Tests = Mapp
 
 
 def configuration_labels(agents: Sequence[AgentSpec]) -> tuple[str, ...]:
-    """A label for each agent of a job; what differs is added where agent and model alone do not tell them apart."""
+    """A label for each agent of a job. Options are added if agent and model are not unique."""
     alone = tuple(agent.label for agent in agents)
     if len(set(alone)) == len(alone):
         return alone
@@ -64,7 +64,7 @@ def configuration_labels(agents: Sequence[AgentSpec]) -> tuple[str, ...]:
 
 
 def task_names(tasks: Sequence[TaskRef]) -> dict[str, str]:
-    """What to call each task, by digest: its name, and a piece of the digest where two tasks share the name."""
+    """The label of each task, by digest: its name, with a part of the digest if two tasks share the name."""
     distinct = {task.digest: task.name for task in tasks}
     times = Counter(distinct.values())
     return {
@@ -74,7 +74,7 @@ def task_names(tasks: Sequence[TaskRef]) -> dict[str, str]:
 
 
 def _own_options(agent: AgentSpec, agents: Sequence[AgentSpec]) -> str:
-    """The options in which an agent differs from its namesakes."""
+    """The options in which an agent differs from agents with the same label."""
     alike = [other for other in agents if other.label == agent.label]
     shared = [name for name, value in agent.options.items() if all(other.options.get(name) == value for other in alike)]
     own = [f"{name}={value}" for name, value in sorted(agent.options.items()) if name not in shared]
@@ -82,7 +82,7 @@ def _own_options(agent: AgentSpec, agents: Sequence[AgentSpec]) -> str:
 
 
 class _Names:
-    """What a job's trials are called, worked out once."""
+    """The labels of a job's configurations and tasks."""
 
     def __init__(self, spec: JobSpec) -> None:
         self._labels = configuration_labels(spec.agents)

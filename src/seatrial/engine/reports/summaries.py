@@ -1,4 +1,4 @@
-"""All trials of a job without their results, which may hold megabytes: read page by page, so that memory stays flat."""
+"""Reads all trials of a job page by page and without their results, which may be large, to save memory."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.domain.task import Severity, Task, TaskProblem
@@ -21,26 +22,18 @@ from seatrial.ports.tasks import Inspection, TaskFiles, TaskReader
 from seatrial.removal import remove_tree, scratch_directory
 
 
+@dataclass(frozen=True)
 class TaskLibrary:
     """Many trials may call it at once."""
 
-    def __init__(
-        self,
-        store: TaskStore,
-        blobs: Blobs,
-        readers: Sequence[TaskReader],
-        files: TaskFiles,
-        tasks_dir: Path,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._blobs = blobs
-        self._readers = readers
-        self._files = files
-        self._tasks_dir = tasks_dir
-        self._clock = clock
-        self._unpacking: dict[str, asyncio.Lock] = {}
-        self._known: set[str] = set()
+    store: TaskStore
+    blobs: Blobs
+    readers: Sequence[TaskReader]
+    files: TaskFiles
+    tasks_dir: Path
+    clock: Clock
+    _unpacking: dict[str, asyncio.Lock] = field(default_factory=dict)
+    _known: set[str] = field(default_factory=set)
 
     async def inspect(self, path: Path) -> list[Inspection]:
         """Every task at ``path`` (a directory, a folder of tasks, an archive) with all of its problems."""
@@ -60,14 +53,14 @@ class TaskLibrary:
     def pack(self, path: Path, into: Path, *, as_file: bool = False) -> list[Path]:
         """One archive for each task at ``path``, in the folder ``into`` and named after its directory. ``as_file``: the
         one task there is becomes ``into`` itself."""
-        with self._files.open(path) as roots:
+        with self.files.open(path) as roots:
             if as_file and len(roots) != 1:
                 problem = f"There are {len(roots)} tasks in {path}, and {into} is one file."
                 raise InvalidInput(problem, field="output", fix="Name a folder.")
             archives = [into if as_file else into / f"{root.name}.zip" for root in roots]
             archives[0].parent.mkdir(parents=True, exist_ok=True)
             for root, archive in zip(roots, archives, strict=True):
-                self._files.pack(root, archive)
+                self.files.pack(root, archive)
         return archives
 
     async def directory(self, task: Task) -> Path:
@@ -89,22 +82,22 @@ class TaskLibrary:
 
     def archive(self, digest: str) -> AsyncIterator[bytes]:
         """The task as one ZIP file."""
-        return self._blobs.stream(_archive_key(digest))
+        return self.blobs.stream(_archive_key(digest))
 
     async def remove(self, digest: str) -> None:
         """Deletes a task with all of its files. Raises ``Conflict`` while something needs it."""
-        await self._store.delete_task(digest)
+        await self.store.delete_task(digest)
         self._known.discard(digest)
-        await self._blobs.delete(_archive_key(digest))
+        await self.blobs.delete(_archive_key(digest))
         await asyncio.to_thread(remove_tree, self._home(digest))
 
     def _home(self, digest: str) -> Path:
-        return self._tasks_dir / digest.removeprefix("sha256:")
+        return self.tasks_dir / digest.removeprefix("sha256:")
 
     @asynccontextmanager
     async def _opened(self, path: Path) -> AsyncIterator[list[Path]]:
         """Runs in a thread, because unpacking takes long."""
-        opening = self._files.open(path)
+        opening = self.files.open(path)
         roots = await asyncio.to_thread(opening.__enter__)
         try:
             yield roots
@@ -115,18 +108,18 @@ class TaskLibrary:
         key = _archive_key(task.digest)
         with scratch_directory("seatrial-pack-") as scratch:
             archive = scratch / "task.zip"
-            await asyncio.to_thread(self._files.pack, root, archive)
-            await self._blobs.put_file(key, archive)
-        await self._store.save_task(task, self._clock())
+            await asyncio.to_thread(self.files.pack, root, archive)
+            await self.blobs.put_file(key, archive)
+        await self.store.save_task(task, self.clock())
 
     async def _unpack(self, task: Task, home: Path) -> None:
         """Unpacks into a temporary directory and renames it, because another process may do the same."""
-        self._tasks_dir.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=".unpack-", dir=self._tasks_dir))
+        self.tasks_dir.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=".unpack-", dir=self.tasks_dir))
         try:
             archive = scratch / "task.zip"
             with archive.open("wb") as sink:
-                async for piece in self._blobs.stream(_archive_key(task.digest)):
+                async for piece in self.blobs.stream(_archive_key(task.digest)):
                     sink.write(piece)
             await asyncio.to_thread(self._prepare, task, archive, scratch)
             archive.unlink()
@@ -141,13 +134,13 @@ class TaskLibrary:
 
     def _prepare(self, task: Task, archive: Path, scratch: Path) -> None:
         source = scratch / "source" / _directory_name(task.name)
-        self._files.unpack(archive, source)
-        reader = next(reader for reader in self._readers if reader.format is task.format)
+        self.files.unpack(archive, source)
+        reader = next(reader for reader in self.readers if reader.format is task.format)
         runnable = reader.prepare(source, scratch / "harbor" / source.name)
         (scratch / "ready").write_text(runnable.relative_to(scratch).as_posix())
 
     def _look_at(self, root: Path) -> Inspection:
-        for reader in self._readers:
+        for reader in self.readers:
             if reader.recognises(root):
                 return reader.inspect(root)
         problem = TaskProblem(

@@ -1,6 +1,6 @@
-"""Tasks by name: those of a folder that the operator serves (``TB2_DIR``), then those that were registered.
+"""Finds tasks by name: first in a folder that the operator serves (``TB2_DIR``), then in the library.
 
-The folder is read as it is now: a task whose files changed since the last time is taken into the library anew.
+A task of the folder whose files changed is added to the library again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ServedTasks:
         self._reading: dict[str, asyncio.Lock] = {}
 
     async def find(self, name: str) -> Task:
-        """``NotFound`` names what was looked for; a task of the folder that cannot run says why (``InvalidTask``)."""
+        """Raises ``NotFound``, or ``InvalidTask`` if the task is in the folder and cannot run."""
         root = self._root(name)
         if root is not None:
             async with self._reading.setdefault(name, asyncio.Lock()):
@@ -40,7 +40,7 @@ class ServedTasks:
         return registered[0]
 
     def _root(self, name: str) -> Path | None:
-        """A name is one directory of the folder; anything that could lead elsewhere is no such name."""
+        """A name is one directory of the folder. Names that could lead elsewhere are refused."""
         if self._folder is None or not _NAME.fullmatch(name):
             return None
         root = self._folder / name
@@ -55,14 +55,14 @@ class ServedTasks:
             try:
                 return await self._tasks.task(digest)
             except NotFound:
-                pass  # somebody removed it from the library meanwhile
+                pass  # it was removed from the library
         [task] = await self._library.add(root)
         self._seen[name] = (now, task.digest)
         return task
 
 
 def _fingerprint(root: Path) -> _Print:
-    """Changes when a file is written, added, removed or made executable, without reading any."""
+    """Changes when a file is written, added, removed or made executable. Reads no content."""
     found = set()
     for directory, _, names in os.walk(root):
         for name in names:

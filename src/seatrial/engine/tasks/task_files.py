@@ -1,4 +1,4 @@
-"""A task's own files, for those who look. A path is looked up among the files that are there before it is opened."""
+"""Lists and reads the files of a task. A path is looked up in the list before it is opened."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def read_file(path: Path, start: int, length: int) -> AsyncIterator[bytes]
 
 
 def _kind(path: str) -> str:
-    """Scripts and pages are shown as the text that they are."""
+    """Scripts and pages are shown as plain text."""
     name = path.rsplit("/", 1)[-1].lower()
     plain = name.endswith(_TEXT) or "." not in name
     return "text/plain" if plain else media_type(path)

@@ -25,9 +25,10 @@ from seatrial.domain.result import Failure, FileLeftOut, FilesLeftOut, Result
 from seatrial.domain.task import Task
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial, blamed
 from seatrial.engine.clock import Clock
-from seatrial.engine.jobs.ceilings import Ceilings
+from seatrial.engine.jobs.admission import Ceilings
 from seatrial.engine.jobs.keys import TrialKeys
 from seatrial.engine.live.watch import Followed, LiveLog
+from seatrial.engine.recent import RecentlyUsed
 from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.phases import PhaseLog, TrialProgress
@@ -114,8 +115,8 @@ class Executor:
         self._limits = limits
         self._work_dir = work_dir
         self._keys = keys
-        self._jobs: dict[int, Job] = {}
-        self._tasks: dict[str, Task] = {}
+        self._jobs: RecentlyUsed[Job] = RecentlyUsed(_JOBS_REMEMBERED)
+        self._tasks: RecentlyUsed[Task] = RecentlyUsed(_TASKS_REMEMBERED)
 
     async def execute(
         self, trial: Trial, why_stopped: Callable[[], Stop | None], sandbox_gone: Callable[[], None] = lambda: None
@@ -291,21 +292,14 @@ class Executor:
         """Cached: the task of a digest never changes, and a job asks for each of its tasks many times."""
         if (task := self._tasks.get(digest)) is None:
             task = await self._store.task(digest)
-            _remember(self._tasks, digest, task, _TASKS_REMEMBERED)
+            self._tasks.put(digest, task)
         return task
 
     async def _job(self, job_id: int) -> Job:
         if (job := self._jobs.get(job_id)) is None:
             job = await self._store.job(job_id)
-            _remember(self._jobs, job_id, job, _JOBS_REMEMBERED)
+            self._jobs.put(job_id, job)
         return job
-
-
-def _remember[Key, Value](known: dict[Key, Value], key: Key, value: Value, most: int) -> None:
-    """Empties a full cache, because a worker may run for months."""
-    if len(known) >= most:
-        known.clear()
-    known[key] = value
 
 
 def _overdue(limit: float, reached: Phase, elapsed: float) -> Result:

@@ -63,7 +63,7 @@ class LeftOut:
         if len(self._examples) < _MOST_EXAMPLES:
             self._examples.append(FileLeftOut(path=shown(self._clean(path)), reason=reason[:_LONGEST_REASON]))
 
-    def told(self) -> FilesLeftOut | None:
+    def summary(self) -> FilesLeftOut | None:
         return FilesLeftOut(count=self._count, examples=tuple(self._examples)) if self._count else None
 
 
@@ -77,18 +77,17 @@ def find_files(root: Path, limits: KeepLimits, left_out: LeftOut) -> list[Found]
         if len(kept) == limits.files:
             beyond.append(file)
         elif file.size > room:
-            left_out.add(file.path, f"It has {_megabytes(file.size)}, and {_megabytes(limits.bytes)} are kept in all.")
+            left_out.add(file.path, f"It has {_megabytes(file.size)}, and {_megabytes(limits.bytes)} is the limit.")
         else:
             room -= file.size
             kept.append(file)
     if beyond:
-        left_out.add(beyond[0].path, f"At most {limits.files} files are kept.", len(beyond))
+        left_out.add(beyond[0].path, f"At most {limits.files} files are stored.", len(beyond))
     return kept
 
 
 def regular_files(root: Path) -> Iterator[str]:
-    """Regular files only, by their path below ``root`` and in order of it; never through a link. For a task's files,
-    whose names are all plain."""
+    """Paths of regular files below ``root``, sorted. Follows no link. For files of tasks, whose names are plain."""
     for directory, subdirectories, names in os.walk(root, followlinks=False):
         subdirectories.sort()
         below = directory.removeprefix(str(root)).lstrip("/")
@@ -109,7 +108,7 @@ def _look_through(root: Path, limits: KeepLimits, left_out: LeftOut) -> Iterator
                 breathe()
                 looked_at += 1
                 if looked_at > _SEARCHED * limits.files:
-                    left_out.add(folder, "There are too many files to look at them all.")
+                    left_out.add(folder, "There are too many files to list them all.")
                     return
                 path = f"{folder}/{entry.name}" if folder else entry.name
                 if entry.is_dir(follow_symlinks=False):
@@ -144,7 +143,7 @@ def _regular(entry: os.DirEntry[str], path: str, left_out: LeftOut) -> Found | N
 
 def _can_be_entered(folder: str, depth: int, limits: KeepLimits, left_out: LeftOut) -> bool:
     if depth == limits.depth:
-        left_out.add(f"{folder}/", f"Folders are kept {limits.depth} deep.")
+        left_out.add(f"{folder}/", f"Folders are stored up to a depth of {limits.depth}.")
     elif len(os.fsencode(folder)) > _LONGEST_PATH:
         left_out.add(f"{folder}/", f"Its path has more than {_LONGEST_PATH} bytes.")
     else:
@@ -182,13 +181,12 @@ class Names:
         return name, _unique(key, path, self._keys)
 
     def another_key(self, path: str) -> str:
-        """Where the first one is in the way of another file's."""
+        """A second name to store, if the first one conflicts with another file."""
         return _unique(f"=more~{_digest(path)}", path, self._keys)
 
 
 def shown(path: str) -> str:
-    """A path as people may see it: what is not printable is escaped as in an address, and the middle of a very long one
-    is left out."""
+    """A path for users. Characters that cannot be printed are percent-encoded, and the middle of a long path is cut."""
     text = "".join(char if char.isprintable() and char != "\\" else _percent(char) for char in path)
     if len(text) <= _LONGEST_SHOWN:
         return text

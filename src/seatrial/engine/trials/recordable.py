@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from seatrial.domain.result import Result
-from seatrial.engine.trials.redact_files import REDACTED, SHORTEST_SECRET
+from seatrial.engine.trials.redaction import REDACTED, SHORTEST_SECRET
 
 _LONGEST_TEXT = 20_000
 _LARGEST = 4 << 20

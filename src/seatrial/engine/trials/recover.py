@@ -1,30 +1,68 @@
-"""Recovers trials of lost workers: queues them again, or ends them after too many losses."""
+"""Recovers trials of lost workers: queues them again, or ends them after too many losses.
+
+An expired lease means that its worker is gone only if the worker could have renewed it. Nobody can renew while the
+store is away, while the machine sleeps, or when its clock is set. After each such event, workers get time to renew
+before their trials are taken.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
 
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Cause, Outcome, Trial, TrialState
-from seatrial.engine.clock import Clock
-from seatrial.engine.trials.lease_trust import LeaseTrust
+from seatrial.engine.clock import Clock, uptime
 from seatrial.errors import StaleTry, StoreUnavailable
 from seatrial.ports.store import Store, TrialFilter
 from seatrial.ports.wake_up import WakeUp
 
 
+class LeaseTrust:
+    """There is one per process that recovers trials. A new process waits first, because it knows nothing yet."""
+
+    def __init__(
+        self, lease_sec: float, heartbeat_sec: float, reap_sec: float, elapsed: Callable[[], float] = uptime
+    ) -> None:
+        self.grace_sec = lease_sec + heartbeat_sec
+        self._longest_gap_sec = reap_sec + max(heartbeat_sec, lease_sec / 3)
+        self._drift_sec = lease_sec / 3
+        self._elapsed = elapsed
+        self._last: tuple[float, datetime] | None = None
+        self._since: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        return self._since is not None and self._elapsed() - self._since >= self.grace_sec
+
+    def heard(self, now: datetime) -> None:
+        """Notes that the store answered at this time."""
+        moment = self._elapsed()
+        if self._last is None or self._is_odd(moment, now, *self._last):
+            self._since = moment
+        self._last = (moment, now)
+
+    def lost(self) -> None:
+        """Notes that the store did not answer. Trust starts again with its next answer."""
+        self._last = self._since = None
+
+    def _is_odd(self, moment: float, now: datetime, last_moment: float, last_now: datetime) -> bool:
+        passed = moment - last_moment
+        jumped = abs((now - last_now).total_seconds() - passed)
+        return passed > self._longest_gap_sec or jumped > self._drift_sec
+
+
+@dataclass(frozen=True)
 class Recovery:
     """Several processes may run it at once, because each step is a compare-and-set in the store."""
 
-    def __init__(
-        self, store: Store, wake_up: WakeUp, clock: Clock, worker_is_dead: Callable[[str], bool], trust: LeaseTrust
-    ) -> None:
-        self._store = store
-        self._wake_up = wake_up
-        self._clock = clock
-        self._worker_is_dead = worker_is_dead
-        self.trust = trust
+    store: Store
+    wake_up: WakeUp
+    clock: Clock
+    worker_is_dead: Callable[[str], bool]
+    trust: LeaseTrust
 
     def noticed(self, fault: Exception) -> None:
         """Other duties report their errors here. After an outage of the store, leases prove nothing for a while."""
@@ -34,11 +72,11 @@ class Recovery:
     async def late(self) -> list[Trial]:
         """Running trials with an expired lease."""
         try:
-            found = await self._store.expired(self._clock())
+            found = await self.store.expired(self.clock())
         except StoreUnavailable:
             self.trust.lost()
             raise
-        self.trust.heard(self._clock())
+        self.trust.heard(self.clock())
         return found
 
     async def sweep(self) -> int:
@@ -46,23 +84,23 @@ class Recovery:
         Returns how many. A cancelled trial ends as soon as its lease has expired."""
         late = await self.late()
         expired = {trial.id: trial for trial in late if self.trust.holds or trial.cancel_requested}
-        async for row in self._store.trials(TrialFilter(states=(TrialState.RUNNING,))):
-            if row.trial.worker is not None and self._worker_is_dead(row.trial.worker):
+        async for row in self.store.trials(TrialFilter(states=(TrialState.RUNNING,))):
+            if row.trial.worker is not None and self.worker_is_dead(row.trial.worker):
                 expired.setdefault(row.trial.id, row.trial)
         for trial in expired.values():
             with contextlib.suppress(StaleTry):
                 await self._recover(trial)
-        await self._store.drop_output(tuple(expired))
+        await self.store.drop_output(tuple(expired))
         if expired:
-            await self._wake_up.announce()
+            await self.wake_up.announce()
         return len(expired)
 
     async def _recover(self, trial: Trial) -> None:
-        job = await self._store.job(trial.job_id)
-        now = self._clock()
+        job = await self.store.job(trial.job_id)
+        now = self.clock()
         if trial.cancel_requested:
             result = Result(outcome=Outcome.CANCELLED, message="Cancelled; its worker was lost before it could stop.")
-            await self._store.finish(trial.id, trial.try_number, result, now)
+            await self.store.finish(trial.id, trial.try_number, result, now)
             return
         message = f"Worker {trial.worker} went silent during try {trial.try_number}."
         result = Result(outcome=Outcome.ERROR, cause=Cause.WORKER_LOST, message=message)
@@ -70,7 +108,7 @@ class Recovery:
         if not retry.allows(
             Cause.WORKER_LOST, tries_made=1
         ):  # a job with one try gets one try, also after a lost worker
-            await self._store.finish(trial.id, trial.try_number, result, now)
+            await self.store.finish(trial.id, trial.try_number, result, now)
             return
         last = not retry.allows(Cause.WORKER_LOST, trial.tries_made)
-        await self._store.lose_worker(trial.id, trial.try_number, result, last, now)
+        await self.store.lose_worker(trial.id, trial.try_number, result, last, now)

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -32,31 +33,31 @@ class Freed(Frozen):
     work_dirs: int = 0
 
 
+@dataclass(frozen=True)
 class Retention:
-    def __init__(self, store: Store, blobs: Blobs, clock: Clock, work_dir: Path) -> None:
-        self._store = store
-        self._blobs = blobs
-        self._clock = clock
-        self._work_dir = work_dir
+    store: Store
+    blobs: Blobs
+    clock: Clock
+    work_dir: Path
 
     async def apply(self, keep: timedelta, dry_run: bool) -> Freed:
         """Removes files of trials that ended longer than ``keep`` ago, and work directories of dead processes."""
-        horizon = self._clock() - keep
+        horizon = self.clock() - keep
         trials = files = size = 0
-        async for row in self._store.trials(TrialFilter(states=(TrialState.ENDED,))):
+        async for row in self.store.trials(TrialFilter(states=(TrialState.ENDED,))):
             if row.trial.ended_at is None or row.trial.ended_at > horizon:
                 continue
             place = trial_prefix(row.trial.id)
-            blobs = [blob async for blob in self._blobs.list(place)]
+            blobs = [blob async for blob in self.blobs.list(place)]
             if not blobs:
                 continue
             trials, files, size = trials + 1, files + len(blobs), size + sum(blob.size for blob in blobs)
             if not dry_run:
-                await self._blobs.delete(place)
-        known = {row.worker for row in await self._store.workers()}
-        dead = dead_work_dirs(self._work_dir, known, self._clock().timestamp())
+                await self.blobs.delete(place)
+        known = {row.worker for row in await self.store.workers()}
+        dead = dead_work_dirs(self.work_dir, known, self.clock().timestamp())
         if not dry_run:
-            await remove_dead_work_dirs(self._work_dir, known, self._clock().timestamp())
+            await remove_dead_work_dirs(self.work_dir, known, self.clock().timestamp())
         return Freed(trials=trials, files=files, bytes=size, work_dirs=len(dead))
 
 
@@ -85,7 +86,7 @@ def dead_work_dirs(work_dir: Path, known: Collection[str] = (), now: float = 0.0
 
     A home may be shared with other machines and containers, whose processes cannot be seen from here. A directory of
     such a process counts as left behind when none of the ``known`` workers has its name and nothing was written to it
-    for a day. Without ``now``, only what is certain is told."""
+    for a day. Without ``now``, only directories of dead processes are returned."""
     directories = [place for place in work_dir.iterdir() if place.is_dir()] if work_dir.is_dir() else []
     return [place for place in directories if _is_left(place, known, now)]
 

@@ -23,10 +23,9 @@ _EPISODE = re.compile(r"(?:^|/)episode-\d+/")
 _LONGEST_FILE = 256 << 10
 _LONGEST = 4 << 20
 _LIVE_PIECES = 500
-_GOES_ON = "[read while it was running: ask again for the rest]\n"
-"""Tells readers that the log is not complete yet."""
-_REMOVED = "[this file was removed since: files are kept for a while only]\n"
-_BEFORE = "[of an earlier try, read while the next one waited]\n"
+_GOES_ON = "[the trial is still running; this log is not complete]\n"
+_REMOVED = "[this file was removed by the clean-up of old files]\n"
+_BEFORE = "[logs of an earlier try; the next one has not started]\n"
 
 
 async def log_text(files: TryFiles, output: OutputStore, row: TrialRow) -> str:

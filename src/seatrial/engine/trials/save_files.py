@@ -18,7 +18,7 @@ from pathlib import Path
 
 from seatrial.domain.result import FileListing, FilesLeftOut, StoredFile
 from seatrial.engine.trials.found_files import Found, KeepLimits, LeftOut, Names, find_files, rank
-from seatrial.engine.trials.redact_files import FileRedaction
+from seatrial.engine.trials.redaction import FileRedaction
 from seatrial.errors import StoreUnavailable
 from seatrial.fair_threads import FairThreads, breathe
 from seatrial.ports.blobs import Blobs
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 _QUICK, _LONG = 4, 1
 _MOST_IN_RESULT = 200
 _LONGEST_IN_RESULT = 32 << 10
-"""Characters of names that a result lists; beyond either, all files are listed in the blobs."""
+"""Maximum characters of the names in a result. Beyond either limit, all files are listed in the blobs."""
 _RETRY_SEC = 0.5
 _SLOWEST_RETRY_SEC = 5.0
 _MEDIA_TYPES = {
@@ -83,10 +83,10 @@ class FileKeeper:
             files = await self._take(prefix, plan, left_out)
             files, listing = await self._listed(prefix, files, left_out)
         except Exception as fault:
-            log.exception("The files of a try could not be kept")
+            log.exception("The files of a try could not be saved")
             left_out.add("*", _reason(fault))
-            return Kept(left_out=left_out.told())
-        return Kept(tuple(files), listing, left_out.told())
+            return Kept(left_out=left_out.summary())
+        return Kept(tuple(files), listing, left_out.summary())
 
     async def remove(self, directory: Path) -> None:
         """Never raises. What cannot be removed now is removed after the worker has ended."""
@@ -104,7 +104,7 @@ class FileKeeper:
             sizes = await self._blobs.take_folder(prefix, plan.folder, plan.names)
             return [_sized(file, size) for file, size in zip(plan.files, sizes, strict=True)]
         except Exception as fault:
-            log.warning("The files of a try are taken one by one: %s", _reason(fault))
+            log.warning("The files of a try are saved one by one: %s", _reason(fault))
         taken: list[StoredFile] = []
         patience = _Patience(self._patience_sec)
         for number, file in enumerate(plan.files):
@@ -132,7 +132,7 @@ class FileKeeper:
     async def _listed(
         self, prefix: str, files: list[StoredFile], left_out: LeftOut
     ) -> tuple[list[StoredFile], FileListing | None]:
-        """The list as it stands in the result, and where the whole one is."""
+        """The files that the result lists, and the place of the full list."""
         some = _first_files(files)
         if len(some) == len(files):
             return files, None
@@ -145,7 +145,7 @@ class FileKeeper:
                 return some, listing
             except StoreUnavailable as fault:
                 if not await patience.wait():
-                    left_out.add("*", f"The list of files could not be kept: {_reason(fault)}", len(files) - len(some))
+                    left_out.add("*", f"The list of files could not be saved: {_reason(fault)}", len(files) - len(some))
                     return some, None
 
 
@@ -167,12 +167,12 @@ class _Patience:
 
 
 def kept_name(file: StoredFile) -> str:
-    """Below the try's place in the blobs."""
+    """The name below the prefix of the try in the blobs."""
     return file.key or file.path
 
 
 def listing_key(prefix: str) -> str:
-    """Beside the try's files, where none of them can be."""
+    """The key of the list of files. No file of a try can have it."""
     return f"{prefix}.files.json"
 
 
@@ -181,8 +181,8 @@ def media_type(name: str) -> str:
 
 
 def _prepare(prefix: str, root: Path, redaction: FileRedaction, limits: KeepLimits, left_out: LeftOut) -> _Plan:
-    """Blocking. Where everything is kept by its own name, the try's directory is the folder; else one is made in
-    it, with nothing in it but what is kept."""
+    """Blocking. Returns the directory of the try if all files keep their names, otherwise a new folder in it that
+    contains only the files to save."""
     names = Names(prefix)
     ready: list[tuple[Found, StoredFile]] = []
     for found in find_files(root, limits, left_out):
@@ -197,7 +197,7 @@ def _prepare(prefix: str, root: Path, redaction: FileRedaction, limits: KeepLimi
         file = StoredFile(path=shown, size=size, media_type=media_type(path), key="" if key == shown else key)
         ready.append((found, file))
     ready.sort(key=lambda pair: pair[1].path)
-    if left_out.told() is None and all(found.path == kept_name(file) for found, file in ready):
+    if left_out.summary() is None and all(found.path == kept_name(file) for found, file in ready):
         return _Plan(root, [file for _, file in ready])
     return _staged(root, ready, names, left_out)
 

@@ -6,7 +6,7 @@ A path is looked up in the list of saved files before anything is opened, so tha
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -109,8 +109,11 @@ class TryFiles:
 
 async def ended_try(trials: TrialStore, trial_id: int, number: int | None) -> Try:
     """The try with this number, or the last one. It must have a result."""
-    ended = [a_try for a_try in await trials.tries(trial_id) if a_try.result is not None]
-    chosen = [a_try for a_try in ended if number in (None, a_try.number)]
+    return choose_ended(await trials.tries(trial_id), trial_id, number)
+
+
+def choose_ended(tries: Iterable[Try], trial_id: int, number: int | None) -> Try:
+    chosen = [a_try for a_try in tries if a_try.result is not None and number in (None, a_try.number)]
     if not chosen:
         raise NotFound(f"Trial {trial_id} has no {'such' if number else 'ended'} try yet.")
     return chosen[-1]

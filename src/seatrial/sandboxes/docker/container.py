@@ -27,7 +27,7 @@ from seatrial.sandboxes.docker.sidecar import remove_container
 from seatrial.sandboxes.docker.sidecar_scripts import SEAL, SLEEP
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.images.image import Image
-from seatrial.sandboxes.network.name_servers import Asked
+from seatrial.sandboxes.network.names import Asked
 from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES
 from seatrial.sandboxes.record import SandboxRecord
 

@@ -32,7 +32,7 @@ from seatrial.sandboxes.docker.network import DockerNetworks, EngineNetwork, can
 from seatrial.sandboxes.docker.sandbox_container import Call, SandboxContainer
 from seatrial.sandboxes.host.transfer import LeftOut
 from seatrial.sandboxes.images.image import Image, ImageProvider
-from seatrial.sandboxes.network.name_servers import Asked
+from seatrial.sandboxes.network.names import Asked
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.sandboxes.record import SandboxRecord

@@ -21,9 +21,8 @@ from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
 from seatrial.sandboxes.docker.container import Container
 from seatrial.sandboxes.images.locks import file_lock
 from seatrial.sandboxes.network.network import SandboxNetwork
-from seatrial.sandboxes.network.network_set import SandboxNetworks
+from seatrial.sandboxes.network.network_set import SandboxNetworks, SharedNetworks
 from seatrial.sandboxes.network.reach import require_host_network, require_open
-from seatrial.sandboxes.network.shared_networks import SharedNetworks
 from seatrial.sandboxes.options import SandboxOptions
 
 BRIDGE = "seatrial"

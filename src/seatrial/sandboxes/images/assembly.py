@@ -1,4 +1,4 @@
-"""Puts the parts together for one store. The sandboxes, the CLI and ``wiring`` come in here."""
+"""Constructs the parts for one store. The sandboxes, the CLI and ``wiring`` use it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from seatrial.sandboxes.images.bases import Fetcher, SilentRegistries
-from seatrial.sandboxes.images.bootstrap import DebianBootstrap
 from seatrial.sandboxes.images.build_network import build_network
 from seatrial.sandboxes.images.buildah import BuildahStore
 from seatrial.sandboxes.images.builder import EnvironmentBuilder
 from seatrial.sandboxes.images.confinement import BuildLimits
+from seatrial.sandboxes.images.debian import DebianBootstrap
+from seatrial.sandboxes.images.fetcher import Fetcher, SilentRegistries
 from seatrial.sandboxes.images.image import ImageStore
 from seatrial.sandboxes.images.locks import UseRecords
 from seatrial.sandboxes.images.prune import Pruner
@@ -24,12 +24,10 @@ from seatrial.settings import tool_environment
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """Everything about images of one sandbox kind. A sandbox needs ``resolver`` only."""
+    """The parts for one kind of sandbox. A sandbox needs only ``resolver``."""
 
     store: ImageStore
     resolver: ImageResolver
-    builder: EnvironmentBuilder
-    fetcher: Fetcher
     bootstrap: DebianBootstrap
     pruner: Pruner
     uses: UseRecords
@@ -61,7 +59,7 @@ def assemble(store: ImageStore, options: SandboxOptions, environ: Mapping[str, s
         default_registry=options.default_registry,
         may_pull=options.pull_if_not_exists,
     )
-    return Images(store, resolver, builder, fetcher, bootstrap, pruner, uses)
+    return Images(store, resolver, bootstrap, pruner, uses)
 
 
 def build_limits(options: SandboxOptions) -> BuildLimits:
@@ -74,7 +72,7 @@ def build_limits(options: SandboxOptions) -> BuildLimits:
 
 
 def oci_images(options: SandboxOptions) -> Images:
-    """Images for the ``oci`` sandbox, kept by buildah inside the cache."""
+    """Images for the ``oci`` sandbox, in buildah's store inside the cache."""
     environ = tool_environment()
     store = BuildahStore(options.images_dir / "oci", environ, build_network(options, environ), build_limits(options))
     return assemble(store, options, environ)
@@ -82,5 +80,5 @@ def oci_images(options: SandboxOptions) -> Images:
 
 @lru_cache(maxsize=8)
 def shared_oci_images(options: SandboxOptions) -> Images:
-    """The same object for the same options: Harbor constructs every sandbox apart, and they must share one flight."""
+    """The same object for the same options. Harbor constructs each sandbox separately; they share builds."""
     return oci_images(options)

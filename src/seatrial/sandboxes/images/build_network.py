@@ -1,16 +1,15 @@
-"""The network that builds get: the public internet, and nothing of this machine or its neighbours.
+"""The network of builds: the public internet, and nothing of this machine or its private network.
 
-``buildah`` borrows a line for each build. Where none can be had a build has no network, and its log says why; the
-machine's own is used only where the operator allows that.
+``buildah`` takes a line for each build. If none can be made, the build has no network, and its log says why. The
+machine's own network is used only if the operator allows it.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
 
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import SeatrialError
@@ -20,11 +19,11 @@ PROXY_NAMES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
 
 
 class BuildLine(Frozen):
-    """What one build is connected to."""
+    """The network of one build."""
 
     description: str
     namespace: Path | None = None
-    """``None`` for no network at all, unless it is the machine's own."""
+    """``None`` for no network, or for the machine's own."""
     resolv_conf: str = ""
     machine: bool = False
     """The machine's own network."""
@@ -34,12 +33,8 @@ class BuildLine(Frozen):
         return self.machine or self.namespace is not None
 
 
-class BuildNetwork(Protocol):
-    def line(self) -> AbstractAsyncContextManager[BuildLine]: ...
-
-
 class MachineNetwork:
-    """No walls: builds reach whatever this machine reaches, its own services included."""
+    """Builds reach everything that this machine reaches, its own services included."""
 
     def __init__(self, why: str) -> None:
         self._why = why
@@ -50,7 +45,7 @@ class MachineNetwork:
 
 
 class RoutedBuilds:
-    """A namespace of its own for each build, with the reach of a sandbox of a ``public`` task."""
+    """A separate namespace for each build, with the reach of a ``public`` sandbox."""
 
     def __init__(self, options: SandboxOptions, note: str = "") -> None:
         self._options = options
@@ -81,6 +76,9 @@ class RoutedBuilds:
         if self._options.allow_host_network_builds:
             return BuildLine(description=f"the machine's own (the operator allows it; {error})", machine=True)
         return BuildLine(description=f"none ({error} SEATRIAL_ALLOW_HOST_NETWORK_BUILDS lets builds use the machine's)")
+
+
+type BuildNetwork = MachineNetwork | RoutedBuilds
 
 
 def build_network(options: SandboxOptions, environ: Mapping[str, str]) -> BuildNetwork:

@@ -1,6 +1,6 @@
-"""The image store of the ``oci`` sandbox: buildah with a storage of our own inside the cache.
+"""The image store of the ``oci`` sandbox: buildah with its own storage inside the cache.
 
-Called by the resolver only. Knows nothing of tasks, registries that are asked first, or who waits for a build.
+Only the resolver calls it. It knows nothing about tasks, the order of registries, or the callers that wait for a build.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -20,21 +19,18 @@ from seatrial.removal import remove_tree
 from seatrial.sandboxes.images import commands, references
 from seatrial.sandboxes.images.build_network import PROXY_NAMES, BuildLine, BuildNetwork
 from seatrial.sandboxes.images.commands import Finished, Patience
-from seatrial.sandboxes.images.confinement import CAPABILITIES, BuildLimits, Jailer, Wanted, own_mounts
+from seatrial.sandboxes.images.confinement import CAPABILITIES, BuildLimits, ConfinedCall, Confinement, own_mounts
 from seatrial.sandboxes.images.image import (
-    LABEL_BOOTSTRAPPED,
-    LABEL_KEY,
     BuildPlan,
     Image,
-    ImageConfig,
     ImageSource,
     LogSink,
     RegistrySilent,
     StoredImage,
+    source_of,
 )
-from seatrial.sandboxes.images.locks import file_lock, try_lock
-from seatrial.sandboxes.images.nodes import remove_nodes
-from seatrial.sandboxes.images.storage import OPTIONS_LIMIT, ImageRecord, StorageReader
+from seatrial.sandboxes.images.locks import file_lock, open_lock, try_lock
+from seatrial.sandboxes.images.storage import OPTIONS_LIMIT, ImageRecord, StorageReader, remove_nodes
 
 _SILENCE = (
     "no such host",
@@ -48,16 +44,13 @@ _SILENCE = (
     "503 Service Unavailable",
     "502 Bad Gateway",
 )
-"""What a pull says when nobody (or nobody but a proxy) answered, as opposed to a registry that refused."""
-
-_NOISE = re.compile(r"copier\.request\{.*\}: ")
-"""buildah dumps a whole structure into the middle of its message when a copy fails."""
+"""Messages of a pull without an answer (or only one of a proxy), as opposed to a registry that refused."""
 _KEPT_FROM_BUILDS = ("REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "XDG_RUNTIME_DIR")
 _FLATTEN = 'set -e; c=$("$@" from --pull-never "$IMAGE"); m=$("$@" mount "$c"); cp -a "$m/." "$INTO"; "$@" rm "$c"'
 
 
 class BuildahStore:
-    """See ``ImageStore`` for what its methods promise."""
+    """See ``ImageStore``."""
 
     name = "oci"
 
@@ -75,9 +68,9 @@ class BuildahStore:
         self._mount_options_limit = mount_options_limit
         self._environ = dict(environ)
         self._network = network
-        self._jailer = Jailer(self._environ, limits or BuildLimits())
+        self._confinement = Confinement(self._environ, limits or BuildLimits())
         self._patience = Patience(registry_patience_sec, ("Getting image source", "Copying ", "Error"))
-        self._driver: str | None = None
+        self._driver = ""
         self._reader: StorageReader | None = None
         self._swept = False
 
@@ -90,17 +83,20 @@ class BuildahStore:
         async with self._pull_line(trusted) as line, self._scratch() as scratch:
             ended = await self._pull(["pull", *insecure, reference], scratch, line, log, trusted=trusted)
         if ended.silent or (not ended.ok and any(text in ended.tail for text in _SILENCE)):
-            raise RegistrySilent(f"No registry answered for {references.familiar(reference)}.", fix=_last_line(ended))
+            raise RegistrySilent(f"No registry answered for {references.familiar(reference)}.", fix=ended.last_line)
         if not ended.ok:
-            raise ImageFault(f"{references.familiar(reference)} could not be pulled: {_last_line(ended)}")
-        await self._without_nodes(reference)
+            raise ImageFault(f"{references.familiar(reference)} could not be pulled: {ended.last_line}")
+        storage = await self._storage()
+        if record := storage.find(reference):
+            # A sandbox needs no device nodes, and an attacker could use them.
+            await asyncio.to_thread(remove_nodes, storage.directories(record) or ())
         return await self._must_find(reference, "pulled")
 
     @asynccontextmanager
     async def _pull_line(self, trusted: bool) -> AsyncIterator[BuildLine]:
-        """What a task's author chose is asked for from where builds are: no redirection leads into this machine.
+        """Names that a task's author chose are pulled from the network of builds, so no redirect reaches this machine.
 
-        Behind a proxy it is the proxy that asks, and where no network of its own can be had, the name was checked."""
+        Behind a proxy, the proxy makes the request. Without a network for builds, only the check of the name counts."""
         machine = BuildLine(description="the machine's own", machine=True)
         if trusted or any(self._environ.get(name) for name in PROXY_NAMES):
             yield machine
@@ -114,7 +110,7 @@ class BuildahStore:
         await self._begin_storage()
         storage, work = self._root / "storage", scratch / "work"
         work.mkdir()
-        wanted = Wanted(
+        call = ConfinedCall(
             argv=(*self._places(storage, work), *argv),
             env=self._jail_env(scratch, work, credentials=trusted),
             readable=(scratch / "conf", *(self._credential_files() if trusted else ())),
@@ -123,15 +119,8 @@ class BuildahStore:
             asks_registries=True,
             makes_nodes=True,
         )
-        async with self._jailer.command(scratch, [wanted], log) as command:
+        async with self._confinement.command(scratch, [call], log) as command:
             return await commands.run(command, self._environ, log, patience=self._patience)
-
-    async def _without_nodes(self, reference: str) -> None:
-        """Device nodes are of no use in a sandbox and of much use to an attacker."""
-        record = (await self._storage()).find(reference)
-        if record is not None:
-            layers = (await self._storage()).directories(record) or ()
-            await asyncio.to_thread(remove_nodes, layers)
 
     async def build(self, plan: BuildPlan, log: LogSink) -> Image:
         async with self._network.line() as line:
@@ -144,7 +133,7 @@ class BuildahStore:
             await self.sweep()
         try:
             async with self._scratch() as scratch:
-                ended = await self._build_and_take_in(plan, scratch, line, log)
+                ended = await self._build_and_import(plan, scratch, line, log)
         except asyncio.CancelledError:
             await self.sweep()
             raise
@@ -152,11 +141,13 @@ class BuildahStore:
             await self.sweep()
             if ended.timed_out:
                 raise ImageFault(f"The build took longer than {plan.timeout_sec:g} s and was ended.")
-            raise ImageFault(f"The build failed: {_last_line(ended)}")
+            raise ImageFault(f"The build failed: {ended.last_line}")
         return await self._must_find(plan.reference, "built")
 
-    async def _build_and_take_in(self, plan: BuildPlan, scratch: Path, line: BuildLine, log: LogSink) -> Finished:
-        """Builds in a store on a disk of its own, on top of ours, which it can only read; then takes the image over."""
+    async def _build_and_import(self, plan: BuildPlan, scratch: Path, line: BuildLine, log: LogSink) -> Finished:
+        """Builds in a temporary store on a separate disk, on top of this store, which it can only read.
+
+        A second call imports the image."""
         await self._begin_storage()
         driver, storage, disk = await self._storage_driver(), self._root / "storage", scratch / "disk"
         alias = scratch / "below"
@@ -164,7 +155,7 @@ class BuildahStore:
         below = f"{driver}.imagestore={alias}"
         labels = [word for name, value in plan.labels.items() for word in ("--label", f"{name}={value}")]
         env = self._jail_env(scratch, disk, credentials=False)
-        build = Wanted(
+        build = ConfinedCall(
             argv=(
                 *(*self._places(disk / "storage", disk), "--storage-opt", below, "build"),
                 *("--isolation", "chroot", "--network", "host", "--format", "docker", "--pull-never"),
@@ -178,24 +169,21 @@ class BuildahStore:
             line=line,
         )
         built = f"containers-storage:[{driver}@{disk / 'storage'}+{disk / 'run'}:{below}]{plan.reference}"
-        take_in = Wanted(
+        take_in = ConfinedCall(
             argv=(*self._places(storage, disk / "taking"), "pull", "--quiet", built),
             env=env,
             readable=(scratch / "conf",),
             renamed=seen,
             writable=(storage, disk),
         )
-        async with (
-            file_lock(self._builders_lock(), shared=True),
-            self._jailer.command(scratch, [build, take_in], log) as command,
-        ):
+        async with self._confinement.command(scratch, [build, take_in], log) as command:
             return await commands.run(command, self._environ, log, timeout_sec=plan.timeout_sec)
 
     def _store_below(self, alias: Path, scratch: Path) -> dict[Path, Path]:
-        """Our store by another name and with lock files of its own.
+        """This store at another path and with other lock files.
 
-        buildah locks files by process: one that reads our store and writes to it would give its own lock away with the
-        first thing it has read. Reading needs none, since the store's lists are replaced as a whole."""
+        buildah's file locks belong to the process. A process that both reads and writes this store would lose its lock
+        when it closes the first file it read. Reading needs no lock, since buildah replaces the lists as a whole."""
         storage, locks = self._root / "storage", scratch / "locks"
         locks.mkdir()
         seen = {alias: storage}
@@ -205,13 +193,13 @@ class BuildahStore:
         return seen
 
     async def _begin_storage(self) -> None:
-        """A builder can only read our store, so it has to be there."""
+        """Makes the store, because a builder can only read it."""
         driver = await self._storage_driver()
         if not (self._root / "storage" / f"{driver}-images" / "images.json").exists():
             await self._quiet(["images", "--quiet"])
 
     def _places(self, storage: Path, work: Path) -> tuple[str, ...]:
-        return ("--root", str(storage), "--runroot", str(work / "run"), "--storage-driver", self._driver or "")
+        return ("--root", str(storage), "--runroot", str(work / "run"), "--storage-driver", self._driver)
 
     def _jail_env(self, scratch: Path, work: Path, *, credentials: bool) -> dict[str, str]:
         env = {**self._env(scratch), "TMPDIR": str(work)}
@@ -221,7 +209,7 @@ class BuildahStore:
         return env
 
     def _credential_files(self) -> tuple[Path, ...]:
-        """Where ``buildah login`` and ``docker login`` leave what they were told."""
+        """Where ``buildah login`` and ``docker login`` keep credentials."""
         env = self._environ
         home, docker = Path(env.get("HOME", "/root")), env.get("DOCKER_CONFIG")
         runtime = Path(env.get("XDG_RUNTIME_DIR") or f"/run/containers/{os.getuid()}")
@@ -244,13 +232,13 @@ class BuildahStore:
         await self._quiet(["tag", image.digest.removeprefix("sha256:"), reference])
 
     async def push(self, image: Image, reference: str, log: LogSink) -> None:
-        """By its id: a build of the same image that ends at the same moment may take a new name away again."""
+        """Pushes by id, because a build of the same image that ends now may move the name."""
         image_id = image.digest.removeprefix("sha256:")
         insecure = ["--tls-verify=false"] if references.parse(reference).on_this_machine else []
         async with self._scratch() as scratch:
-            ended = await self._buildah(["push", *insecure, image_id, f"docker://{reference}"], scratch, log)
+            ended = await self._run(["push", *insecure, image_id, f"docker://{reference}"], scratch, log)
         if not ended.ok:
-            raise ImageFault(f"{references.familiar(reference)} could not be pushed: {_last_line(ended)}")
+            raise ImageFault(f"{references.familiar(reference)} could not be pushed: {ended.last_line}")
 
     async def remove(self, digest: str) -> None:
         image_id = digest.removeprefix("sha256:")
@@ -271,8 +259,8 @@ class BuildahStore:
         ]
 
     async def sweep(self) -> None:
-        """Removes what killed builders left behind, unless a builder of any process is at work."""
-        handle = os.open(self._builders_lock(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        """Removes what killed builders left, unless a builder of any process runs."""
+        handle = open_lock(self._builders_lock)
         try:
             if not try_lock(handle, shared=False):
                 return
@@ -280,43 +268,34 @@ class BuildahStore:
             await asyncio.to_thread(remove_tree, scratch)
             if (self._root / "storage" / f"{await self._storage_driver()}-containers" / "containers.json").exists():
                 scratch.mkdir(exist_ok=True)
-                await self._run(["rm", "--all"], scratch, _nowhere)
+                await self._run(["rm", "--all"], scratch)
                 await asyncio.to_thread(remove_tree, scratch)
         finally:
             os.close(handle)
 
     async def _quiet(self, argv: Sequence[str]) -> None:
         async with self._scratch() as scratch:
-            ended = await self._buildah(argv, scratch, _nowhere)
+            ended = await self._run(argv, scratch)
         if not ended.ok:
-            raise ImageFault(f"buildah {argv[0]}: {_last_line(ended)}")
+            raise ImageFault(f"buildah {argv[0]}: {ended.last_line}")
 
-    async def _buildah(
-        self,
-        argv: Sequence[str],
-        scratch: Path,
-        log: LogSink,
-    ) -> Finished:
-        async with file_lock(self._builders_lock(), shared=True):
-            return await self._run(argv, scratch, log)
-
-    async def _run(self, argv: Sequence[str], scratch: Path, log: LogSink) -> Finished:
-        """For what nobody but us decides."""
+    async def _run(self, argv: Sequence[str], scratch: Path, log: LogSink = commands.discard) -> Finished:
+        """Runs buildah without confinement, for arguments that no task decides."""
         return await commands.run(own_mounts([*await self._tool(scratch), *argv]), self._env(scratch), log)
 
     async def _tool(self, scratch: Path) -> tuple[str, ...]:
         commands.require("buildah", self._environ)
-        # Mounts are private to each call, so the record of what is mounted has to be so too.
-        places = ("--root", str(self._root / "storage"), "--runroot", str(scratch / "run"))
-        return ("buildah", *places, "--storage-driver", await self._storage_driver())
+        await self._storage_driver()
+        # Mounts are private to each call, so the record of mounts has to be private too.
+        return ("buildah", *self._places(self._root / "storage", scratch))
 
     def _env(self, scratch: Path) -> dict[str, str]:
-        """The machine's own containers configuration stays out of it, apart from its registries and policy."""
+        """Replaces the machine's containers configuration, except its registries and policy."""
         (scratch / "conf").mkdir(exist_ok=True)
         storage_conf, containers_conf = scratch / "conf" / "storage.conf", scratch / "conf" / "containers.conf"
         root, run = self._root / "storage", scratch / "run"
         storage_conf.write_text(f'[storage]\ndriver = "{self._driver}"\ngraphroot = "{root}"\nrunroot = "{run}"\n')
-        quoted = ", ".join(f'"CAP_{name}"' for name in CAPABILITIES)
+        quoted = ", ".join(f'"{name}"' for name in CAPABILITIES)
         containers_conf.write_text(f"[containers]\ndefault_capabilities = [{quoted}]\n")
         return {
             **self._environ,
@@ -328,7 +307,7 @@ class BuildahStore:
     @asynccontextmanager
     async def _scratch(self) -> AsyncIterator[Path]:
         parent = self._root / "scratch"
-        async with file_lock(self._builders_lock(), shared=True):  # or else a sweep would take the folder away
+        async with file_lock(self._builders_lock, shared=True):  # a sweep would remove the folder
             parent.mkdir(parents=True, exist_ok=True)
             scratch = Path(tempfile.mkdtemp(prefix="work-", dir=parent))
             try:
@@ -336,8 +315,8 @@ class BuildahStore:
             finally:
                 await asyncio.shield(asyncio.to_thread(remove_tree, scratch))
 
+    @property
     def _builders_lock(self) -> Path:
-        self._root.mkdir(parents=True, exist_ok=True)
         return self._root / "builders.lock"
 
     async def _storage(self) -> StorageReader:
@@ -347,8 +326,8 @@ class BuildahStore:
         return self._reader
 
     async def _storage_driver(self) -> str:
-        """``overlay`` where the kernel mounts one here, else ``vfs`` (whole copies); decided once per cache."""
-        if self._driver is None:
+        """``overlay`` if the kernel can mount one here, else ``vfs`` (whole copies). Decided once for each cache."""
+        if not self._driver:
             record = self._root / "driver"
             if not record.exists():
                 self._root.mkdir(parents=True, exist_ok=True)
@@ -365,12 +344,12 @@ class BuildahStore:
                 (Path(place) / name).mkdir()
             options = f"lowerdir={place}/lower,upperdir={place}/upper,workdir={place}/work"
             argv = own_mounts(["mount", "-t", "overlay", "-o", options, "overlay", f"{place}/merged"])
-            return (await commands.run(argv, self._environ, _nowhere)).ok
+            return (await commands.run(argv, self._environ)).ok
 
     async def _must_find(self, reference: str, source: ImageSource) -> Image:
         found = await self.find(reference)
         if found is None:
-            raise ImageFault(f"{reference} is not in the store although buildah said so.")
+            raise ImageFault(f"buildah reported success, but {reference} is not in the store.")
         return found.model_copy(update={"source": source})
 
     async def _image(self, record: ImageRecord, reference: str) -> Image:
@@ -380,7 +359,7 @@ class BuildahStore:
         return Image(
             reference=reference,
             digest=f"sha256:{record.id}",
-            source=source_of(config),
+            source=source_of(config.labels, "local"),
             config=config,
             layers=layers if layers is not None else (await self._flattened(record),),
         )
@@ -389,7 +368,7 @@ class BuildahStore:
         return self._root / "flat" / image_id
 
     async def _flattened(self, record: ImageRecord) -> Path:
-        """One directory for an image with more layers than a mount can name."""
+        """One directory with all files of an image that has more layers than a mount can name."""
         flat = self._flat_dir(record.id)
         async with file_lock(flat.with_suffix(".lock")):
             if flat.exists():
@@ -399,25 +378,11 @@ class BuildahStore:
                 into.mkdir()
                 env = {**self._env(scratch), "IMAGE": record.id, "INTO": str(into)}
                 argv = own_mounts(["sh", "-c", _FLATTEN, "flatten", *await self._tool(scratch)])
-                ended = await commands.run(argv, env, _nowhere)
+                ended = await commands.run(argv, env)
                 if not ended.ok:
-                    raise ImageFault(f"The image's layers could not be flattened: {_last_line(ended)}")
+                    raise ImageFault(f"The image's layers could not be flattened: {ended.last_line}")
                 into.rename(flat)
         return flat
-
-
-def source_of(config: ImageConfig) -> ImageSource:
-    """How an image that is here came to be, as its labels tell."""
-    if LABEL_KEY in config.labels:
-        return "built"
-    return "bootstrapped" if LABEL_BOOTSTRAPPED in config.labels else "local"
-
-
-def _last_line(ended: Finished) -> str:
-    tail = _NOISE.sub("", ended.tail)
-    lines = [line.strip() for line in tail.splitlines() if line.strip()]
-    errors = [line for line in lines if "error" in line.lower()]
-    return (errors or lines or [f"exit status {ended.status}"])[-1][:600]
 
 
 def _link_or_copy(source: Path, target: Path) -> None:
@@ -425,7 +390,3 @@ def _link_or_copy(source: Path, target: Path) -> None:
         target.hardlink_to(source.resolve())
         return
     shutil.copyfile(source, target)
-
-
-def _nowhere(_: str) -> None:
-    """For commands whose output nobody asked for."""

@@ -1,7 +1,7 @@
-"""Builds a task's environment once, whoever asks and however often, in this process and in others.
+"""Builds a task's environment once for all callers of all processes.
 
-Called by the resolver. The content of the environment names the image, so that the same environment in two tasks is one
-image and a changed one is another.
+The resolver calls it. The content of the environment names the image, so that two tasks with the same environment share
+one image, and a changed environment gets another.
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import ImageFault, SeatrialError
 from seatrial.removal import remove_tree
-from seatrial.sandboxes.images.bases import Fetcher
-from seatrial.sandboxes.images.buildlog import kept_log
 from seatrial.sandboxes.images.context import BuildContext, ContextEntry
-from seatrial.sandboxes.images.flights import Flights
+from seatrial.sandboxes.images.fetcher import Fetcher
 from seatrial.sandboxes.images.image import (
     LABEL_BASES,
     LABEL_KEY,
@@ -34,21 +32,23 @@ from seatrial.sandboxes.images.image import (
     ImageStore,
     LogSink,
 )
-from seatrial.sandboxes.images.locks import UseRecords, any_lock, file_lock
+from seatrial.sandboxes.images.locks import UseRecords, file_lock
 from seatrial.sandboxes.images.prune import Pruner
 from seatrial.sandboxes.images.references import familiar
 from seatrial.sandboxes.images.registries import OWN_REPOSITORY
 from seatrial.sandboxes.images.rewrite import TASK_DIR, Rewritten, rewrite
+from seatrial.sandboxes.images.single_flight import SingleFlight
 from seatrial.sandboxes.images.stages import Recipe, native_architecture
 from seatrial.sandboxes.images.trust import Trust
 
 _RULES = "2"
-"""Changes whenever the same environment would be built differently by this code."""
+"""Change it whenever this code builds the same environment differently."""
+_LOG_LIMIT = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """One environment directory as it was when somebody asked for its image."""
+    """One environment directory as it was at the time of the request."""
 
     context: BuildContext
     entries: tuple[ContextEntry, ...]
@@ -80,11 +80,11 @@ class EnvironmentBuilder:
         self._trust = trust
         self._longest_sec = longest_sec
         self._slots = [folder / "slots" / str(number) for number in range(parallel or os.cpu_count() or 1)]
-        self._flights: Flights[Image] = Flights()
+        self._flights: SingleFlight[Image] = SingleFlight()
         self._keys: dict[str, tuple[str, str]] = {}
 
     async def image(self, request: ImageRequest, log: LogSink) -> Image:
-        """The environment's image, from the store if it was built before."""
+        """The environment's image, from the store or from a build."""
         environment = await asyncio.to_thread(self._look_at, request)
         found = await self._built_before(environment)
         if found is not None:
@@ -92,7 +92,7 @@ class EnvironmentBuilder:
         return await self._flights.join(environment.key, lambda sink: self._build_once(environment, request, sink), log)
 
     def _look_at(self, request: ImageRequest) -> Environment:
-        """Files are read once: as long as their names, sizes and times stay, so does the key."""
+        """Reads files only if a name, a size or a time has changed since the last call."""
         context = BuildContext(request.environment_dir, request.dockerfile)
         entries = context.entries()
         facts = {
@@ -113,7 +113,7 @@ class EnvironmentBuilder:
         return Environment(context, entries, key)
 
     async def _built_before(self, environment: Environment) -> Image | None:
-        """The image, unless one of its bases was replaced by another since."""
+        """The image, unless one of its bases was replaced since."""
         image = await self._store.find(environment.reference)
         if image is None:
             return None
@@ -127,9 +127,9 @@ class EnvironmentBuilder:
         path = self._log_path(environment)
         async with file_lock(self._folder / "locks" / f"{self._store.name}-{environment.key[:32]}"):
             found = await self._built_before(environment)
-            if found is not None:  # another process was quicker
+            if found is not None:  # another process built it
                 return found
-            async with any_lock(self._slots):
+            async with file_lock(*self._slots):
                 with kept_log(path, log) as sink:
                     try:
                         image = await self._build(environment, request, sink)
@@ -188,14 +188,14 @@ class EnvironmentBuilder:
 
 
 def _labels(environment: Environment, request: ImageRequest, bases: list[Image]) -> dict[str, str]:
-    told = [BaseImage(reference=base.reference, digest=base.digest, source=base.source).model_dump() for base in bases]
-    # buildah writes labels into its Dockerfile, and a task's name is the author's.
+    used = [BaseImage(reference=base.reference, digest=base.digest, source=base.source).model_dump() for base in bases]
+    # buildah writes labels into its Dockerfile, and the author chose the task's name.
     task = re.sub(r"[^\w./:@ -]", "_", request.task_name)[:200]
-    return {LABEL_KEY: environment.key, LABEL_TASK: task, LABEL_BASES: json.dumps(told)}
+    return {LABEL_KEY: environment.key, LABEL_TASK: task, LABEL_BASES: json.dumps(used)}
 
 
 def _stage(environment: Environment, rewritten: Rewritten, place: Path) -> None:
-    """A copy of the context with the generated files beside it and the Dockerfile outside of it."""
+    """Copies the context, adds the generated files, and writes the Dockerfile outside of it."""
     context = place / "context"
     environment.context.copy(environment.entries, context / TASK_DIR if rewritten.apart else context)
     for name, content in rewritten.files.items():
@@ -206,3 +206,25 @@ def _stage(environment: Environment, rewritten: Rewritten, place: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(content)
     (place / "Dockerfile").write_text(rewritten.text)
+
+
+@contextmanager
+def kept_log(path: Path, also: LogSink, limit: int = _LOG_LIMIT) -> Iterator[LogSink]:
+    """A log that writes to ``path`` and to ``also``. Both end with a note after ``limit`` characters."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", errors="replace") as stream:
+        left = limit
+
+        def write(text: str) -> None:
+            nonlocal left
+            if left <= 0:
+                return
+            piece = text[:left]
+            left -= len(piece)
+            if left <= 0:
+                piece += f"\n… the rest of the output is not kept: more than {limit} characters.\n"
+            stream.write(piece)
+            stream.flush()
+            also(piece)
+
+        yield write

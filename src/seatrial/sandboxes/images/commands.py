@@ -1,4 +1,4 @@
-"""Runs the tools that images are made with: output streamed as it comes, everything they started ended with them."""
+"""Runs the tools that make images. Their output reaches the log as it comes, and no process outlives the call."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import asyncio
 import codecs
 import contextlib
 import os
+import re
 import shutil
 import signal
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from seatrial.errors import SetupProblem
 from seatrial.sandboxes.images.image import LogSink
@@ -19,109 +18,107 @@ from seatrial.sandboxes.images.image import LogSink
 _CHUNK = 1 << 16
 _TAIL = 16_000
 _GRACE_SEC = 5.0
+_NOISE = re.compile(r"copier\.request\{.*\}: ")
+"""buildah prints a whole structure in the middle of its message when a copy fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How a tool ended, with the last part of what it said (all of it reached the log)."""
+    """How a tool ended, with the end of its output."""
 
     status: int
     tail: str
     timed_out: bool = False
     silent: bool = False
-    """It was given up because it did not say what it was expected to say in time."""
+    """The tool was killed because the expected text did not appear in time."""
 
     @property
     def ok(self) -> bool:
         return self.status == 0
 
+    @property
+    def last_line(self) -> str:
+        """The last line of output, or the last one with an error in it."""
+        lines = [line.strip() for line in _NOISE.sub("", self.tail).splitlines() if line.strip()]
+        errors = [line for line in lines if "error" in line.lower()]
+        return (errors or lines or [f"exit status {self.status}"])[-1][:600]
+
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Gives a tool up unless one of these texts has appeared after so many seconds."""
+    """Kills a tool unless one of these texts appears within this time."""
 
     seconds: float
     texts: tuple[str, ...]
 
 
-class _Tail:
-    """The last characters of a stream, at a fixed price."""
+def discard(_: str) -> None:
+    """A log that drops all output."""
 
-    def __init__(self) -> None:
-        self._pieces: deque[str] = deque()
-        self._size = 0
 
-    def add(self, text: str) -> None:
-        self._pieces.append(text[-_TAIL:])
-        self._size += len(self._pieces[-1])
-        while self._size - len(self._pieces[0]) >= _TAIL:
-            self._size -= len(self._pieces.popleft())
+class _Output:
+    """Reads a tool's output, passes it to the log and keeps the end of it."""
 
-    def __str__(self) -> str:
-        return "".join(self._pieces)[-_TAIL:]
+    def __init__(self, log: LogSink, expected: tuple[str, ...]) -> None:
+        self.tail = ""
+        self.seen = asyncio.Event()
+        """One of the expected texts appeared, or the output ended."""
+        self._log = log
+        self._expected = expected
+
+    async def read(self, stream: asyncio.StreamReader) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        try:
+            while chunk := await stream.read(_CHUNK):
+                text = decoder.decode(chunk)
+                self.tail = (self.tail + text)[-_TAIL:]
+                self._log(text)
+                if any(expected in self.tail for expected in self._expected):
+                    self.seen.set()
+        finally:
+            self.seen.set()
 
 
 async def run(
     argv: Sequence[str],
     env: Mapping[str, str],
-    log: LogSink,
+    log: LogSink = discard,
     *,
     timeout_sec: float | None = None,
     patience: Patience | None = None,
-    cwd: Path | None = None,
 ) -> Finished:
-    """Waits for the tool. Past its time, or when cancelled, its whole process group is killed before this returns."""
+    """Waits for the tool. After a timeout or a cancellation its process group is killed before this returns."""
     process = await asyncio.create_subprocess_exec(
         *argv,
         env=dict(env),
-        cwd=cwd,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         start_new_session=True,
     )
-    tail = _Tail()
-    reader = asyncio.ensure_future(_read(process, log, tail))
-    watcher = asyncio.ensure_future(_watch(tail, patience)) if patience else None
+    assert process.stdout is not None
+    output = _Output(log, patience.texts if patience else ())
+    reading = asyncio.ensure_future(output.read(process.stdout))
     try:
-        waiting = {reader, watcher} if watcher else {reader}
-        done, _ = await asyncio.wait(waiting, timeout=timeout_sec, return_when=asyncio.FIRST_COMPLETED)
-        if watcher is not None and watcher in done and not watcher.result():
-            done, _ = await asyncio.wait({reader}, timeout=timeout_sec)
-        silent = watcher is not None and watcher in done and reader not in done
-        timed_out = not done
-        if reader in done:
-            reader.result()
-            await process.wait()
-        return Finished(process.returncode if reader in done else -9, str(tail), timed_out, silent)  # type: ignore[arg-type]
+        if patience is not None and not await _in_time(output.seen.wait(), patience.seconds):
+            return Finished(-signal.SIGKILL, output.tail, silent=True)
+        if not await _in_time(asyncio.shield(reading), timeout_sec):
+            return Finished(-signal.SIGKILL, output.tail, timed_out=True)
+        return Finished(await process.wait(), output.tail)
     finally:
         await _end(process)
-        # Whatever the tool started holds the same pipe: its end says that all of them are gone.
-        await asyncio.wait({reader}, timeout=_GRACE_SEC)
-        for task in (reader, watcher):
-            if task is not None:
-                task.cancel()
-        await asyncio.gather(*(task for task in (reader, watcher) if task), return_exceptions=True)
+        # The processes that the tool started have the same pipe. Its end means that all of them have ended.
+        await asyncio.wait({reading}, timeout=_GRACE_SEC)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
 
 
-async def _read(process: asyncio.subprocess.Process, log: LogSink, tail: _Tail) -> None:
-    assert process.stdout is not None
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    while chunk := await process.stdout.read(_CHUNK):
-        text = decoder.decode(chunk)
-        tail.add(text)
-        log(text)
-
-
-async def _watch(tail: _Tail, patience: Patience) -> bool:
-    """True once patience ran out; False as soon as the tool said what was waited for."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + patience.seconds
-    while loop.time() < end:
-        said = str(tail)
-        if any(text in said for text in patience.texts):
-            return False
-        await asyncio.sleep(0.05)
+async def _in_time(waiting: Awaitable[object], seconds: float | None) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await waiting
+    except TimeoutError:
+        return False
     return True
 
 
@@ -133,6 +130,6 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def require(tool: str, env: Mapping[str, str]) -> None:
-    """Tells a missing tool by name and with the command that brings it, before anything is started."""
+    """``SetupProblem`` with the command that installs it if the tool is missing."""
     if shutil.which(tool, path=env.get("PATH")) is None:
         raise SetupProblem(f"{tool} is not installed.", fix=f"apt-get install {tool}")

@@ -1,26 +1,26 @@
-"""What a build cannot reach. ``buildah`` says what it wants to run; ``jail`` puts the walls around it.
+"""What a build cannot reach. ``buildah`` names the commands, ``jail`` confines them.
 
-A hole in buildah must not be a hole in this machine, so every buildah that reads what a task's author wrote, or layers
-that a registry sent, runs in a root of its own:
+A security hole in buildah must not be one in this machine. So every buildah that reads a task author's files, or layers
+from a registry, runs in a separate root with:
 
-* files: buildah and its libraries, read-only; the store of finished images, read-only; one disk of this build alone,
-  with a fixed size. The result is taken into the store by a second buildah that runs nothing of the author's;
-* processes, IPC, host name, mounts: its own, ended by the kernel with the builder;
+* files: buildah and its libraries, read-only; the store of finished images, read-only; a disk for this build only,
+  with a fixed size. A second buildah, which runs none of the author's commands, copies the result into the store;
+* processes, IPC, host name, mounts: separate ones, which the kernel ends with the builder;
 * network: the public internet and nothing of this machine (see ``build_network``), or none;
-* memory, processors, processes: a cgroup, with a device filter where the machine has one;
-* capabilities: the builder's are few (see ``jail``), those of ``RUN`` are the ones below. buildah adds its seccomp
-  filter and masked paths.
+* memory, processors, processes: a cgroup, with a device filter if the machine has one;
+* capabilities: few for the builder (see ``jail``), and those below for ``RUN``. buildah adds its seccomp filter and
+  masked paths.
 
-Not walled off: a build may read the store of finished images if buildah has a hole. Builds have no user namespace: in
-one, the kernel does not read the marks that say what a base image's layers deleted.
+Not confined: through a hole in buildah, a build could read the store of finished images. Builds have no user namespace,
+because in one the kernel ignores the marks for files that a layer deleted.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
-import re
 import shutil
 import sys
 import uuid
@@ -29,28 +29,23 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
-from seatrial.errors import SetupProblem
 from seatrial.sandboxes.images import commands, jail
 from seatrial.sandboxes.images.build_network import BuildLine
 from seatrial.sandboxes.images.image import LogSink
 from seatrial.sandboxes.oci.cgroups import Cgroups, Limits
+from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES
+from seatrial.sandboxes.parsed_file import read_or_empty
+from seatrial.sandboxes.terminal.bundle import libraries_of
 
-CAPABILITIES = (
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "FOWNER",
-    "FSETID",
-    "KILL",
-    "NET_BIND_SERVICE",
-    "SETFCAP",
-    "SETGID",
-    "SETPCAP",
-    "SETUID",
+CAPABILITIES = tuple(
+    name
+    for name in DOCKER_CAPABILITIES
+    if name not in ("CAP_SYS_CHROOT", "CAP_MKNOD", "CAP_NET_RAW", "CAP_AUDIT_WRITE")
 )
-"""Docker's default set without what leads out of a chroot (SYS_CHROOT, MKNOD) or is of no use in a build."""
+"""Docker's default set without those that lead out of a chroot (SYS_CHROOT, MKNOD) or that no build needs."""
 
-_MORTAL = ("setpriv", "--pdeathsig", "KILL", "--")
-"""A worker that is killed takes the builder with it, and the builder's namespace everything else."""
+_END_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
+"""If the worker is killed, the kernel kills the builder, and with its namespace everything else."""
 _OWN_MOUNTS = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 _CERTIFICATES = ("/etc/ssl/certs", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates")
 _REGISTRIES = ("/etc/containers", "/usr/share/containers")
@@ -72,22 +67,22 @@ class BuildLimits(Frozen):
     disk_mb: int = 20480
 
 
-class Wanted(Frozen):
-    """A call of buildah and what it needs to see."""
+class ConfinedCall(Frozen):
+    """A call of buildah, and the files and network that it gets."""
 
     argv: tuple[str, ...]
     env: dict[str, str]
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     renamed: dict[Path, Path] = {}
-    """Folders and files that it may read at another path than their own."""
+    """Folders and files that it may read at another path: the path, and their real place."""
     line: BuildLine = BuildLine(description="none", namespace=None)
     asks_registries: bool = False
     """Whether it reads this machine's own registry settings."""
     makes_nodes: bool = False
 
-    def step(self, program: Sequence[str], doors: Sequence[Path]) -> jail.Step:
-        names = self.line.resolv_conf or (_read("/etc/resolv.conf") if self.line.machine else "")
+    def step(self, program: Sequence[str], cgroup_files: Sequence[Path]) -> jail.Step:
+        names = self.line.resolv_conf or (read_or_empty("/etc/resolv.conf") if self.line.machine else "")
         files = {**_FILES, "/etc/resolv.conf": names}
         own: tuple[str, ...] = _CERTIFICATES
         if self.asks_registries:
@@ -103,12 +98,12 @@ class Wanted(Frozen):
             renamed={str(path): str(source) for path, source in self.renamed.items()},
             files=files,
             network=self.line.connected,
-            doors=tuple(map(str, doors)),
+            cgroup_files=tuple(map(str, cgroup_files)),
             makes_nodes=self.makes_nodes,
         )
 
 
-class Jailer:
+class Confinement:
     """Prepares what ``jail`` needs: the builder's program with its libraries, a disk, a cgroup."""
 
     def __init__(self, environ: Mapping[str, str], limits: BuildLimits) -> None:
@@ -116,53 +111,40 @@ class Jailer:
         self._limits = limits
         self._program: tuple[str, ...] = ()
 
-    @property
-    def limits(self) -> BuildLimits:
-        return self._limits
-
     @asynccontextmanager
-    async def command(self, scratch: Path, wanted: Sequence[Wanted], log: LogSink) -> AsyncIterator[list[str]]:
-        """The command line that runs them one after the other. ``scratch`` is a folder of these calls alone."""
+    async def command(self, scratch: Path, calls: Sequence[ConfinedCall], log: LogSink) -> AsyncIterator[list[str]]:
+        """The command line that runs the calls one after the other. ``scratch`` is a folder for these calls only."""
         program = await self._buildah()
         root, disk = scratch / "root", scratch / "disk"
         for folder in (root, disk):
             folder.mkdir(exist_ok=True)
-        image = await self._disk_image(scratch, log) if any(disk in each.writable for each in wanted) else ""
+        image = await self._disk_image(scratch, log) if any(disk in call.writable for call in calls) else ""
         cgroups = Cgroups.found()
         cage = cgroups.cage(f"build-{uuid.uuid4().hex[:12]}")
         if cgroups.problem:
             log(f"Memory, processors and processes of the build are not limited: {cgroups.problem}\n")
-        await asyncio.to_thread(cage.make, self._cage_limits())
+        cpus, memory_mb = self._limits.cpus or float(os.cpu_count() or 1), self._limits.memory_mb
+        limits = Limits(cpus=cpus, memory_mb=memory_mb, pids=self._limits.pids, storage_mb=self._limits.disk_mb)
+        await asyncio.to_thread(cage.make, limits)
         try:
-            doors = list(cage.doors("agent"))
-            plan = {
-                "root": str(root),
-                "disk": str(disk),
-                "disk_image": image,
-                "steps": [_plain(each.step(program, doors)) for each in wanted],
-            }
-            entered = [f"--net={each.line.namespace}" for each in wanted if each.line.namespace]
-            network = ["nsenter", *entered[:1], "--"] if entered else []
-            yield [*_MORTAL, *network, *_OWN_MOUNTS, "--", sys.executable, "-I", "-S", jail.__file__, json.dumps(plan)]
+            cgroup_files = list(cage.doors("agent"))
+            steps = tuple(call.step(program, cgroup_files) for call in calls)
+            plan = json.dumps(dataclasses.asdict(jail.Plan(str(root), str(disk), image, steps)))
+            namespaces = [f"--net={call.line.namespace}" for call in calls if call.line.namespace]
+            network = ["nsenter", *namespaces[:1], "--"] if namespaces else []
+            yield [*_END_WITH_PARENT, *network, *_OWN_MOUNTS, "--", sys.executable, "-I", "-S", jail.__file__, plan]
         finally:
             await asyncio.shield(asyncio.to_thread(cage.remove))
 
-    def _cage_limits(self) -> Limits:
-        limits = self._limits
-        return Limits(
-            cpus=limits.cpus or _cores(), memory_mb=limits.memory_mb, pids=limits.pids, storage_mb=limits.disk_mb
-        )
-
     async def _disk_image(self, scratch: Path, log: LogSink) -> str:
-        """A sparse file with a file system of the size that a build may fill."""
+        """A sparse file with a file system of the size that a build may use."""
         path = scratch / "disk.ext4"
         with path.open("wb") as file:
             file.truncate(self._limits.disk_mb << 20)
         argv = ["mkfs.ext4", "-q", "-m", "0", "-O", "^has_journal", "-E", "lazy_itable_init=1,nodiscard", str(path)]
-        if Path("/dev/loop-control").exists() and shutil.which("mkfs.ext4", path=self._environ.get("PATH")):
-            ended = await commands.run(argv, self._environ, _nowhere)
-            if ended.ok:
-                return str(path)
+        able = Path("/dev/loop-control").exists() and shutil.which("mkfs.ext4", path=self._environ.get("PATH"))
+        if able and (await commands.run(argv, self._environ)).ok:
+            return str(path)
         path.unlink()
         log("The build's disk is not limited: this machine has no loop devices or no mkfs.ext4.\n")
         return ""
@@ -172,34 +154,10 @@ class Jailer:
         if not self._program:
             commands.require("buildah", self._environ)
             path = shutil.which("buildah", path=self._environ.get("PATH")) or ""
-            heard: list[str] = []
-            ended = await commands.run(["ldd", path], self._environ, heard.append)
-            libraries = re.findall(r"(?:=> )?(/\S+) \(0x", "".join(heard))
-            if not ended.ok and "not a dynamic executable" not in "".join(heard):
-                raise SetupProblem(f"The libraries of {path} could not be listed: {ended.tail.strip()}")
-            self._program = (path, *libraries)
+            self._program = (path, *map(str, await asyncio.to_thread(libraries_of, Path(path))))
         return self._program
 
 
-def _plain(step: jail.Step) -> dict[str, object]:
-    return {name: getattr(step, name) for name in jail.Step.__dataclass_fields__}
-
-
-def _cores() -> float:
-    return float(os.cpu_count() or 1)
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text()
-    except OSError:
-        return ""
-
-
 def own_mounts(argv: Sequence[str]) -> list[str]:
-    """For our own tools: mounts that vanish with them, and no process that outlives them."""
-    return [*_MORTAL, *_OWN_MOUNTS, "--", *argv]
-
-
-def _nowhere(_: str) -> None:
-    """For commands whose output nobody asked for."""
+    """For trusted tools: their mounts and processes end with them."""
+    return [*_END_WITH_PARENT, *_OWN_MOUNTS, "--", *argv]

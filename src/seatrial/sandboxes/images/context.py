@@ -1,7 +1,7 @@
-"""A build's context: which files belong to it, what they amount to, and a copy of them that nobody else writes to.
+"""A build's context: its files, their digest, and a private copy of them.
 
-The task's author is not trusted. Links are kept as links and never followed, other kinds of files are refused, and the
-Dockerfile itself has to be a file of the environment: a link to a file of the host would end up in the build's log.
+The task's author is not trusted. Links are copied as links and never followed, other kinds of files are refused. The
+Dockerfile has to be inside the environment: a link to a file of the host would put that file into the build's log.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DEEPEST = 100
 
 @dataclass(frozen=True, slots=True)
 class ContextEntry:
-    """A file, folder or link of the context, as it lay there when it was looked at."""
+    """A file, folder or link of the context at the time of the walk."""
 
     path: str
     mode: int
@@ -37,7 +37,7 @@ class ContextEntry:
 
 
 class BuildContext:
-    """One environment directory with its Dockerfile. Does blocking file work; call it from a thread."""
+    """One environment directory with its Dockerfile. Its methods block: call them in a thread."""
 
     def __init__(self, root: Path, dockerfile: str = "Dockerfile") -> None:
         if root.is_symlink() and not root.resolve().is_relative_to(root.parent.resolve()):
@@ -52,7 +52,7 @@ class BuildContext:
         return tuple(sorted(self._walk("", self.root), key=lambda entry: entry.path))
 
     def digest(self, entries: tuple[ContextEntry, ...]) -> str:
-        """Over paths, modes, link targets and contents; times and owners do not count."""
+        """A digest of paths, modes, link targets and contents, without times and owners."""
         total = hashlib.sha256()
         for entry in entries:
             permissions = stat.S_IMODE(entry.mode) if entry.kind == "file" else 0
@@ -95,11 +95,8 @@ class BuildContext:
             return repr(str(path.readlink()))
         if entry.kind == "dir":
             return ""
-        total = hashlib.sha256()
         with path.open("rb") as stream:
-            while chunk := stream.read(_CHUNK):
-                total.update(chunk)
-        return total.hexdigest()
+            return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def _ignore_rules(self) -> IgnoreRules:
         for name in (f"{self.dockerfile}.dockerignore", ".dockerignore"):
@@ -114,8 +111,8 @@ class BuildContext:
             if not inside:
                 raise ImageFault(f"{name} is a link that leaves the environment.")
             if not path.is_file() or path.stat().st_size > limit:
-                raise ImageFault(f"{name} is not a file of a sensible size.")
-            return path.read_bytes().decode(errors="replace")  # line ends as they are: the reader judges them
+                raise ImageFault(f"{name} is not a file, or has more than {limit} bytes.")
+            return path.read_bytes().decode(errors="replace")  # with its line ends, for the parser
         except FileNotFoundError:
             raise ImageFault(
                 f"There is no {name} in {self.root}.", fix="Add one, or set docker_image in task.toml."

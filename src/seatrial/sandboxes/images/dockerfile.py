@@ -1,8 +1,8 @@
 """Splits a Dockerfile into instructions: directives, comments, continued lines, here-documents and flags.
 
-The first of three steps; ``rewrite`` gives each instruction its meaning and ``canonical`` writes it anew. The builder
-never sees the author's text. The grammar is BuildKit's, but narrower: where builders disagree about a spelling, the
-line is refused and the message names its number.
+The first of three steps: ``rewrite`` interprets each instruction and ``canonical`` writes it. The builder never sees
+the author's text. The grammar is a part of BuildKit's: a spelling that builders read differently is refused, with its
+line number.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Heredoc:
 
     name: str
     word: str
-    """As it stands in the line, e.g. ``<<-"EOF"``."""
+    """As written, for example ``<<-"EOF"``."""
     lines: tuple[str, ...]
-    """Without line ends, as they were written."""
+    """As written, without line ends."""
     expands: bool
     strips_tabs: bool
 
@@ -48,7 +48,7 @@ class Heredoc:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """``--name=value`` in front of an instruction's words; quotes are removed, variables are not expanded."""
+    """``--name=value`` in front of an instruction's words, without quotes, variables not expanded."""
 
     name: str
     value: str | None
@@ -69,7 +69,7 @@ class Instruction:
 
     @contextmanager
     def located(self) -> Iterator[None]:
-        """Has every fault name the line."""
+        """Adds the line number to every fault."""
         try:
             yield
         except ImageFault as fault:
@@ -93,13 +93,12 @@ def parse(text: str) -> Dockerfile:
     instructions = tuple(_instructions(lines, start, escape))
     first = next((item for item in instructions if item.keyword != "ARG"), None)
     if first is None or first.keyword != "FROM":
-        where = f"line {first.line}" if first else "the end"
-        raise ImageFault(f"The Dockerfile has no FROM before {where}.")
+        raise ImageFault(f"The Dockerfile has no FROM before {f'line {first.line}' if first else 'the end'}.")
     return Dockerfile(escape, instructions)
 
 
 def parse_trigger(trigger: Instruction, escape: str) -> Instruction:
-    """The instruction that an ``ONBUILD`` would carry out later."""
+    """The instruction of an ``ONBUILD``."""
     inner = _instruction(trigger.rest, trigger.line, escape)
     if inner.keyword in ("ONBUILD", "FROM", "MAINTAINER"):
         raise trigger.refused(f"ONBUILD takes no {inner.keyword}.")
@@ -109,7 +108,7 @@ def parse_trigger(trigger: Instruction, escape: str) -> Instruction:
 
 
 def _directives(lines: list[str]) -> tuple[str, int]:
-    """The escape character and where the rest begins. ``syntax`` and ``check`` mean nothing to us."""
+    """The escape character, and the index of the first line after the directives. Ignores ``syntax`` and ``check``."""
     seen: dict[str, str] = {}
     for index, line in enumerate(lines):
         match = _DIRECTIVE.match(line.lstrip(_BLANKS))
@@ -145,7 +144,7 @@ def _is_skipped(line: str) -> bool:
 
 
 def _logical_line(lines: list[str], index: int, escape: str) -> tuple[str, int]:
-    """Joins continued lines; comments and empty lines between them vanish, as in Docker."""
+    """Joins continued lines without the comments and empty lines between them, as Docker does."""
     continued = re.compile(rf"(?:^|(?<=[^{re.escape(escape)}])){re.escape(escape)}[ \t]*$")
     joined, begun = "", False
     while index < len(lines):
@@ -164,7 +163,7 @@ def _logical_line(lines: list[str], index: int, escape: str) -> tuple[str, int]:
 
 
 def _check_characters(line: str, number: int) -> None:
-    """Line ends and blanks are where parsers differ, so those of Unicode are no part of an instruction's frame."""
+    """Refuses line ends and blanks of Unicode around an instruction, because parsers read them differently."""
     odd = next((char for char in line if char != "\t" and unicodedata.category(char) in _NO_TEXT), None)
     if odd is None:
         bare = line.strip(_BLANKS).rstrip("\\`").rstrip(_BLANKS)
@@ -175,7 +174,7 @@ def _check_characters(line: str, number: int) -> None:
 
 
 def _is_odd_space(char: str) -> bool:
-    """White space or an invisible character, to one parser or another."""
+    """White space or an invisible character for at least one parser."""
     return char not in _BLANKS and (char.isspace() or unicodedata.category(char) in ("Zs", "Zl", "Zp", "Cf"))
 
 
@@ -220,7 +219,7 @@ def _body(lines: list[str], index: int, name: str, strips: bool, number: int) ->
 
 
 def shell_words(text: str, escape: str = "\\") -> list[str]:
-    """Splits at blanks outside of quotes; quotes and escapes stay in the words."""
+    """Splits at blanks outside of quotes. Words keep their quotes and escapes."""
     words, word, quote, index = [], "", "", 0
     while index < len(text):
         char = text[index]

@@ -1,14 +1,18 @@
-"""``.dockerignore``: which files of a build context stay out of it. Pure; the caller walks the files."""
+"""``.dockerignore``: the files that are left out of a build context. Pure: the caller walks the files."""
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable
 from functools import cached_property
 
+_PARTS = re.compile(r"\*\*/|\*\*|\[(?P<characters>.[^\]]*)\]|\\(?P<escaped>.)|.", re.DOTALL)
+_WILDCARDS = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
 
 class IgnoreRules:
-    """Docker's rules: the last line that matches decides, ``!`` brings a file back, ``**`` spans folders."""
+    """Docker's rules: the last matching line decides, ``!`` includes a file again, ``**`` matches across folders."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._rules: list[tuple[bool, re.Pattern[str]]] = []
@@ -22,7 +26,7 @@ class IgnoreRules:
                 self._rules.append((keeps, re.compile(_regex(pattern))))
 
     def ignores(self, path: str) -> bool:
-        """Whether a file, a link or a folder at this path (relative, ``/`` between names) is left out."""
+        """Whether the file, link or folder at this relative path is left out."""
         left_out = False
         for keeps, pattern in self._rules:
             if keeps == left_out and pattern.match(path):
@@ -31,39 +35,24 @@ class IgnoreRules:
 
     @cached_property
     def brings_back(self) -> bool:
-        """Whether an ignored folder has to be looked into all the same."""
+        """Whether an ignored folder may have included files."""
         return any(keeps for keeps, _ in self._rules)
 
 
 def _normal(pattern: str) -> str:
-    parts: list[str] = []
-    for part in pattern.split("/"):
-        if part == "..":
-            parts = parts[:-1]
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/".join(parts)
+    """Docker reads every pattern from the root of the context."""
+    return posixpath.normpath(f"/{pattern}").lstrip("/")
 
 
 def _regex(pattern: str) -> str:
-    """A pattern covers what it names and everything below it."""
-    out, index = "", 0
-    while index < len(pattern):
-        char = pattern[index]
-        if pattern.startswith("**/", index):
-            out, index = out + "(?:[^/]+/)*", index + 3
-        elif pattern.startswith("**", index):
-            out, index = out + ".*", index + 2
-        elif char == "*":
-            out, index = out + "[^/]*", index + 1
-        elif char == "?":
-            out, index = out + "[^/]", index + 1
-        elif char == "[" and "]" in pattern[index + 2 :]:
-            end = pattern.index("]", index + 2)
-            inside = pattern[index + 1 : end].replace("\\", "\\\\")
-            out, index = out + f"[{inside}]", end + 1
-        elif char == "\\" and index + 1 < len(pattern):
-            out, index = out + re.escape(pattern[index + 1]), index + 2
-        else:
-            out, index = out + re.escape(char), index + 1
-    return f"(?s:{out})(?:/|$)"
+    """A pattern matches what it names and everything below it."""
+    return f"(?s:{''.join(_piece(part) for part in _PARTS.finditer(pattern))})(?:/|$)"
+
+
+def _piece(part: re.Match[str]) -> str:
+    if part[0] in _WILDCARDS:
+        return _WILDCARDS[part[0]]
+    if part["characters"]:
+        escaped = part["characters"].replace("\\", "\\\\")
+        return f"[{escaped}]"
+    return re.escape(part["escaped"] or part[0])

@@ -1,14 +1,14 @@
-"""The one resolver's vocabulary: what an image is, what is asked for, and what an image store can do.
+"""The types of this package: images, requests for images, and the interface of an image store.
 
-The resolver in ``sandboxes/images`` decides *which* image and *when* to build; an ``ImageStore`` only carries out what
-it is told, with buildah for the ``oci`` sandbox and with a container engine for ``docker``. References are spoken in
-full (``docker.io/library/debian:bookworm-slim``) by the time a store hears them.
+The resolver decides *which* image and *when* to build. An ``ImageStore`` pulls, builds and keeps images, with buildah
+for the ``oci`` sandbox and with a container engine for ``docker``. Stores get full references
+(``docker.io/library/debian:bookworm-slim``).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
@@ -16,26 +16,27 @@ from typing import Literal, Protocol
 
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import ImageFault
+from seatrial.sandboxes.images.references import familiar
 
 ImageSource = Literal["local", "pulled", "built", "bootstrapped", "forced build"]
 LogSink = Callable[[str], None]
-"""Takes pieces of a build's output as they come."""
+"""Takes parts of a build's output as they come."""
 
 LABEL_KEY = "seatrial.key"
-"""Content key of the environment that an image was built from; marks an image as ours."""
+"""Content key of the environment that an image was built from. It marks images that Seatrial built."""
 LABEL_TASK = "seatrial.task"
 LABEL_BASES = "seatrial.bases"
-"""JSON list of ``BaseImage``: what the image was built on."""
+"""JSON list of ``BaseImage``: the images it was built on."""
 LABEL_BOOTSTRAPPED = "seatrial.bootstrapped"
-"""Set on bases that were made from the package mirror; inherited by everything built on them."""
+"""Set on bases made from the package mirror. Images built on them inherit it."""
 
 
 class RegistrySilent(ImageFault):
-    """No registry answered; asking again within the next minutes is of no use."""
+    """No registry answered. Another request within the next minutes would fail too."""
 
 
 class ImageConfig(Frozen):
-    """What an image says about the processes that run in it."""
+    """An image's settings for the processes that run in it."""
 
     env: dict[str, str] = {}
     workdir: str = "/"
@@ -44,7 +45,7 @@ class ImageConfig(Frozen):
     cmd: tuple[str, ...] = ()
     labels: dict[str, str] = {}
     on_build: tuple[str, ...] = ()
-    """Instructions that a builder would carry out in every build on this image."""
+    """``ONBUILD`` instructions, which a builder would run in every build on this image."""
 
 
 class ImageRequest(Frozen):
@@ -56,11 +57,11 @@ class ImageRequest(Frozen):
     force_build: bool = False
     build_timeout_sec: float = 600.0
     build_args: dict[str, str] = {}
-    """Values for the Dockerfile's ``ARG`` lines, as a compose file gives them."""
+    """Values for the Dockerfile's ``ARG`` lines, from a compose file."""
     dockerfile: str = "Dockerfile"
     """Inside ``environment_dir``."""
     target: str = ""
-    """Stage to stop at; empty for the last one."""
+    """The stage to build. Empty for the last one."""
 
 
 class BaseImage(Frozen):
@@ -76,43 +77,46 @@ class Image(Frozen):
 
     reference: str
     digest: str
-    """``sha256:`` and the image's id, the digest of its configuration."""
+    """``sha256:`` and the image's id, which is the digest of its configuration."""
     source: ImageSource
     config: ImageConfig = ImageConfig()
     layers: tuple[Path, ...] = ()
-    """``oci`` only: read-only directories, topmost first, to be the ``lowerdir`` of an overlay."""
+    """``oci`` only: read-only directories for the ``lowerdir`` of an overlay, topmost first."""
     build_log: Path | None = None
 
     @property
     def bases(self) -> tuple[BaseImage, ...]:
-        """What it was built on, as its label tells; empty for images that others built."""
+        """The images it was built on, from its label. Empty for images that others built."""
         label = self.config.labels.get(LABEL_BASES, "[]")
         return tuple(BaseImage(**base) for base in json.loads(label))
 
     @property
     def provenance(self) -> str:
-        """For a trial's lock: the source, and which of its bases came from the package mirror."""
-        made = [_short(base.reference) for base in self.bases if base.source == "bootstrapped"]
+        """For a trial's lock: the source, and the bases that came from the package mirror."""
+        made = [familiar(base.reference) for base in self.bases if base.source == "bootstrapped"]
         return f"{self.source} (bootstrapped base: {', '.join(made)})" if made else self.source
 
 
-def _short(reference: str) -> str:
-    return reference.removeprefix("docker.io/library/")
+def source_of(labels: Mapping[str, str], otherwise: ImageSource) -> ImageSource:
+    """The source of a stored image, from its labels."""
+    if LABEL_KEY in labels:
+        return "built"
+    return "bootstrapped" if LABEL_BOOTSTRAPPED in labels else otherwise
 
 
 class BuildPlan(Frozen):
-    """A build that any builder can carry out: links, ignored files, heredocs and mounts have been dealt with."""
+    """A build for any builder, without links, ignored files, here-documents and mounts."""
 
     reference: str
     """The name that the result gets."""
     context_dir: Path
-    """A directory of this build alone, read only, without anything that ``.dockerignore`` names."""
+    """A read-only directory for this build only, without the files that ``.dockerignore`` names."""
     dockerfile: Path
-    """The rewritten Dockerfile; lies outside of ``context_dir``. All of its bases are in the store."""
+    """The rewritten Dockerfile, outside of ``context_dir``. All of its bases are in the store."""
     labels: dict[str, str] = {}
     timeout_sec: float = 600.0
     fetches: tuple[str, ...] = ()
-    """Addresses that the Dockerfile has the builder itself fetch."""
+    """Addresses that the builder itself fetches."""
 
 
 class StoredImage(Frozen):
@@ -126,11 +130,10 @@ class StoredImage(Frozen):
 
 
 class ImageStore(Protocol):
-    """Where images are kept. Faults are ``ImageFault``; cancelling a call ends what it started before it returns.
+    """Where images are kept. Methods raise ``ImageFault``. A cancelled call ends its processes before it returns.
 
-    ``Image.source`` as a store gives it says only what the store itself did: ``local``, ``pulled``, ``built`` or
-    ``bootstrapped``. ``find`` is on the path of every trial and has to be quick (no process, no round trip where
-    avoidable)."""
+    The ``source`` of a returned image is ``local``, ``pulled``, ``built`` or ``bootstrapped``. Every trial calls
+    ``find``, so it has to be quick: it starts no process and avoids round trips."""
 
     name: str
     """``oci`` or ``docker``: keeps the use records of several stores apart."""
@@ -140,13 +143,13 @@ class ImageStore(Protocol):
         ...
 
     async def pull(self, reference: str, log: LogSink, *, trusted: bool = True) -> Image:
-        """Fetches it. ``RegistrySilent`` if nobody answered, another ``ImageFault`` if the registry said no.
+        """Pulls it. ``RegistrySilent`` without an answer, another ``ImageFault`` if the registry refused.
 
         Only a ``trusted`` registry gets the operator's credentials and network."""
         ...
 
     async def build(self, plan: BuildPlan, log: LogSink) -> Image:
-        """Builds without pulling anything. Past the plan's time all of the builder is killed: ``ImageFault``."""
+        """Builds and pulls nothing. After the plan's time the builder is killed: ``ImageFault``."""
         ...
 
     async def load_root(self, reference: str, archive: Path, labels: dict[str, str], log: LogSink) -> Image:
@@ -156,25 +159,25 @@ class ImageStore(Protocol):
     async def tag(self, image: Image, reference: str) -> None: ...
 
     async def push(self, image: Image, reference: str, log: LogSink) -> None:
-        """Under a name that the image was tagged with."""
+        """Pushes under a name that the image was tagged with."""
         ...
 
     async def remove(self, digest: str) -> None:
-        """Takes the image and its names away; one that a container or another image needs is an ``ImageFault``."""
+        """Removes the image and its names. ``ImageFault`` if a container or another image needs it."""
         ...
 
     async def list(self) -> list[StoredImage]:
-        """Every image here that Seatrial may manage: all of a store of our own, only labelled ones elsewhere."""
+        """The images that Seatrial may manage: all in its own store, only labelled ones in an engine."""
         ...
 
 
 class ImageProvider(Protocol):
-    """Where a sandbox gets its image from. Faults are ``ImageFault`` with the image's name and what would help."""
+    """Where a sandbox gets its image from. Faults are ``ImageFault`` with the image's name and a fix."""
 
     async def resolve(self, request: ImageRequest, log: LogSink | None = None) -> Image:
-        """The image, by the order of the contract; built at most once however many ask at the same time."""
+        """The image, by the contract's order of sources. Concurrent calls share one build."""
         ...
 
     def hold(self, image: Image) -> AbstractContextManager[None]:
-        """Keeps the image from being pruned, by any process, until the context ends or this process dies."""
+        """Protects the image from pruning by any process until the context or this process ends."""
         ...

@@ -1,8 +1,7 @@
-"""The walls around a builder: a program that ``confinement`` starts, with nothing but the standard library.
+"""Confines builders: a program that ``confinement`` starts. It uses only the standard library.
 
-It runs one or more commands, each in namespaces of its own and in a root that holds what the command was given and
-nothing else of this machine: the host's root is not merely hidden, it is not mounted there. What a command may write
-to, how much memory it has and which network it sees is in the plan that comes as JSON. See ``Plan``.
+It runs one or more commands, each in separate namespaces and in a root that has only the files of its step. The host's
+root is not mounted there at all. The argument is a ``Plan`` as JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _LAST_CAPABILITY = 40
 _KEPT_CAPABILITIES = frozenset({0, 1, 3, 4, 5, 6, 7, 8, 10, 18, 21, 31})
 """CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SETPCAP NET_BIND_SERVICE SYS_CHROOT SYS_ADMIN SETFCAP.
 
-Without MKNOD no device node gets into an image, without DAC_READ_SEARCH no file is opened past its folder."""
+Without MKNOD no build makes a device node, without DAC_READ_SEARCH none opens a file by its handle."""
 _MKNOD = 27
 _NODES = ("null", "zero", "full", "random", "urandom", "tty")
 _LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
@@ -38,36 +37,36 @@ class Step:
     argv: tuple[str, ...]
     env: dict[str, str]
     readable: tuple[str, ...]
-    """Files and folders that it sees at their own paths; missing ones are left out."""
+    """Files and folders at their own paths. Missing ones are left out."""
     writable: tuple[str, ...]
     renamed: dict[str, str]
-    """Folders and files that it may read at another path: the path, and where they really are. In this order."""
+    """Folders and files that it may read at another path: the path, and their real place. In this order."""
     files: dict[str, str]
-    """Small files that are made for it, by path."""
+    """Contents of small files to make, by path."""
     network: bool
-    """Whether it has the network that this program was started in; else an empty one."""
-    doors: tuple[str, ...]
-    """Files of the cgroups that it enters."""
+    """Whether it has the network of this program. Otherwise it has an empty one."""
+    cgroup_files: tuple[str, ...]
+    """``cgroup.procs`` files of the cgroups that it enters."""
     makes_nodes: bool = False
-    """Keeps MKNOD, for layers of others that hold device nodes; whoever asks for it removes them afterwards."""
+    """Keeps MKNOD, for pulled layers with device nodes. The caller removes them afterwards."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run, one after the other until one fails."""
+    """The steps to run, one after the other until one fails."""
 
     root: str
     """An empty folder, to mount the root at."""
     disk: str
-    """Folder for what is written; empty where nothing is."""
+    """Folder to mount ``disk_image`` at."""
     disk_image: str
-    """File system with a fixed size that is mounted there; empty for the folder as it is."""
+    """File with a file system of a fixed size. Empty for no mount."""
     steps: tuple[Step, ...]
 
 
 def main(text: str) -> int:
-    told = json.loads(text)
-    plan = Plan(told["root"], told["disk"], told["disk_image"], tuple(Step(**step) for step in told["steps"]))
+    fields = json.loads(text)
+    plan = Plan(**{**fields, "steps": tuple(Step(**step) for step in fields["steps"])})
     _mount(None, "/", None, _REC | _PRIVATE)
     if plan.disk_image:
         subprocess.run(
@@ -81,14 +80,14 @@ def main(text: str) -> int:
 
 
 def _run(plan: Plan, step: Step) -> int:
-    """Two forks: one process enters the namespaces, the next is their first process and becomes the command."""
+    """Forks twice: one process enters the namespaces, the next is the first process in them and runs the command."""
     child = os.fork()
     if child:
         return _exit_code(os.waitpid(child, 0)[1])
     try:
         _prctl(_PR_SET_PDEATHSIG, _SIGKILL)
-        for door in step.doors:
-            Path(door).write_text("0")
+        for file in step.cgroup_files:
+            Path(file).write_text("0")
         if not step.network:
             os.unshare(os.CLONE_NEWNET)
         os.unshare(os.CLONE_NEWNS | os.CLONE_NEWPID | os.CLONE_NEWIPC | os.CLONE_NEWUTS | os.CLONE_NEWCGROUP)
@@ -105,7 +104,7 @@ def _run(plan: Plan, step: Step) -> int:
 
 def _become(plan: Plan, step: Step) -> NoReturn:
     _mount("tmpfs", plan.root, "tmpfs", _NOSUID | _NODEV, "mode=755,size=64m")
-    _furnish(plan.root)
+    _mount_usual(plan.root)
     for path, content in step.files.items():
         _place(plan.root, path, folder=False).write_text(content)
     for path in step.readable:
@@ -123,11 +122,11 @@ def _become(plan: Plan, step: Step) -> NoReturn:
     for capability in range(_LAST_CAPABILITY + 1):
         if capability not in _KEPT_CAPABILITIES and not (step.makes_nodes and capability == _MKNOD):
             _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # an older kernel knows fewer
-    os.execve(step.argv[0], step.argv, step.env)  # noqa: S606 - the builder, in a root of its own
+    os.execve(step.argv[0], step.argv, step.env)  # noqa: S606 - the builder, in a separate root
 
 
-def _furnish(root: str) -> None:
-    """What every program expects: ``/proc``, a harmless ``/dev``, a read-only ``/sys``, room for small files."""
+def _mount_usual(root: str) -> None:
+    """What every program expects: ``/proc``, a harmless ``/dev``, a read-only ``/sys``, places for small files."""
     for name in ("proc", "sys", "dev", "tmp", "var/tmp", "run", "root"):
         Path(root, name).mkdir(parents=True, exist_ok=True)
     _mount("proc", f"{root}/proc", "proc", _NOSUID | _NODEV | _NOEXEC)

@@ -1,4 +1,4 @@
-"""Locks between processes, and the records of which image is in use. Both die with the process that holds them."""
+"""Locks between processes, and records of which image is in use. The kernel releases both when a process ends."""
 
 from __future__ import annotations
 
@@ -6,40 +6,32 @@ import asyncio
 import fcntl
 import os
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 
 @asynccontextmanager
-async def file_lock(path: Path, *, shared: bool = False) -> AsyncIterator[None]:
-    """Waits for the lock without blocking the loop; cancelling the wait is safe."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        pause = 0.01
-        while not try_lock(handle, shared=shared):
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, 0.5)
-        yield
-    finally:
-        os.close(handle)
+async def file_lock(*paths: Path, shared: bool = False) -> AsyncIterator[None]:
+    """Waits for the lock of one of the files without blocking the loop. Cancelling the wait is safe.
 
-
-@asynccontextmanager
-async def any_lock(paths: Sequence[Path]) -> AsyncIterator[None]:
-    """Waits for one of several locks: as many holders at once as there are paths, over all processes."""
+    With several files, as many callers of all processes hold a lock at once as there are files."""
     handles: list[int] = []
     try:
-        for path in paths:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handles.append(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
-        while not any(try_lock(handle, shared=False) for handle in handles):  # noqa: ASYNC110 - other processes hold them
-            await asyncio.sleep(0.05)
+        handles.extend(map(open_lock, paths))
+        pause = 0.01
+        while not any(try_lock(handle, shared=shared) for handle in handles):
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, 0.25)
         yield
     finally:
         for handle in handles:
             os.close(handle)
+
+
+def open_lock(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
 
 def try_lock(handle: int, *, shared: bool) -> bool:
@@ -51,7 +43,7 @@ def try_lock(handle: int, *, shared: bool) -> bool:
 
 
 class UseRecords:
-    """One small file per image: its time says when it was used last, a shared lock on it that it is used now."""
+    """One small file for each image. Its time is that of the last use, and a shared lock on it means a use now."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -59,7 +51,7 @@ class UseRecords:
 
     def note(self, digest: str) -> bool:
         """Records a use. False if the image is being removed at this moment."""
-        handle = self._open(digest)
+        handle = open_lock(self._path(digest))
         try:
             if not try_lock(handle, shared=True):
                 return False
@@ -70,19 +62,24 @@ class UseRecords:
 
     @contextmanager
     def hold(self, digest: str) -> Iterator[None]:
-        """In use until the context ends. One descriptor per image, however many sandboxes of this process use it."""
+        """Marks the image as used until the context ends. All sandboxes of this process share one descriptor."""
         handle, count = self._held.get(digest, (-1, 0))
         if count == 0:
-            handle = self._open(digest)
+            handle = open_lock(self._path(digest))
             fcntl.flock(handle, fcntl.LOCK_SH)
         self._held[digest] = (handle, count + 1)
         try:
             yield
         finally:
-            self._release(digest)
+            handle, count = self._held.pop(digest)
+            if count > 1:
+                self._held[digest] = (handle, count - 1)
+            else:
+                os.utime(handle)
+                os.close(handle)
 
     def last_used(self, digest: str) -> float:
-        """Seconds since the epoch; 0 for an image that was never used."""
+        """Seconds since the epoch. 0 for an image that was never used."""
         try:
             return self._path(digest).stat().st_mtime
         except FileNotFoundError:
@@ -90,9 +87,9 @@ class UseRecords:
 
     @contextmanager
     def removing(self, digest: str, idle_sec: float) -> Iterator[bool]:
-        """Whether the image may go: nobody holds it and nobody used it within ``idle_sec``. Keeps users out."""
+        """Whether the image may be removed: it is not in use and was not used within ``idle_sec``. Blocks new uses."""
         unused = self.last_used(digest) == 0
-        handle = self._open(digest)
+        handle = open_lock(self._path(digest))
         try:
             idle = unused or time.time() - os.fstat(handle).st_mtime >= idle_sec
             free = idle and try_lock(handle, shared=False)
@@ -103,17 +100,5 @@ class UseRecords:
     def forget(self, digest: str) -> None:
         self._path(digest).unlink(missing_ok=True)
 
-    def _release(self, digest: str) -> None:
-        handle, count = self._held.pop(digest)
-        if count > 1:
-            self._held[digest] = (handle, count - 1)
-            return
-        os.utime(handle)
-        os.close(handle)
-
     def _path(self, digest: str) -> Path:
         return self._folder / digest.replace(":", "-")
-
-    def _open(self, digest: str) -> int:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        return os.open(self._path(digest), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -1,4 +1,4 @@
-"""Takes away images that nobody used for longest. Never one that a sandbox holds or that was used a moment ago."""
+"""Removes the least recently used images, but none that a sandbox uses or that was used a moment ago."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seatrial.sandboxes.images.image import ImageStore, StoredImage
 from seatrial.sandboxes.images.locks import UseRecords
 
 IDLE_SEC = 600.0
-"""An image used within this time is kept: a sandbox may be about to hold it."""
+"""An image used within this time is kept, because a sandbox may be starting with it."""
 _SCRAP_SEC = 86_400.0
 
 
@@ -44,11 +44,11 @@ class Pruner:
         self._idle_sec = idle_sec
 
     async def make_room(self) -> PruneReport | None:
-        """Before a build: prunes if the disk is below its low-water mark."""
+        """Prunes if the disk is below its low-water mark. Called before a build."""
         return await self.prune() if self._free(self._folder) < self._low_water else None
 
     async def prune(self, *, everything: bool = False, dry_run: bool = False) -> PruneReport:
-        """Nameless images, then the least recently used ones until the low-water mark is met (or all of them)."""
+        """Removes unnamed images, then the least recently used ones up to the low-water mark (or all of them)."""
         removed: list[StoredImage] = []
         kept: list[StoredImage] = []
         if not dry_run:
@@ -68,7 +68,7 @@ class Pruner:
         return bool(image.references), self._uses.last_used(image.digest) or created
 
     async def _remove(self, image: StoredImage, everything: bool, dry_run: bool) -> bool:
-        # ``--all`` is asked for by a person, who may mean images of a minute ago, but never ones in use.
+        # ``--all`` also removes images used a minute ago, but none in use.
         with self._uses.removing(image.digest, 0.0 if everything else self._idle_sec) as free:
             if not free or dry_run:
                 return free
@@ -80,7 +80,7 @@ class Pruner:
             return True
 
     def _remove_scraps(self, everything: bool) -> None:
-        """Staged contexts of builders that were killed; with ``everything`` the bases' archives too."""
+        """Removes contexts of killed builders, and with ``everything`` also the archives of bases."""
         for path in (self._folder / "staging").glob("*"):
             if time.time() - path.stat().st_mtime > _SCRAP_SEC:
                 remove_tree(path)

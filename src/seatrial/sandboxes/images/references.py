@@ -1,4 +1,4 @@
-"""Image references: written short by people, spoken in full inside. Pure text; asks nobody."""
+"""Image references: short for people, full inside. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REGISTRY = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """``registry/repository[:tag][@digest]`` with nothing left to guess."""
+    """``registry/repository[:tag][@digest]`` in full."""
 
     registry: str
     repository: str
@@ -31,7 +31,7 @@ class Reference:
 
     @property
     def on_this_machine(self) -> bool:
-        """Whether the registry is spoken to without TLS, as Docker does for loopback addresses."""
+        """Whether the registry is called without TLS, as Docker does for loopback addresses."""
         host = self.registry.rpartition(":")[0] or self.registry
         return host == "localhost" or host.startswith("127.") or host == "[::1]"
 
@@ -55,12 +55,12 @@ def parse(text: str) -> Reference:
 
 
 def familiar(reference: str) -> str:
-    """The short form that people know: ``debian:bookworm-slim``."""
+    """The short form for people: ``debian:bookworm-slim``."""
     return reference.removeprefix("docker.io/").removeprefix("library/")
 
 
 def version_of(docker_image: str) -> str:
-    """What a private copy is told apart by: the pinned image's tag, or the start of its digest."""
+    """The version in the name of a private copy: the pinned image's tag, or the start of its digest."""
     reference = parse(docker_image)
     return reference.tag or reference.digest.removeprefix("sha256:")[:12]
 
@@ -72,6 +72,6 @@ def mapped(registry: str, task_name: str, docker_image: str | None = None) -> st
 
 
 def tag_for(task_name: str) -> str:
-    """A task's name as a tag; the owner in front of it (``org/task``) does not belong there."""
+    """A task's name as a tag, without the owner (``org/task``)."""
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", task_name.rpartition("/")[2]).lstrip(".-")
     return name or "task"

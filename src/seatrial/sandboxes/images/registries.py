@@ -1,8 +1,8 @@
-"""Which registries are the operator's own, and which addresses no task may have this machine ask.
+"""Which registries belong to the operator, and which registries a task may not make this machine call.
 
-``bases`` checks every name that a task chose: a ``FROM`` line or a ``docker_image``. Registries of the operator are
-spoken to from the machine's own network with the credentials that ``docker login`` left there. Any other registry is
-asked without credentials, has to be a public address, and is asked from the network that builds get.
+``fetcher`` checks every name from a ``FROM`` line or a ``docker_image``. The operator's registries are called from the
+machine's own network with the credentials of ``docker login``. All others need a public address, and are called without
+credentials from the network of builds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from seatrial.sandboxes.options import SandboxOptions
 
 Resolve = Callable[[str], Awaitable[Iterable[str]]]
 OWN_REPOSITORY = "localhost/seatrial"
-"""Where built images are kept. No task may name another's."""
+"""The names of built images. No task may use the image of another."""
 
 
 class Registries:
@@ -33,37 +33,32 @@ class Registries:
         repositories = (options.docker_registry, options.default_registry)
         mapped = {parse(f"{name.rstrip('/')}:x").registry for name in repositories if name}
         listed = {name for name in re.split(r"[\s,]+", options.image_registries) if name}
-        mapped.discard("docker.io")  # a repository there makes nobody else's images the operator's own
+        mapped.discard("docker.io")  # others have repositories there too
         return cls(mapped | listed)
 
     def trusts(self, registry: str) -> bool:
         return registry in self._own
 
     async def check(self, reference: str) -> None:
-        """``ImageFault`` for a name that a task may not have this machine ask for."""
+        """``ImageFault`` for a name that a task may not make this machine pull."""
         registry = parse(reference).registry
         if self.trusts(registry):
             return
         host = _host(registry)
-        if host == "localhost" or host.endswith(".localhost"):
-            raise _refused(registry)
         literal = _literal(host)
-        found = [literal] if literal else list(await self._resolve(host))
-        if not all(_is_public(address) for address in found):
-            raise _refused(registry)
+        local = host == "localhost" or host.endswith(".localhost")
+        found = [literal] if literal or local else await self._resolve(host)
+        if local or not all(_is_public(address) for address in found):
+            raise ImageFault(
+                f"The registry {registry} is at a private address.",
+                fix="The operator can allow it: SEATRIAL_IMAGE_REGISTRIES.",
+            )
 
 
 def _is_public(address: str) -> bool:
     found = ipaddress.ip_address(address.partition("%")[0])
     mapped = found.ipv4_mapped if found.version == 6 else None
     return (mapped or found).is_global and not (mapped or found).is_multicast
-
-
-def _refused(registry: str) -> ImageFault:
-    return ImageFault(
-        f"The registry {registry} is at a private address.",
-        fix="The operator can allow it: SEATRIAL_IMAGE_REGISTRIES.",
-    )
 
 
 def _host(registry: str) -> str:
@@ -73,7 +68,7 @@ def _host(registry: str) -> str:
 
 
 def _literal(host: str) -> str:
-    """The address that a host is spelled as, old spellings such as ``0x7f.1`` and ``2130706433`` included."""
+    """The address if the host is one, also in old spellings such as ``0x7f.1`` and ``2130706433``."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -85,7 +80,7 @@ def _literal(host: str) -> str:
 
 
 async def _addresses(host: str) -> list[str]:
-    """Nothing where nobody knows the name: whoever asks the registry finds that out."""
+    """Empty for an unknown name: the pull reports that."""
     try:
         async with asyncio.timeout(10):
             found = await asyncio.get_running_loop().getaddrinfo(host, 443, type=socket.SOCK_STREAM)

@@ -1,8 +1,8 @@
-"""Which image a trial gets: the order of the contract, for every sandbox.
+"""Which image a trial gets, for every sandbox.
 
-With ``docker_image``: the private copy that the operator's registry maps it to, then the image itself. Without it: the
-default registry's image of that task, then a build. What is here beats what would have to be pulled. A pinned image
-that cannot be had is never replaced by a build unless that was asked for.
+With ``docker_image``: the private copy in the operator's registry, then the image itself. Without it: the default
+registry's image of the task, then a build. Images in the store are preferred to pulls. A build never replaces a pinned
+image that is not available, unless the request says so.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import asyncio
 from contextlib import AbstractContextManager
 
 from seatrial.errors import ImageFault, SeatrialError
-from seatrial.sandboxes.images.bases import Fetcher
 from seatrial.sandboxes.images.builder import EnvironmentBuilder
-from seatrial.sandboxes.images.flights import Flights
+from seatrial.sandboxes.images.fetcher import Fetcher
 from seatrial.sandboxes.images.image import Image, ImageRequest, ImageStore, LogSink
 from seatrial.sandboxes.images.locks import UseRecords
 from seatrial.sandboxes.images.references import familiar, mapped, parse
+from seatrial.sandboxes.images.single_flight import SingleFlight
 
 
 class ImageResolver:
@@ -40,7 +40,7 @@ class ImageResolver:
         self._docker_registry = docker_registry
         self._default_registry = default_registry
         self._may_pull = may_pull
-        self._flights: Flights[Image] = Flights()
+        self._flights: SingleFlight[Image] = SingleFlight()
 
     async def resolve(self, request: ImageRequest, log: LogSink | None = None) -> Image:
         return await self._flights.join(request.model_dump_json(), lambda sink: self._resolve(request, sink), log)
@@ -49,7 +49,7 @@ class ImageResolver:
         return self._uses.hold(image.digest)
 
     def candidates(self, request: ImageRequest) -> tuple[str, ...]:
-        """References that are looked for, best first and in full; ``push`` names images by the first of them."""
+        """The full references to look for, best first. ``push`` uses the first one."""
         wanted = []
         if request.docker_image:
             if self._docker_registry:
@@ -65,13 +65,12 @@ class ImageResolver:
                 image = await self._choose(request, log)
                 if self._uses.note(image.digest):
                     return image
-                await asyncio.sleep(0.1)  # it was being removed as we found it
+                await asyncio.sleep(0.1)  # another process is removing it
         except ImageFault:
             raise
-        except SeatrialError as error:
-            raise ImageFault(f"Image of {request.task_name}: {error.message}", fix=error.fix) from error
-        except OSError as error:
-            raise ImageFault(f"Image of {request.task_name}: {error}") from error
+        except (SeatrialError, OSError) as error:
+            message, fix = (error.message, error.fix) if isinstance(error, SeatrialError) else (str(error), "")
+            raise ImageFault(f"Image of {request.task_name}: {message}", fix=fix) from error
 
     async def _choose(self, request: ImageRequest, log: LogSink) -> Image:
         if request.force_build:
@@ -111,5 +110,5 @@ class ImageResolver:
             tried = f" (nor {', '.join(familiar(name) for name in names[:-1])})" if len(names) > 1 else ""
             raise type(fault)(
                 f"{fault.message}{tried}",
-                fix=f"{fault.fix} Or ask for a build of the Dockerfile with --force-build.".strip(),
+                fix=f"{fault.fix} Or build the Dockerfile with --force-build.".strip(),
             ) from fault

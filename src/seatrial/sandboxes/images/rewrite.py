@@ -1,9 +1,9 @@
-"""Turns a Dockerfile into one that every builder we have reads alike and that no hostile task can use against us.
+"""Turns a Dockerfile into one that all builders read alike and that a hostile task cannot use for an attack.
 
-Each instruction is understood or refused; what was understood is written anew by ``canonical``. Variables are put in,
-here-documents become ``RUN ["sh", "-c", …]`` and generated files, ``RUN --mount`` becomes copies (caches shared between
-tasks could be poisoned, and old builders follow links of a bind's source out to the host), ``FROM`` names are spoken in
-full, stages get names of ours. Pure: the files are returned.
+Each instruction is understood or refused. ``canonical`` writes those that are understood. Variables get their values,
+here-documents become ``RUN ["sh", "-c", …]`` and generated files. ``RUN --mount`` becomes copies, because tasks
+could poison shared caches, and old builders follow links of a bind's source out to the host. ``FROM`` gets full names,
+and stages get new names. Pure: the files are returned.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from seatrial.sandboxes.images.trust import Trust
 from seatrial.sandboxes.images.variables import assignments
 
 TASK_DIR = "task"
-"""Folder of the context that has the task's own files, where generated ones stand beside them."""
+"""Folder of the context for the task's own files, if there are generated ones too."""
 MADE_DIR = "made"
 _LONGEST_SCRIPT = 120_000  # one argument of a process may have 128 KiB
 _RUN_AS_FILE = (
@@ -36,7 +36,7 @@ FLAGS: Mapping[str, frozenset[str]] = {
     "ADD": frozenset({"chown", "chmod", "link"}),
     "HEALTHCHECK": frozenset({"interval", "timeout", "start-period", "start-interval", "retries"}),
 }
-"""What each instruction may have in front; the others take no flag."""
+"""The flags of each instruction. Others take none."""
 _MOUNT_FIELDS = frozenset(
     {"type", "target", "source", "from", "id", "sharing", "mode", "uid", "gid", "size", "required", "env"}
     | {"readonly", "readwrite"}
@@ -55,13 +55,13 @@ class Rewritten:
     files: dict[str, str] = field(default_factory=dict)
     """Generated files by their path in the context."""
     notes: list[str] = field(default_factory=list)
-    """What differs from what was written, for the build's log."""
+    """Differences from the original, for the build's log."""
     fetches: list[str] = field(default_factory=list)
-    """Addresses that ``ADD`` asks the builder to fetch."""
+    """Addresses that the builder fetches for ``ADD``."""
 
     @property
     def apart(self) -> bool:
-        """Whether the task's files go into ``TASK_DIR``, because generated ones stand beside them."""
+        """Whether the task's files go into ``TASK_DIR``, because there are generated ones."""
         return bool(self.files)
 
 
@@ -86,16 +86,10 @@ class _Writer:
 
     def lines(self, instruction: Instruction) -> list[str]:
         with instruction.located():
-            return self._lines(instruction)
-
-    def _lines(self, instruction: Instruction) -> list[str]:
-        _check_flags(instruction)
-        if instruction.keyword == "ENV" and self._walk.stage is not None:
-            return self._env(self._walk.stage, instruction)
-        stage = self._walk.step(instruction)
-        if stage is None:  # an ARG before the first FROM: its value is written where it is used
-            return []
-        return self._written(stage, instruction)
+            _check_flags(instruction)
+            stage = self._walk.step(instruction)
+            # An ARG before the first FROM has no stage. Its value is written where it is used.
+            return [] if stage is None else self._written(stage, instruction)
 
     def _written(self, stage: Stage, instruction: Instruction) -> list[str]:
         match instruction.keyword:
@@ -103,6 +97,9 @@ class _Writer:
                 return self._from(stage)
             case "ARG":
                 return self._arg(instruction)
+            case "ENV":
+                names = [name for name, _ in named_values(instruction, self._escape)]
+                return [assignment("ENV", name, stage.scope.env[name]) for name in dict.fromkeys(names)]
             case "COPY" | "ADD":
                 return self._copy(stage, instruction)
             case "RUN":
@@ -123,7 +120,7 @@ class _Writer:
                 ]
                 return [" ".join(["EXPOSE", *(_matching(instruction, _PORT, port).lower() for port in ports)])]
             case "VOLUME":
-                return [copying("VOLUME", (), self._words(stage, instruction))]
+                return [copying("VOLUME", (), map(stage.scope.expand, self._words(instruction)))]
             case "STOPSIGNAL":
                 signal = stage.scope.expand(instruction.rest)
                 return [f"STOPSIGNAL {_matching(instruction, re.compile(r'[A-Z0-9+-]+'), signal)}"]
@@ -149,11 +146,6 @@ class _Writer:
             lines.append(f"ARG {name}" if value is None else assignment("ARG", name, value))
         return lines
 
-    def _env(self, stage: Stage, instruction: Instruction) -> list[str]:
-        self._walk.step(instruction)
-        names = [name for name, _ in named_values(instruction, self._escape)]
-        return [assignment("ENV", name, stage.scope.env[name]) for name in dict.fromkeys(names)]
-
     def _label(self, stage: Stage, instruction: Instruction) -> list[str]:
         words_of(instruction, self._escape)
         lines = []
@@ -165,7 +157,7 @@ class _Writer:
         return lines
 
     def _onbuild(self, instruction: Instruction) -> list[str]:
-        """Checked like any other instruction, and left out: nothing is built on a task's image."""
+        """Checks the instruction and leaves it out, because nothing is built on a task's image."""
         inner = parse_trigger(instruction, self._escape)
         _check_flags(inner)
         if inner.flags and inner.keyword == "RUN":
@@ -178,7 +170,7 @@ class _Writer:
         if kind.upper() == "NONE" and not rest and not instruction.flags:
             return ["HEALTHCHECK NONE"]
         if kind.upper() != "CMD" or not rest.strip():
-            raise instruction.refused("this is not HEALTHCHECK NONE or HEALTHCHECK [flags] CMD command.")
+            raise instruction.refused("it has to be HEALTHCHECK NONE or HEALTHCHECK [flags] CMD command.")
         flags = []
         for flag in instruction.flags:
             shape = re.compile(r"\d{1,6}") if flag.name == "retries" else _DURATION
@@ -190,8 +182,7 @@ class _Writer:
     def _copy(self, stage: Stage, instruction: Instruction) -> list[str]:
         flags = self._copy_flags(stage, instruction)
         made = {heredoc.word: self._file(stage, heredoc) for heredoc in instruction.heredocs}
-        words = json_words(instruction)
-        written = words_of(instruction, self._escape) if words is None else words
+        written = self._words(instruction)
         if len(written) < 2:
             raise instruction.refused(f"{instruction.keyword} takes at least two paths, or a JSON list of them.")
         inside = instruction.flag("from") is not None
@@ -228,7 +219,7 @@ class _Writer:
             return self._address(instruction, path)
         if inside:
             return path
-        # Nothing leads out of the context, however many ".." it has.
+        # No number of ".." leads out of the context.
         kept = posixpath.normpath("/" + path).lstrip("/")
         folder = f"{TASK_DIR}/" if self.done.apart else ""
         whole = f"{folder}{kept}" or "."
@@ -272,7 +263,7 @@ class _Writer:
         return [*before, command("RUN", argv), *after]
 
     def _mount(self, stage: Stage, instruction: Instruction, flag: Flag) -> tuple[list[str], list[str]]:
-        """Instructions before and after a ``RUN`` that have the effect of one of its mounts."""
+        """Instructions before and after a ``RUN`` with the effect of one of its mounts."""
         found = mount_fields(instruction, flag)
         if unknown := sorted(set(found) - _MOUNT_FIELDS):
             raise instruction.refused(f"a mount has {unknown[0][:40]!r}, which is not understood.")
@@ -280,7 +271,7 @@ class _Writer:
         kind, target = fields.get("type", "bind"), fields.get("target", "")
         if kind in ("secret", "ssh"):
             if "required" in fields and fields["required"] not in ("false", "0"):
-                raise Unsupported(f"The Dockerfile needs a {kind} at build time; Seatrial hands none to builds.")
+                raise Unsupported(f"The Dockerfile needs a {kind} at build time, but builds get no secrets.")
             self.done.notes.append(f"line {instruction.line}: left out a mount of a {kind}: builds get no secrets")
             return [], []
         if kind not in ("bind", "cache", "tmpfs"):
@@ -303,7 +294,7 @@ class _Writer:
             put = copying("COPY", (), [f"{TASK_DIR}/{posixpath.normpath('/' + source).lstrip('/')}", target])
         normal = target.rstrip("/") or "/"
         if f"{stage.workdir.rstrip('/')}/".startswith(f"{normal.rstrip('/')}/"):
-            self.done.notes.append(f"what was bound to {target} stays in the image, it is the working directory")
+            self.done.notes.append(f"the files bound to {target} stay in the image: it is the working directory")
             return [put], []
         return [put], self._as_root(stage, [command("RUN", ["rm", "-rf", "--", normal])])
 
@@ -314,9 +305,9 @@ class _Writer:
             raise ImageFault(f"{stage.user[:40]!r} of the base image is not the name of a user.")
         return ["USER root", *lines, f"USER {stage.user}"]
 
-    def _words(self, stage: Stage, instruction: Instruction) -> list[str]:
+    def _words(self, instruction: Instruction) -> list[str]:
         words = json_words(instruction)
-        return [stage.scope.expand(word) for word in (words_of(instruction, self._escape) if words is None else words)]
+        return words_of(instruction, self._escape) if words is None else words
 
 
 def _check_flags(instruction: Instruction) -> None:
@@ -332,17 +323,17 @@ def _check_flags(instruction: Instruction) -> None:
 
 def _matching(instruction: Instruction, shape: re.Pattern[str], value: str) -> str:
     if not shape.fullmatch(value):
-        raise instruction.refused(f"{value[:60]!r} is nothing that {instruction.keyword} takes.")
+        raise instruction.refused(f"{value[:60]!r} is not valid for {instruction.keyword}.")
     return value
 
 
 def _argv(stage: Stage, instruction: Instruction, text: str) -> list[str]:
-    """The command as a list; one for a shell becomes the list that a builder would make of it."""
+    """The command as a list. The shell form becomes the list that a builder would make of it."""
     words = json_words(instruction, text=text)
     if words is not None:
         return words
     if not text and instruction.keyword == "RUN":
-        raise instruction.refused("RUN says nothing.")
+        raise instruction.refused("RUN has no command.")
     return [*stage.shell, text] if text else []
 
 
@@ -352,7 +343,7 @@ def _makes_files(instruction: Instruction) -> bool:
 
 
 def _heredoc_command(shell: tuple[str, ...], instruction: Instruction) -> list[str]:
-    """The command as a list: line ends survive in it, and nothing has to be copied into the image."""
+    """The command as a list. It keeps line ends, and nothing has to be copied into the image."""
     heredocs = instruction.heredocs
     if instruction.rest == heredocs[0].word:
         script = heredocs[0].content

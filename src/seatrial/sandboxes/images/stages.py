@@ -1,11 +1,11 @@
-"""Follows a Dockerfile from stage to stage: what each is built on and which variables are known there. Pure."""
+"""Follows a Dockerfile from stage to stage: the base of each stage and its variables. Pure."""
 
 from __future__ import annotations
 
 import json
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from seatrial.errors import ImageFault, Unsupported
@@ -29,7 +29,7 @@ def native_architecture() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A Dockerfile with what was asked of it."""
+    """A Dockerfile with the build's arguments."""
 
     dockerfile: Dockerfile
     build_args: Mapping[str, str] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Recipe:
         return cls(_up_to(dockerfile, target) if target else dockerfile, dict(build_args or {}))
 
     def bases(self) -> tuple[str, ...]:
-        """Every image that has to be here before the build, in full, each once and in order of use."""
+        """Full references of all images that the build needs, each once and in order of use."""
         walk = Walk(self)
         found: dict[str, None] = {}
         for instruction in self.dockerfile.instructions:
@@ -58,9 +58,9 @@ class Stage:
     name: str
     """As the author wrote it."""
     base: str | None
-    """Full reference of an image; ``None`` for ``scratch`` and for earlier stages."""
+    """Full reference of an image. ``None`` for ``scratch`` and for earlier stages."""
     parent: str
-    """What ``FROM`` says once it is resolved."""
+    """The resolved argument of ``FROM``."""
     scope: Scope = field(default_factory=Scope)
     shell: tuple[str, ...] = DEFAULT_SHELL
     user: str = ""
@@ -70,12 +70,12 @@ class Stage:
 
     @property
     def own_name(self) -> str:
-        """The name that the builder hears. The author's could be that of an image or a number."""
+        """The name for the builder. The author's name could be that of an image or a number."""
         return f"stage-{self.number}"
 
 
 class Walk:
-    """The state while instructions are taken one after the other."""
+    """The state at one instruction after the other."""
 
     def __init__(self, recipe: Recipe, bases: Mapping[str, ImageConfig] | None = None) -> None:
         self.recipe = recipe
@@ -98,7 +98,7 @@ class Walk:
         return self.stages[-1] if self.stages else None
 
     def step(self, instruction: Instruction) -> Stage | None:
-        """Takes one instruction into account; returns the stage that it stands in."""
+        """Applies one instruction, and returns its stage."""
         if instruction.keyword == "FROM":
             self.stages.append(self._begin(instruction))
         elif self.stage is None:
@@ -110,7 +110,7 @@ class Walk:
         return self.stage
 
     def known_arg(self, name: str, default: str) -> str | None:
-        """The value of an ``ARG`` line; ``None`` where only the builder would know one."""
+        """The value of an ``ARG`` line. ``None`` if only the builder would know one."""
         if name in self.recipe.build_args:
             return self.recipe.build_args[name]
         if default:
@@ -118,7 +118,7 @@ class Walk:
         return self.globals.args.get(name, self.platform_args.get(name))
 
     def copied_from(self, instruction: Instruction) -> list[str]:
-        """Images that an instruction takes files from, in full."""
+        """Full references of the images from which an instruction copies files."""
         if self.stage is None:
             return []
         names = [instruction.flag("from")] if instruction.keyword == "COPY" else []
@@ -135,15 +135,14 @@ class Walk:
             if int(name) >= len(earlier):
                 raise ImageFault(f"The Dockerfile names stage {name}, which is not before the place that names it.")
             return earlier[int(name)]
-        matching = [stage for stage in earlier if stage.name and stage.name.lower() == name.lower()]
-        return matching[-1] if matching else None
+        return _named(earlier, name)
 
     def _begin(self, instruction: Instruction) -> Stage:
         known = Scope({**self.platform_args, **self.globals.args}, escape=self._escape)
         self._check_platform(instruction, known)
         words = words_of(instruction, self._escape)
         if len(words) not in (1, 3) or (len(words) == 3 and words[1].upper() != "AS"):
-            raise instruction.refused("this is not FROM image [AS name].")
+            raise instruction.refused("FROM has to be written as FROM image [AS name].")
         image, name = known.expand(words[0]), words[2] if len(words) == 3 else ""
         if name and not _STAGE_NAME.fullmatch(name):
             raise instruction.refused(f"{name[:40]!r} cannot be the name of a stage.")
@@ -152,24 +151,20 @@ class Walk:
         number = len(self.stages)
         if image == "scratch":
             return Stage(number, name, None, image, Scope(env={"PATH": _DEFAULT_PATH}, escape=self._escape))
-        if parent := self._earlier(image):
+        if parent := _named(self.stages, image):
             if parent.triggers:
-                raise instruction.refused(f"stage {image} has ONBUILD triggers, which are not carried out.")
+                raise instruction.refused(f"stage {image} has ONBUILD triggers, which are not supported.")
             scope = Scope(env=dict(parent.scope.env), escape=self._escape)
             return Stage(number, name, None, parent.own_name, scope, parent.shell, parent.user, parent.workdir)
         full = str(references.parse(image))
         config = self._bases.get(full, ImageConfig())
         if config.on_build:
             raise instruction.refused(
-                f"the image {references.familiar(full)} has ONBUILD triggers, which are not carried out.",
-                fix="Write what they do into the Dockerfile, on a base without them.",
+                f"the image {references.familiar(full)} has ONBUILD triggers, which are not supported.",
+                fix="Use a base without them, and write their instructions into the Dockerfile.",
             )
         scope = Scope(env={"PATH": _DEFAULT_PATH, **config.env}, escape=self._escape)
         return Stage(number, name, full, full, scope, user=config.user, workdir=config.workdir or "/")
-
-    def _earlier(self, image: str) -> Stage | None:
-        matching = [stage for stage in self.stages if stage.name and stage.name.lower() == image.lower()]
-        return matching[-1] if matching else None
 
     def _check_platform(self, instruction: Instruction, known: Scope) -> None:
         wanted = known.expand(instruction.flag("platform") or "")
@@ -182,7 +177,7 @@ class Walk:
                 for name, default in named_values(instruction, self._escape):
                     stage.scope.args[name] = self.known_arg(name, default) or ""
             case "ENV":
-                # All values of one line are expanded before any of them is set, as in Docker.
+                # Docker expands all values of a line before it sets any of them.
                 pairs = named_values(instruction, self._escape)
                 stage.scope.env.update({name: stage.scope.value(value) for name, value in pairs})
             case "USER":
@@ -201,33 +196,37 @@ class Walk:
                 pass
 
 
+def _named(stages: Sequence[Stage], name: str) -> Stage | None:
+    matching = [stage for stage in stages if stage.name and stage.name.lower() == name.lower()]
+    return matching[-1] if matching else None
+
+
 def named_values(instruction: Instruction, escape: str) -> list[tuple[str, str]]:
-    """``ARG`` and ``ENV``; the values keep their quotes."""
-    words_of(instruction, escape)
+    """Names and values of ``ARG`` and ``ENV``. The values keep their quotes."""
+    words = words_of(instruction, escape)
     pairs = assignments(instruction.rest, escape)
     if instruction.keyword == "ARG":
-        pairs = [tuple(word.partition("=")[::2]) for word in shell_words(instruction.rest, escape)]  # type: ignore[misc]
+        pairs = [(name, value) for name, _, value in (word.partition("=") for word in words)]
     for name, _ in pairs:
         if not _VARIABLE.fullmatch(name):
             raise instruction.refused(f"{name[:40]!r} cannot be the name of a variable.")
-    words = shell_words(instruction.rest, escape)
     if instruction.keyword == "ENV" and "=" in words[0] and not all("=" in word for word in words):
         raise instruction.refused("a word has no = in it.")
     return pairs
 
 
 def words_of(instruction: Instruction, escape: str) -> list[str]:
-    """Words as they are written. At least one; none may hold a blank that only some builders see."""
+    """The words as they are written, at least one. Refuses a blank that only some builders see."""
     words = shell_words(instruction.rest, escape)
     if not words:
-        raise instruction.refused(f"{instruction.keyword} says nothing.")
+        raise instruction.refused(f"{instruction.keyword} has no argument.")
     if any(has_odd_space(word) and not set("\"'") & set(word) for word in words):
         raise instruction.refused("a word has an unusual blank in it.", fix="Put it into quotes.")
     return words
 
 
 def json_words(instruction: Instruction, *, text: str | None = None) -> list[str] | None:
-    """The list of an instruction's JSON form; ``None`` where it is in the form of a shell's command line."""
+    """The list of an instruction's JSON form. ``None`` for the shell form."""
     rest = instruction.rest if text is None else text
     if not rest.startswith("["):
         return None
@@ -236,12 +235,12 @@ def json_words(instruction: Instruction, *, text: str | None = None) -> list[str
     except (ValueError, RecursionError):
         return None
     if rest[end:].strip() or not all(isinstance(word, str) for word in words):
-        raise instruction.refused("the JSON list is not one of strings alone.")
+        raise instruction.refused("the JSON list has something else than strings.")
     return list(words)
 
 
 def mount_fields(instruction: Instruction, flag: Flag) -> dict[str, str]:
-    """``--mount=type=cache,target=/x`` as names and values, with the long names."""
+    """The fields of ``--mount=type=cache,target=/x`` by their long names."""
     found: dict[str, str] = {}
     for part in (flag.value or "").split(","):
         key, _, value = part.partition("=")
@@ -253,7 +252,7 @@ def mount_fields(instruction: Instruction, flag: Flag) -> dict[str, str]:
 
 
 def _up_to(dockerfile: Dockerfile, target: str) -> Dockerfile:
-    """Leaves out the stages after the one that was asked for."""
+    """Leaves out the stages after the target."""
     count, inside, kept = -1, False, []
     for instruction in dockerfile.instructions:
         if instruction.keyword == "FROM":

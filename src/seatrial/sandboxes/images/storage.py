@@ -1,25 +1,29 @@
 """Reads the files in which buildah keeps images. Starts no process, so that a trial finds its image in microseconds.
 
-The layout (``<driver>-images/images.json``, ``<driver>-layers/layers.json``) is containers/storage's; its files are
-replaced as a whole on every change, so their stamp tells whether what was read still holds.
+containers/storage defines the layout (``<driver>-images/images.json``, ``<driver>-layers/layers.json``) and replaces
+a file as a whole on every change.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import os
 import re
-from collections.abc import Callable
+import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from seatrial.errors import ImageFault
 from seatrial.sandboxes.images.image import ImageConfig
+from seatrial.sandboxes.parsed_file import ParsedFile
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 OPTIONS_LIMIT = 3000
-"""Bytes that all layer paths may have together: a mount's options fit one page, and the sandbox needs some of it."""
+"""Bytes for all layer paths of one mount. A mount's options have to fit one page, and the sandbox needs some of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,55 +35,24 @@ class ImageRecord:
     created_at: datetime | None
 
 
-class StampedFile[T]:
-    """What a file means, read anew only after it was replaced."""
-
-    def __init__(self, path: Path, read: Callable[[list[dict[str, Any]]], T]) -> None:
-        self._path = path
-        self._read = read
-        self._stamp: tuple[int, int, int] | None = None
-        self._value: T = read([])
-
-    @property
-    def value(self) -> T:
-        try:
-            about = self._path.stat()
-            stamp = (about.st_mtime_ns, about.st_size, about.st_ino)
-            if stamp != self._stamp:
-                text = self._path.read_text()
-                self._value, self._stamp = self._read(json.loads(text) if text else []), stamp
-        except FileNotFoundError:
-            self._value, self._stamp = self._read([]), None
-        return self._value
-
-
-@dataclass(frozen=True, slots=True)
-class _Images:
-    by_id: dict[str, ImageRecord]
-    by_name: dict[str, ImageRecord]
-
-
 class StorageReader:
     def __init__(self, root: Path, driver: str, options_limit: int = OPTIONS_LIMIT) -> None:
         self._options_limit = options_limit
         self._root = root
         self._driver = driver
         self._images_dir = root / f"{driver}-images"
-        self._images = StampedFile(self._images_dir / "images.json", _images)
-        self._layers = StampedFile(root / f"{driver}-layers" / "layers.json", _layers)
+        self._images = ParsedFile(self._images_dir / "images.json", _parse_images)
+        self._layers = ParsedFile(root / f"{driver}-layers" / "layers.json", _parse_layers)
         self._configs: dict[str, ImageConfig] = {}
 
     def records(self) -> tuple[ImageRecord, ...]:
-        return tuple(self._images.value.by_id.values())
+        return tuple({record.id: record for record in self._images.value.values()}.values())
 
     def find(self, reference: str) -> ImageRecord | None:
         """By name, by ``sha256:<id>``, or by ``name@<manifest digest>``."""
         images = self._images.value
-        found = images.by_name.get(reference) or images.by_id.get(reference.removeprefix("sha256:"))
-        _, at, digest = reference.partition("@")
-        if found is not None or not at:
-            return found
-        return next((record for record in images.by_id.values() if record.manifest_digest == digest), None)
+        _, _, digest = reference.partition("@")
+        return images.get(reference.removeprefix("sha256:")) or images.get(digest)
 
     def config(self, image_id: str) -> ImageConfig:
         if image_id not in self._configs:
@@ -87,47 +60,46 @@ class StorageReader:
             self._configs[image_id] = _config(json.loads(path.read_text()))
         return self._configs[image_id]
 
-    def layer_chain(self, record: ImageRecord) -> tuple[str, ...]:
+    def directories(self, record: ImageRecord) -> tuple[Path, ...] | None:
+        """Lower directories of an overlay. ``None`` if there are more than a mount can name."""
+        chain = self._layer_chain(record)
+        if self._driver == "vfs":
+            return (self._root / "vfs" / "dir" / chain[0],) if chain else ()
+        overlay = self._root / "overlay"
+        found = tuple(overlay / layer / "diff" for layer in chain)
+        if self._fits(found):
+            return found
+        short = tuple(overlay / "l" / (overlay / layer / "link").read_text().strip() for layer in chain)
+        return short if self._fits(short) else None
+
+    def size(self, record: ImageRecord) -> int:
+        layers = self._layers.value
+        return sum(int(layers[layer].get("diff-size", 0)) for layer in self._layer_chain(record))
+
+    def _layer_chain(self, record: ImageRecord) -> list[str]:
         """Layer ids, topmost first."""
         layers = self._layers.value
         chain, current = [], record.layer
         while current:
             chain.append(current)
             current = str(layers[current].get("parent", ""))
-        return tuple(chain)
-
-    def directories(self, record: ImageRecord) -> tuple[Path, ...] | None:
-        """Lower directories of an overlay; ``None`` if there are more than a mount can name."""
-        chain = self.layer_chain(record)
-        if self._driver == "vfs":
-            return (self._root / "vfs" / "dir" / chain[0],) if chain else ()
-        found = tuple(self._root / "overlay" / layer / "diff" for layer in chain)
-        if self._fits(found):
-            return found
-        short = tuple(self._root / "overlay" / "l" / self._link(layer) for layer in chain)
-        return short if self._fits(short) else None
-
-    def size(self, record: ImageRecord) -> int:
-        layers = self._layers.value
-        return sum(int(layers[layer].get("diff-size", 0)) for layer in self.layer_chain(record))
+        return chain
 
     def _fits(self, paths: tuple[Path, ...]) -> bool:
         return sum(len(str(path)) + 1 for path in paths) <= self._options_limit
 
-    def _link(self, layer: str) -> str:
-        return (self._root / "overlay" / layer / "link").read_text().strip()
+
+def _parse_images(text: str) -> dict[str, ImageRecord]:
+    """Images by manifest digest, by id and by name."""
+    records = [_record(item) for item in json.loads(text or "[]")]
+    found = {record.manifest_digest: record for record in reversed(records) if record.manifest_digest}
+    for record in records:
+        found.update(dict.fromkeys((record.id, *record.names), record))
+    return found
 
 
-def _images(items: list[dict[str, Any]]) -> _Images:
-    records = [_record(item) for item in items]
-    return _Images(
-        by_id={record.id: record for record in records},
-        by_name={name: record for record in records for name in record.names},
-    )
-
-
-def _layers(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {item["id"]: item for item in items}
+def _parse_layers(text: str) -> dict[str, dict[str, Any]]:
+    return {item["id"]: item for item in json.loads(text or "[]")}
 
 
 def _record(item: dict[str, Any]) -> ImageRecord:
@@ -158,3 +130,29 @@ def _config(document: dict[str, Any]) -> ImageConfig:
 def _file_name(name: str) -> str:
     """containers/storage writes names with unusual characters in base 64."""
     return name if _PLAIN_NAME.fullmatch(name) else "=" + base64.b64encode(name.encode()).decode()
+
+
+def remove_nodes(folders: Iterable[Path]) -> int:
+    """Removes device nodes from layers without opening any file, and returns how many there were.
+
+    A character device 0:0 stays: it is an overlay's mark for a file that a layer deleted."""
+    try:
+        return sum(_remove_nodes_below(folder) for folder in folders)
+    except OSError as error:  # a path that is too long, for example
+        raise ImageFault(f"The image has folders that cannot be read: {error.strerror}.") from error
+
+
+def _remove_nodes_below(folder: Path) -> int:
+    removed = 0
+    for parent, folders, files in os.walk(folder, onerror=_raise):
+        for name in (*folders, *files):
+            path = Path(parent, name)
+            about = path.lstat()
+            if stat.S_ISBLK(about.st_mode) or (stat.S_ISCHR(about.st_mode) and about.st_rdev != 0):
+                path.unlink()
+                removed += 1
+    return removed
+
+
+def _raise(error: OSError) -> None:
+    raise error

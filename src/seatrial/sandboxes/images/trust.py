@@ -1,6 +1,6 @@
-"""Certificates that builds trust besides their own, for networks with an inspecting proxy.
+"""Extra certificates that builds trust, for networks with an inspecting proxy.
 
-``bootstrap`` puts them into the bases it makes; ``rewrite`` adds them to bases that were pulled.
+``debian`` adds them to the bases that it makes, ``rewrite`` to bases that were pulled.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from seatrial.sandboxes.images.image import ImageConfig
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
 LABEL_TRUST = "seatrial.trust"
-"""Digest of the certificates that an image had added to its own."""
+"""Digest of the certificates that were added to an image."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """One file per certificate, because ``update-ca-certificates`` takes no bundles."""
+    """One file for each certificate, because ``update-ca-certificates`` takes no bundles."""
 
     digest: str
     files: dict[str, str]
@@ -34,7 +34,7 @@ class Trust:
         "PIP_CERT",
         "NODE_EXTRA_CA_CERTS",
     )
-    """Set while a build runs and not kept in the image."""
+    """Set during a build only."""
 
     @classmethod
     def read(cls, path: Path | None) -> Trust | None:
@@ -46,7 +46,7 @@ class Trust:
             raise SetupProblem(f"The CA bundle {path} cannot be read: {error.strerror}.") from error
         found = list(dict.fromkeys(_CERTIFICATE.findall(text)))
         if not found:
-            raise SetupProblem(f"The CA bundle {path} holds no certificate.", fix="It has to be in PEM format.")
+            raise SetupProblem(f"The CA bundle {path} has no certificate.", fix="It has to be in PEM format.")
         files = {f"seatrial-{index:03}.crt": pem.rstrip() + "\n" for index, pem in enumerate(found)}
         digest = hashlib.sha256("".join(files.values()).encode()).hexdigest()
         return cls(digest, files)
@@ -55,7 +55,7 @@ class Trust:
         return config.labels.get(LABEL_TRUST) == self.digest
 
     def instructions(self, source: str) -> list[str]:
-        """Lines of a Dockerfile that add the certificates which ``source`` in the context has."""
+        """Lines of a Dockerfile that add the certificates in ``source``, a folder of the context."""
         folder, bundle = self.folder, self.bundle
         append = f"mkdir -p /etc/ssl/certs && cat {folder}/seatrial-*.crt >> {bundle}"
         return [
@@ -65,7 +65,7 @@ class Trust:
         ]
 
     def add_to(self, root: Path) -> None:
-        """The same for a root file system that lies here."""
+        """The same for a root file system in a folder."""
         folder = root / self.folder.lstrip("/")
         folder.mkdir(parents=True, exist_ok=True)
         for name, pem in self.files.items():

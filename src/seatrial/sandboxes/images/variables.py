@@ -1,4 +1,8 @@
-"""``ARG`` and ``ENV`` of a Dockerfile, expanded by us so that no variable is left for the builder. Pure."""
+"""``ARG`` and ``ENV`` of a Dockerfile. All variables are expanded here, so that the builder sees none. Pure.
+
+A Dockerfile has other rules than ``${NAME}`` in ``task.toml`` and compose files: quotes and escapes are removed,
+``$NAME`` works without braces, an unset name is empty, and values can be replaced and trimmed (``:-``, ``#``, ``/``).
+"""
 
 from __future__ import annotations
 
@@ -13,28 +17,27 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?\-$!]")
 _DEEPEST = 20
 _LONGEST = 4 << 20
 _LONGEST_VALUE = 128 << 10
-"""Of one variable: lines that double a value would otherwise fill the memory."""
+"""Of one variable. Lines that double a value would otherwise fill the memory."""
 _LONGEST_TRIMMED = 4096
 _MOST_STARS = 4
 
 
 @dataclass(slots=True)
 class Scope:
-    """The variables at one place of a Dockerfile; ``ENV`` wins over ``ARG``, as in Docker."""
+    """The variables at one place of a Dockerfile. ``ENV`` overrides ``ARG``, as in Docker."""
 
     args: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     escape: str = "\\"
 
-    @property
-    def values(self) -> dict[str, str]:
-        return {**self.args, **self.env}
-
     def expand(self, text: str, *, quotes: bool = True) -> str:
-        return expand(text, self.values, self.escape, quotes=quotes)
+        """Removes quotes and escapes and replaces variables, by Docker's rules. ``ImageFault`` for anything else.
+
+        Without ``quotes``, quotes are plain characters, as in a here-document."""
+        return _Expander(text, {**self.args, **self.env}, self.escape, quotes).expanded()
 
     def value(self, text: str) -> str:
-        """The same for what becomes a variable itself."""
+        """The same for the value of a variable."""
         value = self.expand(text)
         if len(value) > _LONGEST_VALUE:
             raise ImageFault(f"A variable of the Dockerfile is longer than {_LONGEST_VALUE} characters.")
@@ -51,13 +54,6 @@ def assignments(rest: str, escape: str = "\\") -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in pairs]
 
 
-def expand(text: str, values: Mapping[str, str], escape: str = "\\", *, quotes: bool = True) -> str:
-    """Removes quotes and escapes and puts variables in, by Docker's rules. ``ImageFault`` for what they do not cover.
-
-    Without ``quotes``, quotes are plain characters, as in a here-document."""
-    return _Expander(text, values, escape, quotes).whole()
-
-
 class _Expander:
     def __init__(self, text: str, values: Mapping[str, str], escape: str, quotes: bool, depth: int = 0) -> None:
         if depth > _DEEPEST:
@@ -69,24 +65,32 @@ class _Expander:
         self._depth = depth
         self._at = 0
 
-    def whole(self) -> str:
+    def expanded(self, end: str = "") -> str:
+        """The text from here to the closing quote ``end``, or to the end of the text."""
         out = ""
         while self._at < len(self._text):
-            char = self._text[self._at]
-            if char == self._escape:
-                out += self._text[self._at + 1 : self._at + 2]
+            char, following = self._text[self._at], self._text[self._at + 1 : self._at + 2]
+            if char == end:
+                self._at += 1
+                return out
+            # In double quotes the escape character works only in front of these characters.
+            if char == self._escape and (not end or following in ('"', "$", self._escape)):
+                out += following
                 self._at += 2
-            elif char == "'" and self._quotes:
+            elif char == "'" and self._quotes and not end:
                 out += self._single()
-            elif char == '"' and self._quotes:
-                out += self._double()
+            elif char == '"' and self._quotes and not end:
+                self._at += 1
+                out += self.expanded('"')
             elif char == "$":
                 out += self._dollar()
             else:
                 out += char
                 self._at += 1
             if len(out) > _LONGEST:
-                raise ImageFault("The Dockerfile's variables grow without end.")
+                raise ImageFault(f"A value in the Dockerfile is longer than {_LONGEST} characters.")
+        if end:
+            raise self._unclosed(end)
         return out
 
     def _single(self) -> str:
@@ -95,24 +99,6 @@ class _Expander:
             raise self._unclosed("'")
         inside, self._at = self._text[self._at + 1 : end], end + 1
         return inside
-
-    def _double(self) -> str:
-        out = ""
-        self._at += 1
-        while self._at < len(self._text):
-            char, following = self._text[self._at], self._text[self._at + 1 : self._at + 2]
-            if char == '"':
-                self._at += 1
-                return out
-            if char == self._escape and following and following in f'"${self._escape}':
-                out += following
-                self._at += 2
-            elif char == "$":
-                out += self._dollar()
-            else:
-                out += char
-                self._at += 1
-        raise self._unclosed('"')
 
     def _dollar(self) -> str:
         if self._text.startswith("${", self._at):
@@ -141,7 +127,7 @@ class _Expander:
         found = re.match(r":?[-+?]|##?|%%?|//?", rest)
         if found is None:
             raise self._not_understood(inside)
-        word = _Expander(rest[found.end() :], self._values, self._escape, True, self._depth + 1).whole()
+        word = _Expander(rest[found.end() :], self._values, self._escape, True, self._depth + 1).expanded()
         if found[0][0] in "#%/":
             return _trimmed(found[0], value or "", word)
         filled = bool(value) if found[0].startswith(":") else value is not None
@@ -159,9 +145,9 @@ class _Expander:
 
 
 def _trimmed(operator: str, value: str, word: str) -> str:
-    """``${x#glob}`` and its siblings. What would take long to match is refused."""
+    """``${x#glob}``, ``${x%glob}`` and ``${x/glob/text}``. Refuses what would take long to match."""
     if len(value) > _LONGEST_TRIMMED or word.count("*") > _MOST_STARS:
-        raise ImageFault(f"{word[:40]!r} in the Dockerfile is too much to be matched.")
+        raise ImageFault(f"{word[:40]!r} in the Dockerfile is too long to be matched.")
     if operator[0] == "/":
         glob, _, into = word.partition("/")
         return re.sub(_glob(glob), lambda _: into, value, count=0 if operator == "//" else 1)

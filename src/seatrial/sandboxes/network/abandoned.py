@@ -1,7 +1,7 @@
-"""Connections that a sandbox left open, in the machine's table: nobody ends them, and the kernel keeps them for days.
+"""Connections of removed sandboxes in the machine's table of connections. The kernel would keep them for days.
 
-Each trial could leave thousands, and the table has some 262,144 places for the whole machine. They are harmless while
-there is room, and to look for them means to walk the table, so that is done only once a good part of it is in use.
+Each trial could leave thousands, and the table usually has 262,144 places for the whole machine. To delete them the
+kernel has to walk the table, so that happens only when a good part of it is used.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _FILTER, _FILTER_ORIGINAL, _BY_SOURCE = 25, 1, 1
 
 
 class AbandonedConnections:
-    """Those of sandboxes that are gone. Must be made by a thread in the machine's namespace."""
+    """The addresses of removed sandboxes. A thread in the machine's namespace has to construct it."""
 
     def __init__(self, crowded: int) -> None:
-        """The table is crowded once one in so many places is taken; 0 for always."""
+        """See ``NetworkLimits.crowded``."""
         self._kernel = NetlinkSocket(NETFILTER)
         self._crowded = crowded
         self._left: set[IPv4Address] = set()
@@ -32,18 +32,18 @@ class AbandonedConnections:
         self._kernel.close()
 
     def add(self, sandbox: IPv4Address) -> None:
-        """An address whose sandbox is gone."""
+        """Call this with the address of a removed sandbox."""
         self._left.add(sandbox)
 
     def discard(self, sandbox: IPv4Address) -> None:
-        """An address that has a sandbox again."""
+        """Call this when the address belongs to a sandbox again."""
         self._left.discard(sandbox)
 
     def clear(self) -> None:
-        """Removes them if the table is crowded. Blocks for some milliseconds for each address then."""
+        """Deletes their connections if the table is crowded. That blocks for some milliseconds for each address."""
         if self._left and self._is_crowded():
             left, self._left = self._left, set()
-            # ENOENT: there was none. EOPNOTSUPP and EINVAL: a kernel before 5.8, which can only be asked for one each.
+            # ENOENT: there was none. EOPNOTSUPP and EINVAL: a kernel before 5.8 deletes only single connections.
             tolerated = frozenset({errno.ENOENT, errno.EOPNOTSUPP, errno.EINVAL})
             self._kernel.request([_all_of(address) for address in left], tolerate=tolerated)
 

@@ -1,6 +1,6 @@
-"""The name service's wire format, as much of it as a forwarder needs: read a question, make and read answers.
+"""The part of the DNS wire format that a forwarder needs: it reads questions, and reads and writes answers.
 
-Messages come from sandboxes and from the network, so every length is checked; what cannot be read is ``Malformed``.
+Messages come from sandboxes and from the network, so every length is checked. An unreadable message is ``Malformed``.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _MOST_JUMPS = 64
 
 
 class Malformed(ValueError):
-    """Not a message of the name service."""
+    """Not a readable DNS message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What somebody asks. ``raw`` is the question section as it came, which an answer repeats."""
+    """One question. ``raw`` is the question section as it came. An answer repeats it."""
 
     number: int
     flags: int
@@ -42,7 +42,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address in an answer, and for how many seconds it is good."""
+    """An address in an answer. It is valid for ``ttl`` seconds."""
 
     value: IPv4Address
     ttl: int
@@ -91,7 +91,7 @@ def result(message: bytes) -> int:
 
 
 def answer(question: Question, code: int = NO_ERROR, addresses: Sequence[Address] = (), flags: int = 0) -> bytes:
-    """Our own answer."""
+    """An answer that Seatrial makes itself."""
     bits = _RESPONSE | (question.flags & _AUTHORITATIVE_OFF) | _RECURSION_AVAILABLE | flags | code
     records = b"".join(
         b"\xc0\x0c" + struct.pack("!HHIH", A, _IN, address.ttl, 4) + address.value.packed for address in addresses
@@ -112,7 +112,7 @@ def _question(message: bytes, number: int, flags: int) -> Question:
 
 
 def _name(message: bytes, offset: int) -> tuple[str, int]:
-    """A name in lower case, and where what follows it begins."""
+    """A name in lower case, and the offset after it."""
     labels: list[str] = []
     length = jumps = 0
     end = -1
@@ -122,7 +122,7 @@ def _name(message: bytes, offset: int) -> tuple[str, int]:
         size = message[offset]
         if size >= 0xC0:
             if offset + 2 > len(message) or jumps >= _MOST_JUMPS:
-                raise Malformed("a name leads nowhere")
+                raise Malformed("a name has a pointer that cannot be followed")
             end = offset + 2 if end < 0 else end
             offset = struct.unpack_from("!H", message, offset)[0] & 0x3FFF
             jumps += 1
@@ -134,6 +134,6 @@ def _name(message: bytes, offset: int) -> tuple[str, int]:
             return ".".join(labels), offset if end < 0 else end
         if offset + size > len(message):
             raise Malformed("a name is cut off")
-        # A dot inside a label must not pass for the end of one, or "a.example" could be spelled two ways.
+        # A dot inside a label must differ from the end of a label, or "a.example" could be spelled in two ways.
         labels.append(message[offset : offset + size].decode("latin-1").lower().replace(".", "\\."))
         offset += size

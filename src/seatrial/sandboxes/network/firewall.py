@@ -1,14 +1,12 @@
-"""The packet filter between sandboxes and everything else: who may send what where.
+"""The packet filter between sandboxes and everything else.
 
-It lives in the router's namespace, out of the reach of whoever flushes the machine's own rules. The rules are written
-once and their number does not grow: a sandbox is a few set elements, so a packet costs the same with 750 sandboxes as
-with one, and a change of policy is one atomic transaction that also holds for connections already made, because nothing
-is let through for being *established*.
+It is in the router's namespace, where a flush of the machine's own rules does not reach it. The rules are written once.
+A sandbox is a few set elements, so a packet costs the same with 750 sandboxes as with one. A change of policy is one
+atomic transaction. It also applies to open connections, because no rule accepts packets for being *established*.
 
-Connections are tracked for one purpose only: to count them for each sandbox (``limits``). Questions to the name server
-are not tracked; their number is limited as it is.
-
-``network`` says which sandbox may reach what; this module knows addresses and interface names only.
+The filter tracks connections only to count them for each sandbox (``limits``). It does not track questions to the name
+server, which have a rate limit. ``network`` decides what a sandbox may reach. This module knows only addresses and
+interface names.
 """
 
 from __future__ import annotations
@@ -120,25 +118,24 @@ table inet seatrial {{
     }}
 }}
 """
-"""A refusal is an answer, so that programs fail at once instead of waiting. ``inbound`` need not ask for the state of a
-connection: the machine's own table lets nothing else come this far. An ICMP error may come from any hop on the way. A
-connection is *confirmed* once its first packet has passed, so ``new_connection`` sees each one once."""
+"""Refused packets are answered, so that programs fail at once instead of waiting. ``inbound`` does not check the state
+of a connection, because the machine's own table forwards only established ones. An ICMP error may come from any hop. A
+connection is *confirmed* after its first packet, so ``new_connection`` sees each one once."""
 _COUNT = "add @counted {{ ip saddr ct count over {connections} }} goto refuse"
 _MOST_SANDBOXES = 65535
 
 
-def rules(
-    gateway: IPv4Address,
-    never: Iterable[IPv4Network],
-    closed: Iterable[IPv4Network],
-    granted: Iterable[IPv4Network],
-    limits: NetworkLimits,
-    *,
-    counts: bool = True,
-) -> str:
-    """The router's rules, for ``nft``. ``granted`` are exceptions from ``closed``; nothing is one from ``never``.
+@dataclass(frozen=True, slots=True)
+class ClosedNetworks:
+    """What no sandbox may reach. ``granted`` are the operator's exceptions from ``private``, not from ``never``."""
 
-    Without ``counts`` open connections are not counted, for kernels that cannot."""
+    never: tuple[IPv4Network, ...]
+    private: tuple[IPv4Network, ...]
+    granted: tuple[IPv4Network, ...] = ()
+
+
+def rules(gateway: IPv4Address, closed: ClosedNetworks, limits: NetworkLimits, *, counts: bool = True) -> str:
+    """The router's rules, for ``nft``. ``counts=False`` is for kernels that cannot count open connections."""
     return RULES.format(
         gateway=gateway,
         uplink=UPLINK,
@@ -149,9 +146,9 @@ def rules(
         questions=limits.questions_per_sec,
         questions_burst=limits.questions_burst,
         refusals=limits.refusals_per_sec,
-        never=", ".join(map(str, never)),
-        closed=_elements(closed),
-        granted=_elements(granted),
+        never=", ".join(map(str, closed.never)),
+        closed=_elements(closed.private),
+        granted=_elements(closed.granted),
     )
 
 
@@ -165,7 +162,7 @@ class Element:
 
 
 def member(interface: str, sandbox: IPv4Address) -> Element:
-    """A sandbox that has any network at all, behind that interface and under no other address."""
+    """A sandbox with a network. It has to use this interface and this source address."""
     return Element("members", interface.encode().ljust(16, b"\0") + sandbox.packed)
 
 
@@ -174,7 +171,7 @@ def everything(sandbox: IPv4Address) -> Element:
 
 
 def host(sandbox: IPv4Address, address: IPv4Address) -> Element:
-    """An address that an allowed name led to."""
+    """An address of an allowed name."""
     return Element("hosts", sandbox.packed + address.packed)
 
 
@@ -192,10 +189,10 @@ def own(address: IPv4Address) -> Element:
 
 
 class Firewall:
-    """The set elements of the router's table. A call takes far less than a millisecond, so the loop may make it."""
+    """The set elements of the router's table. A call takes far less than a millisecond, so the loop may wait."""
 
     def __init__(self) -> None:
-        """Must be made by a thread that is in the router's namespace."""
+        """A thread in the router's namespace has to construct it."""
         self._kernel = NetlinkSocket(NETFILTER)
         self._turn = threading.Lock()
 
@@ -203,24 +200,19 @@ class Firewall:
         self._kernel.close()
 
     def change(self, *, add: Iterable[Element] = (), remove: Iterable[Element] = ()) -> None:
-        """Both at once: there is no moment between the old and the new state."""
+        """Applies both in one transaction."""
         messages = [_request(_DELETE_ELEMENT, element) for element in remove]
         messages += [_request(_NEW_ELEMENT, element, CREATE) for element in add]
         if messages:
             self._transact(messages)
 
     def forget(self, sandbox: IPv4Address) -> None:
-        """Drops what was counted for an address: who gets it next starts from nothing.
+        """Deletes the counters of an address, so that its next sandbox starts at zero.
 
-        Only what is there can be deleted, and only the kernel knows what is, so each is added first."""
+        A delete fails for a missing element, and only the kernel knows which exist, so each is added first."""
         counters = [Element(name, sandbox.packed) for name in _COUNTERS]
-        self._transact(
-            [
-                message
-                for element in counters
-                for message in (_request(_NEW_ELEMENT, element, CREATE), _request(_DELETE_ELEMENT, element))
-            ]
-        )
+        added = [_request(_NEW_ELEMENT, element, CREATE) for element in counters]
+        self._transact([*added, *(_request(_DELETE_ELEMENT, element) for element in counters)])
 
     def _transact(self, messages: list[Message]) -> None:
         begin, end = (Message(kind, struct.pack("!BBH", socket.AF_UNSPEC, 0, _SUBSYSTEM)) for kind in _BATCH)

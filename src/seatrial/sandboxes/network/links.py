@@ -1,6 +1,6 @@
-"""Interfaces, addresses, neighbours and routes, as requests to the kernel; one function per thing to ask for.
+"""Interfaces, addresses, neighbours and routes as requests to the kernel, one function for each kind.
 
-``router`` puts them together. Interface numbers are chosen by the caller, so that a whole set-up fits in one batch.
+``router`` combines them. The caller chooses interface numbers, so that a whole set-up fits in one batch.
 """
 
 from __future__ import annotations
@@ -71,10 +71,9 @@ class Route:
 
 
 def veth(near: End, far: End, mtu: int) -> Message:
-    """Makes a pair of interfaces. The near one is up; the far one has to be brought up where it is.
+    """Makes a pair of interfaces. The near one is up. The far one has to be brought up in its own namespace.
 
-    The kernel heeds the far number only where a near one is given; 0 lets it choose.
-    """
+    The kernel uses the far number only if the near one is not 0. It chooses a number in place of 0."""
     peer = _LINK.pack(0, 0, far.index, 0, 0) + _end(far, mtu)
     info = nested(_IF_LINKINFO, text(_INFO_KIND, "veth"), nested(_INFO_DATA, attribute(_VETH_PEER, peer)))
     return Message(_NEWLINK, _LINK.pack(0, 0, near.index, _UP, _UP) + _end(near, mtu) + info, CREATE | EXCLUSIVE)
@@ -85,11 +84,10 @@ def up(link: int) -> Message:
 
 
 def settle(link: int) -> Message:
-    """Has an interface whose other end just came up carry packets at once.
+    """Makes an interface whose other end just came up carry packets at once.
 
-    Otherwise the kernel gets to that a little later, and drops what is sent until then. Asking for the state of the
-    interface makes it do so first (since Linux 6.8; before, this request does nothing).
-    """
+    Otherwise the kernel drops packets for a moment. A request for the interface's state makes the kernel update it
+    first (since Linux 6.8; before, this request does nothing)."""
     return Message(_GETLINK, _LINK.pack(0, 0, link, 0, 0))
 
 
@@ -102,23 +100,20 @@ def remove(link: int) -> Message:
 
 
 def address(link: int, value: IPv4Address) -> Message:
-    """Gives an interface one address, without a network around it."""
+    """Gives an interface one address (``/32``)."""
     body = struct.pack("=BBBBI", socket.AF_INET, 32, 0, _SCOPE_GLOBAL, link)
-    return Message(
-        _NEWADDR, body + attribute(_LOCAL, value.packed) + attribute(_ADDRESS, value.packed), CREATE | EXCLUSIVE
-    )
+    body += attribute(_LOCAL, value.packed) + attribute(_ADDRESS, value.packed)
+    return Message(_NEWADDR, body, CREATE | EXCLUSIVE)
 
 
 def neighbour(link: int, value: IPv4Address, mac: bytes) -> Message:
-    """A neighbour that never has to be asked for.
+    """A permanent neighbour entry. It saves the ARP request.
 
-    Besides the time saved: permanent neighbours do not count against the kernel's limit (1024 by default, for all
-    namespaces together), which a few hundred sandboxes would reach.
-    """
+    It also does not count against the kernel's limit of neighbours (1024 by default, for all namespaces), which a few
+    hundred sandboxes would reach."""
     body = struct.pack("=BxxxiHBB", socket.AF_INET, link, _PERMANENT, 0, 0)
-    return Message(
-        _NEWNEIGH, body + attribute(_NEIGHBOUR_IP, value.packed) + attribute(_NEIGHBOUR_MAC, mac), CREATE | EXCLUSIVE
-    )
+    body += attribute(_NEIGHBOUR_IP, value.packed) + attribute(_NEIGHBOUR_MAC, mac)
+    return Message(_NEWNEIGH, body, CREATE | EXCLUSIVE)
 
 
 def route(link: int, network: IPv4Network, via: IPv4Address | None = None) -> Message:
@@ -154,7 +149,7 @@ def list_addresses(kernel: NetlinkSocket) -> list[IPv4Address]:
 
 
 def list_routes(kernel: NetlinkSocket) -> list[Route]:
-    """The unicast IPv4 routes of all tables but the kernel's own, with the interface they leave by."""
+    """The unicast IPv4 routes of all tables except the kernel's own, with their interface."""
     found = []
     for answer in kernel.dump(Message(_GETROUTE, struct.pack("=BBBBBBBBI", socket.AF_INET, *([0] * 8)))):
         _, length, _, _, _, _, _, kind, _ = struct.unpack_from("=BBBBBBBBI", answer.body)

@@ -1,60 +1,36 @@
-"""How this machine itself finds names: its hosts file and its resolvers. ``resolver`` answers sandboxes from it."""
+"""How names are found: by the hosts file and the resolvers of this machine, or by name servers that a task chose.
+
+``resolver`` answers sandboxes from ``MachineNames``. ``oci`` and ``docker`` decide with ``Asked``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, ip_address
 from pathlib import Path
 
+from harbor.models.task.config import NetworkMode, NetworkPolicy
+
+from seatrial.sandboxes.parsed_file import ParsedFile
+
 
 class MachineNames:
-    """What the machine's files say. They are read again when they have changed."""
+    """The machine's files. They are read again when they have changed."""
 
     def __init__(self, resolv_conf: Path = Path("/etc/resolv.conf"), hosts: Path = Path("/etc/hosts")) -> None:
-        self._servers = _Reread(resolv_conf, parse_servers)
-        self._hosts = _Reread(hosts, parse_hosts)
+        self._resolv_conf = ParsedFile(resolv_conf, lambda text: (parse_servers(text), parse_search(text)))
+        self._hosts = ParsedFile(hosts, parse_hosts)
 
     def in_hosts_file(self, name: str) -> tuple[IPv4Address, ...]:
         return self._hosts.value.get(name, ())
 
     @property
     def servers(self) -> tuple[str, ...]:
-        return self._servers.value
+        return self._resolv_conf.value[0]
 
     @property
     def search(self) -> tuple[str, ...]:
-        return parse_search(self._servers.text)
-
-
-class _Reread[T]:
-    """What a file says, parsed again when the file has changed. A file that is not there says nothing."""
-
-    def __init__(self, path: Path, parse: Callable[[str], T]) -> None:
-        self._path = path
-        self._parse = parse
-        self._seen: tuple[int, int] | None = None
-        self._text = ""
-        self._value = parse("")
-
-    @property
-    def value(self) -> T:
-        self._look()
-        return self._value
-
-    @property
-    def text(self) -> str:
-        self._look()
-        return self._text
-
-    def _look(self) -> None:
-        try:
-            stat = self._path.stat()
-            seen = (stat.st_mtime_ns, stat.st_ino)
-            if seen != self._seen:
-                self._text = self._path.read_text(errors="replace")
-                self._value, self._seen = self._parse(self._text), seen
-        except OSError:
-            self._text, self._value, self._seen = "", self._parse(""), None
+        return self._resolv_conf.value[1]
 
 
 def parse_servers(text: str) -> tuple[str, ...]:
@@ -70,25 +46,46 @@ def parse_servers(text: str) -> tuple[str, ...]:
 
 
 def parse_search(text: str) -> tuple[str, ...]:
-    found: tuple[str, ...] = ()
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) >= 2 and words[0] in ("search", "domain"):
-            found = tuple(words[1:])
-    return found
+    lines = (line.split() for line in text.splitlines())
+    found = [words[1:] for words in lines if len(words) >= 2 and words[0] in ("search", "domain")]
+    return tuple(found[-1]) if found else ()
 
 
 def parse_hosts(text: str) -> dict[str, tuple[IPv4Address, ...]]:
+    """Addresses by name, without loopback addresses: they mean something else inside a sandbox."""
     found: dict[str, tuple[IPv4Address, ...]] = {}
     for line in text.splitlines():
-        words = line.partition("#")[0].split()
+        place, *names = line.partition("#")[0].split() or [""]
         try:
-            address = IPv4Address(words[0]) if words else None
+            address = IPv4Address(place)
         except AddressValueError:
             continue
-        if address is None or address.is_loopback:
-            continue
-        for name in words[1:]:
+        for name in names if not address.is_loopback else ():
             key = name.rstrip(".").lower()
             found[key] = (*found.get(key, ()), address)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The name servers from a task's compose file. Empty if the sandbox uses Seatrial's own."""
+
+    servers: tuple[str, ...] = ()
+    not_applied: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, wanted: tuple[str, ...], policy: NetworkPolicy | None) -> Asked:
+        """``policy`` is ``None`` on the machine's own network.
+
+        An allowlist by name needs Seatrial's name server: it refuses other names and opens the addresses it answers
+        with. There the task's choice is not applied, and the trial's lock says so."""
+        if wanted and policy is not None and policy.network_mode is NetworkMode.ALLOWLIST:
+            return cls(not_applied=(f"dns {', '.join(wanted)}: an allowlist's names are answered by this machine",))
+        return cls(servers=wanted)
+
+    def resolv_conf(self, usual: str) -> str:
+        """The text of ``/etc/resolv.conf``, made from the one that names Seatrial's server."""
+        if not self.servers:
+            return usual
+        kept = [line for line in usual.splitlines() if not line.startswith("nameserver")]
+        return "".join(f"{line}\n" for line in [*(f"nameserver {server}" for server in self.servers), *kept])

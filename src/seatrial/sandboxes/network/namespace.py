@@ -1,13 +1,13 @@
-"""Network namespaces held by an open file: no name, no mount, and gone when the process that holds them is.
+"""Network namespaces that an open file keeps alive: they have no name and no mount, and end with this process.
 
-``router`` makes and enters them, always in a thread of its own: a thread that cannot return to where it came from must
+``router`` makes and enters them in a separate thread, because a thread that fails to return to its own namespace must
 not be used again.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,19 +16,19 @@ _SYSCTL = Path("/proc/sys/net")
 
 
 class Namespace:
-    """One network namespace, alive for as long as it is open here or a process is in it."""
+    """One network namespace. It exists while this file is open or a process is in it."""
 
     def __init__(self, file: int) -> None:
         self.file = file
 
     @classmethod
     def current(cls) -> Namespace:
-        """The one that the calling thread is in."""
+        """The namespace of the calling thread."""
         return cls(os.open(_CURRENT, os.O_RDONLY | os.O_CLOEXEC))
 
     @property
     def path(self) -> Path:
-        """Where other processes find it, in whichever mount namespace they are, while this process lives."""
+        """A path that works in every mount namespace while this process lives."""
         return Path(f"/proc/{os.getpid()}/fd/{self.file}")
 
     def close(self) -> None:
@@ -39,29 +39,28 @@ class Namespace:
 
 @contextmanager
 def fresh_namespace() -> Iterator[Namespace]:
-    """Makes a namespace and has the calling thread in it for the block. The caller closes it if the block succeeds."""
-    home = Namespace.current()
-    try:
-        os.unshare(os.CLONE_NEWNET)
+    """Makes a namespace and keeps the calling thread in it for the block. After success the caller closes it."""
+    with _elsewhere(lambda: os.unshare(os.CLONE_NEWNET)):
+        made = Namespace.current()
         try:
-            made = Namespace.current()
-            try:
-                yield made
-            except BaseException:
-                made.close()
-                raise
-        finally:
-            os.setns(home.file, os.CLONE_NEWNET)
-    finally:
-        home.close()
+            yield made
+        except BaseException:
+            made.close()
+            raise
 
 
 @contextmanager
 def entered(namespace: Namespace) -> Iterator[None]:
-    """Has the calling thread, and the processes it starts, in that namespace for the block."""
+    """Keeps the calling thread, and the processes it starts, in that namespace for the block."""
+    with _elsewhere(lambda: os.setns(namespace.file, os.CLONE_NEWNET)):
+        yield
+
+
+@contextmanager
+def _elsewhere(leave: Callable[[], None]) -> Iterator[None]:
     home = Namespace.current()
     try:
-        os.setns(namespace.file, os.CLONE_NEWNET)
+        leave()
         try:
             yield
         finally:
@@ -71,7 +70,7 @@ def entered(namespace: Namespace) -> Iterator[None]:
 
 
 def set_values(values: Mapping[str, str]) -> None:
-    """Writes network settings of the calling thread's namespace. One that this kernel does not have is left out."""
+    """Writes network settings of the calling thread's namespace. Skips those that this kernel does not have."""
     for name, value in values.items():
         setting = _SYSCTL / name
         if setting.exists():

@@ -1,8 +1,7 @@
 """The kernel's netlink wire format: messages, attributes, and a socket that sends many requests in one system call.
 
-``links`` (interfaces, addresses, routes) and ``firewall`` (set elements) speak it, because a process started for each
-step costs more than the step: ``ip`` and ``nft`` take milliseconds, a batch of requests takes microseconds. Nothing in
-here knows what a sandbox is.
+``links`` and ``firewall`` use it because ``ip`` and ``nft`` take milliseconds per step, and a whole batch of requests
+takes microseconds. This module does not know what a sandbox is.
 """
 
 from __future__ import annotations
@@ -12,19 +11,18 @@ import socket
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 ROUTE = 0
 NETFILTER = 12
 
-ACK = 0x004
-DUMP = 0x300
 CREATE = 0x400
 EXCLUSIVE = 0x200
 _REQUEST = 0x001
+_ACK = 0x004
+_DUMP = 0x300
 _CAPPED = 0x100
-"""On an answer: the request is not echoed in it."""
+"""On an answer: it does not repeat the request."""
 _WITH_ATTRIBUTES = 0x200
 
 _ERROR = 2
@@ -44,7 +42,7 @@ _PATIENCE_SEC = 10
 
 
 class NetlinkError(OSError):
-    """The kernel refused a request; ``errno`` says why, ``request`` which one of the batch it was."""
+    """The kernel refused a request. ``errno`` says why, ``request`` is its index in the batch."""
 
     def __init__(self, code: int, hint: str, request: int) -> None:
         super().__init__(code, f"{os.strerror(code)}{f' ({hint})' if hint else ''}")
@@ -80,25 +78,22 @@ def number(kind: int, value: int) -> bytes:
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
-    """The attributes in a piece of an answer, by kind; of a repeated one, the last."""
-    return dict(iterate(data))
-
-
-def iterate(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The attributes in a part of an answer, by kind. The last one of a kind counts."""
+    found: dict[int, bytes] = {}
     offset = 0
     while offset + _ATTRIBUTE.size <= len(data):
         length, kind = _ATTRIBUTE.unpack_from(data, offset)
         if length < _ATTRIBUTE.size:
-            return
-        yield kind & _TYPE_MASK, data[offset + _ATTRIBUTE.size : offset + length]
+            break
+        found[kind & _TYPE_MASK] = data[offset + _ATTRIBUTE.size : offset + length]
         offset += length + (-length % 4)
+    return found
 
 
 class NetlinkSocket:
-    """A socket to one kernel subsystem of the network namespace that the calling thread is in when it is made.
+    """A socket to one kernel subsystem, in the network namespace that the calling thread is in now.
 
-    It stays bound to that namespace, whichever thread uses it later. Not for use by two threads at once.
-    """
+    The socket stays in that namespace whichever thread uses it later. Two threads must not use it at once."""
 
     def __init__(self, protocol: int) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
@@ -115,31 +110,23 @@ class NetlinkSocket:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
     def request(self, messages: Sequence[Message], *, tolerate: frozenset[int] = frozenset()) -> None:
-        """Has all of them done, in order; then raises for the first that failed with an error not tolerated."""
-        outcomes = self._acknowledged(messages, [True] * len(messages)) if messages else {}
-        for index, (code, hint) in sorted(outcomes.items()):
-            if code and code not in tolerate:
-                raise NetlinkError(code, hint, index)
+        """Sends all messages in order. Then raises for the first failure that is not in ``tolerate``."""
+        if messages:
+            self._send(messages, range(len(messages)), tolerate)
 
     def transact(self, begin: Message, messages: Sequence[Message], end: Message) -> None:
-        """Has all of them done or none; only ``messages`` are acknowledged."""
-        batch = [begin, *messages, end]
-        outcomes = self._acknowledged(batch, [False, *([True] * len(messages)), False])
-        for index, (code, hint) in sorted(outcomes.items()):
-            if code:
-                raise NetlinkError(code, hint, index - 1)
+        """The kernel applies all messages or none. It acknowledges only ``messages``."""
+        self._send([begin, *messages, end], range(1, len(messages) + 1))
 
     def dump(self, message: Message) -> list[Message]:
-        """Everything the kernel lists in answer to one request."""
+        """Everything that the kernel lists in answer to one request."""
         self._sequence += 1
         sequence = self._sequence
-        self._socket.send(_packed(message, _REQUEST | DUMP, sequence))
+        self._socket.send(_packed(message, _REQUEST | _DUMP, sequence))
         found: list[Message] = []
         while True:
             for answered, answer in self._answers():
@@ -148,28 +135,25 @@ class NetlinkSocket:
                 if answer.kind == _DONE:
                     return found
                 if answer.kind == _ERROR:
-                    code, hint = _outcome(answer)
-                    raise NetlinkError(code, hint, 0)
+                    raise NetlinkError(*_outcome(answer), 0)
                 found.append(answer)
 
-    def _acknowledged(self, messages: Sequence[Message], asked: Sequence[bool]) -> dict[int, tuple[int, str]]:
+    def _send(self, batch: Sequence[Message], acknowledged: range, tolerate: frozenset[int] = frozenset()) -> None:
         first = self._sequence + 1
-        self._sequence += len(messages)
-        self._socket.send(
-            b"".join(
-                _packed(message, _REQUEST | (ACK if asked[index] else 0), first + index)
-                for index, message in enumerate(messages)
-            )
-        )
+        self._sequence += len(batch)
+        data = b""
+        for index, message in enumerate(batch):
+            data += _packed(message, _REQUEST | (_ACK if index in acknowledged else 0), first + index)
+        self._socket.send(data)
         outcomes: dict[int, tuple[int, str]] = {}
-        while len(outcomes) < sum(asked):
+        # An answer to a message that asked for none refuses the whole batch. No other answer follows it.
+        while len(outcomes) < len(acknowledged) and outcomes.keys() <= set(acknowledged):
             for sequence, answer in self._answers():
-                index = sequence - first
-                if answer.kind == _ERROR and 0 <= index < len(messages):
-                    outcomes[index] = _outcome(answer)
-                    if not asked[index]:  # the batch as a whole was refused; nothing more will come
-                        return outcomes
-        return outcomes
+                if answer.kind == _ERROR and 0 <= sequence - first < len(batch):
+                    outcomes[sequence - first] = _outcome(answer)
+        for index, (code, hint) in sorted(outcomes.items()):
+            if code and code not in tolerate:
+                raise NetlinkError(code, hint, index - acknowledged.start)
 
     def _answers(self) -> Iterator[tuple[int, Message]]:
         data = self._socket.recv(_BUFFER)
@@ -187,7 +171,7 @@ def _packed(message: Message, flags: int, sequence: int) -> bytes:
 
 
 def _outcome(answer: Message) -> tuple[int, str]:
-    """The error number (0 for success) and the kernel's own words, where it gave some."""
+    """The error number (0 for success) and the kernel's message, if there is one."""
     (code,) = struct.unpack_from("=i", answer.body)
     hint = ""
     if answer.flags & _WITH_ATTRIBUTES:

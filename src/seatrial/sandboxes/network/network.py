@@ -1,11 +1,9 @@
-"""The network of one sandbox: behind our router, or the machine's own.
+"""The network of one sandbox: behind Seatrial's router, or the machine's own. ``network_set`` makes them.
 
-``network_set`` gives them out. What is decided here:
-
-- *Allowlists by name.* The name server refuses other names, and lets the filter know each address before it gives it
-  away. An address stays open for the time its answer is good, but at least an hour: programs keep connections and
-  answers longer than they should. Other names at the same address are reachable too, as with every filter of addresses.
-- *A change of policy* holds for what is already connected.
+- *Allowlists by name.* The name server refuses other names, and opens each address in the packet filter before it
+  answers. An address stays open while the answer is valid, and at least for an hour, because programs keep connections
+  and answers for too long. Other names at the same address are reachable too, as with every filter of addresses.
+- *A change of policy* also applies to open connections.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from harbor.models.task.config import NetworkPolicy
 
@@ -24,67 +22,23 @@ from seatrial.sandboxes.network import dns, firewall
 from seatrial.sandboxes.network.firewall import Element
 from seatrial.sandboxes.network.reach import Reach, require_open
 from seatrial.sandboxes.network.router import Line, Router
+from seatrial.sandboxes.parsed_file import read_or_empty
+
+if TYPE_CHECKING:
+    from seatrial.sandboxes.network.network_set import SandboxNetworks
 
 _SHORTEST_OPEN_SEC = 3600.0
 _LONGEST_OPEN_SEC = 86400.0
 _MOST_HOSTS = 4096
-"""Addresses that the names of one sandbox's allowlist may have open at once."""
+"""Addresses that the names of one sandbox's allowlist may open at once."""
 _LOCALHOST = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
 
 
-class SandboxNetwork(Protocol):
-    """The network of one sandbox, from ``acquire`` to ``release``."""
-
-    @property
-    def netns_path(self) -> Path | None:
-        """The namespace its processes belong in; ``None`` for the machine's own network."""
-        ...
-
-    @property
-    def hostname(self) -> str: ...
-
-    @property
-    def resolv_conf(self) -> str:
-        """Content for ``/etc/resolv.conf``."""
-        ...
-
-    @property
-    def hosts(self) -> str:
-        """Content for ``/etc/hosts``, with the host name in it."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """What it may reach at the moment, for the trial's lock."""
-        ...
-
-    async def apply(self, policy: NetworkPolicy) -> None:
-        """Changes what it may reach, while its processes run."""
-        ...
-
-    async def release(self) -> None:
-        """Cuts it off for good. Does nothing the second time."""
-        ...
-
-
-class NetworkSet(Protocol):
-    """What a network needs of the set it belongs to."""
-
-    @property
-    def search(self) -> tuple[str, ...]: ...
-
-    def permitted(self, policy: NetworkPolicy) -> Reach: ...
-
-    async def work[T](self, step: Callable[[], T]) -> T: ...
-
-    def given_back(self, network: RoutedNetwork) -> None: ...
-
-
 class RoutedNetwork:
-    """A sandbox behind the router."""
+    """A network behind the router, until ``release``. A process joins it through the namespace at ``netns_path``."""
 
     def __init__(
-        self, networks: NetworkSet, router: Router, line: Line, sandbox_id: str, clock: Callable[[], float]
+        self, networks: SandboxNetworks, router: Router, line: Line, sandbox_id: str, clock: Callable[[], float]
     ) -> None:
         self.hostname = hostname_of(sandbox_id)
         self.netns_path: Path | None = line.namespace.path
@@ -104,15 +58,17 @@ class RoutedNetwork:
 
     @property
     def description(self) -> str:
+        """What it may reach now, for the trial's lock."""
         return self._reach.description
 
     async def apply(self, policy: NetworkPolicy) -> None:
+        """Changes what it may reach while its processes run."""
         await self.change(self._networks.permitted(policy))
 
     async def change(self, reach: Reach) -> None:
         async with self._turn:
             if self._released:
-                raise SandboxFault("The sandbox's network is gone.")
+                raise SandboxFault("The sandbox's network was already released.")
             if not reach.nothing:
                 await self._networks.work(self._line.connect)
             self._set(reach)
@@ -120,20 +76,21 @@ class RoutedNetwork:
                 await self._networks.work(self._line.disconnect)
 
     async def release(self) -> None:
+        """Cuts the sandbox off for good. Does nothing the second time."""
         async with self._turn:
             if self._released:
                 return
             self._released = True
             self._set(Reach())
             self._router.firewall.forget(self.address)
-            self._networks.given_back(self)
+            self._networks.discard(self)
             self._router.forget(self._line)
 
     def admits(self, name: str) -> bool:
         return self._reach.admits(name)
 
     def learned(self, name: str, addresses: Sequence[dns.Address]) -> None:
-        """Opens the way to what an allowed name leads to."""
+        """Opens the addresses of an allowed name."""
         if self._reach.everything or not addresses:
             return
         now = self._clock()
@@ -146,7 +103,7 @@ class RoutedNetwork:
         self._set(self._reach)
 
     def expire(self) -> None:
-        """Closes the way to addresses whose answers are too old."""
+        """Closes addresses whose answers are too old."""
         self._set(self._reach)
 
     def _set(self, reach: Reach) -> None:
@@ -173,15 +130,15 @@ class RoutedNetwork:
 
 
 class HostNetwork:
-    """The machine's own network. Nothing about it can be limited."""
+    """The machine's own network, with the same methods. It cannot be limited."""
 
     netns_path: Path | None = None
     description = "host (shared with the machine, nothing is closed)"
 
     def __init__(self, sandbox_id: str) -> None:
         self.hostname = hostname_of(sandbox_id)
-        self.resolv_conf = _content(Path("/etc/resolv.conf"))
-        self.hosts = f"{_content(Path('/etc/hosts')) or _LOCALHOST}127.0.1.1\t{self.hostname}\n"
+        self.resolv_conf = read_or_empty("/etc/resolv.conf")
+        self.hosts = f"{read_or_empty('/etc/hosts') or _LOCALHOST}127.0.1.1\t{self.hostname}\n"
 
     async def apply(self, policy: NetworkPolicy) -> None:
         require_open(policy)
@@ -190,13 +147,9 @@ class HostNetwork:
         return None
 
 
+type SandboxNetwork = RoutedNetwork | HostNetwork
+
+
 def hostname_of(sandbox_id: str) -> str:
     """The id as a host name: one label, at most 63 characters."""
     return re.sub(r"[^a-z0-9-]+", "-", sandbox_id.lower())[:63].strip("-") or "sandbox"
-
-
-def _content(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""

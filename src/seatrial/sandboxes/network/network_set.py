@@ -1,17 +1,12 @@
-"""The networks of daemonless sandboxes: one namespace each, and what it may reach, changeable while it runs.
+"""All sandbox networks of a process: one namespace for each sandbox, with a policy that may change while it runs.
 
-``oci`` acquires a network for each sandbox and hands its path to the container runtime, ``docker`` has the namespaces
-of its containers adopted; ``doctor`` uses ``probe``. This module puts the parts together and holds no detail of any:
-``network`` is a single one, ``reach`` says what a policy means, ``router`` and ``uplink`` make the lines, ``firewall``
-filters, ``resolver`` answers names.
+``oci`` acquires a network for each sandbox and gives its path to the container runtime, ``docker`` adopts the
+namespaces of its containers. This module connects the parts: ``network`` is one network, ``reach`` says what a policy
+means, ``router`` and ``uplink`` make the lines, ``firewall`` filters, ``resolver`` answers names.
 
-What is decided here:
-
-- *Names.* Sandboxes ask a name server of ours, which asks whatever this machine asks. So names resolve inside as they
-  do outside, also where the machine's resolver is private, and package mirrors that the machine reaches at a public
-  address work at once. A mirror at a *private* address has to be granted by the operator (``private_destinations``): to
-  open whatever private address a name leads to would let a task reach any service it can name.
-- *A path under /proc* names the namespace. It works in every mount namespace and vanishes with this process.
+Sandboxes use Seatrial's name server, which asks the resolvers of this machine, so names resolve inside as they do
+outside. A package mirror at a *private* address works only if the operator opens it (``private_destinations``):
+otherwise a task could reach any private service that has a name.
 """
 
 from __future__ import annotations
@@ -27,12 +22,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from ipaddress import IPv4Address
 from pathlib import Path
-from types import TracebackType
 from typing import Self
+from weakref import WeakKeyDictionary
 
 from harbor.models.task.config import NetworkPolicy
 
 from seatrial.errors import SandboxFault, SeatrialError, SetupProblem
+from seatrial.sandboxes.network.firewall import ClosedNetworks
 from seatrial.sandboxes.network.limits import NetworkLimits
 from seatrial.sandboxes.network.names import MachineNames
 from seatrial.sandboxes.network.namespace import Namespace
@@ -46,9 +42,8 @@ from seatrial.sandboxes.network.reach import (
     require_host_network,
 )
 from seatrial.sandboxes.network.resolver import NameServer, Resolver
-from seatrial.sandboxes.network.router import Closures, Line, Router
-from seatrial.sandboxes.network.stamp import ProcessStamp
-from seatrial.sandboxes.network.uplink import clear_leftovers
+from seatrial.sandboxes.network.router import Line, Router
+from seatrial.sandboxes.network.uplink import ProcessStamp, clear_leftovers
 from seatrial.sandboxes.options import SandboxOptions
 
 _LOG = logging.getLogger(__name__)
@@ -56,7 +51,7 @@ _IN_STOCK = 4
 
 
 class SandboxNetworks:
-    """All networks that this process gives out. Cheap to make; nothing is set up before the first ``acquire``."""
+    """The networks of one process. The constructor does nothing; the first ``acquire`` sets up the router."""
 
     def __init__(
         self,
@@ -68,7 +63,7 @@ class SandboxNetworks:
         follow_sec: float = 15.0,
         limits: NetworkLimits | None = None,
     ) -> None:
-        """``follow_sec`` is how often a running set looks for what changed on the machine (see ``sweep``)."""
+        """Every ``follow_sec`` seconds a running set looks for changes of the machine (see ``sweep``)."""
         self._options = options
         self._install = install
         self._names = names or MachineNames()
@@ -87,43 +82,37 @@ class SandboxNetworks:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
     async def acquire(self, policy: NetworkPolicy, sandbox_id: str) -> SandboxNetwork:
-        """A network for one sandbox. ``SetupProblem`` where this machine cannot have any, with what would help."""
+        """A network for one sandbox. ``SetupProblem`` with a fix if this machine cannot have any."""
         reach = self.permitted(policy)
         router = await self._opened()
         line = self._stock.popleft() if self._stock else await self._new_line(router)
-        network = await self._given(router, line, reach, sandbox_id)
-        self._restock(router)
+        network = await self._connect(router, line, reach, sandbox_id)
+        if len(self._stock) < _IN_STOCK and (self._stocking is None or self._stocking.done()):
+            self._stocking = asyncio.create_task(self._fill_stock(router))
         return network
 
     async def adopt(self, policy: NetworkPolicy, sandbox_id: str, namespace: Path) -> SandboxNetwork:
-        """The same for a sandbox that has an empty namespace already, as a container engine makes one."""
+        """The same for a sandbox that already has an empty namespace, for example from a container engine."""
         reach = self.permitted(policy)
         router = await self._opened()
-        making = asyncio.ensure_future(
-            self.work(lambda: router.line_to(Namespace(os.open(namespace, os.O_RDONLY | os.O_CLOEXEC))))
-        )
-        try:
-            with _explained():
-                line = await asyncio.shield(making)
-        except asyncio.CancelledError:
-            making.add_done_callback(lambda made: None if made.exception() else router.forget(made.result()))
-            raise
-        return await self._given(router, line, reach, sandbox_id)
+        with _explained():
+            line = await self._make_line(
+                router, lambda: router.line_to(Namespace(os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)))
+            )
+        return await self._connect(router, line, reach, sandbox_id)
 
     async def name_server(self) -> IPv4Address:
-        """Whom sandboxes ask for names; known before there is one."""
+        """The address of the sandboxes' name server. It is known before there is a sandbox."""
         return (await self._opened()).gateway
 
     def permitted(self, policy: NetworkPolicy) -> Reach:
         return permitted_reach(policy, self._options)
 
-    async def _given(self, router: Router, line: Line, reach: Reach, sandbox_id: str) -> RoutedNetwork:
+    async def _connect(self, router: Router, line: Line, reach: Reach, sandbox_id: str) -> RoutedNetwork:
         network = RoutedNetwork(self, router, line, sandbox_id, self._clock)
         try:
             await network.change(reach)
@@ -134,23 +123,22 @@ class SandboxNetworks:
         return network
 
     async def host(self, sandbox_id: str) -> SandboxNetwork:
-        """The machine's own network, where the operator allowed that."""
+        """The machine's own network, if the operator allows it."""
         require_host_network(self._options)
         return HostNetwork(sandbox_id)
 
     async def sweep(self) -> int:
-        """Removes what killed processes left on this machine; how many things that were.
+        """Removes what killed processes left on this machine, and returns how many things that were.
 
-        Also follows what changed on the machine meanwhile: its addresses, its other firewalls, the age of answers. Once
-        there are networks this happens by itself every few seconds; before, it may be called without making any.
-        """
+        Also follows changes of the machine: its addresses, its other firewalls, the age of answers. An open set sweeps
+        itself every few seconds. A call on a set that is not open makes no network."""
         for network in list(self._held.values()):
             network.expire()
         router = self._router
         return await self.work(clear_leftovers if router is None else router.refresh)
 
     async def close(self) -> None:
-        """Cuts off every sandbox that still has a network, and leaves the machine as it was."""
+        """Cuts off every sandbox that still has a network, and undoes all changes of the machine."""
         if self._opening is not None:
             await asyncio.gather(self._opening, return_exceptions=True)
         tasks = [task for task in (self._stocking, self._following) if task is not None]
@@ -164,36 +152,36 @@ class SandboxNetworks:
             await network.release()
         if (router := self._router) is not None:
             self._router = None
-            await self.work(lambda: None)  # a line that was being made when its asker gave up is in stock after this
+            await self.work(lambda: None)  # a line whose caller was cancelled is made and forgotten after this
             while self._stock:
                 router.forget(self._stock.popleft())
             await self.work(router.close)
         self._thread.shutdown(wait=False)
 
     async def work[T](self, step: Callable[[], T]) -> T:
-        """Has a step done by the thread that does kernel work."""
+        """Runs a step in the thread for kernel work."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, step)
 
     @property
     def search(self) -> tuple[str, ...]:
-        """Domains in which short names are looked up, as on this machine."""
+        """This machine's search domains."""
         return self._names.search
 
-    def given_back(self, network: RoutedNetwork) -> None:
+    def discard(self, network: RoutedNetwork) -> None:
         self._held.pop(network.address, None)
 
     async def _opened(self) -> Router:
-        """Opened once, and to the end even if who asked for it gives up: half a router would be nobody's."""
+        """The router, opened once. A cancelled caller does not stop the opening: nobody would close half a router."""
         if self._opening is None or (self._opening.done() and self._router is None):
             self._opening = asyncio.create_task(self._open())
         return await asyncio.shield(self._opening)
 
     async def _open(self) -> Router:
         closed = () if self._options.allow_private_network else PRIVATE
-        closures = Closures(NEVER, closed, parse_networks(self._options.private_destinations))
+        closed_networks = ClosedNetworks(NEVER, closed, parse_networks(self._options.private_destinations))
         with _explained():
             router = await self.work(
-                lambda: Router(ProcessStamp.of_this_process(self._install), closures, self._limits)
+                lambda: Router(ProcessStamp.of_this_process(self._install), closed_networks, self._limits)
             )
             try:
                 await self.work(router.open)
@@ -213,33 +201,63 @@ class SandboxNetworks:
             try:
                 await self.sweep()
             except (SeatrialError, OSError, subprocess.SubprocessError) as error:
-                _LOG.warning("The machine's network could not be looked at: %s", error)
+                _LOG.warning("The machine's network could not be checked: %s", error)
 
     async def _new_line(self, router: Router) -> Line:
-        making = asyncio.get_running_loop().run_in_executor(self._thread, router.new_line)
         try:
-            return await asyncio.shield(making)
-        except asyncio.CancelledError:
-            making.add_done_callback(lambda made: None if made.exception() else self._stock.append(made.result()))
-            raise
+            return await self._make_line(router, router.new_line)
         except OSError as error:
             raise SandboxFault(f"A sandbox's network could not be made: {error}") from error
 
-    def _restock(self, router: Router) -> None:
-        if len(self._stock) < _IN_STOCK and (self._stocking is None or self._stocking.done()):
-            self._stocking = asyncio.create_task(self._fill_stock(router))
+    async def _make_line(self, router: Router, make: Callable[[], Line]) -> Line:
+        """Makes a line in the thread for kernel work. A line that arrives after a cancellation is removed."""
+        making = asyncio.get_running_loop().run_in_executor(self._thread, make)
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            making.add_done_callback(lambda made: None if made.exception() else router.forget(made.result()))
+            raise
 
     async def _fill_stock(self, router: Router) -> None:
         try:
             while len(self._stock) < _IN_STOCK:
                 self._stock.append(await self._new_line(router))
-        except SandboxFault as error:  # whoever needs a line will hear of it
+        except SandboxFault as error:  # the next ``acquire`` tries again and reports it
             _LOG.warning("No network could be made in advance: %s", error)
+
+
+class SharedNetworks:
+    """One set for each event loop that starts sandboxes, closed when that loop ends.
+
+    Harbor constructs each sandbox separately. The sandboxes of one event loop find their common set here."""
+
+    def __init__(self) -> None:
+        self._open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, SandboxNetworks]] = WeakKeyDictionary()
+        self._closers: set[asyncio.Task[None]] = set()
+
+    def of(self, options: SandboxOptions, install: str) -> SandboxNetworks:
+        loop = asyncio.get_running_loop()
+        known = self._open.setdefault(loop, {})
+        key = f"{install} {options.model_dump_json()}"
+        if key not in known:
+            known[key] = SandboxNetworks(options, install=install)
+            closer = loop.create_task(_close_at_end(known, key))
+            self._closers.add(closer)
+            closer.add_done_callback(self._closers.discard)
+        return known[key]
+
+
+async def _close_at_end(known: dict[str, SandboxNetworks], key: str) -> None:
+    """Waits for the end of the loop, which cancels every task and waits for it."""
+    try:
+        await asyncio.get_running_loop().create_future()
+    finally:
+        await known.pop(key).close()
 
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """What the kernel refused while the network was set up, as a problem of this machine."""
+    """Turns a refusal of the kernel into a ``SetupProblem``."""
     try:
         yield
     except PermissionError as error:
@@ -250,6 +268,5 @@ def _explained() -> Iterator[None]:
         ) from error
     except (OSError, subprocess.SubprocessError) as error:
         raise SetupProblem(
-            f"The network for sandboxes could not be set up: {error}.",
-            fix="Run: seatrial doctor",
+            f"The network for sandboxes could not be set up: {error}.", fix="Run: seatrial doctor"
         ) from error

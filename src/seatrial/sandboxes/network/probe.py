@@ -1,4 +1,4 @@
-"""Whether this machine can give sandboxes a network, found out by doing it. ``seatrial doctor`` shows the findings."""
+"""Tests whether this machine can give sandboxes a network, by making one. ``seatrial doctor`` shows the findings."""
 
 from __future__ import annotations
 
@@ -18,20 +18,18 @@ from seatrial.sandboxes.options import SandboxOptions
 
 _SETTINGS = "network settings"
 _SANDBOX = "sandbox network"
-_WAY_OUT = "way out"
-_NAMES = "name resolution"
 
 
 async def probe(
     options: SandboxOptions, *, install: str = "doctor", names: MachineNames | None = None
 ) -> tuple[Finding, ...]:
-    """What works. Leaves the machine as it was, and disturbs no worker that runs at the same time."""
+    """The findings. Undoes its changes of the machine, and disturbs no worker that runs at the same time."""
     names = names or MachineNames()
     return (
         _settings(options),
         await _sandbox(options, install, names),
         await asyncio.to_thread(_way_out),
-        _resolvers(names),
+        _resolvers(names.servers),
     )
 
 
@@ -41,7 +39,7 @@ def _settings(options: SandboxOptions) -> Finding:
         granted = parse_networks(options.private_destinations)
     except SeatrialError as error:
         return Finding(name=_SETTINGS, ok=False, detail=error.message, fix=error.fix)
-    details = [f"tasks that say nothing get {default}"]
+    details = [f"tasks without a network mode get {default}"]
     if options.allow_private_network:
         details.append("private addresses are open to every sandbox")
     elif granted:
@@ -50,7 +48,7 @@ def _settings(options: SandboxOptions) -> Finding:
 
 
 async def _sandbox(options: SandboxOptions, install: str, names: MachineNames) -> Finding:
-    """Makes a network, goes through the modes and takes it away again."""
+    """Makes a network, applies each mode, and removes the network."""
     start = time.perf_counter()
     try:
         async with SandboxNetworks(options, install=install, names=names) as networks:
@@ -73,26 +71,22 @@ def _way_out() -> Finding:
         routes = links.list_routes(kernel)
         interfaces = {link.index: link.name for link in links.list_links(kernel)}
     ways = sorted({interfaces.get(route.link, "?") for route in routes if route.network.prefixlen == 0})
-    if ways:
-        return Finding(name=_WAY_OUT, ok=True, detail=f"by {', '.join(ways)}", needed=False)
+    missing = "this machine has no default route, so sandboxes reach no further than it does"
     return Finding(
-        name=_WAY_OUT,
-        ok=False,
-        detail="this machine has no default route, so sandboxes reach no further than it does",
-        fix="Run: ip route add default via <your gateway>",
+        name="way out",
+        ok=bool(ways),
+        detail=f"by {', '.join(ways)}" if ways else missing,
+        fix="" if ways else "Run: ip route add default via <your gateway>",
         needed=False,
     )
 
 
-def _resolvers(names: MachineNames) -> Finding:
-    if names.servers:
-        return Finding(
-            name=_NAMES, ok=True, detail=f"by {', '.join(names.servers)}, on behalf of sandboxes", needed=False
-        )
+def _resolvers(servers: tuple[str, ...]) -> Finding:
+    missing = "this machine's resolv.conf names no server; sandboxes get what the C library finds"
     return Finding(
-        name=_NAMES,
-        ok=False,
-        detail="this machine's resolv.conf names no server; sandboxes get what the C library finds",
-        fix="Add a nameserver line to /etc/resolv.conf",
+        name="name resolution",
+        ok=bool(servers),
+        detail=f"by {', '.join(servers)}, on behalf of sandboxes" if servers else missing,
+        fix="" if servers else "Add a nameserver line to /etc/resolv.conf",
         needed=False,
     )

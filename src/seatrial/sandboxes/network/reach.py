@@ -1,15 +1,15 @@
 """What a sandbox may reach: a task's network policy and the operator's default, as plain values.
 
-Pure. The router and the name server enforce it, the trial's lock quotes ``Reach.description``. Who decides what:
+Pure. The router and the name server enforce it, the trial's lock quotes ``Reach.description``. The rules:
 
-- A task's own policy wins over the operator's default, which is for tasks that say nothing.
-- Private ranges are closed to ``public``. The operator opens all of them (``allow_private_network``) or some
-  (``private_destinations``). A task's allowlist cannot: a private address on it is refused unless the operator opened
-  it, because a hostile task would name the database next door. A *name* that turns out to lead to a private address
-  opens nothing, because whoever owns the name could point it anywhere.
-- ``NEVER`` is closed whatever anybody says: link-local addresses, among them the metadata service of clouds, and
-  addresses that no honest packet to the outside carries. So are this machine's own addresses and other sandboxes.
-- IPv6 is closed in every mode (but works inside, on the loopback). An allowlist entry that needs it is refused.
+- A task's policy overrides the operator's default, which is for tasks without a policy.
+- Private ranges are closed to ``public``. The operator can open all of them (``allow_private_network``) or some
+  (``private_destinations``). A private address on a task's allowlist is refused unless the operator opened it, because
+  a hostile task would name a private database. A *name* with a private address opens nothing, because the owner of the
+  name could point it anywhere.
+- ``NEVER`` is always closed: link-local addresses with the metadata service of clouds, and addresses that no honest
+  packet to the outside has. So are this machine's own addresses and other sandboxes.
+- IPv6 is closed in every mode, except on the sandbox's loopback. An allowlist entry that needs it is refused.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PRIVATE = tuple(
 
 
 class DefaultNetwork(StrEnum):
-    """The network of a task that says nothing."""
+    """The network of a task without a policy."""
 
     PUBLIC = "public"
     NONE = "no-network"
@@ -48,7 +48,7 @@ class DefaultNetwork(StrEnum):
 
 
 class Reach(Frozen):
-    """What one sandbox may reach at the moment."""
+    """What one sandbox may reach now."""
 
     everything: bool = False
     """All of the public internet."""
@@ -72,7 +72,7 @@ class Reach(Frozen):
 
 
 def reach_of(policy: NetworkPolicy) -> Reach:
-    """Harbor's policy as a reach. Raises ``Unsupported`` for entries that this sandbox cannot honour."""
+    """Harbor's policy as a reach. Raises ``Unsupported`` for entries that this sandbox cannot apply."""
     match policy.network_mode:
         case NetworkMode.PUBLIC:
             return Reach(everything=True, description="public (NAT)")
@@ -105,7 +105,7 @@ def reach_of(policy: NetworkPolicy) -> Reach:
 def permitted_reach(policy: NetworkPolicy, options: SandboxOptions) -> Reach:
     """``reach_of`` within what the operator opened.
 
-    An entry that lies in a private range is refused aloud; a wide one such as ``0.0.0.0/0`` loses its private parts."""
+    Raises for an entry in a private range. A wide entry such as ``0.0.0.0/0`` loses its private parts."""
     reach = reach_of(policy)
     if options.allow_private_network:
         return reach
@@ -134,7 +134,7 @@ def _without(network: IPv4Network, hole: IPv4Network) -> list[IPv4Network]:
 
 
 def default_network(options: SandboxOptions) -> DefaultNetwork:
-    """``CONTAINER_NETWORK_MODE``, the network of tasks that say nothing. A task's own ``network_mode`` wins over it."""
+    """``CONTAINER_NETWORK_MODE``: the network of tasks without a ``network_mode``."""
     match options.network_mode.strip().lower():
         case "bridge" | "public" | "default":
             return DefaultNetwork.PUBLIC
@@ -157,7 +157,7 @@ def default_network(options: SandboxOptions) -> DefaultNetwork:
 
 
 def parse_networks(words: str) -> tuple[IPv4Network, ...]:
-    """The operator's ``private_destinations``: addresses and CIDR ranges with commas or spaces between them."""
+    """The operator's ``private_destinations``: addresses and CIDR ranges, separated by commas or spaces."""
     networks = []
     for word in words.replace(",", " ").split():
         try:
@@ -189,7 +189,7 @@ def require_open(policy: NetworkPolicy) -> None:
     """``Unsupported`` for a policy that would limit the machine's own network."""
     if policy.network_mode is not NetworkMode.PUBLIC:
         raise Unsupported(
-            f"The network mode {policy.network_mode.value!r} cannot be had on the machine's own network.",
+            f"The network mode {policy.network_mode.value!r} does not work on the machine's own network.",
             field="network_mode",
             fix="Set CONTAINER_NETWORK_MODE=bridge.",
         )

@@ -1,15 +1,14 @@
-"""One door out of a sandbox: its loopback, at one port, leads to one model's address and nowhere else.
+"""Connects one port of a sandbox's loopback with one model's address.
 
-An agent that is installed into a sandbox calls its model from in there, where this machine's loopback, private
-addresses, or any network at all may be out of reach, and where a key would be there for the task to read. The relay
-listens *inside* the sandbox's network namespace and asks the model *from outside*, with the key, which the sandbox
-never sees. No firewall is opened: a socket belongs to the namespace it was made in, so only its making happens there.
+An agent inside a sandbox calls its model from there. The sandbox may have no way to the model's address, and a task
+could read a key. So the relay listens *inside* the sandbox's network namespace and calls the model from *outside*, with
+the key, which the sandbox never sees. No firewall is opened: a socket belongs to the namespace in which it was made.
 
-Whoever sits in the sandbox may send anything. ``relay_head`` reads it strictly, ``relay_paths`` says which calls are
-open, and ``RelayLimits`` what one sandbox may use. Bodies pass in pieces, so that no number of them fills the memory.
+The sandbox may send anything. ``relay_head`` reads it strictly and says which calls are open. ``RelayLimits`` says what
+one sandbox may use. Bodies pass in pieces, so that they cannot fill the memory.
 
-``agents.inside`` uses it for the time that an agent runs. The runner uses it on this machine for an agent whose model's
-address a caller of the service chose: whatever client the agent has, a redirect to elsewhere ends here.
+``agents.inside`` uses the relay while an agent runs. The runner uses it on this machine if an agent's model address
+came from a caller of the service: whatever client the agent has, the relay follows no redirect.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ from seatrial.sandboxes.network.relay_head import (
     LONGEST_HEAD,
     AnswerHead,
     RequestHead,
+    check_target,
     end_to_end,
     read_answer_head,
     read_request_head,
     written,
 )
-from seatrial.sandboxes.network.relay_paths import check_target
 
 _NOT_ASKED = frozenset({"content-length", "cookie", "expect", "forwarded", "host", "x-forwarded-for", "x-real-ip"})
 _NOT_TOLD = frozenset({"alt-svc", "location", "set-cookie"})
-"""Of an answer: what would have the client come back by another way."""
+"""Headers of an answer that would make the client use another address or keep state."""
 _KEYS = frozenset({"api-key", "authorization", "x-api-key", "x-goog-api-key"})
-"""A sandbox has no key; what it sends here, it made up."""
+"""A sandbox has no key, so a value that it sends here is not valid."""
 _PIECE = 65536
 _LINGER_SEC = 2.0
 
@@ -54,17 +53,17 @@ class RelayLimits:
     """What one sandbox may use of the relay."""
 
     connections: int = 64
-    """Open at once; who comes after that is told so and sent away."""
+    """Open at once. More are refused with an answer."""
     body_bytes: int = 32 * 1024 * 1024
     connect_sec: float = 30.0
     head_sec: float = 30.0
     idle_sec: float = 900.0
-    """Without a byte in either direction: models think long."""
+    """Without a byte in either direction. Models may think for long."""
     total_sec: float = 7200.0
 
 
 class ModelRelay:
-    """Serves while it is open. ``calls`` counts what was passed on, ``refused`` what was not."""
+    """Serves while it is open. ``calls`` counts the calls passed on, ``refused`` those refused."""
 
     def __init__(
         self,
@@ -75,9 +74,9 @@ class ModelRelay:
         passes_keys: bool = False,
         limits: RelayLimits | None = None,
     ) -> None:
-        """``namespace`` is the sandbox's; ``None`` listens on this machine. ``headers`` go with every call.
+        """``namespace`` is the sandbox's; ``None`` listens on this machine. ``headers`` are added to every call.
 
-        With ``passes_keys`` the caller is ours and sends the model's key itself."""
+        With ``passes_keys`` the caller is trusted and sends the model's key itself."""
         address = urlsplit(upstream)
         if address.scheme not in ("http", "https") or not address.hostname:
             raise InvalidInput(f"{upstream!r} is not the address of a model.", field="api_base")
@@ -96,7 +95,7 @@ class ModelRelay:
         self.refused = 0
 
     async def __aenter__(self) -> Self:
-        # A thread that has been elsewhere is not used again.
+        # A thread that was in another namespace is not used again.
         with ThreadPoolExecutor(max_workers=1) as threads:
             listener = await asyncio.get_running_loop().run_in_executor(threads, _listen, self._namespace)
         self._server = await asyncio.start_server(self._connected, sock=listener, limit=LONGEST_HEAD)
@@ -121,7 +120,7 @@ class ModelRelay:
             self._open -= 1
 
     async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request for each connection: nothing that follows it can slip through unseen."""
+        """Serves one request for each connection, so that nothing after it can pass unchecked."""
         try:
             async with asyncio.timeout(self._limits.total_sec):
                 if self._open > self._limits.connections:
@@ -135,7 +134,7 @@ class ModelRelay:
                 async with asyncio.timeout(_LINGER_SEC):
                     await _refuse(problem, reader, writer)
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            writer.transport.abort()  # the agent hung up or says nothing, or its time is over
+            writer.transport.abort()  # the agent closed the connection, was silent, or ran out of time
 
     async def _asked(self, reader: asyncio.StreamReader) -> RequestHead | None:
         async with asyncio.timeout(self._limits.head_sec):
@@ -159,14 +158,13 @@ class ModelRelay:
             question.write(self._question(head))
             await self._carry(reader, question, head.length)
             async with asyncio.timeout(self._limits.idle_sec):
-                told = _checked(await read_answer_head(answer))
-            writer.write(told)
+                writer.write(_checked(await read_answer_head(answer)))
             await self._carry(answer, writer, None)
         finally:
             question.transport.abort()
 
     async def _carry(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, length: int | None) -> None:
-        """Passes on that many bytes, or all until the end, as fast as the slower side takes them."""
+        """Passes on ``length`` bytes, or all until the end, as fast as the slower side takes them."""
         left = length
         while left is None or left > 0:
             async with asyncio.timeout(self._limits.idle_sec):
@@ -187,7 +185,7 @@ class ModelRelay:
 
 
 async def _refuse(problem: BadRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Says why, then takes what is still on its way: closing over unread bytes would take the answer back."""
+    """Sends the reason, then reads the rest: a close with unread bytes would discard the answer."""
     answer = {"error": {"message": str(problem), "type": "relay"}}
     await Response(writer).json(problem.status, answer, {"Connection": "close"})
     writer.write_eof()
@@ -196,16 +194,16 @@ async def _refuse(problem: BadRequest, reader: asyncio.StreamReader, writer: asy
 
 
 def _checked(answer: AnswerHead) -> bytes:
-    """The head as the sandbox gets it, unless it sends us elsewhere: the address that was allowed is this one."""
+    """The head for the sandbox. A redirect is refused, because only this one address is allowed."""
     if 300 <= answer.status < 400:
-        # Model clients take a 404 for what it is: asking again would not help.
-        raise BadRequest(404, "The model's address sends its callers elsewhere; that is not followed.")
+        # Model clients do not retry after a 404.
+        raise BadRequest(404, "The model's address answers with a redirect, which is not followed.")
     fields = (*end_to_end(answer.fields, _NOT_TOLD), ("connection", "close"))
     return written(f"HTTP/1.1 {answer.status} {answer.reason}", fields)
 
 
 def _listen(namespace: Path | None) -> socket.socket:
-    """A listening socket on the loopback of that namespace. Blocking, in a thread of its own."""
+    """A listening socket on the loopback of that namespace. Blocking: call it in a separate thread."""
     if namespace is None:
         return socket.create_server(("127.0.0.1", 0), backlog=128)
     there = Namespace(os.open(namespace, os.O_RDONLY | os.O_CLOEXEC))

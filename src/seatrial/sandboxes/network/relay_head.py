@@ -1,7 +1,11 @@
-"""The heads of HTTP messages that pass the relay, read so strictly that two programs cannot read them differently.
+"""The heads of HTTP messages that pass the relay, and the calls that it passes on.
 
-Everything doubtful is refused instead of repaired: a bare line feed, a folded header, a space before a colon, two
-lengths, an address in another form than a plain path. What is passed on is written anew from what was understood.
+Heads are read so strictly that two programs cannot read them differently. A bare line feed, a folded header, a space
+before a colon, two lengths, or a target that is not a plain path is refused, not repaired. The relay writes a new head
+from the parsed values.
+
+Only the calls that agents make are open. A provider has more at the same address and key: files, batches, fine-tuning,
+organisations, billing. Paths are compared as they are, so one with escapes, dots, empty parts or parameters is refused.
 """
 
 from __future__ import annotations
@@ -33,6 +37,18 @@ _HOP_BY_HOP = frozenset(
     }
 )
 
+_NAME = r"(?!\.+(?:/|:|$))[A-Za-z0-9._@-]+"
+_VERSION = r"(?:v[0-9](?:alpha|beta)?[0-9]?/)?"
+_DEPLOYMENT = rf"(?:openai/deployments/{_NAME}/)?"
+_POST = re.compile(
+    rf"{_VERSION}{_DEPLOYMENT}(?:chat/completions|completions|responses|responses/compact|messages|"
+    rf"messages/count_tokens|embeddings|chat|api/chat|api/generate|api/embed|api/show|"
+    rf"models/{_NAME}:(?:generateContent|streamGenerateContent|countTokens|embedContent))"
+)
+_GET = re.compile(rf"{_VERSION}models(?:/{_NAME}(?::{_NAME})?){{0,3}}")
+_CALLS = {"POST": _POST, "GET": _GET}
+_QUERY = re.compile(r"[A-Za-z0-9_.~%&=+,:@$-]{0,1024}")
+
 Fields = tuple[tuple[str, str], ...]
 """Headers in their order, with names in lower case."""
 
@@ -54,7 +70,7 @@ class AnswerHead:
 
 
 async def read_request_head(reader: asyncio.StreamReader, longest_body: int) -> RequestHead | None:
-    """The head of a request; ``None`` when the client went away. ``BadRequest`` for whatever is not plain."""
+    """The head of a request. ``None`` if the client closed the connection. ``BadRequest`` if the head is not plain."""
     line, fields = _split(await _read(reader, 431)) or ("", ())
     if not line:
         return None
@@ -73,21 +89,32 @@ async def read_request_head(reader: asyncio.StreamReader, longest_body: int) -> 
 
 
 async def read_answer_head(reader: asyncio.StreamReader) -> AnswerHead:
-    """The head of the final answer; interim ones are skipped."""
+    """The head of the final answer, after interim ones."""
+    refusal = BadRequest(502, "The model's address did not answer in plain HTTP.")
     while True:
         try:
             line, fields = _split(await _read(reader, 502)) or ("", ())
         except BadRequest as error:
-            raise BadRequest(502, "The model's address did not answer in plain HTTP.") from error
+            raise refusal from error
         found = _STATUS_LINE.fullmatch(line)
         if not found or found[1] == "101":
-            raise BadRequest(502, "The model's address did not answer in plain HTTP.")
+            raise refusal
         if not found[1].startswith("1"):
             return AnswerHead(int(found[1]), found[2] or "", fields)
 
 
+def check_target(method: str, target: str, base: str) -> None:
+    """``BadRequest`` unless this is one of the open calls below ``base``."""
+    if method not in _CALLS:
+        raise BadRequest(405, "Models are called by GET and POST.")
+    path, _, query = target.partition("?")
+    inside = path.startswith(f"{base}/") and _CALLS[method].fullmatch(path[len(base) + 1 :])
+    if not inside or not _QUERY.fullmatch(query):
+        raise BadRequest(403, f"Only calls of models are open below {base or '/'}, such as POST …/chat/completions.")
+
+
 def end_to_end(fields: Fields, dropped: Iterable[str] = ()) -> Fields:
-    """The headers that concern more than one connection, without the dropped ones."""
+    """The headers without those for one connection only, and without the dropped ones."""
     named = {word.strip().lower() for name, value in fields if name == "connection" for word in value.split(",")}
     gone = _HOP_BY_HOP | (named - {"content-length", "transfer-encoding"}) | set(dropped)
     return tuple((name, value) for name, value in fields if name not in gone)
@@ -123,5 +150,5 @@ def _split(head: bytes) -> tuple[str, Fields] | None:
         fields.append((name.lower(), value.strip(" \t")))
     names = [name for name, _ in fields]
     if any(names.count(name) > 1 for name in _ONCE):
-        raise BadRequest(400, "A header that says how to read the message came twice.")
+        raise BadRequest(400, "A header that may occur once came twice.")
     return line, tuple(fields)

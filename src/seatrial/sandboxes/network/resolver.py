@@ -1,26 +1,25 @@
 """The name server of the sandboxes, and where it gets its answers.
 
-It listens on the router's address, so that a sandbox needs no way to the machine's own resolver (which may sit on the
-loopback or at a private address). Who asks is known by the address the question comes from, which the packet filter
-vouches for. ``network`` supplies the clients.
+It listens on the router's address, so that a sandbox needs no way to the machine's own resolver, which may listen on
+the loopback or at a private address. The packet filter checks source addresses, so the source of a question says which
+sandbox asks. ``network`` supplies the clients, ``limits`` says what one sandbox may use.
 
-Answers come as they would come to a program of this machine: its hosts file first (without loopback entries, which mean
-something else inside), then the resolvers of its resolv.conf, and if none of them says anything, whatever the C library
-finds. There is no IPv6 in a sandbox, so questions for such addresses get an empty answer at once. Hundreds of sandboxes
-often ask the same thing at the same time, so a question is passed on once and its answer kept for some seconds.
-
-What one sandbox may use of it is in ``limits``.
+Answers are those that a program of this machine would get: from its hosts file, then from the resolvers of its
+resolv.conf, and if none of them answers, from the C library. A sandbox has no IPv6, so questions for such addresses get
+an empty answer at once. Hundreds of sandboxes often ask the same question at the same time, so it is forwarded once,
+and the answer is kept for some seconds.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import socket
 import struct
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from ipaddress import IPv4Address
 from typing import Protocol, override
 
@@ -38,20 +37,20 @@ _OWN_TTL = 60
 _LONGEST_KEPT_SEC = 15
 _MOST_KEPT = 4096
 _SENDINGS = 4
-"""How often a datagram is sent before its server is given up; some get lost."""
+"""How often a datagram is sent before the server counts as silent. Some datagrams get lost."""
 _STREAM_PACE_SEC = 0.02
-"""Between two questions on one connection: a stream is not limited by the packet filter."""
+"""Between two questions on one connection, because the packet filter does not limit streams."""
 
 
 class Client(Protocol):
     """A sandbox that asks."""
 
     def admits(self, name: str) -> bool:
-        """Whether it may know that name."""
+        """Whether it may look up that name."""
         ...
 
     def learned(self, name: str, addresses: Sequence[dns.Address]) -> None:
-        """Told before the answer goes out, so that what it asked for is reachable when the answer arrives."""
+        """Called before the answer is sent, so that the addresses are reachable when the answer arrives."""
         ...
 
 
@@ -76,9 +75,9 @@ class Resolver:
         self.limits = limits or NetworkLimits()
         self._busy: Counter[IPv4Address] = Counter()
         self._kept: Counter[IPv4Address] = Counter()
-        """How many of the kept answers each sandbox was the first to ask for."""
+        """Number of kept answers for each sandbox that was the first to ask."""
         self._known: dict[tuple[bytes, bool], asyncio.Task[bytes]] = {}
-        """Questions that are being looked up, or were a moment ago, without their numbers."""
+        """Lookups that run or ended a moment ago, by question without its number."""
 
     def close(self) -> None:
         for task in self._known.values():
@@ -86,7 +85,7 @@ class Resolver:
         self._known.clear()
 
     async def resolve(self, message: bytes, source: IPv4Address, *, stream: bool = False) -> bytes | None:
-        """The answer to a message of a sandbox; ``None`` to say nothing."""
+        """The answer to a message of a sandbox. ``None`` means that it gets no answer."""
         client = self._client(source)
         if client is None or self._busy[source] >= self.limits.questions_at_once:
             return None
@@ -100,19 +99,15 @@ class Resolver:
             return dns.answer(question, dns.REFUSED)
         if question.kind == dns.AAAA:
             return dns.answer(question)
-        self._busy[source] += 1
-        try:
-            reply = dns.renumbered(await self._shared(message, question, stream, source), question.number)
-            if not client.admits(question.name):  # its policy changed meanwhile
-                return dns.answer(question, dns.REFUSED)
-            client.learned(question.name, dns.read_answer(reply, question))
-        except dns.Malformed:
-            return dns.answer(question, dns.SERVER_FAILURE)
-        finally:
-            self._busy[source] -= 1
-            if not self._busy[source]:
-                del self._busy[source]
-        return reply
+        with _counted(self._busy, source):
+            try:
+                reply = dns.renumbered(await self._shared(message, question, stream, source), question.number)
+                if not client.admits(question.name):  # its policy changed meanwhile
+                    return dns.answer(question, dns.REFUSED)
+                client.learned(question.name, dns.read_answer(reply, question))
+            except dns.Malformed:
+                return dns.answer(question, dns.SERVER_FAILURE)
+            return reply
 
     async def _shared(self, message: bytes, question: dns.Question, stream: bool, source: IPv4Address) -> bytes:
         key = (message[2:], stream)
@@ -125,25 +120,20 @@ class Resolver:
     def _keep(
         self, key: tuple[bytes, bool], task: asyncio.Task[bytes], question: dns.Question, source: IPv4Address
     ) -> None:
-        """For as long as every address in the answer is good, but not long; what is not an address, not at all."""
+        """Keeps addresses while all of them are valid, for some seconds at most. Keeps no other answer."""
         found: list[dns.Address] = []
         room = len(self._known) < _MOST_KEPT and self._kept[source] < self.limits.answers_kept
         if not task.cancelled() and task.exception() is None and room:
             found = dns.read_answer(task.result(), question)
         seconds = min((address.ttl for address in found), default=0)
-        if seconds == 0:
-            self._forget(key, task)
+        self._kept[source] += 1
+        if seconds:
+            task.get_loop().call_later(min(seconds, _LONGEST_KEPT_SEC), self._forget, key, task, source)
         else:
-            self._kept[source] += 1
-            task.get_loop().call_later(min(seconds, _LONGEST_KEPT_SEC), self._expire, key, task, source)
+            self._forget(key, task, source)
 
-    def _expire(self, key: tuple[bytes, bool], task: asyncio.Task[bytes], source: IPv4Address) -> None:
-        self._kept[source] -= 1
-        if self._kept[source] <= 0:
-            del self._kept[source]
-        self._forget(key, task)
-
-    def _forget(self, key: tuple[bytes, bool], task: asyncio.Task[bytes]) -> None:
+    def _forget(self, key: tuple[bytes, bool], task: asyncio.Task[bytes], source: IPv4Address) -> None:
+        _count_down(self._kept, source)
         if self._known.get(key) is task:
             del self._known[key]
 
@@ -164,34 +154,30 @@ class Resolver:
         return await self._ask_library(question)
 
     async def _ask_datagram(self, server: str, message: bytes, question: dns.Question) -> bytes:
-        """A new socket each time: whoever wants to forge an answer has to guess its port and number."""
+        """Uses a new socket each time, so that an attacker would have to guess its port and the number."""
         loop = asyncio.get_running_loop()
         number = secrets.randbits(16)
-        transport, waiter = await loop.create_datagram_endpoint(
-            lambda: _Waiter(number, question), remote_addr=(server, self._port)
-        )
-        try:
+        family = socket.AF_INET6 if ":" in server else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as endpoint:
+            endpoint.connect((server, self._port))
             for _ in range(_SENDINGS):
-                transport.sendto(dns.renumbered(message, number))
-                done, _ = await asyncio.wait([waiter.reply], timeout=self._patience_sec / _SENDINGS)
-                if done:
-                    return waiter.reply.result()
-            raise TimeoutError
-        finally:
-            transport.close()
+                await loop.sock_sendall(endpoint, dns.renumbered(message, number))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._patience_sec / _SENDINGS):
+                        while True:  # until the right answer comes; all others are ignored
+                            reply = await loop.sock_recv(endpoint, 65535)
+                            with contextlib.suppress(dns.Malformed):
+                                return _checked(reply, number, question)
+        raise TimeoutError
 
     async def _ask_stream(self, server: str, message: bytes, question: dns.Question) -> bytes:
         number = secrets.randbits(16)
         reader, writer = await asyncio.open_connection(server, self._port)
         try:
             writer.write(_framed(dns.renumbered(message, number)))
-            reply = await _read_frame(reader)
+            return _checked(await _read_frame(reader), number, question)
         finally:
             writer.close()
-        if len(reply) < 2 or struct.unpack_from("!H", reply)[0] != number:
-            raise dns.Malformed("the answer to another question")
-        dns.read_answer(reply, question)
-        return reply
 
     async def _ask_library(self, question: dns.Question) -> bytes:
         if question.kind != dns.A:
@@ -207,7 +193,7 @@ class Resolver:
 
 
 async def ask_library(name: str) -> Sequence[IPv4Address]:
-    """What the C library finds, by whatever this machine is set up to ask."""
+    """What the C library finds, with this machine's settings."""
     found = await asyncio.get_running_loop().getaddrinfo(name, None, family=socket.AF_INET, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(IPv4Address(place[4][0]) for place in found))
 
@@ -224,7 +210,7 @@ class NameServer:
 
     async def start(self, datagrams: socket.socket, streams: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        self._transport, _ = await loop.create_datagram_endpoint(lambda: _Listener(self._hear), sock=datagrams)
+        self._transport, _ = await loop.create_datagram_endpoint(lambda: _Listener(self._receive), sock=datagrams)
         self._server = await asyncio.start_server(self._serve, sock=streams)
 
     async def close(self) -> None:
@@ -237,7 +223,7 @@ class NameServer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _hear(self, message: bytes, source: tuple[str, int]) -> None:
+    def _receive(self, message: bytes, source: tuple[str, int]) -> None:
         self._track(asyncio.ensure_future(self._answer(message, source)))
 
     async def _answer(self, message: bytes, source: tuple[str, int]) -> None:
@@ -250,21 +236,20 @@ class NameServer:
         assert task is not None
         self._track(task)
         source = IPv4Address(writer.get_extra_info("peername")[0])
-        self._streams[source] += 1
         try:
-            if self._streams[source] <= self._resolver.limits.question_streams:
-                await self._converse(reader, writer, source)
+            with _counted(self._streams, source):
+                if self._streams[source] <= self._resolver.limits.question_streams:
+                    await self._answer_stream(reader, writer, source)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             return
-        except asyncio.CancelledError:  # by ``close``; asyncio's streams would report it as an error of theirs
+        except asyncio.CancelledError:  # by ``close``; asyncio's streams would log it as an error
             return
         finally:
-            self._streams[source] -= 1
-            if not self._streams[source]:
-                del self._streams[source]
             writer.close()
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: IPv4Address) -> None:
+    async def _answer_stream(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: IPv4Address
+    ) -> None:
         while True:
             async with asyncio.timeout(_STREAM_IDLE_SEC):
                 message = await _read_frame(reader, self._resolver.limits.question_bytes)
@@ -287,41 +272,36 @@ class NameServer:
 
 
 class _Listener(asyncio.DatagramProtocol):
-    def __init__(self, hear: Callable[[bytes, tuple[str, int]], None]) -> None:
-        self._hear = hear
+    def __init__(self, receive: Callable[[bytes, tuple[str, int]], None]) -> None:
+        self._receive = receive
 
     @override
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        self._hear(data, addr)
+        self._receive(data, addr)
 
 
-class _Waiter(asyncio.DatagramProtocol):
-    """Waits for the one right answer; others are as if they had not come."""
+@contextlib.contextmanager
+def _counted(counter: Counter[IPv4Address], source: IPv4Address) -> Iterator[None]:
+    counter[source] += 1
+    try:
+        yield
+    finally:
+        _count_down(counter, source)
 
-    def __init__(self, number: int, question: dns.Question) -> None:
-        self.reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._number = number
-        self._question = question
 
-    @override
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        if self.reply.done() or len(data) < 2 or struct.unpack_from("!H", data)[0] != self._number:
-            return
-        try:
-            dns.read_answer(data, self._question)
-        except dns.Malformed:
-            return
-        self.reply.set_result(data)
+def _count_down(counter: Counter[IPv4Address], source: IPv4Address) -> None:
+    """Removes the last entry of an address, so that addresses of removed sandboxes take no memory."""
+    counter[source] -= 1
+    if counter[source] <= 0:
+        del counter[source]
 
-    @override
-    def error_received(self, exc: Exception) -> None:
-        if not self.reply.done():
-            self.reply.set_exception(exc)
 
-    @override
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self.reply.done():
-            self.reply.cancel()
+def _checked(reply: bytes, number: int, question: dns.Question) -> bytes:
+    """The reply, unless it answers another question."""
+    if len(reply) < 2 or struct.unpack_from("!H", reply)[0] != number:
+        raise dns.Malformed("the answer to another question")
+    dns.read_answer(reply, question)
+    return reply
 
 
 def _framed(message: bytes) -> bytes:

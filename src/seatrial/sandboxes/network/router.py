@@ -7,34 +7,33 @@
     sandbox eth0 ── s3 ┘   packet filter,                NAT
                            name server
 
-Why a namespace of its own: the machine sees one interface instead of hundreds (and so do its udev, dockerd and
-firewalls), whoever flushes the machine's rules does not open a sandbox, and when this process is killed the kernel
-takes the router with it: sandboxes that outlive it are cut off at that moment, not when somebody cleans up.
+Why a separate namespace: the machine (with its udev, dockerd and firewalls) sees one interface instead of hundreds, a
+flush of the machine's rules opens no sandbox, and when this process is killed the kernel removes the router, which cuts
+off the remaining sandboxes at once.
 
-There is no bridge: every sandbox is a point-to-point line with one address, so neighbours share nothing. A namespace is
-never used twice; making one takes about two milliseconds and forgetting one takes none, since the kernel removes them
-in batches. All methods block and belong in the one thread that does kernel work.
+There is no bridge: every sandbox has a point-to-point line with one address, so neighbours share nothing. A namespace
+is never used twice. It takes about two milliseconds to make one and no time to forget one, because the kernel removes
+them in batches. All methods block and belong in the one thread for kernel work.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import logging
 import socket
 from collections import deque
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
 from seatrial.errors import SandboxFault, SetupProblem
 from seatrial.sandboxes.network import links
 from seatrial.sandboxes.network.abandoned import AbandonedConnections
-from seatrial.sandboxes.network.firewall import Firewall, own, rules
+from seatrial.sandboxes.network.firewall import ClosedNetworks, Firewall, own, rules
+from seatrial.sandboxes.network.forward_rules import run_nft
 from seatrial.sandboxes.network.limits import NetworkLimits
 from seatrial.sandboxes.network.namespace import Namespace, entered, fresh_namespace, set_values
 from seatrial.sandboxes.network.netlink import ROUTE, NetlinkError, NetlinkSocket
-from seatrial.sandboxes.network.passage import run_nft
-from seatrial.sandboxes.network.stamp import ProcessStamp
-from seatrial.sandboxes.network.uplink import MACHINE_MAC, ROUTER_MAC, UPLINK_INDEX, Block, Uplink
+from seatrial.sandboxes.network.uplink import MACHINE_MAC, ROUTER_MAC, UPLINK_INDEX, Block, ProcessStamp, Uplink
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,29 +49,20 @@ _ROUTER_VALUES = {
     "ipv4/icmp_ratelimit": "0",  # every refused packet is answered, so that nothing waits for a timeout
     "ipv4/conf/all/send_redirects": "0",
     "ipv4/conf/default/send_redirects": "0",
-    # Every neighbour is written down by us. An answer to who asks would also make an entry for whoever a sandbox says
-    # it is, in a table that has 1024 places for the whole machine.
+    # The router writes every neighbour entry itself. An ARP answer would also add an entry for the address that a
+    # sandbox claims to have, in a table with 1024 places for the whole machine.
     "ipv4/conf/all/arp_ignore": "8",
     "ipv4/conf/default/arp_ignore": "8",
 }
 _SANDBOX_VALUES = {
-    "ipv6/conf/default/disable_ipv6": "1",  # for eth0; the loopback was there before and keeps ::1
-    "ipv4/ip_unprivileged_port_start": "0",  # these two as container engines have them
+    "ipv6/conf/default/disable_ipv6": "1",  # for eth0; the loopback exists already and keeps ::1
+    "ipv4/ip_unprivileged_port_start": "0",  # container engines set these two as well
     "ipv4/ping_group_range": "0 2147483647",
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Closures:
-    """What no sandbox may reach, and the operator's exceptions from it."""
-
-    never: tuple[IPv4Network, ...]
-    private: tuple[IPv4Network, ...]
-    granted: tuple[IPv4Network, ...] = ()
-
-
 class Line:
-    """One sandbox's namespace and the line that connects it to the router. Cut off until ``connect``."""
+    """A sandbox's namespace and its link to the router. It has no routes before ``connect``."""
 
     def __init__(
         self, namespace: Namespace, kernel: NetlinkSocket, interface: str, address: IPv4Address, gateway: IPv4Address
@@ -85,23 +75,13 @@ class Line:
 
     def connect(self) -> None:
         """Gives the sandbox its routes."""
-        self._kernel.request(
-            [
-                links.route(_ETH0, IPv4Network(self._gateway)),
-                links.route(_ETH0, _EVERYWHERE, self._gateway),
-            ],
-            tolerate=frozenset({errno.EEXIST}),
-        )
+        routes = [links.route(_ETH0, IPv4Network(self._gateway)), links.route(_ETH0, _EVERYWHERE, self._gateway)]
+        self._kernel.request(routes, tolerate=frozenset({errno.EEXIST}))
 
     def disconnect(self) -> None:
-        """Takes the routes away: programs hear "network is unreachable" at once. Its own address still works."""
-        self._kernel.request(
-            [
-                links.no_route(_ETH0, _EVERYWHERE, self._gateway),
-                links.no_route(_ETH0, IPv4Network(self._gateway)),
-            ],
-            tolerate=frozenset({errno.ESRCH}),
-        )
+        """Removes the routes: programs get "network is unreachable" at once. The sandbox's own address still works."""
+        routes = [links.no_route(_ETH0, _EVERYWHERE, self._gateway), links.no_route(_ETH0, IPv4Network(self._gateway))]
+        self._kernel.request(routes, tolerate=frozenset({errno.ESRCH}))
 
     def close(self) -> None:
         self._kernel.close()
@@ -111,8 +91,8 @@ class Line:
 class Router:
     """The router's namespace, from ``open`` to ``close``."""
 
-    def __init__(self, stamp: ProcessStamp, closures: Closures, limits: NetworkLimits) -> None:
-        self._closures = closures
+    def __init__(self, stamp: ProcessStamp, closed: ClosedNetworks, limits: NetworkLimits) -> None:
+        self._closed = closed
         self._limits = limits
         self._uplink = Uplink(stamp)
         self._abandoned = AbandonedConnections(limits.crowded)
@@ -157,13 +137,11 @@ class Router:
         self._uplink.settle()
 
     def _install(self, block: Block) -> None:
-        closures = self._closures
-        never = (*closures.never, block.network)
+        closed = dataclasses.replace(self._closed, never=(*self._closed.never, block.network))
         try:
-            run_nft(rules(block.gateway, never, closures.private, closures.granted, self._limits))
+            run_nft(rules(block.gateway, closed, self._limits))
         except SetupProblem as problem:
-            without = rules(block.gateway, never, closures.private, closures.granted, self._limits, counts=False)
-            run_nft(without)
+            run_nft(rules(block.gateway, closed, self._limits, counts=False))
             _LOG.warning("This kernel does not count the open connections of a sandbox: %s", problem.message)
 
     def close(self) -> None:
@@ -175,7 +153,7 @@ class Router:
         self._firewall = self._kernel = self.namespace = None
 
     def refresh(self) -> int:
-        """Follows what has changed on the machine and clears leftovers of killed processes; how many there were."""
+        """Follows changes of the machine and clears leftovers of killed processes. Returns how many there were."""
         self._follow_addresses()
         self._abandoned.clear()
         return self._uplink.refresh()
@@ -197,27 +175,25 @@ class Router:
         return datagrams, streams
 
     def new_line(self) -> Line:
-        """A sandbox's namespace with its address, not connected yet and known to no rule."""
+        """A new namespace for a sandbox, with an address, without routes, and in no rule."""
         with fresh_namespace() as namespace:
-            set_values(_SANDBOX_VALUES)
-            kernel = NetlinkSocket(ROUTE)
-        return self._laid(namespace, kernel)
+            kernel = _prepare_sandbox()
+        return self._attach(namespace, kernel)
 
     def line_to(self, namespace: Namespace) -> Line:
-        """The same for an empty namespace that somebody else made, such as a container engine; takes it over."""
+        """The same for an empty namespace, for example of a container engine. The line closes it."""
         try:
             with entered(namespace):
-                set_values(_SANDBOX_VALUES)
-                kernel = NetlinkSocket(ROUTE)
+                kernel = _prepare_sandbox()
         except BaseException:
             namespace.close()
             raise
-        return self._laid(namespace, kernel)
+        return self._attach(namespace, kernel)
 
-    def _laid(self, namespace: Namespace, kernel: NetlinkSocket) -> Line:
+    def _attach(self, namespace: Namespace, kernel: NetlinkSocket) -> Line:
         assert self._kernel is not None
         try:
-            index, address = self._attach(namespace)
+            index, address = self._add_pair(namespace)
             kernel.request(
                 [
                     links.up(links.LOOPBACK),
@@ -234,12 +210,12 @@ class Router:
         return Line(namespace, kernel, f"s{index}", address, self.gateway)
 
     def forget(self, line: Line) -> None:
-        """Lets a line go. The kernel removes it once no process is in the sandbox's namespace any more."""
+        """Closes a line. The kernel removes it when no process is in the sandbox's namespace any more."""
         line.close()
         self._abandoned.add(line.address)
         self._free.append(line.address)
 
-    def _attach(self, namespace: Namespace) -> tuple[int, IPv4Address]:
+    def _add_pair(self, namespace: Namespace) -> tuple[int, IPv4Address]:
         assert self._kernel is not None
         for _ in range(len(self._free)):
             address = self._free.popleft()
@@ -259,7 +235,7 @@ class Router:
                 self._free.append(address)
                 if error.errno != errno.EEXIST:
                     raise SandboxFault(f"A sandbox's network could not be made: {error}") from error
-                # Processes that should be dead are still in the namespace that had this address: take another one.
+                # A process that should be dead is still in the namespace with this address: take another address.
                 self._kernel.request([links.remove(index)], tolerate=frozenset({errno.ENODEV}))
             else:
                 self._abandoned.discard(address)
@@ -272,3 +248,9 @@ class Router:
         current = self._uplink.own_addresses()
         self.firewall.change(add=map(own, sorted(current - self._own)), remove=map(own, sorted(self._own - current)))
         self._own = current
+
+
+def _prepare_sandbox() -> NetlinkSocket:
+    """Sets the values of a sandbox's namespace, which the calling thread is in. Returns a socket to it."""
+    set_values(_SANDBOX_VALUES)
+    return NetlinkSocket(ROUTE)

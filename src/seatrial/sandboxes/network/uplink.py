@@ -1,12 +1,11 @@
-"""The machine's side of the sandboxes' network: one interface, one firewall table, and leave to forward.
+"""The machine's side of the sandboxes' network: one interface, one firewall table, and permission to forward.
 
-``router`` opens it once per process and hands it the router's namespace. Everything made here carries the process's
-stamp, so that ``clear_leftovers`` of a later process finds what a killed one left, and nothing else. All functions
-block for milliseconds and belong in the thread that does kernel work, in the machine's own network namespace.
+``router`` opens it once per process. Everything made here carries the stamp of this process, so that a later process
+can find exactly what a killed one left (``clear_leftovers``). All functions block for milliseconds. They belong in the
+thread for kernel work, in the machine's own network namespace.
 
-Forwarding is switched on only for the interfaces that need it, never for the whole machine; where that was necessary,
-our table keeps new connections between *other* interfaces out as before, and the last process to leave switches it off
-again.
+Forwarding is switched on only for the interfaces that need it, never for the whole machine. In that case the table
+refuses new connections between *other* interfaces, as before, and the last process to end switches forwarding off.
 """
 
 from __future__ import annotations
@@ -22,24 +21,31 @@ from ipaddress import IPv4Address, IPv4Network
 
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import SetupProblem
+from seatrial.processes import ProcessIdentity, boot_id
 from seatrial.sandboxes.network import links
 from seatrial.sandboxes.network.firewall import UPLINK
+from seatrial.sandboxes.network.forward_rules import (
+    accept_forwarding,
+    list_elements,
+    list_tables,
+    remove_accepts,
+    run_nft,
+)
 from seatrial.sandboxes.network.namespace import Namespace, get_value, set_values
 from seatrial.sandboxes.network.netlink import ROUTE, NetlinkError, NetlinkSocket
-from seatrial.sandboxes.network.passage import close_passage, list_elements, list_tables, open_passage, run_nft
-from seatrial.sandboxes.network.stamp import ProcessStamp
 
 _LOG = logging.getLogger(__name__)
 
 MACHINE_MAC = bytes.fromhex("02736561 0001")
 ROUTER_MAC = bytes.fromhex("02736561 0002")
 UPLINK_INDEX = 2
-"""What the kernel gives the first interface after the loopback."""
+"""The kernel's number for the first interface after the loopback."""
 
 _PREFIX = "seat"
 _LINK_NAME = re.compile(r"seat\d{3}")
-_LABEL = "seatrial "
-_TABLE_NAME = re.compile(r"seatrial_\d{3}_(\w+)")
+_STAMP = re.compile(r"(\w+)_p(\d+)_s(\d+)_n(\d+)")
+_MARK = re.compile(r"seatrial(?:_\d{3}_| )(\w+)")
+"""The name of a table, or the label of an interface."""
 _LOCK = "/run/seatrial-network.lock"
 _POOLS = tuple(IPv4Network(pool) for pool in ("198.18.0.0/15", "100.80.0.0/15", "10.214.0.0/15"))
 _BLOCK_BITS = 21
@@ -68,18 +74,49 @@ table inet {table} {{
     }}
 }}
 """
-"""A packet that this machine redirects (``dnat``: a container's published port) goes to a service of this machine."""
+"""Packets that this machine redirects (``dnat``, as for a container's published port) go to one of its services."""
+
+
+class ProcessStamp(Frozen):
+    """The installation and the process that made a table or an interface.
+
+    It is part of table names and interface labels, to tell leftovers of a killed process from what is in use. It does
+    not name the boot, because a reboot removes both."""
+
+    install: str
+    process: ProcessIdentity
+
+    @classmethod
+    def of_this_process(cls, install: str) -> ProcessStamp:
+        return cls(install=re.sub(r"[^A-Za-z0-9]", "", install) or "unnamed", process=ProcessIdentity.mine())
+
+    @classmethod
+    def parse(cls, words: str) -> ProcessStamp | None:
+        found = _STAMP.fullmatch(words)
+        if not found:
+            return None
+        install, pid, started, namespace = found.groups()
+        process = ProcessIdentity(pid=int(pid), started=int(started), namespace=int(namespace), boot=boot_id())
+        return cls(install=install, process=process)
+
+    def __str__(self) -> str:
+        return f"{self.install}_p{self.process.pid}_s{self.process.started}_n{self.process.namespace}"
+
+    @property
+    def dead(self) -> bool:
+        """Whether the process has ended for certain. False for a process of another PID namespace."""
+        return self.process.is_dead
 
 
 class Block(Frozen):
-    """The addresses of one process's sandboxes. The number is part of the interface's name, which makes it unique."""
+    """The addresses for the sandboxes of one process. The number is part of the interface's name, so it is unique."""
 
     number: int
     network: IPv4Network
 
     @property
     def gateway(self) -> IPv4Address:
-        """The router's own address, which is also the name server's."""
+        """The address of the router and of the name server."""
         return self.network[1]
 
     @property
@@ -118,33 +155,33 @@ class Uplink:
         with _locked():
             if self._link is not None:
                 self._kernel.request([links.remove(self._link.index)], tolerate=frozenset({errno.ENODEV}))
-                close_passage(lambda mark: mark == self._table, _is_ours)
+                remove_accepts(lambda mark: mark == self._table, _is_ours)
                 run_nft(f"table inet {self._table}\ndelete table inet {self._table}")
                 _restore_forwarding(self._enabled)
                 self._link = None
         self._kernel.close()
 
     def refresh(self) -> int:
-        """Follows the machine: other firewalls, new interfaces, rules flushed by somebody. Then clears leftovers."""
+        """Follows changes of other firewalls and interfaces, restores flushed rules, then clears leftovers."""
         assert self.block is not None
         with _locked():
             if self._table not in list_tables():
-                _LOG.warning("The firewall table %s was removed by somebody; it is put back.", self._table)
+                _LOG.warning("Another program removed the firewall table %s. It is installed again.", self._table)
                 self._install(self.block)
             self._enable_forwarding()
             return _clear_leftovers(self._kernel)
 
     def settle(self) -> None:
-        """To be called when the router's end is up."""
+        """Call this when the router's end is up."""
         assert self._link is not None
         self._kernel.request([links.settle(self._link.index)])
 
     def own_addresses(self) -> set[IPv4Address]:
-        """Every address this machine answers to."""
+        """All addresses of this machine."""
         return set(links.list_addresses(self._kernel))
 
     def _way_out(self) -> int:
-        """The largest packet that every default route takes."""
+        """The largest packet size that all default routes take."""
         ways = {route.link for route in links.list_routes(self._kernel) if route.network.prefixlen == 0}
         return min((link.mtu for link in links.list_links(self._kernel) if link.index in ways), default=_DEFAULT_MTU)
 
@@ -152,9 +189,7 @@ class Uplink:
         routes = [route.network for route in links.list_routes(self._kernel) if route.network.prefixlen > 0]
         addresses = links.list_addresses(self._kernel)
         for block in _blocks():
-            if any(block.network.overlaps(route) for route in routes) or any(
-                address in block.network for address in addresses
-            ):
+            if any(map(block.network.overlaps, routes)) or any(map(block.network.__contains__, addresses)):
                 continue
             name = f"{_PREFIX}{block.number:03d}"
             near, far = links.End(name, 0, MACHINE_MAC), links.End(UPLINK, 0, ROUTER_MAC, router.file)
@@ -165,7 +200,7 @@ class Uplink:
                     continue
                 raise
             self._link = next(link for link in links.list_links(self._kernel) if link.name == name)
-            self._kernel.request([links.label(self._link.index, f"{_LABEL}{self._stamp}")])
+            self._kernel.request([links.label(self._link.index, f"seatrial {self._stamp}")])
             self._table = f"seatrial_{block.number:03d}_{self._stamp}"
             return block
         raise SetupProblem(
@@ -211,10 +246,10 @@ class Uplink:
             script += [f'add element inet {self._table} guarded {{ "{name}" }}' for name in enabled]
             run_nft("\n".join(script))
             self._enabled = enabled
-        open_passage(self._link.name, self._table, _is_ours)
+        accept_forwarding(self._link.name, self._table, _is_ours)
 
     def _forwarders(self) -> tuple[str, ...]:
-        """Lets every interface that a route leads to forward; which ones do so only because of us."""
+        """Enables forwarding on every interface with a route. Returns those that forward only because of Seatrial."""
         if get_value("ipv4/ip_forward") == "1":
             return ()
         names = {link.index: link.name for link in links.list_links(self._kernel)}
@@ -234,33 +269,33 @@ class Uplink:
 
 
 def clear_leftovers() -> int:
-    """Removes what killed processes left on this machine; how many things that were."""
+    """Removes what killed processes left on this machine. Returns how many things that were."""
     with _locked(), NetlinkSocket(ROUTE) as kernel:
         return _clear_leftovers(kernel)
 
 
 def _clear_leftovers(kernel: NetlinkSocket) -> int:
-    """Interfaces first: once an interface is gone nothing is left that its table has to keep in."""
-    dead = [link for link in links.list_links(kernel) if _LINK_NAME.fullmatch(link.name) and _is_dead_label(link.alias)]
+    """Removes interfaces first, because a table has to filter its interface until it is removed."""
+    dead = [link for link in links.list_links(kernel) if _LINK_NAME.fullmatch(link.name) and _is_dead(link.alias)]
     kernel.request([links.remove(link.index) for link in dead], tolerate=frozenset({errno.ENODEV}))
     tables = list(filter(_is_dead, list_tables()))
     if not tables:
         return len(dead)
     enabled = tuple({name for table in tables for name in _guarded(table)})
-    marks = close_passage(_is_dead, _is_ours)
+    marks = remove_accepts(_is_dead, _is_ours)
     run_nft("\n".join(f"delete table inet {name}" for name in tables))
     _restore_forwarding(enabled)
     return len(dead) + len(tables) + marks
 
 
 def _restore_forwarding(enabled: tuple[str, ...]) -> None:
-    """Switches off what one of us had switched on, unless somebody still counts on it."""
+    """Switches off what a Seatrial process switched on, unless another one still needs it."""
     if enabled and get_value("ipv4/ip_forward") == "0" and not any(map(_is_ours, list_tables())):
         set_values({f"ipv4/conf/{name}/forwarding": "0" for name in enabled})
 
 
 def _guarded(table: str) -> tuple[str, ...]:
-    """The interfaces that forward only because one of us had them do so; each of our tables keeps the list."""
+    """The interfaces that forward only because of Seatrial. Each of its tables has the list."""
     return list_elements(table, "guarded")
 
 
@@ -268,20 +303,15 @@ def _is_ours(table: str) -> bool:
     return _stamp_of(table) is not None
 
 
-def _is_dead(table: str) -> bool:
-    """Also for the marks of rules in other tables, which are the names of our tables."""
-    stamp = _stamp_of(table)
+def _is_dead(mark: str) -> bool:
+    """For table names, for interface labels, and for marks of rules in other tables, which are table names."""
+    stamp = _stamp_of(mark)
     return stamp is not None and stamp.dead
 
 
-def _stamp_of(table: str) -> ProcessStamp | None:
-    found = _TABLE_NAME.fullmatch(table)
+def _stamp_of(mark: str) -> ProcessStamp | None:
+    found = _MARK.fullmatch(mark)
     return ProcessStamp.parse(found[1]) if found else None
-
-
-def _is_dead_label(label: str) -> bool:
-    stamp = ProcessStamp.parse(label.removeprefix(_LABEL)) if label.startswith(_LABEL) else None
-    return stamp is not None and stamp.dead
 
 
 def _blocks() -> Iterator[Block]:
@@ -291,7 +321,7 @@ def _blocks() -> Iterator[Block]:
 
 @contextmanager
 def _locked() -> Iterator[None]:
-    """One process of this machine at a time: the last to leave must not switch off what a newcomer counts on."""
+    """One process at a time: the last one must not switch off what a new one needs."""
     lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from seatrial.sandboxes.compose import ComposeService
 from seatrial.sandboxes.definition import Definition
 from seatrial.sandboxes.images.image import Image
-from seatrial.sandboxes.network.name_servers import Asked
+from seatrial.sandboxes.network.names import Asked
 from seatrial.sandboxes.network.network import SandboxNetwork
 from seatrial.sandboxes.oci.cgroups import Limits
 from seatrial.sandboxes.oci.memory_dirs import MemoryDir

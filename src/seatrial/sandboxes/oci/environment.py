@@ -24,7 +24,7 @@ from seatrial.sandboxes.host.storage import removal
 from seatrial.sandboxes.host.transfer import LeftOut, Transfer
 from seatrial.sandboxes.images.assembly import shared_oci_images
 from seatrial.sandboxes.images.image import ImageProvider
-from seatrial.sandboxes.network.name_servers import Asked
+from seatrial.sandboxes.network.names import Asked
 from seatrial.sandboxes.network.network import SandboxNetwork
 from seatrial.sandboxes.oci import probe as oci_check
 from seatrial.sandboxes.oci.command import Ended

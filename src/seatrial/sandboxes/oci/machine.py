@@ -16,7 +16,7 @@ from seatrial.sandboxes.host.disk_image import DiskImages
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.seccomp import CompiledFilters, seccomp_filter
 from seatrial.sandboxes.host.storage import StorageWatch
-from seatrial.sandboxes.network.shared_networks import SharedNetworks
+from seatrial.sandboxes.network.network_set import SharedNetworks
 from seatrial.sandboxes.oci.cgroups import Cgroups
 from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES, Confinement
 from seatrial.sandboxes.oci.runtime import Runtime, busybox

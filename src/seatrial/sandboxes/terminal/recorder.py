@@ -1,12 +1,10 @@
 """Records a terminal as asciicast v2: what ``asciinema rec`` does, for images that have neither asciinema nor Python.
 
-A program of its own. ``terminal.py`` copies it into the terminal kit, where the kit's interpreter runs it under the
-name ``asciinema``; terminus-2 types that name. It may import nothing but the standard library, and little of that:
-what it imports is what the kit carries.
+A separate program. ``terminal.py`` copies it into the terminal kit, where the kit's interpreter runs it under the name
+``asciinema``, as terminus-2 calls it. It imports little of the standard library, because the kit has to include that.
 
-Each event is one line, written at once: the file is valid whenever the recorder is killed (up to a torn last line,
-which ``recording.mend`` removes). When the file vanishes under the recorder, as between the steps of a multi-step
-task, a new one begins.
+Each event is one line, written at once. So a killed recorder leaves a valid file, except for an incomplete last line,
+which ``recording.mend`` removes. If the file is removed, as between the steps of a multi-step task, a new one begins.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 VERSION = "2.0 (seatrial recorder)"
 PIECE = 65536
 LIMIT = 256 * 1024 * 1024
-"""A recording stops growing here; the terminal itself goes on."""
+"""A recording stops at this size. The terminal goes on."""
 USAGE = "usage: asciinema rec [--stdin] [-c COMMAND] [--overwrite] [-q] FILE\n"
 
 
@@ -47,7 +45,7 @@ def set_window_size(fd: int, size: tuple[int, int]) -> None:
 
 
 class Cast:
-    """The file. Every method is safe to call at any time; a full disk ends the recording, not the session."""
+    """The file. A full disk ends the recording, but not the session."""
 
     def __init__(self, path: str, size: tuple[int, int], env: dict[str, str]) -> None:
         self.path = path
@@ -108,7 +106,7 @@ def decoder() -> codecs.IncrementalDecoder:
 
 
 def spawn(command: str) -> tuple[int, int]:
-    """The recorded program on a terminal of its own: its process id and our end of the terminal."""
+    """Starts the program on a new terminal. Returns its process id and this end of the terminal."""
     pid, master = os.forkpty()
     if pid == 0:
         os.environ["ASCIINEMA_REC"] = "1"
@@ -125,10 +123,10 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def relay(master: int, cast: Cast, keep_input: bool) -> None:
-    """Moves bytes between the two terminals until the inner one ends, and writes down what passed.
+    """Copies bytes between the two terminals until the inner one ends, and records them.
 
-    What was typed waits here until the inner terminal takes it: to wait for that in a write would stop the reading of
-    what it shows, and with a long paste both sides would wait for each other for ever."""
+    Typed bytes wait here until the inner terminal takes them. A blocking write would stop the reading of output, and
+    with a long paste both sides would wait for each other for ever."""
     resized, wake = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(master, False)
@@ -149,7 +147,7 @@ def relay(master: int, cast: Cast, keep_input: bool) -> None:
                 data = os.read(master, PIECE)
             except BlockingIOError:
                 continue
-            except OSError:  # EIO: the last program on the inner terminal is gone
+            except OSError:  # EIO: the last program on the inner terminal has ended
                 data = b""
             if not data:
                 return
@@ -171,7 +169,7 @@ def relay(master: int, cast: Cast, keep_input: bool) -> None:
 
 
 def raw(fd: int) -> list[Any] | None:
-    """Hands every key through; gives what restores the terminal."""
+    """Passes every key through. Returns the settings that restore the terminal."""
     if not os.isatty(fd):
         return None
     before = termios.tcgetattr(fd)

@@ -1,13 +1,12 @@
-"""tmux and a recorder for any image, brought in from outside: what terminus-2 needs and would otherwise install.
+"""tmux and a recorder for any image. terminus-2 needs them and would otherwise install them.
 
-terminus-2 asks ``tmux -V`` and ``asciinema --version`` and, where they are missing, calls the image's package
-manager: slow, and hopeless offline. A sandbox that passes each command by ``Terminal.offer`` first answers that
-question with the *kit*: this machine's tmux and bash, and the recorder with the interpreter it runs on, each with its
-libraries and loader, so that the image's own C library, package manager and Python do not matter. The kit is one
-read-only directory, made once per machine. A sandbox may bind it at ``KIT_DIR`` (``TerminalKit.prepare``), else it is
-uploaded when it is asked for.
+terminus-2 runs ``tmux -V`` and ``asciinema --version``. If they are missing it calls the image's package manager, which
+is slow and does not work offline. So a sandbox passes each command to ``Terminal.offer`` first, which adds the *kit*:
+this machine's tmux and bash, and the recorder with its interpreter, each with libraries and loader. The image's own C
+library, package manager and Python do not matter. The kit is one read-only directory, made once for each machine. A
+sandbox may bind it at ``KIT_DIR`` (``TerminalKit.prepare``). Otherwise it is uploaded on demand.
 
-A trial whose agent asks for no terminal notices nothing: links on its PATH appear only with the question.
+Links on the PATH appear only when an agent runs ``tmux -V``, so other trials do not change.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from seatrial.sandboxes.terminal import recorder
 from seatrial.sandboxes.terminal.bundle import copy_libraries, interpreter, make_once, strip_symbols, wrapper
 
 KIT_DIR = PurePosixPath("/opt/seatrial/terminal")
-"""Where the kit is inside every sandbox."""
+"""The kit's place inside every sandbox."""
 TOOLS = ("tmux", "asciinema")
-"""Links that ``offer`` makes in ``/usr/local/bin`` (and ``/bin/bash``) for those the image does not have."""
+"""Links that ``offer`` makes in ``/usr/local/bin`` for missing tools (and ``/bin/bash`` for a missing bash)."""
 PROBE = "tmux -V"
-"""terminus-2's first question."""
+"""The first command of terminus-2."""
 
 _NOT_HERE = 64
 
@@ -83,9 +82,9 @@ class Terminal:
         self._provided = False
 
     async def offer(self, sandbox: Commands, command: str) -> None:
-        """Puts the kit's tools where the image lacks them, the first time that an agent asks for tmux.
+        """Links the kit's tools if the image lacks them, the first time that an agent runs ``tmux -V``.
 
-        Called with each command before it runs. Raises ``SetupProblem`` where this machine cannot make a kit."""
+        Call it with each command before it runs. Raises ``SetupProblem`` if this machine cannot make a kit."""
         if self._provided or command != PROBE:
             return
         self._provided = True
@@ -100,20 +99,20 @@ class Terminal:
 
 @dataclass(frozen=True, slots=True)
 class TerminalKit:
-    """A directory to be seen at ``KIT_DIR``: executable there, never changed once made."""
+    """A directory for ``KIT_DIR``. It does not change once it is made."""
 
     directory: Path
 
     @classmethod
     def prepare(cls, cache: Path) -> TerminalKit:
-        """The kit of this machine, made on first use (well under a second). Blocking: call it in a thread."""
+        """The kit of this machine, made on first use in less than a second. Blocking: call it in a thread."""
         sources = _Sources.found()
         return cls(make_once(cache / "terminal" / sources.digest, lambda kit: _build(sources, kit)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """The programs of this machine that a kit is made of."""
+    """The programs of this machine for a kit."""
 
     tmux: Path
     bash: Path
@@ -128,7 +127,7 @@ class _Sources:
 
     @property
     def digest(self) -> str:
-        """Changes whenever one of the programs does; from their names and times, so that it costs nothing."""
+        """Changes with each of the programs. Made from names, sizes and times, because that is quick."""
         facts = [sys.version, self.recorder.read_text(), Path(__file__).read_text()]
         for program in (self.tmux, self.bash, self.python):
             status = program.stat()
@@ -150,7 +149,7 @@ def _build(sources: _Sources, kit: Path) -> None:
         (kit / part).mkdir(parents=True)
     shutil.copy2(sources.tmux, kit / "libexec" / "tmux")
     shutil.copy2(sources.bash, kit / "libexec" / "bash")
-    # The interpreter finds its library beside the directory that its name says it lies in.
+    # The interpreter looks for its library beside its own directory.
     shutil.copy2(sources.python, kit / "bin" / "python3")
     shutil.copy2(sources.recorder, kit / "libexec" / "recorder.py")
     extensions = _copy_stdlib(sources, kit)
@@ -162,7 +161,7 @@ def _build(sources: _Sources, kit: Path) -> None:
 
 
 def _copy_stdlib(sources: _Sources, kit: Path) -> list[Path]:
-    """What the recorder imports, compiled; returns the extension modules among it."""
+    """Copies and compiles what the recorder imports. Returns the extension modules."""
     command = [str(sources.python), "-I", "-S", "-c", _CLOSURE, str(sources.recorder)]
     modules: dict[str, str] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     origins = {Path(file) for file in modules.values() if file} - {sources.recorder}
@@ -179,13 +178,13 @@ def _copy_stdlib(sources: _Sources, kit: Path) -> list[Path]:
             copy = library / origin.relative_to(root)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(origin, copy)
-            # The kit cannot be written to, so what is not compiled now is compiled at each start.
+            # The kit is read-only, so a module that is not compiled now would be compiled at each start.
             py_compile.compile(str(copy), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
     return extensions
 
 
 def _copy_locale(kit: Path) -> None:
-    """tmux refuses to start without a UTF-8 locale, which many images lack."""
+    """tmux does not start without a UTF-8 locale, which many images lack."""
     for name in _LOCALES:
         source = Path("/usr/lib/locale") / name / "LC_CTYPE"
         if source.is_file():
@@ -197,7 +196,7 @@ def _copy_locale(kit: Path) -> None:
 
 
 def _write_wrappers(kit: Path) -> None:
-    # The locale is for tmux alone: its start file takes it out of what the programs in its windows inherit.
+    # The locale is only for tmux: its configuration removes it from the environment of the windows.
     (kit / "libexec" / "tmux.conf").write_text(_TMUX_CONF)
     tmux = f"libexec/tmux -u -f {KIT_DIR}/libexec/tmux.conf"
     recorder_command = f"bin/python3 -I -S -B -X utf8 {KIT_DIR}/libexec/recorder.py"
@@ -212,7 +211,7 @@ def _write_wrappers(kit: Path) -> None:
 
 
 def _check(kit: Path) -> None:
-    """Runs the kit's programs as a sandbox would, with nothing of this machine but the kernel."""
+    """Runs the kit's programs as a sandbox would, with only the kernel of this machine."""
     loader = [str(kit / "lib" / "ld.so"), "--library-path", str(kit / "lib"), "--argv0"]
     python = str(kit / "bin" / "python3")
     recorder_check = [python, "-I", "-S", "-B", "-X", "utf8", str(kit / "libexec" / "recorder.py"), "--version"]

@@ -32,7 +32,6 @@ from tests.contracts.store.samples import MINUTE, NOON
 )
 def test_the_address_decides_unless_told(host: str, auth: str, expected: Access) -> None:
     assert access_mode(Settings(host=host, auth=auth)) is expected  # type: ignore[arg-type]
-    assert access_mode(Settings(auth=auth), host) is expected  # type: ignore[arg-type]
 
 
 async def test_it_does_not_start_where_nobody_could_enter_or_all_could_by_mistake(

@@ -125,7 +125,7 @@ async def test_many_listeners_cost_the_store_one_reader() -> None:
     assert [reader.steps for reader in readers] == [list(range(20))] * 50
     assert {reader.text.count("event: end\n") for reader in readers} == {1}
     assert store.asked["events"] == 20
-    assert broadcast.listeners == 0
+    assert not broadcast._listeners
 
 
 async def test_nobody_listens_and_nobody_reads() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
-from seatrial.api.routes.job_items import JobItems
+from seatrial.api.routes.jobs import job_items
 from seatrial.domain.job import AgentSpec, Job, JobSpec, JobStatus, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
@@ -30,13 +32,20 @@ async def finish(store: MemoryStore, outcome: Outcome, now: datetime) -> int:
     return trial.id
 
 
-async def page_of(items: JobItems, *, with_score: bool = False) -> list[JobItem]:
-    return await items.page(Page(), JobFilter(), with_score=with_score)
+Items = Callable[[Page, JobFilter, bool], Awaitable[list[JobItem]]]
+
+
+def items_of(store: MemoryStore) -> Items:
+    return partial(job_items, store, JobListing(store), EndedJobs())
+
+
+async def page_of(items: Items, *, with_score: bool = False) -> list[JobItem]:
+    return await items(Page(), JobFilter(), with_score)
 
 
 async def test_an_ended_job_is_made_once_and_an_open_one_every_time() -> None:
     store = MemoryStore()
-    items = JobItems(store, JobListing(store), EndedJobs())
+    items = items_of(store)
     await a_job(store)
     [waiting], [still] = await page_of(items), await page_of(items)
     assert waiting == still and waiting is not still
@@ -50,7 +59,7 @@ async def test_an_ended_job_is_made_once_and_an_open_one_every_time() -> None:
 
 async def test_a_retried_job_is_told_anew_and_so_is_its_second_end() -> None:
     store = MemoryStore()
-    items = JobItems(store, JobListing(store), EndedJobs())
+    items = items_of(store)
     await a_job(store)
     trial_id = await finish(store, Outcome.ERROR, NOW)
     await page_of(items)
@@ -64,7 +73,7 @@ async def test_a_retried_job_is_told_anew_and_so_is_its_second_end() -> None:
 
 async def test_a_page_keeps_its_order_with_some_of_it_remembered() -> None:
     store = MemoryStore()
-    items = JobItems(store, JobListing(store), EndedJobs())
+    items = items_of(store)
     first = await a_job(store)
     await finish(store, Outcome.PASSED, NOW)
     await page_of(items)

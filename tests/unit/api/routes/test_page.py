@@ -10,7 +10,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from seatrial.api.routes.page import Page, PageFallback
+from seatrial.api.routes.page import Page
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 async def client(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
     app = FastAPI()
-    app.router.default = PageFallback(Page(folder))
+    app.router.default = Page(folder)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://page") as asking:
         yield asking
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from seatrial.domain.output import NewOutput, OutputStream
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Trial
-from seatrial.engine.live.tail import PIECE, Tail, is_told, stream_of
+from seatrial.engine.live.tail import PIECE, Tail, is_shown, stream_of
 from seatrial.engine.trials.redaction import Redaction
 from seatrial.growing_files import FileView
 
@@ -67,7 +67,7 @@ def test_each_file_has_its_stream(a_try: Try) -> None:
     assert len(told) == len(names) == len({stream_of(name) for name in names})
     assert {(piece.trial_id, piece.attempt) for piece in told} == {(7, 2)}
     assert a_try.pieces() == []
-    assert not any(map(is_told, ("config.json", "agent/x.png", "artifacts/a.txt", "steps/1/agent/a.txt")))
+    assert not any(map(is_shown, ("config.json", "agent/x.png", "artifacts/a.txt", "steps/1/agent/a.txt")))
 
 
 @given(text=st.text(max_size=60), cuts=st.lists(st.integers(0, 240), max_size=5))
@@ -145,7 +145,7 @@ def test_pieces_are_bounded_and_a_flood_is_shortened(a_try: Try) -> None:
     first = a_try.pieces()
     assert max(len(piece.text) for piece in first) <= PIECE
     assert sum(len(piece.text) for piece in first) < 100_000
-    assert "bytes were left out" in first[-1].text
+    assert "bytes were skipped" in first[-1].text
     rest = a_try.told(last=True)
     assert rest.startswith("line ")
     assert rest.endswith("line 399999\n")

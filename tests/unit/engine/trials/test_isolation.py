@@ -15,8 +15,7 @@ from seatrial.domain.job import AgentSpec, JobSpec, RetryPolicy, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Outcome, Trial, TrialState
-from seatrial.engine.trials.lease_trust import LeaseTrust
-from seatrial.engine.trials.recover import Recovery
+from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.ports.store import TrialFilter
 from seatrial.testing.memory_store import MemoryStore
 

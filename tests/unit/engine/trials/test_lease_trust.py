@@ -12,8 +12,7 @@ from seatrial.domain.job import AgentSpec, JobSpec, plan
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Outcome, TrialState
 from seatrial.engine.clock import StoreClock
-from seatrial.engine.trials.lease_trust import LeaseTrust
-from seatrial.engine.trials.recover import Recovery
+from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.errors import StoreUnavailable
 from seatrial.testing.faulty_store import FaultyStore
 

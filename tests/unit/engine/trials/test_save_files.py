@@ -15,7 +15,7 @@ from seatrial.domain.result import Failure, Result
 from seatrial.domain.trial import Outcome
 from seatrial.engine.trials.found_files import KeepLimits, LeftOut, find_files, regular_files
 from seatrial.engine.trials.recordable import recordable
-from seatrial.engine.trials.redact_files import FileRedaction
+from seatrial.engine.trials.redaction import FileRedaction
 from seatrial.engine.trials.save_files import FileKeeper, Kept
 
 SECRET = b"sk-canary-0123456789"
@@ -48,7 +48,7 @@ def test_links_and_special_files_are_left_behind_and_said(root: Path) -> None:
     os.mkfifo(root / "pipe")
     left_out = LeftOut()
     assert [found.path for found in find_files(root, KeepLimits(), left_out)] == ["agent/log.txt"]
-    told = left_out.told()
+    told = left_out.summary()
     assert told is not None and told.count == 3
     assert {file.path for file in told.examples} == {"agent/passwd", "outside", "pipe"}
 

@@ -13,7 +13,7 @@ from seatrial.errors import ImageFault
 from seatrial.sandboxes.images.assembly import Images, assemble
 from seatrial.sandboxes.images.build_network import MachineNetwork
 from seatrial.sandboxes.images.buildah import BuildahStore
-from seatrial.sandboxes.images.buildlog import kept_log
+from seatrial.sandboxes.images.builder import kept_log
 from seatrial.sandboxes.images.image import ImageRequest
 from seatrial.sandboxes.options import SandboxOptions
 from tests.waiting import LIMIT_SEC, eventually

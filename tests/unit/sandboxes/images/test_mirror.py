@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import SetupProblem
-from seatrial.sandboxes.images.bases import VERDICT_SEC, SilentRegistries
-from seatrial.sandboxes.images.mirror import debian_base, security_mirror, system_mirror
+from seatrial.sandboxes.images.debian import debian_base, security_mirror, system_mirror
+from seatrial.sandboxes.images.fetcher import VERDICT_SEC, SilentRegistries
 from seatrial.sandboxes.images.trust import Trust
 
 

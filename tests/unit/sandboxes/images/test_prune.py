@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.sandboxes.images.catalogue import catalogue
+from seatrial.sandboxes.images.batch import catalogue
 from seatrial.sandboxes.images.locks import UseRecords
 from seatrial.sandboxes.images.prune import Pruner
 

@@ -18,7 +18,7 @@ from seatrial.sandboxes.network.netlink import (
     nested,
     text,
 )
-from seatrial.sandboxes.network.stamp import ProcessStamp
+from seatrial.sandboxes.network.uplink import ProcessStamp
 
 
 def test_attributes_come_back_as_they_went() -> None:

@@ -39,7 +39,7 @@ export function Details({
           id: "tests",
           name: tests.length ? `Tests (${passed}/${tests.length})` : "Tests",
           content: ended ? (
-            <Tests trial={trial} attempt={of.attempt} />
+            <Tests trial={trial} tryNumber={of.tryNumber} />
           ) : (
             <Empty>Tests run after the agent has ended.</Empty>
           ),

@@ -12,11 +12,11 @@ import type { Step } from "./steps";
 type Props = {
   trial: Schemas["TrialDetail"];
   steps: Step[];
-  attempt: number | undefined;
-  onAttempt: (number: number | undefined) => void;
+  tryNumber: number | undefined;
+  onTry: (number: number | undefined) => void;
 };
 
-export function Header({ trial, steps, attempt, onAttempt }: Props) {
+export function Header({ trial, steps, tryNumber, onTry }: Props) {
   const path = { params: { path: { trial_id: trial.id } } };
   const { busy, error, act } = useAct(["trial", trial.id]);
   // While it runs again, what came of the try before would be taken for this one's.
@@ -70,8 +70,8 @@ export function Header({ trial, steps, attempt, onAttempt }: Props) {
               <select
                 aria-label="Try"
                 className={FIELD}
-                value={attempt ?? ""}
-                onChange={(event) => onAttempt(event.target.value ? Number(event.target.value) : undefined)}
+                value={tryNumber ?? ""}
+                onChange={(event) => onTry(event.target.value ? Number(event.target.value) : undefined)}
               >
                 <option value="">the last one</option>
                 {trial.attempts.map((one) => (

@@ -14,7 +14,7 @@ export function Logs({ of, ended }: { of: Try; ended: boolean }) {
     queryFn: () =>
       unwrap(
         api.GET("/api/v1/trials/{trial_id}/logs", {
-          params: { path: { trial_id: of.trial }, query: { attempt: of.attempt } as never },
+          params: { path: { trial_id: of.trial }, query: { attempt: of.tryNumber } as never },
         }),
       ),
     enabled: ended,

@@ -19,8 +19,8 @@ const COLUMNS: CsvColumn<Test>[] = [
 ];
 
 /** The verifier's tests one by one, with what they said, and which of them flipped since the try before. */
-export function Tests({ trial, attempt }: { trial: Schemas["TrialDetail"]; attempt: number | undefined }) {
-  const shown = attempt ?? trial.attempts.filter((one) => one.outcome).at(-1)?.number;
+export function Tests({ trial, tryNumber }: { trial: Schemas["TrialDetail"]; tryNumber: number | undefined }) {
+  const shown = tryNumber ?? trial.attempts.filter((one) => one.outcome).at(-1)?.number;
   const earlier = trial.attempts.filter((one) => one.outcome && shown != null && one.number < shown).at(-1)?.number;
   const tests = useTests(trial.id, shown);
   const before = useTests(trial.id, earlier);
@@ -98,15 +98,15 @@ function rewards(trial: Schemas["TrialDetail"]): string {
     : "The verifier did not run, or reported no tests.";
 }
 
-function useTests(trial: number, attempt: number | undefined) {
+function useTests(trial: number, tryNumber: number | undefined) {
   return useQuery({
-    queryKey: ["trial", trial, "tests", attempt],
+    queryKey: ["trial", trial, "tests", tryNumber],
     queryFn: () =>
       unwrap(
         api.GET("/api/v1/trials/{trial_id}/tests", {
-          params: { path: { trial_id: trial }, query: { attempt } as never },
+          params: { path: { trial_id: trial }, query: { attempt: tryNumber } as never },
         }),
       ),
-    enabled: attempt != null,
+    enabled: tryNumber != null,
   });
 }

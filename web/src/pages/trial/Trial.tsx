@@ -25,15 +25,15 @@ import { Timeline } from "./Timeline";
 export default function Trial() {
   const id = Number(useParams({ strict: false }).trial);
   const [filters, setFilter] = useFilters();
-  const attempt = filters.try ? Number(filters.try) : undefined;
+  const tryNumber = filters.try ? Number(filters.try) : undefined;
   const path = { trial_id: id };
   const trial = useQuery({
     queryKey: ["trial", id],
     queryFn: () => unwrap(api.GET("/api/v1/trials/{trial_id}", { params: { path } })),
   });
   const state = trial.data?.state ?? "queued";
-  const running = state === "running" && attempt == null;
-  const ended = state === "ended" || attempt != null;
+  const running = state === "running" && tryNumber == null;
+  const ended = state === "ended" || tryNumber != null;
 
   const live = useMemo(() => liveTerminal(), [id]);
   const [, setHeard] = useState(0);
@@ -44,14 +44,14 @@ export default function Trial() {
     if (event.kind !== "trial.output" && event.kind !== "trial.step") refresh();
   });
 
-  const of = { trial: id, attempt, tries: trial.data?.attempt ?? 0 };
+  const of = { trial: id, tryNumber, tries: trial.data?.attempt ?? 0 };
   const files = useFiles(of, ended && !!trial.data);
   const left = (ending: string) => !!files.data?.items.some((file) => file.path.endsWith(ending));
   const recording = useRecording(of, left(".cast"));
   const trajectory = useQuery({
     queryKey: keyOf(of, "trajectory"),
     queryFn: () =>
-      unwrap(api.GET("/api/v1/trials/{trial_id}/trajectory", { params: { path, query: { attempt } as never } })),
+      unwrap(api.GET("/api/v1/trials/{trial_id}/trajectory", { params: { path, query: { attempt: tryNumber } as never } })),
     enabled: left("trajectory.json"),
     retry: false,
   });
@@ -85,7 +85,7 @@ export default function Trial() {
   // What left neither steps nor a recording, as the oracle does, needs no room for them; known before anything is drawn.
   const bare =
     state === "ended" &&
-    attempt == null &&
+    tryNumber == null &&
     !trial.data?.result?.files?.some((file) => /(\.cast|trajectory\.json)$/.test(file.path));
   const room = bare ? undefined : 498;
 
@@ -96,8 +96,8 @@ export default function Trial() {
       <Header
         trial={trial.data}
         steps={steps}
-        attempt={attempt}
-        onAttempt={(number) => setFilter("try", number ? String(number) : undefined)}
+        tryNumber={tryNumber}
+        onTry={(number) => setFilter("try", number ? String(number) : undefined)}
       />
       <Timeline
         trial={trial.data}
@@ -120,8 +120,8 @@ export default function Trial() {
         </Panel>
         <Panel title={running ? "Terminal, live" : "Terminal, recorded"} flush minHeight={room}>
           <Screen
-            key={`${id}-${running}-${attempt ?? 0}`}
-            state={attempt == null ? state : "ended"}
+            key={`${id}-${running}-${tryNumber ?? 0}`}
+            state={tryNumber == null ? state : "ended"}
             live={live}
             recording={files.isPending ? { ...recording, pending: true } : recording}
             goal={target}

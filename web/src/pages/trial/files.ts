@@ -6,14 +6,14 @@ import { api, unwrap } from "@/api/client";
 import { encodedPath } from "@/parts/FileBrowser";
 
 /** One try of a trial: the chosen one, or the last. `tries` tells the last one of today from that of yesterday. */
-export type Try = { trial: number; attempt: number | undefined; tries: number };
+export type Try = { trial: number; tryNumber: number | undefined; tries: number };
 
 /** What an ended try left never changes, so events that concern the trial do not concern it; and it is never shown as another try's. */
-export const keyOf = ({ trial, attempt, tries }: Try, what: string) => [
+export const keyOf = ({ trial, tryNumber, tries }: Try, what: string) => [
   "kept",
   trial,
   what,
-  attempt ?? `last of ${tries}`,
+  tryNumber ?? `last of ${tries}`,
 ];
 
 export function useFiles(of: Try, enabled: boolean) {
@@ -22,7 +22,7 @@ export function useFiles(of: Try, enabled: boolean) {
     queryFn: () =>
       unwrap(
         api.GET("/api/v1/trials/{trial_id}/files", {
-          params: { path: { trial_id: of.trial }, query: { attempt: of.attempt } as never },
+          params: { path: { trial_id: of.trial }, query: { attempt: of.tryNumber } as never },
         }),
       ),
     enabled,
@@ -31,6 +31,6 @@ export function useFiles(of: Try, enabled: boolean) {
   });
 }
 
-export function fileUrl(trial: number, path: string, attempt: number): string {
-  return `/api/v1/trials/${trial}/files/${encodedPath(path)}?attempt=${attempt}`;
+export function fileUrl(trial: number, path: string, tryNumber: number): string {
+  return `/api/v1/trials/${trial}/files/${encodedPath(path)}?attempt=${tryNumber}`;
 }

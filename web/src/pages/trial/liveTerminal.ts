@@ -14,7 +14,7 @@ const KEPT = 400_000;
 const RESET = "\x1bc";
 
 export function liveTerminal() {
-  let attempt = 0;
+  let tryNumber = 0;
   let rest = "";
   let shown = "";
   let size: Size = { width: 160, height: 40 };
@@ -43,9 +43,9 @@ export function liveTerminal() {
 
   /** A new try begins with an empty screen. */
   function begin(event: LiveEvent) {
-    if (event.attempt == null || event.attempt <= attempt) return;
-    if (attempt) put(RESET);
-    [attempt, rest, shown, steps, phases] = [event.attempt, "", "", [], []];
+    if (event.tryNumber == null || event.tryNumber <= tryNumber) return;
+    if (tryNumber) put(RESET);
+    [tryNumber, rest, shown, steps, phases] = [event.tryNumber, "", "", [], []];
   }
 
   function output(data: Record<string, unknown>) {
@@ -62,7 +62,7 @@ export function liveTerminal() {
       else if (event.kind === "trial.step") {
         const step = stepOf(event, steps.length + 1);
         if (!steps.some((known) => known.number === step.number)) steps = [...steps, step];
-      } else if (event.kind === "trial.phase" && event.at != null && event.attempt === attempt) {
+      } else if (event.kind === "trial.phase" && event.at != null && event.tryNumber === tryNumber) {
         const begun = { phase: String(event.data.phase), step: String(event.data.step ?? ""), at: event.at };
         if (begun.at > (phases.at(-1)?.at ?? 0)) phases = [...phases, begun];
       }

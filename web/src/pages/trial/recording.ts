@@ -31,7 +31,7 @@ export function useRecording(of: Try, enabled: boolean): Recording {
   const query = useQuery({
     queryKey: keyOf(of, "recording"),
     queryFn: async () => {
-      const answer = await fetch(`/api/v1/trials/${of.trial}/recording${of.attempt ? `?attempt=${of.attempt}` : ""}`);
+      const answer = await fetch(`/api/v1/trials/${of.trial}/recording${of.tryNumber ? `?attempt=${of.tryNumber}` : ""}`);
       return answer.ok ? shortened(await answer.text()) : NONE;
     },
     enabled,

@@ -83,7 +83,7 @@ function Numbers({ of }: { of: Schemas["QueueState"] }) {
     <Panel>
       <Figures>
         <Figure name="queued" value={count(of.queued)} />
-        <Figure name="waiting to try again" value={count(of.delayed)} hint="Queued, but not before a later moment" />
+        <Figure name="waiting for another try" value={count(of.delayed)} hint="Queued, but not before a later moment" />
         <Figure
           name="running"
           value={`${count(of.running)} of ${count(of.capacity)}`}

@@ -1,24 +1,24 @@
-"""Code that both drivers share: build httpx requests, decide about retries, run plans."""
+"""Builds httpx requests, and decides how long and how often they are repeated or resumed."""
 
 from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from seatrial.client.ask import PREFIX, Archive, Ask, Following, Parameters, Plan, Sent, Step
-from seatrial.client.messages import MessageReader
-from seatrial.errors import SeatrialError
+from seatrial.client.ask import PREFIX, Archive, Ask, Following, Sent
+from seatrial.client.refusals import unreachable
 
 PAUSES = (0.2, 0.5, 1.0)
 """Seconds before the second, third and fourth try of a request; then it fails."""
 LONG_SEC = 600.0
 """Timeout while the service checks an upload, or fetches a dataset."""
+_FIRST_PAUSE_SEC, _LONGEST_PAUSE_SEC = 0.1, 2.0
 QUIET_SEC = 45.0
 """A stream that is silent for this long is broken: the service sends a comment every 15 s."""
 
@@ -28,7 +28,7 @@ def arguments(ask: Ask[Any], opened: ExitStack) -> dict[str, Any]:
     found: dict[str, Any] = {
         "method": ask.method,
         "url": PREFIX + ask.path,
-        "params": query(ask.params),
+        "params": ask.params,
         "headers": list(ask.headers),
     }
     if ask.body is not None:
@@ -48,14 +48,10 @@ def stream_arguments(to: Following, last_id: str, read_sec: float) -> dict[str, 
     return {
         "method": "GET",
         "url": PREFIX + to.path,
-        "params": query(to.params),
+        "params": to.params,
         "headers": headers,
         "timeout": timeout,
     }
-
-
-def query(params: Parameters) -> list[tuple[str, str]]:
-    return [(name, text) for name, value in params.items() for text in _texts(value)]
 
 
 def pause_before(ask: Ask[Any], error: httpx.TransportError, tries: int) -> float | None:
@@ -71,75 +67,34 @@ def is_gone(ask: Ask[Any], answer: httpx.Response, tries: int) -> bool:
     return ask.method == "DELETE" and tries > 1 and answer.status_code == 404
 
 
-class Walk[Answer]:
-    """Runs a plan: returns its steps, passes their results to it, and holds its final answer."""
+class Resumption:
+    """When a dropped stream reconnects. Gives up when the service has not been reached for ``patience`` seconds."""
 
-    def __init__(self, plan: Plan[Answer]) -> None:
-        self._plan = plan
-        self._result: Any = None
-        self._fault: SeatrialError | None = None
-        self._answer: tuple[Answer] | None = None
+    def __init__(self, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._patience = patience
+        self._clock = clock
+        self._reached_at = clock()
+        self._pause = _FIRST_PAUSE_SEC
 
-    def step(self) -> Step | None:
-        """``None`` once there is an answer."""
-        result, fault = self._result, self._fault
-        self._result = self._fault = None
-        try:
-            return self._plan.send(result) if fault is None else self._plan.throw(fault)
-        except StopIteration as done:
-            self._answer = (done.value,)
-            return None
+    def reached(self) -> None:
+        self._reached_at = self._clock()
+        self._pause = _FIRST_PAUSE_SEC
 
-    def give(self, result: Any) -> None:
-        self._result = result
+    def refused(self, error: Exception, url: httpx.URL) -> None:
+        """Raises once the patience has run out."""
+        if self._clock() - self._reached_at < self._patience:
+            return
+        if isinstance(error, httpx.TransportError):
+            raise unreachable(url, error) from error
+        raise error
 
-    def fail(self, fault: SeatrialError) -> None:
-        """Lets the plan handle a failed step."""
-        self._fault = fault
-
-    @property
-    def answer(self) -> Answer:
-        assert self._answer is not None, "the plan has not finished"
-        return self._answer[0]
-
-    def close(self) -> None:
-        self._plan.close()
+    def pause(self) -> float:
+        pause, self._pause = self._pause, min(2 * self._pause, _LONGEST_PAUSE_SEC)
+        return pause
 
 
-class Attention:
-    """Limits how long a stream is read while waiting for ``end``. The caller then asks again for the remaining time."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self.read_sec = QUIET_SEC if seconds is None else min(seconds, QUIET_SEC)
-        """Timeout for one piece."""
-        self._until = None if seconds is None else time.monotonic() + seconds + 1
-        self._reader = MessageReader()
-
-    def hears(self, piece: bytes) -> bool:
-        """Whether time is left to wait for the next piece."""
-        for _ in self._reader.feed(piece):
-            pass
-        late = self._until is not None and time.monotonic() + self.read_sec > self._until
-        return not (self.ended or late)
-
-    @property
-    def ended(self) -> bool:
-        return self._reader.ended
-
-
-def partial(target: Path) -> Path:
+def part_of(target: Path) -> Path:
     return target.with_name(f"{target.name}.part")
-
-
-def _texts(value: str | int | bool | Sequence[str] | None) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, bool):
-        yield str(value).lower()
-    elif isinstance(value, int):
-        yield str(value)
-    elif value is not None:
-        yield from value
 
 
 class _CountedFile(io.FileIO):

@@ -1,24 +1,25 @@
-"""Makes ``debian:*`` bases from the package mirror where no registry answers. Announced, labelled, cached.
+"""Makes ``debian:*`` bases from the package mirror if no registry answers. The log and a label of the image say so.
 
-Called by ``bases`` and by ``seatrial images bootstrap``. A Debian never stands in for another distribution.
+``fetcher`` and ``seatrial images bootstrap`` call it. It makes no other distribution.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import tempfile
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.errors import ImageFault
+from seatrial.errors import ImageFault, SetupProblem
 from seatrial.removal import remove_tree
 from seatrial.sandboxes.images import commands
 from seatrial.sandboxes.images.confinement import own_mounts
 from seatrial.sandboxes.images.image import LABEL_BOOTSTRAPPED, Image, ImageStore, LogSink
 from seatrial.sandboxes.images.locks import file_lock
-from seatrial.sandboxes.images.mirror import DebianBase, debian_base, security_mirror, system_mirror
 from seatrial.sandboxes.images.references import familiar, parse
 from seatrial.sandboxes.images.trust import LABEL_TRUST, Trust
 
@@ -38,6 +39,21 @@ Dir::Cache::pkgcache "";
 Dir::Cache::srcpkgcache "";
 """
 _LIMIT_SEC = 1800.0
+_SUITES = {"9": "stretch", "10": "buster", "11": "bullseye", "12": "bookworm", "13": "trixie", "14": "forky"}
+_NAMED = frozenset(_SUITES.values()) | {"stable", "oldstable", "testing", "unstable", "sid"}
+_MOVING = {"latest": "stable"}
+
+
+@dataclass(frozen=True, slots=True)
+class DebianBase:
+    """A ``debian:*`` image that can be made from packages."""
+
+    suite: str
+    slim: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.suite}-slim" if self.slim else self.suite
 
 
 class DebianBootstrap:
@@ -53,7 +69,7 @@ class DebianBootstrap:
         return debian_base(reference) is not None
 
     async def make(self, reference: str, store: ImageStore, log: LogSink) -> Image:
-        """The base under the name that was asked for, made now or loaded from what was made before."""
+        """The base under the requested name, made now or loaded from an earlier archive."""
         base = debian_base(reference)
         if base is None:
             raise ImageFault(f"{familiar(reference)} is not a Debian base that can be made from packages.")
@@ -62,7 +78,7 @@ class DebianBootstrap:
         if self._trust is not None:
             labels[LABEL_TRUST] = self._trust.digest
         image = await store.load_root(str(parse(reference)), archive, labels, log)
-        log(f"Bootstrapped {familiar(reference)} as {image.digest}; it is not the image of a registry.\n")
+        log(f"Bootstrapped {familiar(reference)} as {image.digest}; it does not come from a registry.\n")
         return image
 
     async def _archive(self, base: DebianBase, log: LogSink) -> Path:
@@ -81,10 +97,8 @@ class DebianBootstrap:
         try:
             scratch.chmod(0o755)  # apt's own user has to reach what it downloads
             root = scratch / "root"
-            # chroot'ed maintainer scripts are Debian's; mounts and processes end with the tool all the same
-            argv = own_mounts(["debootstrap", "--variant=minbase", base.suite, str(root), mirror])
-            await self._tool([*argv], log)
-            await asyncio.to_thread(self._furnish, base, mirror, root)
+            await self._tool(own_mounts(["debootstrap", "--variant=minbase", base.suite, str(root), mirror]), log)
+            await asyncio.to_thread(self._configure, base, mirror, root)
             part = scratch / "root.tar"
             tar = ["tar", "--create", "--file", str(part), "--directory", str(root), "--numeric-owner", "--sort=name"]
             await self._tool([*tar, "--xattrs", "--exclude=./dev/*", "."], log)
@@ -96,11 +110,11 @@ class DebianBootstrap:
         env = {**self._environ, "DEBIAN_FRONTEND": "noninteractive", "HOME": "/root"}
         ended = await commands.run(argv, env, log, timeout_sec=_LIMIT_SEC)
         if not ended.ok:
-            last = (ended.tail.strip().splitlines() or ["no output"])[-1]
-            raise ImageFault(f"Debian could not be bootstrapped: {last}", fix="See the log; is the mirror reachable?")
+            fix = "See the log, and check that the mirror is reachable."
+            raise ImageFault(f"Debian could not be bootstrapped: {ended.last_line}", fix=fix)
 
-    def _furnish(self, base: DebianBase, mirror: str, root: Path) -> None:
-        """Sources that work, nothing of the host's, and as small as the image of that name."""
+    def _configure(self, base: DebianBase, mirror: str, root: Path) -> None:
+        """Sets the package sources, removes files of the host, and makes it as small as the registry's image."""
         for name in ("etc/hostname", "etc/resolv.conf"):
             (root / name).unlink(missing_ok=True)
         (root / "etc/apt/sources.list").write_text(_sources(base.suite, mirror))
@@ -119,7 +133,7 @@ class DebianBootstrap:
 
 
 def _empty(folder: Path, keep: str | None = None) -> None:
-    """Removes the files below a folder; the folders stay, because packages expect them."""
+    """Removes the files below a folder. Folders stay, because packages expect them."""
     for path in folder.rglob("*"):
         if (path.is_file() or path.is_symlink()) and path.name != keep:
             path.unlink()
@@ -127,8 +141,8 @@ def _empty(folder: Path, keep: str | None = None) -> None:
 
 def _sources(suite: str, mirror: str) -> str:
     candidates = [(mirror, suite), (mirror, f"{suite}-updates"), (security_mirror(mirror), f"{suite}-security")]
-    lines = [f"deb {uri} {name} main\n" for uri, name in candidates if name == suite or _serves(uri, name)]
-    return "".join(lines)
+    served = [(uri, name) for uri, name in candidates if name == suite or _serves(uri, name)]
+    return "".join(f"deb {uri} {name} main\n" for uri, name in served)
 
 
 def _serves(uri: str, suite: str) -> bool:
@@ -138,3 +152,52 @@ def _serves(uri: str, suite: str) -> bool:
             return bool(answer.status == 200)
     except OSError:
         return False
+
+
+def debian_base(reference: str) -> DebianBase | None:
+    """The base for a reference. ``None`` unless it is Docker's own ``debian`` with a known tag."""
+    parsed = parse(reference)
+    if (parsed.registry, parsed.repository) != ("docker.io", "library/debian") or parsed.digest:
+        return None
+    # bookworm, bookworm-slim, 12, 12.7, 12-slim, bookworm-20240904-slim, stable-slim
+    match = re.fullmatch(r"(?P<name>[a-z]+|\d+)(?:\.\d+)?(?:-\d{8})?(?P<slim>-slim)?", parsed.tag)
+    if match is None:
+        return None
+    name = _SUITES.get(match["name"], _MOVING.get(match["name"], match["name"]))
+    return DebianBase(name, bool(match["slim"])) if name in _NAMED else None
+
+
+def system_mirror(apt_dir: Path = Path("/etc/apt")) -> str:
+    """The first mirror of Debian's main archive in this machine's apt sources. ``SetupProblem`` without any."""
+    files = [apt_dir / "sources.list", *sorted((apt_dir / "sources.list.d").glob("*"))]
+    for path in files:
+        if path.suffix in (".list", ".sources") and path.is_file():
+            text = path.read_text(errors="replace")
+            entries = _stanzas(text) if path.suffix == ".sources" else _one_liners(text)
+            for uri, suite in entries:
+                if suite in _NAMED and uri.startswith(("http://", "https://")):
+                    return uri.rstrip("/")
+    raise SetupProblem("This machine's apt sources name no Debian mirror.", fix="Set SEATRIAL_DEBIAN_MIRROR to one.")
+
+
+def security_mirror(mirror: str) -> str:
+    """The security archive, which by convention is beside the main one."""
+    return re.sub(r"/debian$", "/debian-security", mirror) if mirror.endswith("/debian") else f"{mirror}-security"
+
+
+def _one_liners(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        match = re.match(r"deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s+.*\bmain\b", line.strip())
+        if match:
+            yield match[1], match[2]
+
+
+def _stanzas(text: str) -> Iterator[tuple[str, str]]:
+    for stanza in re.split(r"\n\s*\n", text):
+        lines = (line for line in stanza.splitlines() if not line.startswith("#"))
+        fields = {key.strip().lower(): value.split() for key, _, value in (line.partition(":") for line in lines)}
+        wanted = "deb" in fields.get("types", []) and "main" in fields.get("components", [])
+        if wanted and "no" not in fields.get("enabled", []):
+            for uri in fields.get("uris", []):
+                for suite in fields.get("suites", []):
+                    yield uri, suite

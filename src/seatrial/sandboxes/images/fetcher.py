@@ -1,4 +1,4 @@
-"""Brings what a Dockerfile is built on: from the store, from a registry, or (Debian only) from the package mirror."""
+"""Gets images from the store, from a registry, or (Debian only) from the package mirror."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from seatrial.errors import ImageFault
-from seatrial.sandboxes.images.bootstrap import DebianBootstrap
+from seatrial.sandboxes.images.debian import DebianBootstrap
 from seatrial.sandboxes.images.image import Image, ImageStore, LogSink, RegistrySilent
 from seatrial.sandboxes.images.locks import file_lock
 from seatrial.sandboxes.images.references import familiar, parse
@@ -19,7 +19,7 @@ VERDICT_SEC = 300.0
 
 
 class SilentRegistries:
-    """Remembers for some minutes, for all processes of a cache, which registries did not answer."""
+    """The registries that did not answer in the last minutes, for all processes of a cache."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
@@ -41,7 +41,7 @@ class SilentRegistries:
 
 
 class Fetcher:
-    """Pulls images, and makes Debian ones where pulling is impossible."""
+    """Pulls images, and makes Debian ones if no registry answers."""
 
     def __init__(
         self,
@@ -61,13 +61,13 @@ class Fetcher:
         self._may_pull = may_pull
 
     async def bring(self, reference: str, log: LogSink) -> Image:
-        """From the store, a registry or the package mirror; ``ImageFault`` with the command that would bring it."""
+        """From the store, a registry or the package mirror. ``ImageFault`` with the command that gets it."""
         async with self._alone(reference):
             found = await self._store.find(reference)
             return found or await self._fetch(reference, log)
 
     async def pull(self, reference: str, log: LogSink) -> Image:
-        """From the store or a registry, and nothing else."""
+        """From the store or a registry."""
         async with self._alone(reference):
             found = await self._store.find(reference)
             return found or await self._pull(reference, log)
@@ -75,19 +75,19 @@ class Fetcher:
     async def _fetch(self, reference: str, log: LogSink) -> Image:
         name = familiar(reference)
         if not self._may_pull:
-            raise ImageFault(f"The image {name} is not here and pulling is switched off.", fix=self.command(reference))
+            raise ImageFault(f"The image {name} is not here and pulling is switched off.", fix=self._fix(reference))
         try:
             return await self._pull(reference, log)
         except RegistrySilent as silence:
             if self._bootstrap is not None and self._bootstrap.can_make(reference):
-                log(f"{silence.message} {name} is a Debian base and will be made from packages.\n")
+                log(f"{silence.message} {name} is a Debian base and is made from packages.\n")
                 return await self._bootstrap.make(reference, self._store, log)
             raise RegistrySilent(
-                f"The image {name} is not here and no registry answers.", fix=self.command(reference)
+                f"The image {name} is not here and no registry answers.", fix=self._fix(reference)
             ) from silence
 
     async def _pull(self, reference: str, log: LogSink) -> Image:
-        """Asks the registry, unless it was found silent within the last minutes."""
+        """Pulls, unless the registry did not answer in the last minutes."""
         registry = parse(reference).registry
         if self._silent.knows(registry):
             raise RegistrySilent(f"{registry} did not answer a moment ago.")
@@ -99,12 +99,12 @@ class Fetcher:
             raise
 
     def _alone(self, reference: str) -> AbstractAsyncContextManager[None]:
-        """However many trials and processes want an image, one of them brings it."""
+        """Only one trial of all processes fetches an image at a time."""
         name = hashlib.sha256(reference.encode()).hexdigest()[:32]
         return file_lock(self._locks_dir / f"{self._store.name}-{name}")
 
-    def command(self, reference: str) -> str:
+    def _fix(self, reference: str) -> str:
         if self._bootstrap is not None and self._bootstrap.can_make(reference):
-            return f"Bring it with: seatrial images bootstrap {familiar(reference)}"
+            return f"Run: seatrial images bootstrap {familiar(reference)}"
         tool = "docker" if self._store.name == "docker" else "seatrial images"
-        return f"Bring it with: {tool} pull {familiar(reference)}"
+        return f"Run: {tool} pull {familiar(reference)}"

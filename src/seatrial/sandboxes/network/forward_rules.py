@@ -1,9 +1,9 @@
-"""A way through forward rules that others have put up.
+"""Accept rules for Seatrial's interface in the forward chains of other programs.
 
-An accept in one firewall table does not overrule a drop in another. Where dockerd, ufw or an administrator lets
-nothing be forwarded, our packets need an accept *there*: two rules for our one interface, marked as ours, put in front
-and taken out again. They open nothing else, since our own table decides about these packets too. ``uplink`` calls this,
-in a thread that is in the machine's own network namespace.
+An accept in one firewall table does not overrule a drop in another. Where dockerd, ufw or an administrator drops
+forwarded packets, sandboxes need an accept *there*: two rules for the one interface, with Seatrial's mark, in front of
+the others. They open nothing else, because Seatrial's own table filters these packets too. ``uplink`` calls this, in a
+thread that is in the machine's own network namespace.
 """
 
 from __future__ import annotations
@@ -25,11 +25,8 @@ _TIMEOUT_SEC = 30
 
 
 def run_nft(script: str) -> None:
-    """Has ``nft`` carry out a script, all of it or nothing."""
-    try:
-        done = subprocess.run(["nft", "-f", "-"], input=script, capture_output=True, text=True, timeout=_TIMEOUT_SEC)
-    except FileNotFoundError as error:
-        raise SetupProblem("nftables is not installed.", fix="Run: apt-get install nftables") from error
+    """Runs a script of ``nft``, all of it or nothing."""
+    done = _nft("-f", "-", script=script)
     if done.returncode:
         raise SetupProblem(
             f"The firewall rules of the sandboxes could not be set: {done.stderr.strip()}",
@@ -63,8 +60,8 @@ class _Chain:
         return f"{self.family} {self.table} {self.name}"
 
 
-def open_passage(interface: str, mark: str, ours: Callable[[str], bool]) -> None:
-    """Puts the two rules where they are needed and are not there yet. ``ours`` tells our own tables by their name."""
+def accept_forwarding(interface: str, mark: str, ours: Callable[[str], bool]) -> None:
+    """Adds the two rules where they are needed and missing. ``ours`` says whether a table is Seatrial's."""
     missing = []
     for chain in _forward_chains(ours):
         items = _listed("list", "chain", chain.family, chain.table, chain.name)
@@ -81,8 +78,8 @@ def open_passage(interface: str, mark: str, ours: Callable[[str], bool]) -> None
     _open_legacy(interface, mark)
 
 
-def close_passage(dead: Callable[[str], bool], ours: Callable[[str], bool]) -> int:
-    """Takes out the rules whose mark ``dead`` says yes to; how many."""
+def remove_accepts(dead: Callable[[str], bool], ours: Callable[[str], bool]) -> int:
+    """Removes the rules with a mark for which ``dead`` is true. Returns how many."""
     doomed = []
     for chain in _forward_chains(ours):
         for item in _listed("-a", "list", "chain", chain.family, chain.table, chain.name):
@@ -111,13 +108,17 @@ def _refuses(rule: dict[str, Any]) -> bool:
     )
 
 
-def _listed(*words: str) -> list[dict[str, Any]]:
+def _nft(*words: str, script: str = "") -> subprocess.CompletedProcess[str]:
     try:
-        done = subprocess.run(["nft", "-j", *words], capture_output=True, text=True, timeout=_TIMEOUT_SEC)
+        return subprocess.run(["nft", *words], input=script, capture_output=True, text=True, timeout=_TIMEOUT_SEC)
     except FileNotFoundError as error:
         raise SetupProblem("nftables is not installed.", fix="Run: apt-get install nftables") from error
+
+
+def _listed(*words: str) -> list[dict[str, Any]]:
+    done = _nft("-j", *words)
     if done.returncode:
-        if "No such file" in done.stderr:  # gone since it was listed
+        if "No such file" in done.stderr:  # removed since it was listed
             return []
         raise SetupProblem(f"The firewall rules cannot be read: {done.stderr.strip()}", fix="Run as root.")
     answer: dict[str, list[dict[str, Any]]] = json.loads(done.stdout or '{"nftables": []}')
@@ -143,11 +144,11 @@ def _close_legacy(dead: Callable[[str], bool]) -> int:
 
 
 def _legacy_rules() -> list[str]:
-    """The forward chain of the older firewall, which works beside nftables and is listed by its own tool only."""
+    """The forward chain of the older firewall. It works beside nftables, and only its own tool lists it."""
     if not _LEGACY_TABLES.exists() or "filter" not in _LEGACY_TABLES.read_text().split():
         return []
     if not shutil.which("iptables-legacy"):
-        _LOG.warning("The kernel has legacy iptables rules, and iptables-legacy is not here to look at them.")
+        _LOG.warning("The kernel has legacy iptables rules, but iptables-legacy is not installed to read them.")
         return []
     return _iptables("-S", "FORWARD").splitlines()
 

@@ -1,4 +1,4 @@
-"""Single flight: what many want at the same time happens once, and all of them get its result."""
+"""Single flight: concurrent calls with the same key run once, and all callers get the result."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ class _Flight:
     waiters: int = 0
     sinks: list[LogSink] = field(default_factory=list)
 
-    def tell(self, text: str) -> None:
+    def log(self, text: str) -> None:
         for sink in list(self.sinks):
             try:
                 sink(text)
-            except Exception:  # whoever cannot listen any more must not end what others wait for
+            except Exception:  # a broken log of one caller must not end the call of the others
                 self.sinks.remove(sink)
 
 
-class Flights[T]:
-    """Flights under way, by key. The flight ends early only when nobody waits for it any more."""
+class SingleFlight[T]:
+    """The running calls, by key. A call is cancelled when no caller waits for it any more."""
 
     def __init__(self) -> None:
         self._flights: dict[Hashable, _Flight] = {}
 
     async def join(self, key: Hashable, start: Callable[[LogSink], Awaitable[T]], log: LogSink | None = None) -> T:
-        """Starts the flight or waits for the one that is under way. A failure reaches everyone who waited."""
+        """Starts the call or waits for the running one. All callers get its failure."""
         key = (id(asyncio.get_running_loop()), key)
         flight = self._flights.get(key)
         if flight is None:
@@ -43,7 +43,7 @@ class Flights[T]:
 
     async def _fly(self, key: Hashable, flight: _Flight, start: Callable[[LogSink], Awaitable[T]]) -> T:
         try:
-            return await start(flight.tell)
+            return await start(flight.log)
         finally:
             self._forget(key, flight)
 
@@ -57,7 +57,7 @@ class Flights[T]:
             result: T = await asyncio.shield(task)
             return result
         except SeatrialError as error:
-            # One exception object raised in many tasks would collect all of their tracebacks.
+            # One exception object raised in many tasks would collect the tracebacks of all.
             raise copy.copy(error) from error.__cause__
         finally:
             flight.waiters -= 1
@@ -68,7 +68,7 @@ class Flights[T]:
                 task.cancel()
                 await asyncio.wait([task])
                 if not task.cancelled():
-                    task.exception()  # it failed while it was being given up; nobody is left to be told
+                    task.exception()  # it failed during the cancellation, and no caller is left to get the error
 
     def _forget(self, key: Hashable, flight: _Flight) -> None:
         if self._flights.get(key) is flight:
