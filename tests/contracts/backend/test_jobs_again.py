@@ -84,8 +84,8 @@ async def test_a_graded_trial_is_run_again_as_a_further_attempt(place: Place) ->
     assert configuration.valid == was.valid and configuration.valid.value == 0.5
     assert (after.counts, configuration.counts, configuration.coverage) == (before.counts, was.counts, was.coverage)
     assert configuration.added is not None and configuration.added.counts.passed == 1
-    assert after.added == 1 and "1 attempt was added" in after.changes[0]
-    assert after.rules is not None and after.rules.notes == after.changes
+    assert after.added == 1 and "1 attempt was added" in after.notices[0]
+    assert after.rules is not None and after.rules.notes == after.notices
     assert after.spending.tries == 3
     assert [row.counts.passed for row in await place.backend.jobs.page(1, None)] == [1]
 

@@ -103,13 +103,15 @@ async def test_a_single_run_is_executed_with_and_without_waiting(tmp_path: Path)
 
 
 async def test_a_retry_makes_ended_runs_pending_and_keeps_their_attempts(tmp_path: Path) -> None:
-    runner = FakeRunner(results={"hello": (FAIL, PASS)}, files={"trial.log": b"hello"})
+    results = {"hello": (FAIL,)}
+    runner = FakeRunner(results=results, files={"trial.log": b"hello"})
     async with serving(tmp_path / "home", runner) as server:
         task = await server.upload(num_runs=2)
         base = f"/api/tasks/{task['id']}"
         assert set(await server.post(f"{base}/retry", status=400)) == {"detail"}
         await server.post(f"{base}/execute-async")
         assert (await server.ended(task["id"]))["passed_runs"] == 0
+        results["hello"] = (PASS,)
         answer = await server.post(f"{base}/retry")
         assert answer["task_id"] == task["id"] and isinstance(answer["message"], str)
         waiting = await server.get(base)
