@@ -1,12 +1,16 @@
 # Everything a developer can run. `make run` and `make test` are all a newcomer needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test run check types style units test faults bench lock screenshots reference format
+.PHONY: help setup setup-test run check types style units test long attacks faults bench lock screenshots reference format
 
 SEATRIAL := .venv/bin/seatrial
 PYTEST := .venv/bin/python -m pytest
 # These measure how fast something is, and so want the machine for themselves.
 ALONE := tests/browser/test_numbers.py tests/integration/live tests/faults/test_14_slow_uploads.py \
   tests/faults/test_neighbours.py tests/integration/network/test_speed.py tests/faults/test_neighbours_files.py
+# `test` leaves out further cases on the second and third kind of sandbox, and three quarters of the random examples:
+# tests/long_cases.py says which. `long` runs those cases, `attacks` every attack with all of its cases and examples.
+TOGETHER := -n 3 --dist loadfile --no-loadscope-reorder
+BRIEF := -m "not long" --hypothesis-profile=brief
 # Tests start Python hundreds of times: what it compiled is kept, whatever the shell wants elsewhere.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -37,17 +41,21 @@ style:
 units:
 	@$(PYTEST) -q -n 2 tests/unit
 
-test: setup-test check  ## Every test, with real sandboxes, container engines, PostgreSQL and a browser (about 27 min)
-	@$(PYTEST) -q -n 3 --dist loadfile --no-loadscope-reorder tests --ignore=tests/unit $(ALONE:%=--ignore=%)
-	@$(PYTEST) -q $(ALONE)
+test: setup-test check  ## Every rule, with real sandboxes, container engines, PostgreSQL and a browser (under 20 min)
+	@$(PYTEST) -q $(TOGETHER) $(BRIEF) tests --ignore=tests/unit $(ALONE:%=--ignore=%)
+	@$(PYTEST) -q $(BRIEF) $(ALONE)
+
+long: setup-test  ## The cases that `test` leaves out: more of the same on the second and third kind of sandbox
+	@$(PYTEST) -q $(TOGETHER) -m long tests --ignore=tests/unit $(ALONE:%=--ignore=%)
+	@$(PYTEST) -q -m long $(ALONE)
 
 faults: setup-test  ## A random mix of faults, 150 s on SQLite and 150 s on PostgreSQL; SEED=n repeats one
 	@for store in sqlite postgres; do \
 	  .venv/bin/python -m tests.faults.mix --store $$store $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) || exit 1; \
 	done
 
-attacks: setup-test  ## Every attack of tests/attacks/README.md, with its benign twins (part of `test`, too)
-	@$(PYTEST) -q -n 3 --dist loadfile --no-loadscope-reorder tests/unit/test_attack_catalogue.py \
+attacks: setup-test  ## Every attack of tests/attacks/README.md on each kind of sandbox (`test` has each attack, too)
+	@$(PYTEST) -q $(TOGETHER) tests/unit/test_attack_catalogue.py \
 	  $$(sed -nE 's/^\| `(tests\/[^`]+)`.*/\1/p' tests/attacks/README.md)
 
 bench: setup-test  ## The numbers of the README, as ratios from one run

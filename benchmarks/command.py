@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.place import Place
-from seatrial.sandboxes.oci.cgroups import ROOM
+from seatrial.sandboxes.oci.cgroups import PARENT_GROUP
 from seatrial.sandboxes.oci.container_spec import MARK
 from seatrial.sandboxes.record import SandboxRecord
 
@@ -76,7 +76,7 @@ class _Watch:
         """What is still on the machine of any sandbox that was seen, and of the process's network."""
         yield from (f"directory {name}" for name in self._sandboxes())
         seen = {name for name, ours in self._ours.items() if ours}
-        for place in Path("/sys/fs/cgroup").glob(f"**/{ROOM}/*"):
+        for place in Path("/sys/fs/cgroup").glob(f"**/{PARENT_GROUP}/*"):
             if place.name in seen:
                 yield f"cgroup {place}"
         mounts = Path("/proc/self/mountinfo").read_text()

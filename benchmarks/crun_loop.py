@@ -58,9 +58,9 @@ class RecordedOci(OciEnvironment):
         await super().upload_file(source_path, target_path)
 
     @override
-    async def put_dir(self, source_dir: Path, target_dir: str) -> None:
+    async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None:
         self.script.append(_copy(f"{source_dir}/.", f"merged{target_dir}/"))
-        await super().put_dir(source_dir, target_dir)
+        await super().upload_dir(source_dir, target_dir)
 
     @override
     async def download_file(self, source_path: str, target_path: Path | str) -> None:

@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from seatrial.sandboxes.record import SandboxRecord
+from tests.waiting import until
 from tests.warm_start import Forked
 
 ROOT = Path(__file__).parents[1]
@@ -148,6 +149,17 @@ class CommandLine:
             return 0
         condition = " AND ".join(f"{column} = ?" for column in wanted) or "1"
         return int(self.rows(f"SELECT count(*) FROM trials WHERE {condition}", *wanted.values())[0][0])
+
+    def until_heartbeats(self, pid: int | None = None) -> None:
+        """Waits for three more heartbeats of a worker: meanwhile it has looked for work, and after its leases."""
+        moments: set[str] = set()
+
+        def seen() -> int:
+            query = "SELECT seen_at FROM workers WHERE ? IS NULL OR json_extract(document, '$.pid') = ?"
+            moments.update(at for (at,) in self.rows(query, pid, pid))
+            return len(moments)
+
+        until(lambda: seen() > 3, "heartbeats")
 
     def sandboxes(self) -> set[str]:
         """The sandboxes of this home that are on record."""

@@ -9,13 +9,22 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import CommandLine, image_cache_dir
-from tests.longest_first import pytest_collection_modifyitems
+from tests.long_cases import mark_long_cases
+from tests.longest_first import order_longest_first
+from tests.properties import register_profiles
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport
 
-__all__ = ["pytest_collection_modifyitems", "pytest_make_collect_report", "pytest_runtest_makereport"]
+__all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]
+
+register_profiles()
 
 # As a worker does: LiteLLM would otherwise fetch its price list, and hold everything up while it tries.
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_long_cases(items)
+    order_longest_first(items)
 
 
 @pytest.fixture(scope="session")

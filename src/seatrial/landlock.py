@@ -1,7 +1,7 @@
 """Keeps a process from writing outside of a few folders, and from sending signals to others: Landlock of the kernel.
 
-``service`` confines the API's process with it. That process may have the user id of root without its capabilities, and
-would otherwise still write whatever root owns. A rule holds for this process and its children, and cannot be undone.
+``service`` confines the API's process with it. Where that process keeps the user id of root, it would otherwise still
+write whatever root owns. A rule holds for this process and its children, and cannot be undone.
 Knows Linux and nothing of Seatrial. Changes of mode and owner are not covered; Landlock has no rule for them.
 """
 

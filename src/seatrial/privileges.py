@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from seatrial.file_owner import Account
 from seatrial.landlock import confine_writes
 
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
@@ -103,14 +104,14 @@ class Dropped:
     kept: tuple[str, ...] = ()
 
 
-def confine_api(keep: Collection[str] = (), writable: Collection[Path] = ()) -> Dropped:
-    """For the process that answers requests. It writes to the ``writable`` folders only.
+def confine_api(keep: Collection[str] = (), writable: Collection[Path] = (), account: Account | None = None) -> Dropped:
+    """For the process that answers requests. It writes to the ``writable`` folders only, as ``account``.
 
-    A machine that does not know one of the means keeps the others."""
+    A machine that does not know one of the means keeps the others. Only a change of the account has to succeed."""
     done: list[str] = []
     kept = [f"the capability {name}, because its home belongs to another user" for name in sorted(keep)]
     steps: tuple[tuple[str, Callable[[], None]], ...] = (
-        ("capabilities", lambda: _keep_capabilities(keep)),
+        ("capabilities", lambda: _keep_capabilities(keep, account)),
         ("new privileges", _no_new_privileges),
         ("writing outside of its folders", lambda: confine_writes(writable)),
         ("dangerous system calls", _filter_calls),
@@ -121,7 +122,16 @@ def confine_api(keep: Collection[str] = (), writable: Collection[Path] = ()) -> 
             done.append(name)
         except OSError as fault:
             kept.append(f"{name}: {fault.strerror or fault}")
+    if account is not None and os.getresuid() != (account.uid,) * 3:
+        raise OSError(errno.EPERM, f"cannot become user {account.uid}")
     return Dropped(tuple(done), tuple(kept))
+
+
+def become(account: Account) -> None:
+    """This process is that user from now on, in no further group. It cannot go back."""
+    os.setgroups([])
+    os.setresgid(account.gid, account.gid, account.gid)
+    os.setresuid(account.uid, account.uid, account.uid)
 
 
 def confine_worker(allow_privileged: bool) -> Dropped:
@@ -135,20 +145,14 @@ def confine_worker(allow_privileged: bool) -> Dropped:
     return Dropped((f"{len(NOT_FOR_WORKERS)} capabilities",))
 
 
-def findings() -> list[str]:
-    """What each process drops, and what more could be dropped; for `seatrial doctor`."""
-    root = os.geteuid() == 0
+def findings(account: str) -> list[str]:
+    """What each process drops, and what more could be dropped; for `seatrial doctor`. ``account`` says who the API's
+    process is."""
     lines = [
-        "API process: no capabilities, no new privileges, no mount, ptrace, bpf, module or key calls (seccomp), "
-        "no writing outside of its home and temporary folders, no signals to others (Landlock)"
+        f"API process: {account}; no capabilities, no new privileges, no mount, ptrace, bpf, module or key calls "
+        "(seccomp), no writing outside of its home and temporary folders, no signals to others (Landlock)"
     ]
     lines.append(f"workers: {len(NOT_FOR_WORKERS)} capabilities that sandboxes do not need are dropped")
-    if root:
-        lines.append(
-            "could be dropped further: the API keeps the user id of root without its capabilities, and so reads what "
-            "root owns and changes its modes; with PostgreSQL and an object store, run `seatrial up --workers 0` "
-            "as another user"
-        )
     if platform.machine() not in _MACHINES:
         lines.append(f"could be dropped further: there is no system call filter for {platform.machine()}")
     return lines
@@ -172,8 +176,9 @@ def _prctl(*arguments: int) -> int:
     return result
 
 
-def _keep_capabilities(kept: Collection[str]) -> None:
-    """First removes them from the bounding set, which needs a capability itself; then from the process."""
+def _keep_capabilities(kept: Collection[str], account: Account | None = None) -> None:
+    """First removes them from the bounding set, which needs a capability itself, as a change of the account does; then
+    from the process."""
     dropped = [number for number, name in enumerate(_CAPABILITIES) if name not in kept]
     for number in dropped:
         try:
@@ -185,6 +190,8 @@ def _keep_capabilities(kept: Collection[str]) -> None:
             if fault.errno != errno.EINVAL:  # unknown to an older kernel
                 raise
     _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    if account is not None:
+        become(account)
     _set_capabilities(sum(1 << number for number in dropped))
 
 

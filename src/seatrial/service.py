@@ -22,6 +22,7 @@ from pathlib import Path
 
 from seatrial.api.app import create_app
 from seatrial.api.serve import ApiServer
+from seatrial.api_account import prepare, reads_home, shared_places
 from seatrial.privileges import confine_api
 from seatrial.processes import die_with
 from seatrial.redact import Redactor
@@ -95,23 +96,29 @@ def _become_api(settings: Settings, supervisor: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     settings.home.mkdir(parents=True, exist_ok=True)
-    foreign = settings.home.stat().st_uid != os.geteuid()  # root writes there only by a capability
-    dropped = confine_api({"chown", "dac_override", "fowner"} if foreign else (), _writable(settings))
+    account = prepare(settings)
+    keep = _kept_by_root(settings) if account is None else set[str]()
+    dropped = confine_api(keep, _writable(settings, settings.tasks_dir if keep else None), account)
     for what in dropped.kept:
         log.warning("The API process keeps %s.", what)
+    if account is not None:
+        reads_home(settings)
     if not die_with(supervisor):
         raise SystemExit(1)
 
 
-def _writable(settings: Settings) -> list[Path]:
-    """The database and the files, wherever they are on this machine, the cache, and folders for temporary files."""
-    places = [settings.home, settings.cache, Path(tempfile.gettempdir()), Path("/var/tmp")]  # noqa: S108
-    for url in (settings.store_url, settings.files_url):
-        scheme, _, path = url.partition("://")
-        if scheme.startswith("sqlite"):
-            places.append(Path(path.removeprefix("/")).parent)  # four slashes begin an absolute path
-        elif scheme == "file":
-            places.append(Path(path))
+def _kept_by_root(settings: Settings) -> set[str]:
+    """Root acts for the owner of its home, which takes capabilities."""
+    foreign = os.geteuid() == 0 and settings.home.stat().st_uid != 0
+    return {"chown", "dac_override", "dac_read_search", "fowner", "setgid", "setuid"} if foreign else set()
+
+
+def _writable(settings: Settings, tasks: Path | None = None) -> list[Path]:
+    """The database and the files, wherever they are on this machine, and folders for temporary files."""
+    places = [settings.home, Path(tempfile.gettempdir()), Path("/var/tmp"), *shared_places(settings)]  # noqa: S108
+    if tasks is not None:
+        tasks.mkdir(parents=True, exist_ok=True)
+        places.append(tasks)
     return [place for place in places if place.is_dir()]
 
 

@@ -6,6 +6,7 @@ default. Every field has a docstring and a line in ``docs/reference/settings.md`
 
 from __future__ import annotations
 
+import hashlib
 import os
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,8 @@ from pydantic_settings import (
 )
 
 from seatrial.domain.described import Described
+from seatrial.errors import SetupProblem
+from seatrial.file_owner import is_of_service, owner_of
 
 _PROVIDER_SUFFIXES = ("_API_KEY", "_API_BASE", "_BASE_URL", "HF_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
 
@@ -175,6 +178,10 @@ class Settings(Described, BaseSettings):
     """Address that ``seatrial up`` listens on. Other addresses than loopback need tokens, or ``auth=none``."""
     port: int = Field(default=8000, ge=0, le=65535)
     """Port that ``seatrial up`` listens on."""
+    api_user: str = ""
+    """The account of the API's process if `seatrial up` is started by root: a name or a number. ``home`` is given to
+    it. Default: the owner of ``home`` if that is not root, else the account ``seatrial``, else the number 60999, which
+    needs no account. ``root`` keeps root. The service does not start if this is set and impossible."""
     auth: Literal["auto", "token", "none"] = "auto"
     """``token`` always requires a token; ``none`` never does; ``auto`` requires one unless it listens on loopback."""
     secret_key: str = Field(default="", repr=False)
@@ -229,6 +236,12 @@ class Settings(Described, BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
+        for name in (".env", "seatrial.toml"):
+            if is_of_service(Path(name)):
+                raise SetupProblem(
+                    f"Root takes no settings from {Path(name).absolute()}, which belongs to the service's own account.",
+                    fix="Start the command in another folder, or give the file to root.",
+                )
         return init_settings, env_settings, dotenv_settings, TomlConfigSettingsSource(settings_cls)
 
     @property
@@ -252,7 +265,8 @@ class Settings(Described, BaseSettings):
 
     @property
     def tasks_dir(self) -> Path:
-        return self.home / "tasks"
+        """Unpacked tasks."""
+        return self._own_dir / "tasks"
 
     @property
     def blobs_dir(self) -> Path:
@@ -261,7 +275,15 @@ class Settings(Described, BaseSettings):
     @property
     def work_dir(self) -> Path:
         """Directories of running tries."""
-        return self.home / "work"
+        return self._own_dir / "work"
+
+    @property
+    def _own_dir(self) -> Path:
+        """Where this process keeps what nobody else may write. That is not ``home`` if root works in the home of
+        another account, as a worker beside an API without rights does."""
+        if not self.home.is_dir() or owner_of(self.home) is None:
+            return self.home
+        return self.cache / "homes" / hashlib.sha256(os.fsencode(self.home.resolve())).hexdigest()[:16]
 
     @cached_property
     def provider_environment(self) -> dict[str, str]:

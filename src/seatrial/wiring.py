@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.adapters.archives import ArchiveFiles, ArchiveLimits, unpack
+from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.adapters.blobs_objects import ObjectBlobs
 from seatrial.adapters.registry_harbor import open_dataset
 from seatrial.adapters.seal_fernet import FernetSeal
@@ -127,9 +128,10 @@ def _make_home(home: Path) -> None:
 
 
 def _blobs(settings: Settings) -> Blobs:
-    if settings.files_url:
-        return ObjectBlobs.at(settings.files_url)
-    return ObjectBlobs.in_directory(settings.blobs_dir)
+    scheme, _, place = settings.files_url.partition("://")
+    if scheme in ("", "file"):
+        return FileBlobs.in_directory(Path(place) if place else settings.blobs_dir)
+    return ObjectBlobs.at(settings.files_url)
 
 
 def _library(settings: Settings, store: Store, blobs: Blobs, clock: Clock) -> TaskLibrary:
@@ -166,6 +168,7 @@ async def hire_worker(installation: Installation, capacity: int) -> Worker:
     beating = asyncio.create_task(beat_forever(installation.store, about, installation.clock, every_sec))
     try:
         runner = await asyncio.to_thread(_harbor_runner, installation)
+        await installation.library.forget_removed()
     except BaseException:
         await installation.store.forget_worker(about.worker)
         raise
@@ -176,9 +179,10 @@ async def hire_worker(installation: Installation, capacity: int) -> Worker:
 
 async def examine_sandboxes(settings: Settings) -> Health:
     """Each kind of sandbox with what it needs and what is missing. Starts each of them once."""
+    from seatrial.sandboxes.options import SandboxOptions
     from seatrial.sandboxes.selection import examine
 
-    return await examine(settings)
+    return await examine(SandboxOptions.of(settings))
 
 
 def images_of(settings: Settings, sandbox: str) -> Images:
@@ -215,7 +219,7 @@ def assemble_worker(
         _about(installation, capacity),
         Pace(timedelta(seconds=settings.lease_sec), settings.heartbeat_sec, settings.reap_sec),
         upkeep,
-        Claiming(job_id, Disk(settings.home, settings.disk_low_water_mb).shortage),
+        Claiming(job_id, lambda: _shortage(settings)),
     )
 
 
@@ -225,6 +229,14 @@ def _upkeep(installation: Installation, clean: Callable[[], Awaitable[int]] | No
     if clean is not None:
         extra.append(Duty("leftovers", clean, installation.settings.reap_sec))
     return Upkeep(Duties(installation.clock, noticed=recovery.noticed), recovery, extra)
+
+
+def _shortage(settings: Settings) -> str:
+    """Tries and results may be on different disks, see ``Settings.work_dir``."""
+    own = settings.work_dir.parent
+    places = [settings.home, own] if own != settings.home and own.is_dir() else [settings.home]
+    found = (Disk(place, settings.disk_low_water_mb).shortage() for place in places)
+    return next(filter(None, found), "")
 
 
 def _executor(installation: Installation, runner: Runner, duties: Duties) -> Executor:
@@ -313,9 +325,11 @@ def unpack_archive(settings: Settings, archive: Path, into: Path) -> None:
     unpack(archive, into, ArchiveLimits(max_bytes=settings.archive_limit_mb << 20))
 
 
-async def import_dataset(installation: Installation, registry: str, name: str, version: str | None) -> Dataset:
+async def import_dataset(
+    installation: Installation, registry: str, name: str, version: str | None, *, at_the_machine: bool = False
+) -> Dataset:
     """Imports a dataset of a Harbor registry file with its tasks. Importing it again returns the same dataset."""
-    async with open_dataset(registry, name, version) as found:
+    async with open_dataset(registry, name, version, anywhere=at_the_machine) as found:
         tasks = [task for path in found.paths for task in await installation.library.add(path)]
     tasks.sort(key=lambda task: task.name)
     dataset = dataset_of(found.name, found.version, found.description, tasks)
@@ -347,8 +361,8 @@ async def clean_leftovers(installation: Installation) -> int:
     sandboxes.
 
     An expired lease alone does not end a try; ``Recovery`` decides that."""
+    from seatrial.sandboxes.oci.leftovers import remove_strays
     from seatrial.sandboxes.options import SandboxOptions
-    from seatrial.sandboxes.strays import remove_strays
     from seatrial.sandboxes.sweep import sweep
 
     async def running() -> set[tuple[int, int]]:
@@ -416,7 +430,7 @@ def _capabilities(settings: Settings) -> Capabilities:
     async def runs_services() -> bool:
         from seatrial.sandboxes.selection import engine_answers
 
-        return await engine_answers(settings.docker_host)
+        return await engine_answers(settings.docker_host, for_others=True)
 
     return Capabilities(agent_names, needs_model, takes_model, _has_sandbox, runs_services, settings.sandbox)
 

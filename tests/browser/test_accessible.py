@@ -17,7 +17,9 @@ DESK = 1440
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", DESK), ("dark", DESK), ("light", NARROW)])
+@pytest.mark.parametrize(
+    ("theme", "width"), [("dark", DESK), ("light", NARROW), pytest.param("light", DESK, marks=pytest.mark.long)]
+)
 def test_axe_finds_nothing_on_any_page(visit: Visit, finished: Finished, theme: Theme, width: int) -> None:
     found: dict[str, list[str]] = {}
     with visit(theme=theme, width=width, bypass_csp=True) as visitor:

@@ -59,6 +59,7 @@ async def test_it_passes_by_reading_what_commands_print(workplace: Workplace) ->
     assert [path for path in kept if KEY.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.long  # test_terminus_scripted.py shows a model that gives up
 @pytest.mark.parametrize("workplace", [pytest.param("oci", marks=pytest.mark.sandbox)], indirect=True)
 async def test_it_fails_by_giving_up(workplace: Workplace) -> None:
     async with ScriptedModels(key=KEY) as models:

@@ -122,7 +122,7 @@ def test_killed_it_takes_its_workers_along_and_the_next_start_cleans_up(cli: Com
     gate.open()
     again = RunningService.start(cli)
     until(lambda: cli.count(outcome="passed") == 1, "the trial that was lost", _WORKING_SEC)
-    assert traces(cli.cache, held) == []
+    until(lambda: not traces(cli.cache, held), "the sandbox of the killed worker is gone")
     again.tell()
     assert again.ended().status == 0
 

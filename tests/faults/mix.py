@@ -63,8 +63,8 @@ class Mix:
             for worker in self._crew:
                 await asyncio.to_thread(worker.until_ready)
             deadline = time.monotonic() + seconds
-            order = self._chance.sample(self._faults, len(self._faults))  # each at least once, if time allows
-            while time.monotonic() < deadline:
+            order = self._chance.sample(self._faults, len(self._faults))  # each at least once, however long it takes
+            while order or time.monotonic() < deadline:
                 await self._submit()
                 await asyncio.sleep(self._chance.uniform(0.1, 0.8))
                 fault = order.pop() if order else self._chance.choice(self._faults)
@@ -128,7 +128,7 @@ class Mix:
 
     async def _many_hints(self) -> None:
         for _ in range(50):
-            await self._installation.queue.announce()
+            await self._installation.wake_up.announce()
 
     async def _full_disk(self) -> None:
         """A worker that finds no room: it claims nothing, and nobody waits for it."""

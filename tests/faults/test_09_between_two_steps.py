@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.sandboxes.strays import find_strays, remove_strays
+from seatrial.sandboxes.oci.leftovers import find_strays, remove_strays
 
 STEPS = """
 import os, signal, sys

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import SandboxFault
-from tests.faults.conftest import Make
 from tests.trials import Workplace
+from tests.workplace_fixture import Make
 
 BOMB = "bomb() { bomb | bomb & }; bomb; sleep 60"
 HOG = "perl -e 'my @x; push @x, \"x\" x (64 * 1024 * 1024) while 1'"

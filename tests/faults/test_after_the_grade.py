@@ -331,6 +331,6 @@ async def test_a_missing_bucket_says_so_in_one_sentence(
 ) -> None:
     port, open_it = s3_later
     open_it()
-    with pytest.raises(StoreUnavailable, match=r"^There is no place for files at s3://missing\. Make the bucket"):
+    with pytest.raises(StoreUnavailable, match=r"^The place for files, s3://missing, does not exist\. Make the bucket"):
         await _s3(port, "missing").put_bytes("a/b", b"x")
     await _s3(port).put_bytes("a/b", b"x")

@@ -79,7 +79,7 @@ def test_claims_stop_uploads_are_refused_and_it_recovers(cli: CommandLine, small
     assert blobs(small_disk) == before, "nothing of it was kept, whole or in part"
     until(lambda: "workers" in up.get("/ready")[1]["missing"], "the workers say why they wait")
     assert up.get("/ready")[1]["parts"][-1]["detail"].startswith("All workers are paused:")
-    time.sleep(3)
+    cli.until_heartbeats()
     assert cli.count(state="queued") == 1, "nothing is claimed"
     assert up.get("/health")[0] == 200
 

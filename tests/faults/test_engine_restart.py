@@ -19,6 +19,8 @@ from seatrial.sandboxes.docker.leftovers import Leftovers
 from seatrial.sandboxes.options import SandboxOptions
 from tests.engine import Engine, kill_engine, start_engine, stop_engine
 from tests.engine_fixture import image_cache
+from tests.host_processes import processes_with
+from tests.waiting import eventually
 
 __all__ = ["image_cache"]
 
@@ -91,22 +93,14 @@ def _reward(result: TrialResult) -> object:
     return result.verifier_result.rewards if result.verifier_result else None
 
 
-async def _until(trial: Trial, phase: str) -> None:
-    """Waits until the agent, or the verifier, is at work in the sandbox."""
-    while getattr(trial.result, phase) is None or trial.result.agent_execution is None:
-        await asyncio.sleep(0.05)
-    await asyncio.sleep(1.5)
-
-
 @pytest.mark.parametrize("phase", ["agent_execution", "verifier"])
 async def test_engine_killed_and_restarted(engine: Engine, image_cache: Path, tmp_path: Path, phase: str) -> None:
-    slow = "sleep 20"
+    slow = f"sleep 600.{uuid.uuid4().int % 10**6:06}"
     agent, verifier = (slow, "true") if phase == "agent_execution" else ("true", slow)
     task = _task(tmp_path, agent, f"{verifier}; echo 0 > /logs/verifier/reward.txt")
     trial = await _trial(engine, task, image_cache, f"fault8{os.getpid()}")
     running = asyncio.create_task(trial.run())
-    waiting = asyncio.create_task(_until(trial, phase))
-    await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    await eventually(lambda: running.done() or processes_with(slow.replace(" ", "\0")), f"{phase} in the sandbox")
     assert not running.done()
     kill_engine(engine)
     await asyncio.sleep(1)

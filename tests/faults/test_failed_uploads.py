@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.adapters.causes import cause_of
 from seatrial.domain.trial import Cause, Phase
-from tests.faults.conftest import Make
+from tests.workplace_fixture import Make
 
 
 async def _cause(upload: object) -> Cause:

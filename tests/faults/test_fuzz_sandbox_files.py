@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from harbor.models.agent.context import AgentContext
 from harbor.models.trial.result import ExceptionInfo, TrialResult
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.adapters.runner_harbor.outcome import result_of
@@ -34,8 +34,9 @@ from seatrial.engine.trials.redaction import Redaction
 from seatrial.ports.blobs import checked_key
 from seatrial.ports.store import TrialRow
 from seatrial.sandboxes.terminal import recording
+from tests.properties import trying
 
-_QUICK = settings(max_examples=150, deadline=None)
+_QUICK = trying(150)
 _HOSTILE = [
     "[" * 100_000,
     '{"a":' * 50_000,

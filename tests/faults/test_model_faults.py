@@ -15,7 +15,7 @@ import pytest
 from harbor.agents.terminus_2 import Terminus2
 from harbor.llms.base import ContextLengthExceededError
 
-from seatrial.agents.patience import ModelHealth, Patience, PatientModel, make_patient
+from seatrial.agents.model_retries import ModelHealth, RetryingModel, RetryLimits, retry_model_calls
 from seatrial.errors import ModelFault
 from seatrial.scripted_models import faults
 from seatrial.scripted_models.faults import Fault, FaultPlan
@@ -53,13 +53,15 @@ def fast_clock() -> float:
     return time.monotonic() * SPEED
 
 
-async def ask(plan: FaultPlan, logs_dir: Path, policy: Patience, times: int = 1) -> tuple[ScriptedModels, ModelHealth]:
+async def ask(
+    plan: FaultPlan, logs_dir: Path, policy: RetryLimits, times: int = 1
+) -> tuple[ScriptedModels, ModelHealth]:
     """Asks ``times`` times, one after another, on the fast clock; raises what the agent would see."""
     async with ScriptedModels(faults=lambda call, at: plan(call, at * SPEED), key=KEY) as models:
         agent = terminus(models, logs_dir)
         # A request that has to be timed out is timed by the real clock.
         policy = policy.model_copy(update={"request_timeout_sec": policy.request_timeout_sec / SPEED})
-        model = PatientModel(agent._llm, policy, key=KEY, sleep=fast_sleep, clock=fast_clock)
+        model = RetryingModel(agent._llm, policy, key=KEY, sleep=fast_sleep, clock=fast_clock)
         for _ in range(times):
             response = await model.call("hello", message_history=[])
             assert "task_complete" in response.content
@@ -67,14 +69,14 @@ async def ask(plan: FaultPlan, logs_dir: Path, policy: Patience, times: int = 1)
 
 
 async def test_without_faults_each_call_is_one_request(tmp_path: Path) -> None:
-    models, health = await ask(faults.never, tmp_path, Patience(), times=3)
+    models, health = await ask(faults.never, tmp_path, RetryLimits(), times=3)
     assert (models.calls, health.calls, health.requests) == (3, 3, 3)
 
 
 async def test_ninety_seconds_of_rate_limits_are_waited_out(tmp_path: Path) -> None:
     limits = [Fault(kind="rate_limit", retry_after_sec=20), Fault(kind="rate_limit")]
     plan = faults.share(0.8, limits, seconds=90, seed=26)
-    models, health = await ask(plan, tmp_path, Patience(), times=10)
+    models, health = await ask(plan, tmp_path, RetryLimits(), times=10)
     assert health.calls == 10
     assert health.requests == models.calls > 10
     assert health.faults["RateLimitError"] == models.calls - 10
@@ -94,7 +96,7 @@ async def test_ninety_seconds_of_rate_limits_are_waited_out(tmp_path: Path) -> N
     ids=lambda fault: f"{fault.kind}-{fault.status}",
 )
 async def test_a_passing_fault_is_waited_out_and_a_lasting_one_is_an_llm_error(fault: Fault, tmp_path: Path) -> None:
-    policy = Patience(request_timeout_sec=100)
+    policy = RetryLimits(request_timeout_sec=100)
     models, health = await ask(faults.first([fault, fault]), tmp_path, policy)
     assert (models.calls, health.requests) == (3, 3)
     with pytest.raises(ModelFault):
@@ -106,7 +108,7 @@ async def test_retry_after_is_honoured_on_the_real_clock(form: Any, tmp_path: Pa
     limit = Fault(kind="rate_limit", retry_after_sec=3, retry_after_form=form)
     async with ScriptedModels(faults=faults.first([limit])) as models:
         agent = terminus(models, tmp_path)
-        health = make_patient(agent, Patience(), key=KEY)
+        health = retry_model_calls(agent, RetryLimits(), key=KEY)
         await agent._llm.call("hello", message_history=[])
     first, second = models.requests
     assert second.at - first.at >= (3 if form == "seconds" else 2)  # a date has no fractions
@@ -117,7 +119,7 @@ async def test_retry_after_is_honoured_on_the_real_clock(form: Any, tmp_path: Pa
 async def test_a_refusal_is_an_llm_error_after_one_request(fault: Fault, tmp_path: Path) -> None:
     async with ScriptedModels(faults=faults.always(fault)) as models:
         agent = terminus(models, tmp_path)
-        make_patient(agent, Patience(), key=KEY)
+        retry_model_calls(agent, RetryLimits(), key=KEY)
         for _ in range(3):
             with pytest.raises(ModelFault) as raised:
                 await agent._llm.call("hello", message_history=[])
@@ -127,7 +129,7 @@ async def test_a_refusal_is_an_llm_error_after_one_request(fault: Fault, tmp_pat
 
 async def test_a_context_too_long_is_left_to_the_agent(tmp_path: Path) -> None:
     with pytest.raises(ContextLengthExceededError):
-        await ask(faults.always(Fault(kind="context_length")), tmp_path, Patience())
+        await ask(faults.always(Fault(kind="context_length")), tmp_path, RetryLimits())
 
 
 async def test_options_and_the_key_reach_the_call(tmp_path: Path) -> None:
@@ -135,7 +137,7 @@ async def test_options_and_the_key_reach_the_call(tmp_path: Path) -> None:
         agent = terminus(
             models, tmp_path, temperature=0.25, llm_call_kwargs={"top_p": 0.5, "seed": 7, "max_tokens": 99}
         )
-        make_patient(agent, Patience(), key=KEY)
+        retry_model_calls(agent, RetryLimits(), key=KEY)
         await agent._llm.call("hello", message_history=[], **agent._llm_call_kwargs)
     (call,) = models.requests
     wanted = {"temperature": 0.25, "top_p": 0.5, "seed": 7, "max_tokens": 99}

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pytest
 
 from seatrial.sandboxes.sandbox import Sandbox
-from tests.faults.conftest import Make
 from tests.faults.test_abuse import BOMB, FILL, HOG
+from tests.workplace_fixture import Make
 
 WORK = "perl -e 'my $x = 0; $x += $_ for 1 .. 25_000_000'"
 BABBLE = "yes"

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.adapters.blobs_objects import ObjectBlobs
+from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.save_files import FileKeeper
 from seatrial.sandboxes.sandbox import Sandbox
-from tests.faults.conftest import Make
+from tests.workplace_fixture import Make
 
 _OFFENDERS = 10
 """More than there are threads for transfers."""
@@ -48,7 +48,7 @@ async def test_small_transfers_beside_many_files(make: Make, small: Path, tmp_pa
 
 async def test_small_transfers_beside_sparse_files_that_are_redacted(make: Make, small: Path, tmp_path: Path) -> None:
     neighbour = await make()
-    keeper = FileKeeper(ObjectBlobs.in_directory(tmp_path / "blobs"), KeepLimits(bytes=1 << 50))
+    keeper = FileKeeper(FileBlobs.in_directory(tmp_path / "blobs"), KeepLimits(bytes=1 << 50))
     numbers = itertools.count()
 
     async def keep() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.command_line import ROOT
-from tests.longest_first import LONGEST, pytest_collection_modifyitems
+from tests.longest_first import LONGEST, order_longest_first
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Item:
 
 def test_the_longest_files_come_first_and_the_others_stay_in_order() -> None:
     items = [Item(f"tests/a.py::{n}") for n in "xy"] + [Item(f"{name}::test") for name in reversed(LONGEST)]
-    pytest_collection_modifyitems(items)  # type: ignore[arg-type]
+    order_longest_first(items)  # type: ignore[arg-type]
     assert [item.nodeid for item in items] == [*(f"{name}::test" for name in LONGEST), "tests/a.py::x", "tests/a.py::y"]
 
 

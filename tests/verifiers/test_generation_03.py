@@ -107,6 +107,7 @@ def test_the_documents_python_and_what_an_error_does_to_its_group(evaluation: Ne
     assert told["scored"] == [[1.0, 0.5], [None, 0.0], [0.0, -0.5]], "an error has no score, and changes no other's"
 
 
+@pytest.mark.long  # as with 0.4, on the same rollouts
 def test_a_fault_of_image_or_grader_is_an_error_and_never_a_score(evaluation: NewEvaluation) -> None:
     done = evaluation("v03")
     arguments = [*printed(done, 3, 1), *saved("--disable-env-server")]
@@ -120,6 +121,7 @@ def test_a_fault_of_image_or_grader_is_an_error_and_never_a_score(evaluation: Ne
         assert fault in lines[name]["error"]["error_chain_repr"]
 
 
+@pytest.mark.long  # as with 0.4, on the same rollouts
 def test_an_interrupted_evaluation_leaves_no_sandbox(evaluation: NewEvaluation, image_cache: Path) -> None:
     done = evaluation("v03")
     SmallTask("long", ("sleep 300",), "true", 1.0).write(done.folder / "tasks")

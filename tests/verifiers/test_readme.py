@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(600)]
 CHECKOUT = ("src", "environments", "samples", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
 
 
+@pytest.mark.long  # it installs everything twice; the commands themselves run in test_generation_*.py
 def test_the_printed_commands_run(tmp_path: Path, image_cache: Path) -> None:
     blocks = re.findall(r"^```sh\n(.*?)^```", (PACKAGE / "README.md").read_text(), re.DOTALL | re.MULTILINE)
     assert len(blocks) == 2

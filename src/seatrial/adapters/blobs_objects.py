@@ -1,11 +1,7 @@
-"""Blobs through obstore: one client for local files, S3, Google Cloud Storage and Azure. Opened by ``wiring``.
+"""Blobs in S3, Google Cloud Storage or Azure, through obstore. Opened by ``wiring``.
 
-Local files are written beside their final place and renamed, so that a crash leaves no half of one; what it may leave
-is an unfinished ``name#1`` that no listing shows. They are not flushed to disk one by one: after a power cut a trial's
-newest files may be missing, and reading them says so.
-
-obstore's blocking calls are used, in threads. Its asynchronous ones are answered by threads of its own, which abort the
-interpreter when it ends while they still report: a command would print its result and then fail.
+This uses obstore's blocking calls in threads. Its asynchronous calls use threads of obstore, which abort the
+interpreter if it exits while they report: a command would print its result and then fail.
 """
 
 from __future__ import annotations
@@ -20,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import obstore
 from obstore.exceptions import BaseError
-from obstore.store import LocalStore, from_url
+from obstore.store import from_url
 
 from seatrial.errors import InvalidInput, NotFound, StorageFull, StoreUnavailable
 from seatrial.fair_threads import FairThreads
-from seatrial.ports.blobs import PLAIN_KEY, BlobInfo, checked_key
+from seatrial.ports.blobs import BlobInfo, checked_key
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -32,43 +28,34 @@ if TYPE_CHECKING:
 _THREADS = 16
 _FILES_AT_ONCE = 8
 _RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=10)}
-"""Whoever has more patience than that waits without holding a thread."""
+"""Short, because a retry blocks a thread. Callers that can wait longer retry themselves."""
 _SMALL = 64 << 10
 _PART = 5 << 20
-"""Files above this size travel in parts of it; object stores take no smaller ones."""
+"""Larger files are sent in parts of this size, which is the smallest that object stores accept."""
 _PARTS_AT_ONCE = 2
 _CHUNK = 1 << 20
 
 
 class ObjectBlobs:
-    """Safe to use from many trials at once. Holds no connection that needs closing."""
+    """Safe for concurrent use. Has no connection that must be closed."""
 
-    def __init__(self, store: ObjectStore, folder: Path | None = None, place: str = "") -> None:
+    def __init__(self, store: ObjectStore, place: str) -> None:
         """``place`` is what people know it by."""
         self._store = store
-        self._folder = folder
-        """Where the files are, if they are on this machine."""
-        self._place = place or str(folder)
+        self._place = place
         self._threads = FairThreads("blobs", _THREADS)
-
-    @classmethod
-    def in_directory(cls, directory: Path) -> Self:
-        directory.mkdir(parents=True, exist_ok=True)
-        return cls(LocalStore(directory, automatic_cleanup=True), directory)
 
     @classmethod
     def at(cls, url: str, **options: Any) -> Self:
         """``s3://bucket/prefix``, ``gs://…``, ``az://…``; credentials from where that cloud's tools look for them."""
-        if url.startswith("file://"):
-            return cls.in_directory(Path(url.removeprefix("file://")))
         try:
-            return cls(from_url(url, **{"retry_config": _RETRIES, **options}), place=url)
+            return cls(from_url(url, **{"retry_config": _RETRIES, **options}), url)
         except (BaseError, ValueError) as fault:
             raise InvalidInput(f"Files cannot be kept at {url}: {_first_line(fault)}", field="blobs_url") from fault
 
     async def put_file(self, key: str, source: Path) -> int:
         size = source.stat().st_size
-        if size <= _SMALL:  # most files of a trial; read at once, they cost a third less
+        if size <= _SMALL:  # most files of a trial; reading them at once takes a third less time
             data = source.read_bytes()
             await self.put_bytes(key, data)
             return len(data)
@@ -79,19 +66,9 @@ class ObjectBlobs:
         return (await self.info(key)).size
 
     async def take_file(self, key: str, source: Path) -> int:
-        if self._folder is None or not PLAIN_KEY.fullmatch(checked_key(key)):
-            return await self.put_file(key, source)
-        size = source.stat().st_size
-        if _moved(source, self._folder / key):
-            return size
         return await self.put_file(key, source)
 
     async def take_folder(self, prefix: str, root: Path, names: Sequence[str]) -> list[int]:
-        plain = all(PLAIN_KEY.fullmatch(checked_key(f"{prefix}/{name}")) for name in names)
-        if self._folder is not None and plain and names:
-            sizes = await self._threads.run(_moved_folder, root, self._folder / prefix, names)
-            if sizes is not None:
-                return sizes
         taken: list[int] = []
         for start in range(0, len(names), _FILES_AT_ONCE):
             some = names[start : start + _FILES_AT_ONCE]
@@ -129,7 +106,7 @@ class ObjectBlobs:
 
     async def delete(self, prefix: str) -> int:
         if not prefix:
-            raise InvalidInput("Everything at once is never deleted.", field="prefix")
+            raise InvalidInput("Give a prefix: deleting all files at once is not allowed.", field="prefix")
         doomed = [_path(found.key) async for found in self.list(prefix)]
         try:
             await self.info(prefix)
@@ -141,50 +118,24 @@ class ObjectBlobs:
         return len(doomed)
 
     async def _in_threads[T](self, pieces: Iterable[T]) -> AsyncIterator[T]:
-        """What a blocking iterator gives, without blocking the loop."""
+        """Reads a blocking iterator without blocking the event loop."""
         source = iter(pieces)
         while (piece := await self._threads.run(next, source, None)) is not None:
             yield piece
 
     @contextmanager
     def _writing(self, key: str) -> Iterator[None]:
-        """Who writes asks for nothing, so what is not found is the place itself."""
+        """A write looks up no file, so ``NotFound`` means that the bucket or folder is missing."""
         try:
             with _boundary(key):
                 yield
         except NotFound as fault:
-            problem = f"There is no place for files at {self._place}."
+            problem = f"The place for files, {self._place}, does not exist."
             raise StoreUnavailable(problem, fix="Make the bucket, or set SEATRIAL_BLOBS_URL to one.") from fault
 
 
-def _moved(source: Path, target: Path) -> bool:
-    """Says no where the file has to be copied, to another file system for one."""
-    try:
-        try:
-            source.rename(target)
-        except FileNotFoundError:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source.rename(target)
-    except OSError:
-        return False
-    return True
-
-
-def _moved_folder(root: Path, target: Path, names: Sequence[str]) -> list[int] | None:
-    """One rename for all of it; ``None`` where something is in the way, and each file has to go by itself."""
-    sizes = [(root / name).lstat().st_size for name in names]
-    if target.exists():
-        return None
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        root.rename(target)
-    except OSError:
-        return None
-    return sizes
-
-
 def _path(key: str) -> str:
-    """obstore keeps names that end in ``#1`` for files it has not finished, so that sign is escaped."""
+    """obstore reserves names that end in ``#1`` for unfinished files, so ``#`` is escaped."""
     return checked_key(key).replace("%", "%25").replace("#", "%23")
 
 
@@ -199,11 +150,11 @@ def _boundary(key: str) -> Iterator[None]:
     except FileNotFoundError as fault:
         raise NotFound(f"There is no file {key}.") from fault
     except (BaseError, OSError) as fault:
-        if f"(os error {errno.ENOTDIR})" in str(fault):  # the key lies under another key
+        if f"(os error {errno.ENOTDIR})" in str(fault):  # a part of the key is itself a key
             raise NotFound(f"There is no file {key}.") from fault
         if f"(os error {errno.ENOSPC})" in str(fault) or getattr(fault, "errno", None) == errno.ENOSPC:
-            raise StorageFull(f"There is no room left to keep {key}.") from fault
-        raise StoreUnavailable(f"The files could not be reached at {key}: {_first_line(fault)}") from fault
+            raise StorageFull(f"There is no space left to store {key}.") from fault
+        raise StoreUnavailable(f"The blob store failed at {key}: {_first_line(fault)}") from fault
 
 
 def _first_line(fault: Exception) -> str:

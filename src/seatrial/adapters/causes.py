@@ -1,12 +1,13 @@
-"""Whose fault an exception was, from its class name and message: all that Harbor keeps of it in a trial's result.
+"""The cause of an exception, from its class name and message. Harbor keeps nothing else of it in a trial's result.
 
-The runner calls it once, when a trial has ended. One table, no guesses from stack traces.
+The runner calls this once, when a trial has ended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from seatrial.agents.model_error import SERVICE_ERRORS
 from seatrial.domain.trial import Cause, Mark, Phase, blamed
 
 MARKS: Mapping[str, Mark] = {
@@ -17,84 +18,35 @@ MARKS: Mapping[str, Mark] = {
     "ContextWindowExceededError": Mark.AGENT_ERROR,
     "AgentSafetyRefusalError": Mark.AGENT_ERROR,
 }
-"""After these Harbor still grades, and the reward stands."""
+"""After these exceptions Harbor still grades, and the reward counts."""
 
 SERVICE_FAULTS = frozenset(
     {
-        "ApiError",
-        "ApiRateLimitError",
-        "ApiUsageLimitError",
-        "ApiInternalServerError",
-        "ApiOverloadedError",
-        "ApiConnectionClosedError",
-        "ApiConnectionError",
-        "ApiResponseStalledError",
-        "ApiProviderResourceNotFoundError",
+        "AgentAuthenticationError", "ApiConnectionClosedError", "ApiConnectionError", "ApiError",
+        "ApiInternalServerError", "ApiOverloadedError", "ApiProviderResourceNotFoundError", "ApiRateLimitError",
+        "ApiResponseStalledError", "ApiUsageLimitError", "ModelNotFoundError", "NetworkConnectionError",
         "UnknownApiError",
-        "AgentAuthenticationError",
-        "ModelNotFoundError",
-        "NetworkConnectionError",
     }
-)
-"""An installed agent ended on a fault of its model's service. Harbor grades after these too, but the verifier then
-finds half an attempt: unless it passed, the trial is an LLM error."""
+)  # fmt: skip
+"""An installed agent ended because its model's service failed. Harbor grades after these too, but the attempt is
+incomplete: unless it passed, the trial is an LLM error."""
 
-_BY_CAUSE: Mapping[Cause, tuple[str, ...]] = {
-    Cause.LLM: (
-        *sorted(SERVICE_FAULTS),
-        "ModelFault",
-        "APIConnectionError",
-        "APIError",
-        "APIResponseValidationError",
-        "AuthenticationError",
-        "BadGatewayError",
-        "BadRequestError",
-        "BudgetExceededError",
-        "ContentPolicyViolationError",
-        "InternalServerError",
-        "JSONSchemaValidationError",
-        "LiteLLMUnknownProvider",
-        "MidStreamFallbackError",
-        "NotFoundError",
-        "PaymentRequiredError",
-        "PermissionDeniedError",
-        "RateLimitError",
-        "RejectedRequestError",
-        "ServiceUnavailableError",
-        "Timeout",
-        "UnprocessableEntityError",
-        "UnsupportedParamsError",
-    ),
-    Cause.VERIFIER: (
-        "VerifierFault",
-        "VerifierTimeoutError",
-        "RewardFileNotFoundError",
-        "RewardFileEmptyError",
-        "VerifierOutputParseError",
-        "AddTestsDirError",
-        "DownloadVerifierDirError",
-    ),
-    Cause.IMAGE: ("ImageFault", "RegistrySilent", "SandboxBuildFailedError"),
-    Cause.SANDBOX: (
-        "SandboxFault",
-        "EngineGone",
-        "EngineRefused",
-        "SetupProblem",
-        "EnvironmentStartTimeoutError",
-        "HealthcheckError",
-        "ServiceOperationsUnsupportedError",
-        "SandboxLikelyOutOfMemoryError",
-        "MemoryLimitExceededError",
-    ),
-    Cause.AGENT: (
-        *sorted(MARKS),
-        "AgentFault",
-        "AgentSetupTimeoutError",
-        "ContextLengthExceededError",
-        "OutputLengthExceededError",
-    ),
+_BY_CAUSE: Mapping[Cause, str] = {
+    Cause.LLM: """ModelFault APIError ContentPolicyViolationError JSONSchemaValidationError LiteLLMUnknownProvider
+        MidStreamFallbackError PaymentRequiredError RejectedRequestError UnsupportedParamsError""",
+    Cause.VERIFIER: """VerifierFault VerifierTimeoutError RewardFileNotFoundError RewardFileEmptyError
+        VerifierOutputParseError AddTestsDirError DownloadVerifierDirError""",
+    Cause.IMAGE: "ImageFault RegistrySilent SandboxBuildFailedError",
+    Cause.SANDBOX: """SandboxFault EngineGone EngineRefused SetupProblem EnvironmentStartTimeoutError HealthcheckError
+        ServiceOperationsUnsupportedError SandboxLikelyOutOfMemoryError MemoryLimitExceededError""",
+    Cause.AGENT: "AgentFault AgentSetupTimeoutError ContextLengthExceededError OutputLengthExceededError",
 }
-_CAUSES = {name: cause for cause, names in _BY_CAUSE.items() for name in names}
+_CAUSES: Mapping[str, Cause] = {
+    **dict.fromkeys(SERVICE_FAULTS, Cause.LLM),
+    **{name: Cause.LLM for names in SERVICE_ERRORS.values() for name in names.split()},
+    **{name: cause for cause, names in _BY_CAUSE.items() for name in names.split()},
+    **dict.fromkeys(MARKS, Cause.AGENT),
+}
 
 _BY_MESSAGE: tuple[tuple[str, Cause], ...] = (
     ("Failed to start tmux session", Cause.SANDBOX),
@@ -104,7 +56,7 @@ _BY_MESSAGE: tuple[tuple[str, Cause], ...] = (
 
 
 def cause_of(exception_type: str, message: str = "", phase: Phase | None = None) -> Cause:
-    """Why a trial without a valid reward ended; an exception that is in no table is judged by the phase it ended."""
+    """Why a trial without a valid reward ended. For an exception that is in no table, the phase decides."""
     if exception_type in _CAUSES:
         return _CAUSES[exception_type]
     for part, cause in _BY_MESSAGE:
@@ -114,10 +66,10 @@ def cause_of(exception_type: str, message: str = "", phase: Phase | None = None)
 
 
 def mark_of(exception_type: str) -> Mark | None:
-    """What stands beside a reward that was given in spite of this exception."""
+    """The mark for a reward that was given in spite of this exception."""
     return MARKS.get(exception_type)
 
 
 def voids_failure(exception_type: str) -> bool:
-    """Whether a reward below passing says nothing about the agent, because its model's service had failed it."""
+    """Whether a failed grade says nothing about the agent, because its model's service failed."""
     return exception_type in SERVICE_FAULTS

@@ -1,8 +1,8 @@
-"""A close look at one Harbor task directory: what it says about itself, and everything that is wrong with it.
+"""Reads one Harbor task directory: the task, and all of its problems.
 
-Called by ``tasks_harbor``. Harbor's models decide what is valid, so that the same task is accepted here and there; this
-adds the lines, the fixes, and everything that Harbor would only notice while a trial runs. Of Harbor it imports
-``harbor.models.task`` only (no LiteLLM), so an upload can be checked in any process.
+Called by ``tasks_harbor``. Harbor's models decide what is valid, so that Harbor accepts the same tasks. This adds
+lines, fixes, and problems that Harbor would only notice while a trial runs. It imports only ``harbor.models.task`` (no
+LiteLLM), so an upload can be checked in any process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harbor.models.task.task import strip_canary
 from harbor.models.task.verifier_mode import resolve_verifier_environment_definition
 
 from seatrial.adapters.task_problems import Problems, check_script, check_tree, is_own_file, read_text, read_yaml
-from seatrial.adapters.task_toml import CONFIG, TaskToml
+from seatrial.adapters.task_toml import CONFIG, read_task_toml
 from seatrial.domain.task import Resources, Task, TaskFormat
 from seatrial.ports.tasks import Inspection
 from seatrial.task_content.digest import content_digest
@@ -29,7 +29,7 @@ _REWARD_SEARCH_LIMIT = 4 * 1024 * 1024
 
 
 class HarborInspection:
-    """One look at one directory."""
+    """Reads one directory once."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -38,7 +38,7 @@ class HarborInspection:
 
     def inspection(self) -> Inspection:
         entries = check_tree(self._root, self._problems)
-        config = TaskToml(self._root, self._problems).read()
+        config = read_task_toml(self._root, self._problems)
         services: tuple[str, ...] = ()
         if config is not None:
             services = self._services()
@@ -74,8 +74,8 @@ class HarborInspection:
         return tuple(str(name) for name in services if name != _MAIN_SERVICE)
 
     def _check_usual_files(self) -> None:
-        """Where the configuration cannot be read: what a single-step task needs whatever it says, so that its author
-        hears of everything at once."""
+        """If the configuration cannot be read: checks the files that every single-step task needs, so that its author
+        sees all problems at once."""
         if (self._root / "steps").is_dir():
             return
         usual = TaskConfig()
@@ -90,7 +90,7 @@ class HarborInspection:
             self._check_step(config, step)
         if self._problems.fatal:
             return
-        try:  # what only Harbor knows
+        try:  # checks that only Harbor has
             HarborTask._validate_input_paths(config, self._paths)
             HarborTask._validate_tests(config, self._paths)
         except (OSError, ValueError, RuntimeError) as refused:
@@ -108,7 +108,7 @@ class HarborInspection:
             )
 
     def _check_step(self, config: TaskConfig, step: StepConfig | None) -> None:
-        """A single-step task is checked like a step whose folder is the task's own."""
+        """A single-step task is checked like a step in the folder of the task."""
         prefix = f"steps/{step.name}/" if step else ""
         if step and not (self._root / prefix).is_dir():
             self._problems.error(
@@ -118,7 +118,7 @@ class HarborInspection:
         self._check_instruction(f"{prefix}instruction.md")
         script = self._test_script(config, step)
         if script is None:
-            return  # the verifier's own image brings its tests
+            return  # the verifier's image contains its tests
         places = (f"{prefix}tests/{script}", f"tests/{script}")
         found = next((path for path in places if is_own_file(self._root, path)), None)
         if found is None:
@@ -129,16 +129,16 @@ class HarborInspection:
         if not _mentions_reward(self._root / found, self._paths.tests_dir):
             self._problems.warn(
                 found,
-                "never writes a reward, as far as can be seen.",
+                "does not seem to write a reward.",
                 fix="Write 0 or 1 to /logs/verifier/reward.txt, or named values to /logs/verifier/reward.json.",
             )
 
     def _test_script(self, config: TaskConfig, step: StepConfig | None) -> str | None:
-        """The name that the script which grades must have, unless it comes with an image."""
+        """The name of the grading script; ``None`` if the verifier's image contains it."""
         try:
             definition = resolve_verifier_environment_definition(config, self._paths, step)
         except ValueError:
-            return "test.sh"  # a link leads out, which has been said
+            return "test.sh"  # a link leads out of the task, which is already reported
         if definition is not None and definition.bundled_tests:
             return None
         return "test.bat" if (definition.config if definition else config.environment).os == "windows" else "test.sh"
@@ -178,7 +178,7 @@ def _name(config: TaskConfig | None, root: Path) -> str:
 
 
 def _facts(config: TaskConfig) -> dict[str, Any]:
-    """What the configuration says about the task, in the domain's words."""
+    """The configuration as fields of ``Task``."""
     environment = config.environment
     steps = config.steps or []
     tags = config.metadata.get("tags") or (config.task.keywords if config.task else [])
@@ -206,13 +206,13 @@ def _facts(config: TaskConfig) -> dict[str, Any]:
 
 
 def _sum(limits: Iterator[float | None]) -> float | None:
-    """All steps together; one without a limit makes the whole unlimited."""
+    """The sum over all steps; ``None`` if one has no limit."""
     known = list(limits)
     return None if any(limit is None for limit in known) else sum(limit for limit in known if limit is not None)
 
 
 def _mentions_reward(script: Path, shared: Path) -> bool:
-    """Whether the script, or one beside it, names a reward; a guess, so its absence is only worth a warning."""
+    """Whether the script, or a file beside it, mentions a reward. This is a guess, so it only gives a warning."""
     budget = _REWARD_SEARCH_LIMIT
     for path in (script, *sorted(script.parent.rglob("*")), *sorted(shared.rglob("*"))):
         if path.is_symlink() or not path.is_file() or budget <= 0:

@@ -1,7 +1,7 @@
-"""On which line of a TOML or YAML file a key stands, so that a problem can be shown where it is.
+"""The line of each key of a TOML or YAML file, so that a problem can be shown at its line.
 
-Used by the task readers. Neither parser keeps positions in its result, so they are found beside it: for TOML by taking
-the file apart at its keys, for YAML from the parser's own nodes.
+Used by the task readers. Neither parser keeps positions in its result. For TOML they are found by scanning the file for
+keys, for YAML from the parser's nodes.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def toml_positions(text: str) -> Positions:
 
 
 def yaml_positions(text: str) -> Positions:
-    """Lines (from 1) of every key and item of a valid YAML text; what an alias repeats is not told twice."""
+    """Lines (from 1) of every key and item of a valid YAML text. Aliases are not expanded."""
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     return dict(_nodes(root, (), set())) if root is not None else {}
 
 
 def line_of(positions: Positions, path: Sequence[str | int]) -> int | None:
-    """The line of the path, else of its nearest known ancestor. Parts that are no keys (union tags) are passed over."""
+    """The line of the path or of its nearest known ancestor. Skips parts that are not keys (union tags)."""
     known: KeyPath = ()
     for part in path:
         if (*known, part) in positions:

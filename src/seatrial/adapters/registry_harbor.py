@@ -2,8 +2,8 @@
 
 Called through ``wiring`` when ``-d name@version`` is not a dataset of this installation. Each task has a ``name`` and a
 ``path``; with a ``git_url`` the path is inside that repository at ``git_commit_id``, without one it is a folder beside
-the registry file. A registry is somebody else's data: paths must stay where they belong, and of Git's ways to reach a
-repository only the plain ones are used.
+the registry file. A registry is untrusted: paths must stay inside their repository, and only Git's plain protocols are
+used.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import urllib.request
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
+from seatrial.adapters.registry_reach import Reach, SameHostOnly
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import InvalidInput, NotFound, SetupProblem
 from seatrial.removal import scratch_directory
@@ -28,11 +29,15 @@ from seatrial.task_content.folder import is_task
 _TIMEOUT_SEC = 30.0
 _GIT_TIMEOUT_SEC = 600.0
 _SIZE_LIMIT = 64 * 1024 * 1024
+_NO_OTHER_PROGRAMS = ("filter.lfs.process=", "filter.lfs.smudge=cat", "filter.lfs.required=false")
+"""A repository may name another server for its large files."""
 _GIT_SCHEMES = ("https", "http", "ssh", "git", "file")
 
 
 class RegistryTask(Frozen):
-    """Where one task of a dataset is to be had."""
+    """Where to get one task of a dataset. Other fields of the file are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
 
     name: str
     path: str
@@ -41,25 +46,23 @@ class RegistryTask(Frozen):
 
 
 class RegistryDataset(Frozen):
-    name: str
-    version: str
-    description: str = ""
-    tasks: tuple[RegistryTask, ...]
+    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
 
-    @property
-    def id(self) -> str:
-        return f"{self.name}@{self.version}"
+    name: str
+    version: str = "head"
+    description: Annotated[str, BeforeValidator(lambda text: text or "")] = ""
+    tasks: tuple[RegistryTask, ...]
 
 
 class Registry(Frozen):
-    """What one registry file lists."""
+    """The content of one registry file."""
 
     source: str
     """The path or URL it was read from."""
     datasets: tuple[RegistryDataset, ...]
 
     def find(self, name: str, version: str | None = None) -> RegistryDataset:
-        """The dataset; without a version its ``head``, else the highest. ``NotFound`` names what there is."""
+        """Without a version, ``head`` if it exists, otherwise the highest. ``NotFound`` lists the known names."""
         versions = {dataset.version: dataset for dataset in self.datasets if dataset.name == name}
         if not versions:
             known = ", ".join(sorted({dataset.name for dataset in self.datasets})) or "none"
@@ -82,36 +85,37 @@ class FoundDataset(Frozen):
 
 
 @asynccontextmanager
-async def open_dataset(source: str, name: str, version: str | None = None) -> AsyncIterator[FoundDataset]:
-    """The dataset with the folders of its tasks; fetched ones are gone when the block ends."""
-    registry = await load_registry(source)
+async def open_dataset(
+    source: str, name: str, version: str | None = None, *, anywhere: bool = True
+) -> AsyncIterator[FoundDataset]:
+    """The dataset with the folders of its tasks; fetched ones are gone when the block ends. ``anywhere`` is for users
+    of this machine; for callers of a service, see ``registry_reach``."""
+    registry = await load_registry(source, anywhere=anywhere)
     dataset = registry.find(name, version)
     with scratch_directory("seatrial-dataset-") as scratch:
-        folders = await fetch_tasks(registry, dataset.tasks, scratch)
+        reach = None if anywhere else await asyncio.to_thread(Reach.of, source)
+        folders = await fetch_tasks(registry, dataset.tasks, scratch, reach)
         paths = tuple(folders[task.name] for task in dataset.tasks)
         yield FoundDataset(name=dataset.name, version=dataset.version, description=dataset.description, paths=paths)
 
 
-class _Row(RegistryTask):
-    model_config = {**RegistryTask.model_config, "extra": "ignore"}
+_DATASETS = TypeAdapter(tuple[RegistryDataset, ...])
 
 
-_ROWS = TypeAdapter(list[dict[str, Any]])
-
-
-async def load_registry(source: str) -> Registry:
+async def load_registry(source: str, *, anywhere: bool = True) -> Registry:
     """Reads the file at a path or an ``http(s)`` URL; ``InvalidInput`` or ``NotFound`` say what is wrong with it."""
-    text = await asyncio.to_thread(_read, source)
+    text = await asyncio.to_thread(_read, source, anywhere)
     try:
-        rows = _ROWS.validate_json(text)
-        return Registry(source=source, datasets=tuple(_dataset(row) for row in rows))
-    except (ValidationError, TypeError, KeyError) as bad:
-        reason = bad.errors(include_url=False)[0] if isinstance(bad, ValidationError) else {"msg": str(bad), "loc": ()}
+        return Registry(source=source, datasets=_DATASETS.validate_json(text))
+    except ValidationError as bad:
+        reason = bad.errors(include_url=False)[0]
         place = ".".join(str(part) for part in reason["loc"])
-        raise InvalidInput(f"{source} is not a registry file: {place} {reason['msg']}".strip()) from bad
+        raise InvalidInput(f"{source} is not a registry file: {place} {reason['msg']}") from bad
 
 
-async def fetch_tasks(registry: Registry, tasks: Sequence[RegistryTask], into: Path) -> dict[str, Path]:
+async def fetch_tasks(
+    registry: Registry, tasks: Sequence[RegistryTask], into: Path, reach: Reach | None = None
+) -> dict[str, Path]:
     """The folder of every task, by name. Local ones stay where they are; others are fetched below ``into``."""
     found: dict[str, Path] = {}
     repositories: dict[tuple[str, str], list[RegistryTask]] = {}
@@ -122,26 +126,17 @@ async def fetch_tasks(registry: Registry, tasks: Sequence[RegistryTask], into: P
             repositories.setdefault((task.git_url, task.git_commit_id or "HEAD"), []).append(task)
     for number, ((url, commit), members) in enumerate(sorted(repositories.items()), 1):
         checkout = into / f"repository-{number}"
-        await _checkout(url, commit, [_relative(task) for task in members], checkout)
+        await _checkout(url, commit, [_relative(task) for task in members], checkout, reach)
         for task in members:
             found[task.name] = _checked(task, checkout / _relative(task), checkout)
     return found
 
 
-def _dataset(row: dict[str, Any]) -> RegistryDataset:
-    tasks = tuple(
-        RegistryTask(**_Row.model_validate(task).model_dump())
-        for task in TypeAdapter(list[Any]).validate_python(row["tasks"])
-    )
-    return RegistryDataset(
-        name=row["name"], version=str(row.get("version", "head")), description=row.get("description") or "", tasks=tasks
-    )
-
-
-def _read(source: str) -> bytes:
+def _read(source: str, anywhere: bool) -> bytes:
     if urlsplit(source).scheme in ("http", "https"):
         try:
-            with urllib.request.urlopen(source, timeout=_TIMEOUT_SEC) as answer:  # noqa: S310 - the scheme is checked
+            opener = urllib.request.build_opener(*(() if anywhere else (SameHostOnly,)))
+            with opener.open(source, timeout=_TIMEOUT_SEC) as answer:
                 text: bytes = answer.read(_SIZE_LIMIT + 1)
         except (urllib.error.URLError, TimeoutError, OSError) as failed:
             raise NotFound(f"The registry {source} could not be read: {failed}.") from failed
@@ -178,24 +173,30 @@ def _relative(task: RegistryTask) -> str:
     return str(path)
 
 
-async def _checkout(url: str, commit: str, paths: Sequence[str], into: Path) -> None:
+async def _checkout(url: str, commit: str, paths: Sequence[str], into: Path, reach: Reach | None) -> None:
     """Fetches one commit, and of its files only those below the paths."""
     if urlsplit(url).scheme not in _GIT_SCHEMES:
         raise InvalidInput(f"The registry names a repository that cannot be fetched: {url}.", fix="Use an https URL.")
     if commit.startswith("-"):
-        raise InvalidInput(f"The registry names a commit that is none: {commit}.")
+        raise InvalidInput(f"The registry names an invalid commit: {commit}.")
     if shutil.which("git") is None:
         raise SetupProblem(f"Git is needed to fetch {url}.", fix="Run: apt-get install git")
+    options: list[str] = []
+    if reach is not None:
+        options = [await asyncio.to_thread(reach.admit, url), "http.followRedirects=false", *_NO_OTHER_PROGRAMS]
     into.mkdir(parents=True, exist_ok=True)
-    await _git(url, into, "init", "--quiet")
-    await _git(url, into, "sparse-checkout", "set", "--no-cone", *(f"/{path}/" for path in paths))
-    await _git(url, into, "fetch", "--quiet", "--depth=1", "--filter=blob:none", url, commit)
-    await _git(url, into, "checkout", "--quiet", "FETCH_HEAD")
+    for arguments in (
+        ("init", "--quiet"),
+        ("sparse-checkout", "set", "--no-cone", *(f"/{path}/" for path in paths)),
+        ("fetch", "--quiet", "--depth=1", "--filter=blob:none", url, commit),
+        ("checkout", "--quiet", "FETCH_HEAD"),
+    ):
+        await _git(url, into, options, *arguments)
 
 
-async def _git(url: str, cwd: Path, *arguments: str) -> None:
+async def _git(url: str, cwd: Path, further: Sequence[str], *arguments: str) -> None:
     """One Git command that asks nobody and speaks only the protocols named above."""
-    options = ["protocol.allow=never", *(f"protocol.{scheme}.allow=always" for scheme in _GIT_SCHEMES)]
+    options = [*further, "protocol.allow=never", *(f"protocol.{scheme}.allow=always" for scheme in _GIT_SCHEMES)]
     options += ["core.hooksPath=/dev/null", "core.askPass=/bin/false"]
     process = await asyncio.create_subprocess_exec(
         "git",
@@ -205,7 +206,7 @@ async def _git(url: str, cwd: Path, *arguments: str) -> None:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,  # no terminal, so no question for a password
+        start_new_session=True,  # no terminal, so Git cannot ask for a password
     )
     try:
         _, complaint = await asyncio.wait_for(process.communicate(), _GIT_TIMEOUT_SEC)

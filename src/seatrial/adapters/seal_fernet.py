@@ -1,4 +1,4 @@
-"""Sealing with Fernet (AES and HMAC) under ``SEATRIAL_SECRET_KEY``, or under a key made in the home on first use."""
+"""Seals secrets with Fernet (AES and HMAC). The key is ``SEATRIAL_SECRET_KEY``, or created in the home on first use."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import secrets
 from pathlib import Path
 
 from seatrial.errors import SetupProblem
+from seatrial.file_owner import open_owned
 from seatrial.ports.seal import SEPARATOR
 
 _FILE = "secret.key"
+_LONGEST = 1 << 16
 
 
 class FernetSeal:
-    """The key is read when the first secret is sealed or opened, and the library loaded only then."""
+    """Reads the key and imports the library when the first secret is sealed or opened."""
 
     def __init__(self, home: Path, secret: str = "") -> None:
         self._home = home
@@ -45,18 +47,25 @@ class FernetSeal:
             ) from fault
 
     def _key(self) -> bytes:
-        """Any text serves as a secret key; Fernet wants 32 bytes."""
+        """Any text can be the secret key; Fernet needs 32 bytes."""
         secret = self._secret or _read_or_make(self._home / _FILE)
         return base64.urlsafe_b64encode(hashlib.sha256(secret.encode()).digest())
 
 
 def _read_or_make(path: Path) -> str:
     """Written beside and linked into place: two processes that start together end up with the same key."""
-    if not path.exists():
-        fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-        fresh.touch(mode=0o600)
-        fresh.write_text(secrets.token_urlsafe(32))
-        with contextlib.suppress(FileExistsError):
-            os.link(fresh, path)
-        fresh.unlink()
-    return path.read_text()
+    try:
+        if not os.path.lexists(path):
+            fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+            with os.fdopen(open_owned(fresh, os.O_WRONLY | os.O_CREAT), "w") as file:
+                file.write(secrets.token_urlsafe(32))
+            with contextlib.suppress(FileExistsError):
+                os.link(fresh, path, follow_symlinks=False)
+            fresh.unlink()
+        with os.fdopen(open_owned(path, os.O_RDONLY)) as file:
+            return file.read(_LONGEST)
+    except PermissionError as fault:
+        raise SetupProblem(
+            f"The secret key {path} cannot be read: {fault.strerror}.",
+            fix="Give it the owner of its folder (chown), or set SEATRIAL_SECRET_KEY.",
+        ) from fault

@@ -1,27 +1,29 @@
-"""What can be wrong with a task of any format: unreadable files, links that lead out, scripts that cannot run.
+"""Problems of tasks of any format: unreadable files, links out of the task, scripts that cannot run.
 
-The two readers collect into one ``Problems``, so that a user sees everything at once, with file, line and fix.
+The task readers collect all problems in one ``Problems``, so that a user sees them at once, with file, line and fix.
 """
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from seatrial.adapters.positions import Positions, line_of
+from seatrial.adapters.positions import KeyPath, Positions, line_of
 from seatrial.domain.task import Severity, TaskProblem
 from seatrial.task_content.tree import Entry, walk
 
 _TEXT_LIMIT = 2 * 1024 * 1024
 _YAML_NODES = 100_000
 LONGEST_SEC = 1e9
-"""Thirty years: no limit of a task is meant to be longer, and arithmetic with it stays exact."""
-_UNKEEPABLE = re.compile("[\0\ud800-\udfff]")
+"""Thirty years: the longest time limit of a task."""
+_NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 _FIXES = {
     "int": "Give a whole number without quotes.",
     "float": "Give a number without quotes.",
@@ -36,7 +38,7 @@ _FIXES = {
 
 
 class Problems:
-    """Everything found wrong so far."""
+    """The problems found so far."""
 
     def __init__(self) -> None:
         self._found: list[TaskProblem] = []
@@ -51,7 +53,7 @@ class Problems:
 
     @property
     def all(self) -> tuple[TaskProblem, ...]:
-        """Errors first; else in the order of file and line."""
+        """Errors first, then by file and line."""
         return tuple(
             sorted(self._found, key=lambda found: (found.severity is Severity.WARNING, found.file, found.line or 0))
         )
@@ -65,8 +67,42 @@ class Problems:
         return any(problem.severity is Severity.ERROR for problem in self._found)
 
 
+class FileProblems:
+    """Problems of one TOML or YAML file, each shown at the line of its key."""
+
+    def __init__(self, problems: Problems, file: str, positions: Positions) -> None:
+        self._problems = problems
+        self._file = file
+        self._positions = positions
+
+    def error(self, path: KeyPath, message: str, fix: str) -> None:
+        self._problems.error(self._file, _with_key(path, message), line=line_of(self._positions, path), fix=fix)
+
+    def warn(self, path: KeyPath, message: str, fix: str) -> None:
+        self._problems.warn(self._file, _with_key(path, message), line=line_of(self._positions, path), fix=fix)
+
+    def warn_unknown(self, path: KeyPath, known: Iterable[str], effect: str, fix: str) -> None:
+        """An unknown field, with the known name that resembles it most."""
+        near = difflib.get_close_matches(str(path[-1]), list(known), n=1)
+        self.warn(path, f"unknown field, which {effect}.", fix=f"Did you mean {near[0]!r}?" if near else fix)
+
+    def report_invalid(self, error: ValidationError) -> None:
+        """Each finding of the schema as a problem of its own."""
+        for finding in error.errors(include_url=False, include_context=False):
+            path = tuple(part for part in finding["loc"] if part != "__root__")
+            message = re.sub(r"^Value error, ", "", finding["msg"]).rstrip(".")
+            fix = next(
+                (text for kind, text in _FIXES.items() if finding["type"].startswith(kind)), "Correct the value."
+            )
+            self.error(path, f"{message}.", fix=fix)
+
+
+def _with_key(path: KeyPath, message: str) -> str:
+    return f"{'.'.join(map(str, path))}: {message}" if path else message
+
+
 def check_tree(root: Path, problems: Problems) -> list[Entry]:
-    """Every entry of the task; links must stay inside, and only files and folders may be there."""
+    """Returns all entries of the task. Reports links out of it, and entries that are not files or folders."""
     entries = list(walk(root))
     inside = root.resolve()
     for entry in entries:
@@ -74,7 +110,7 @@ def check_tree(root: Path, problems: Problems) -> list[Entry]:
             shown = entry.path.encode(errors="surrogateescape").decode(errors="backslashreplace")
             problems.error(shown, "has a name that is not UTF-8.", fix="Rename it.")
         elif entry.is_link:
-            target = os.readlink(entry.source)  # noqa: PTH115 - the words of the link
+            target = os.readlink(entry.source)  # noqa: PTH115 - the target as written
             if target.startswith("/") or not _stays(entry.source, inside):
                 problems.error(
                     entry.path,
@@ -90,17 +126,17 @@ def _stays(path: Path, inside: Path) -> bool:
     try:
         return path.resolve().is_relative_to(inside)
     except (OSError, RuntimeError):
-        return False  # a loop leads nowhere
+        return False  # a loop of links
 
 
 def is_own_file(root: Path, file: str) -> bool:
-    """Whether it is a file, and not one that a link brings in from outside the task."""
+    """Whether it is a file inside the task, also after following links."""
     path = root / file
     return path.is_file() and path.resolve().is_relative_to(root.resolve())
 
 
 def read_text(root: Path, file: str, problems: Problems) -> str | None:
-    """The file as text, or ``None`` and a problem. Never reads through a link that leads out of the task."""
+    """The file as text. ``None`` if it is missing or outside the task, or with a problem if it is unreadable."""
     path = root / file
     if not is_own_file(root, file):
         return None
@@ -121,7 +157,7 @@ def read_yaml(text: str, file: str, problems: Problems) -> Any:
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         if root is not None and _expanded(root, _YAML_NODES) >= _YAML_NODES:
-            problems.error(file, "is far too large once its aliases are filled in.", fix="Write it without aliases.")
+            problems.error(file, "is too large after its aliases are expanded.", fix="Write it without aliases.")
             return None
         return encodable(yaml.safe_load(text), file, problems)
     except yaml.MarkedYAMLError as bad:
@@ -133,7 +169,7 @@ def read_yaml(text: str, file: str, problems: Problems) -> Any:
 
 
 def encodable(document: Any, file: str, problems: Problems) -> Any:
-    """The document, or ``None`` and a problem: escapes can spell half characters and NUL, which no database keeps."""
+    """The document, or ``None`` and a problem. Escapes can encode lone surrogates and NUL, which databases refuse."""
     waiting = [document]
     while waiting:
         value = waiting.pop()
@@ -141,14 +177,14 @@ def encodable(document: Any, file: str, problems: Problems) -> Any:
             waiting += [*value.keys(), *value.values()]
         elif isinstance(value, list | tuple | set):
             waiting += value
-        elif isinstance(value, str) and _UNKEEPABLE.search(value):
-            problems.error(file, "has half a character or a NUL in a text.", fix="Remove the escape.")
+        elif isinstance(value, str) and _NOT_STORABLE.search(value):
+            problems.error(file, "has a lone surrogate or a NUL in a text.", fix="Remove the escape.")
             return None
     return document
 
 
 def _expanded(node: yaml.Node, limit: int) -> int:
-    """How many nodes there are when every alias is written out, counted up to the limit."""
+    """The number of nodes after expanding every alias, counted up to the limit."""
     count, waiting = 0, [node]
     while waiting and count < limit:
         current = waiting.pop()
@@ -161,7 +197,7 @@ def _expanded(node: yaml.Node, limit: int) -> int:
 
 
 def check_script(root: Path, file: str, problems: Problems) -> None:
-    """Windows line ends make a script's first line name a program that does not exist."""
+    """Warns about Windows line ends: with them the first line names a program that does not exist."""
     if not is_own_file(root, file):
         return
     with (root / file).open("rb") as script:
@@ -170,14 +206,3 @@ def check_script(root: Path, file: str, problems: Problems) -> None:
     if at >= 0:
         line = head.count(b"\n", 0, at) + 1
         problems.warn(file, "has Windows line ends.", line=line, fix=f"Run: sed -i 's/\\r$//' {file}")
-
-
-def report_invalid(error: ValidationError, file: str, positions: Positions, problems: Problems) -> None:
-    """Each finding of the schema as a problem of its own, at its line."""
-    for finding in error.errors(include_url=False, include_context=False):
-        path = [part for part in finding["loc"] if (*finding["loc"],) and part != "__root__"]
-        field = ".".join(str(part) for part in path)
-        message = re.sub(r"^Value error, ", "", finding["msg"]).rstrip(".")
-        line = line_of(positions, path)
-        fix = next((text for kind, text in _FIXES.items() if finding["type"].startswith(kind)), "Correct the value.")
-        problems.error(file, f"{field}: {message}." if field else f"{message}.", line=line, fix=fix)

@@ -1,12 +1,11 @@
-"""A ``task.toml``: read, brought up to date, and held against Harbor's schema, with the line of every problem.
+"""Reads a ``task.toml``, replaces deprecated fields and checks it with Harbor's schema. Every problem has its line.
 
-Used by ``harbor_inspection``. Harbor's models decide what is valid. They ignore unknown fields and replace deprecated
-ones with a process-wide warning; here both become warnings of the task, and nothing outside is touched.
+Used by ``harbor_inspection``. Harbor's models decide what is valid. They ignore unknown fields, and replace deprecated
+ones with a process-wide warning. Here both become warnings of the task.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -18,144 +17,110 @@ from typing import Any, get_args
 from harbor.models.task.config import EnvironmentConfig, TaskConfig
 from pydantic import BaseModel, ValidationError
 
-from seatrial.adapters.positions import KeyPath, Positions, line_of, toml_positions
-from seatrial.adapters.task_problems import LONGEST_SEC, Problems, encodable, read_text, report_invalid
+from seatrial.adapters.positions import KeyPath, toml_positions
+from seatrial.adapters.task_problems import LONGEST_SEC, FileProblems, Problems, encodable, read_text
 
 CONFIG = "task.toml"
 _WARNINGS = 50
-"""Of one kind; more of them would tell nobody more."""
+"""Maximum warnings about unknown fields."""
 _DEPTH = 100
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _LONG_KEY = re.compile(rf"(?<![\w.\"'-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{_DEPTH},}}")
 _LEAST = {"timeout_sec": 0, "build_timeout_sec": 0, "cpus": 0.001, "memory_mb": 1, "storage_mb": 1, "gpus": 0}
-"""Amounts, wherever they stand, and the least that each can be."""
+"""Amounts in any table, and the smallest valid value of each."""
 _LEGACY = {"version", "allow_internet", "memory", "storage"}
 
 
-class TaskToml:
-    """The configuration file of one task."""
+def read_task_toml(root: Path, problems: Problems) -> TaskConfig | None:
+    """The configuration, or ``None`` and at least one problem."""
+    text = read_text(root, CONFIG, problems)
+    if text is None:
+        if not problems.fatal:
+            problems.error(CONFIG, "is missing.", fix="Add a task.toml.")
+        return None
+    raw = _parsed(text, problems)
+    if raw is None:
+        return None
+    found = FileProblems(problems, CONFIG, toml_positions(text))
+    for path, known in islice(_unknown_keys(raw, TaskConfig, ()), _WARNINGS):
+        found.warn_unknown(path, known, "Harbor ignores", fix="Remove it, or move it below [metadata].")
+    _check_numbers(raw, (), found)
+    try:
+        config = TaskConfig.model_validate(_modernised(raw, found))
+    except ValidationError as bad:
+        found.report_invalid(bad)
+        return None
+    return None if problems.fatal else config
 
-    def __init__(self, root: Path, problems: Problems) -> None:
-        self._root = root
-        self._problems = problems
 
-    def read(self) -> TaskConfig | None:
-        """The configuration, or ``None`` and at least one problem."""
-        text = read_text(self._root, CONFIG, self._problems)
-        if text is None:
-            if not self._problems.fatal:
-                self._problems.error(CONFIG, "is missing.", fix="Add a task.toml.")
-            return None
-        if (deep := _LONG_KEY.search(text)) is not None:  # the parser takes time by the square of a key's length
-            line = text.count("\n", 0, deep.start()) + 1
-            self._problems.error(CONFIG, f"has a key of more than {_DEPTH} parts.", line=line, fix="Shorten the key.")
-            return None
-        try:
-            raw = tomllib.loads(text)
-        except (ValueError, RecursionError) as bad:
-            told = re.search(r"line (\d+)", str(bad))
-            message = re.sub(r" \(at .*\)$", "", str(bad))
-            self._problems.error(
-                CONFIG,
-                f"is not valid TOML: {message}.",
-                line=int(told[1]) if told else len(text.splitlines()),
-                fix="Correct the syntax.",
-            )
-            return None
-        if _is_deeper(raw, _DEPTH):
-            self._problems.error(CONFIG, f"is nested more than {_DEPTH} deep.", fix="Keep data out of this file.")
-            return None
-        if encodable(raw, CONFIG, self._problems) is None:
-            return None
-        positions = toml_positions(text)
-        self._warn_unknown(raw, positions)
-        self._check_numbers(raw, (), positions)
-        try:
-            found = TaskConfig.model_validate(self._modernised(raw, positions))
-        except ValidationError as bad:
-            report_invalid(bad, CONFIG, positions, self._problems)
-            return None
-        return None if self._problems.fatal else found
+def _parsed(text: str, problems: Problems) -> dict[str, Any] | None:
+    if (deep := _LONG_KEY.search(text)) is not None:  # the parser takes time by the square of a key's length
+        line = text.count("\n", 0, deep.start()) + 1
+        problems.error(CONFIG, f"has a key of more than {_DEPTH} parts.", line=line, fix="Shorten the key.")
+        return None
+    try:
+        raw = tomllib.loads(text)
+    except (ValueError, RecursionError) as bad:
+        place = re.search(r"line (\d+)", str(bad))
+        line = int(place[1]) if place else len(text.splitlines())
+        message = re.sub(r" \(at .*\)$", "", str(bad))
+        problems.error(CONFIG, f"is not valid TOML: {message}.", line=line, fix="Correct the syntax.")
+        return None
+    if _is_deeper(raw, _DEPTH):
+        problems.error(CONFIG, f"is nested more than {_DEPTH} deep.", fix="Keep data out of this file.")
+        return None
+    return raw if encodable(raw, CONFIG, problems) is not None else None
 
-    def _check_numbers(self, table: Any, path: KeyPath, positions: Positions) -> None:
-        """Below nothing, nan and inf would mean "without limit" further on, or offset another limit."""
-        items = table.items() if isinstance(table, dict) else enumerate(table) if isinstance(table, list) else ()
-        for key, value in items:
-            here = (*path, key)
-            if isinstance(value, dict | list):
-                if here != ("metadata",):
-                    self._check_numbers(value, here, positions)
-                continue
-            least = _LEAST.get(str(key))
-            if least is None or isinstance(value, bool) or not isinstance(value, int | float):
-                continue
-            if not least <= value <= LONGEST_SEC:
-                self._problems.error(
-                    CONFIG,
-                    f"{'.'.join(map(str, here))}: is not between {least:g} and {LONGEST_SEC:g}.",
-                    line=line_of(positions, here),
-                    fix="Give an amount that a machine has.",
-                )
 
-    def _warn_unknown(self, raw: dict[str, Any], positions: Positions) -> None:
-        for path, choices in islice(_unknown_keys(raw, TaskConfig, ()), _WARNINGS):
-            near = difflib.get_close_matches(str(path[-1]), choices, n=1)
-            self._problems.warn(
-                CONFIG,
-                f"{'.'.join(map(str, path))}: unknown field, which Harbor ignores.",
-                line=line_of(positions, path),
-                fix=f"Did you mean {near[0]!r}?" if near else "Remove it, or move it below [metadata].",
-            )
+def _check_numbers(table: Any, path: KeyPath, found: FileProblems) -> None:
+    """Harbor would take negative numbers, nan and inf for "no limit", or add them to another limit."""
+    items = table.items() if isinstance(table, dict) else enumerate(table) if isinstance(table, list) else ()
+    for key, value in items:
+        here = (*path, key)
+        if isinstance(value, dict | list):
+            if here != ("metadata",):
+                _check_numbers(value, here, found)
+            continue
+        least = _LEAST.get(str(key))
+        if least is None or isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if not least <= value <= LONGEST_SEC:
+            message = f"is not between {least:g} and {LONGEST_SEC:g}."
+            found.error(here, message, fix="Give an amount that a machine has.")
 
-    def _modernised(self, raw: dict[str, Any], positions: Positions) -> dict[str, Any]:
-        """Deprecated fields replaced as Harbor would, without the process-wide warnings it raises on the way."""
-        data = deepcopy(raw)
-        for path, section in _environments(data):
-            if (allowed := section.pop("allow_internet", None)) is not None:
-                self._deprecated((*path, "allow_internet"), "network_mode", positions)
-                if "network_mode" not in section and section.get("allowed_hosts") is None:
-                    section["network_mode"] = "public" if allowed else "no-network"
-            for old in ("memory", "storage"):
-                if old in section:
-                    self._deprecated((*path, old), f"{old}_mb", positions)
-                    self._resize(section, old, (*path, old), positions)
-        return data
 
-    def _resize(self, section: dict[str, Any], old: str, path: KeyPath, positions: Positions) -> None:
-        value = section.pop(old)
-        if not isinstance(value, str):
-            return  # Harbor drops it as well
-        try:
-            megabytes = EnvironmentConfig._parse_size_to_mb(value)
-            if not 1 <= megabytes <= LONGEST_SEC:
-                raise ValueError
-        except (ValueError, OverflowError):
-            self._problems.error(
-                CONFIG,
-                f"{'.'.join(map(str, path))}: {value!r} is not a size.",
-                line=line_of(positions, path),
-                fix=f'Write {old}_mb = 2048, or {old} = "2G".',
-            )
-            return
-        if section.setdefault(f"{old}_mb", megabytes) != megabytes:
-            self._problems.error(
-                CONFIG,
-                f"{'.'.join(map(str, path))}: contradicts {old}_mb.",
-                line=line_of(positions, path),
-                fix=f"Keep {old}_mb only.",
-            )
+def _modernised(raw: dict[str, Any], found: FileProblems) -> dict[str, Any]:
+    """Replaces deprecated fields as Harbor does, without its process-wide warnings."""
+    data = deepcopy(raw)
+    for path, section in _environments(data):
+        if (allowed := section.pop("allow_internet", None)) is not None:
+            found.warn((*path, "allow_internet"), "deprecated field.", fix="Use network_mode instead.")
+            if "network_mode" not in section and section.get("allowed_hosts") is None:
+                section["network_mode"] = "public" if allowed else "no-network"
+        for old in ("memory", "storage"):
+            if old in section:
+                found.warn((*path, old), "deprecated field.", fix=f"Use {old}_mb instead.")
+                _resize(section, old, (*path, old), found)
+    return data
 
-    def _deprecated(self, path: KeyPath, instead: str, positions: Positions) -> None:
-        self._problems.warn(
-            CONFIG,
-            f"{'.'.join(map(str, path))}: deprecated field.",
-            line=line_of(positions, path),
-            fix=f"Use {instead} instead.",
-        )
+
+def _resize(section: dict[str, Any], old: str, path: KeyPath, found: FileProblems) -> None:
+    value = section.pop(old)
+    if not isinstance(value, str):
+        return  # Harbor drops it as well
+    try:
+        megabytes = EnvironmentConfig._parse_size_to_mb(value)
+        if not 1 <= megabytes <= LONGEST_SEC:
+            raise ValueError
+    except (ValueError, OverflowError):
+        found.error(path, f"{value!r} is not a size.", fix=f'Write {old}_mb = 2048, or {old} = "2G".')
+        return
+    if section.setdefault(f"{old}_mb", megabytes) != megabytes:
+        found.error(path, f"contradicts {old}_mb.", fix=f"Keep {old}_mb only.")
 
 
 def _is_deeper(table: Any, depth: int) -> bool:
-    """Without recursion: dotted keys nest as deep as the file is long."""
+    """Not recursive: dotted keys can nest as deep as the file is long."""
     level = [table]
     for _ in range(depth):
         parts = [list(each.values()) if isinstance(each, dict) else each for each in level]

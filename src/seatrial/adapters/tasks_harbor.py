@@ -1,6 +1,6 @@
 """Tasks in Harbor's own format (``task.toml``), which Terminal-Bench 2 uses too. They need no mapping.
 
-Harbor's task models are imported when the first task is looked at, so that commands which look at none start quickly.
+Harbor's task models are imported for the first task only, so that commands without tasks start quickly.
 """
 
 from __future__ import annotations
@@ -25,5 +25,5 @@ class HarborTasks:
         return HarborInspection(root).inspection()
 
     def prepare(self, root: Path, into: Path) -> Path:
-        """The task itself: it is one already."""
+        """Returns the task itself: it is a Harbor task already."""
         return root

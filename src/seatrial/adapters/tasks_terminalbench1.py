@@ -1,20 +1,20 @@
-"""Tasks of the first Terminal-Bench (``task.yaml``), and how they become Harbor tasks.
+"""Reads tasks of Terminal-Bench 1 (``task.yaml``) and converts them to Harbor tasks.
 
 ``prepare`` writes a Harbor task that behaves like the original:
 
-- ``environment/``: the build context without tests and solution (see ``build_context``), and a compose file only where
-  the original needs one (see ``compose``). Processors and memory are left to the sandbox's defaults (1 CPU, 2 GB) where
-  the task says nothing, so that the operator's settings hold.
+- ``environment/``: the build context without tests and solution (see ``build_context``), and a compose file only if the
+  original needs one (see ``compose``). If the task does not set processors and memory, the sandbox's defaults apply
+  (1 CPU, 2 GB, or the operator's settings).
 - ``solution/solve.sh``: runs ``solution.sh`` under bash, as the original does, or types ``solution.yaml`` into a
   terminal (see ``replay.sh``).
-- ``tests/``: the task's tests and its ``run-tests.sh``, as they are copied to ``/tests`` there, and our ``test.sh``. It
-  runs ``run-tests.sh`` with ``TEST_DIR=/tests`` as root, judges its output like the task's parser, and writes the
+- ``tests/``: the task's tests and its ``run-tests.sh``, copied to ``/tests``, and a ``test.sh`` that
+  runs ``run-tests.sh`` with ``TEST_DIR=/tests`` as root, parses its output like the task's parser, and writes the
   reward and ``ctrf.json`` (see ``grade.sh``).
 
-Two decisions about grading. Where no result can be found in the output the tests did not run; Terminal-Bench calls that
-a parse error and neither resolved nor unresolved, and here no reward is written, so the trial ends as an *error* of the
-verifier and not as a failed attempt. And tests do not run in a login shell as they do there: an agent could have edited
-the files such a shell reads.
+Two decisions about grading. If the output contains no result, the tests did not run. Terminal-Bench calls that a parse
+error, neither resolved nor unresolved. Here no reward is written, so the trial ends as an *error* of the verifier and
+not as a failed attempt. And tests do not run in a login shell as in Terminal-Bench, because an agent could have edited
+the files that such a shell reads.
 
 ``SEATRIAL_TEST_TIMEOUT_SEC`` in the verifier's environment replaces the task's ``max_test_timeout_sec``, for jobs that
 multiply timeouts.
@@ -22,13 +22,13 @@ multiply timeouts.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from seatrial.adapters.task_problems import Problems, check_script, check_tree
 from seatrial.adapters.terminalbench1.build_context import copy_context, copy_entry
 from seatrial.adapters.terminalbench1.compose import COMPOSE, TESTS_DIR, Container, read_container
-from seatrial.adapters.terminalbench1.config import CONFIG, TerminalBench1Config, read_config
-from seatrial.adapters.terminalbench1.grading import grading_script
+from seatrial.adapters.terminalbench1.config import CONFIG, ParserName, TerminalBench1Config, read_config
 from seatrial.adapters.terminalbench1.solution import SOLUTION_YAML, read_solution, replay_script
 from seatrial.adapters.terminalbench1.toml_text import toml_text
 from seatrial.domain.task import Resources, Task, TaskFormat
@@ -42,11 +42,11 @@ _RUN_TESTS = "run-tests.sh"
 _SOLUTION_SH = "solution.sh"
 _BUILD_TIMEOUT_SEC = 1800.0
 _GRACE_SEC = 60.0
-"""Harbor's limit lies this much above the task's own, so that ``test.sh`` always gets to write its verdict."""
+"""Harbor's limit is this much longer than the task's own, so that ``test.sh`` can always write its result."""
 
 
 class TerminalBench1Tasks:
-    """Reads tasks of the first Terminal-Bench and maps them to Harbor's format."""
+    """Reads tasks of Terminal-Bench 1 and converts them to Harbor's format."""
 
     format = TaskFormat.TERMINAL_BENCH_1
 
@@ -57,9 +57,7 @@ class TerminalBench1Tasks:
         problems = Problems()
         name = root.resolve().name
         entries = check_tree(root, problems)
-        config = read_config(root, problems)
-        container = read_container(root, problems)
-        _check_files(root, container, problems)
+        config, container = _read(root, problems)
         if config is None or problems.fatal:
             return Inspection(name=name, task=None, problems=problems.all)
         task = Task(
@@ -83,13 +81,11 @@ class TerminalBench1Tasks:
         return Inspection(name=name, task=task, problems=problems.all)
 
     def prepare(self, root: Path, into: Path) -> Path:
-        """Writes the Harbor task at ``into``, whole or not at all; the one that is already there is taken as it is."""
+        """Writes the Harbor task at ``into``, completely or not at all. An existing one is used as it is."""
         if into.is_dir():
             return into
         problems = Problems()
-        config = read_config(root, problems)
-        container = read_container(root, problems)
-        _check_files(root, container, problems)
+        config, container = _read(root, problems)
         if config is None or problems.fatal:
             raise InvalidTask(root.resolve().name, problems.all)
         into.parent.mkdir(parents=True, exist_ok=True)
@@ -102,12 +98,12 @@ class TerminalBench1Tasks:
             except OSError:
                 if not into.is_dir():
                     raise
-                # somebody else was quicker, with the same result
+                # another process has written the same task
         return into
 
 
 class _Mapping:
-    """One task on its way to Harbor's format."""
+    """Converts one task to Harbor's format."""
 
     def __init__(self, root: Path, into: Path, config: TerminalBench1Config, container: Container) -> None:
         self._root = root
@@ -152,7 +148,7 @@ class _Mapping:
         )
 
     def _environment(self) -> None:
-        """A lone container's context becomes the environment itself; with several the layout stays."""
+        """The context of a single container becomes the environment. With several containers the layout stays."""
         folder = self._into / "environment"
         folder.mkdir()
         container = self._container
@@ -186,18 +182,27 @@ class _Mapping:
         _write_script(folder / "test.sh", grading_script(self._config.parser_name, self._config.max_test_timeout_sec))
 
 
+def _read(root: Path, problems: Problems) -> tuple[TerminalBench1Config | None, Container]:
+    config = read_config(root, problems)
+    container = read_container(root, problems)
+    _check_files(root, container, problems)
+    return config, container
+
+
 def _check_files(root: Path, container: Container, problems: Problems) -> None:
     if not (root / _RUN_TESTS).is_file():
         problems.error(_RUN_TESTS, "is missing.", fix="Add the script that runs the tests.")
     check_script(root, _RUN_TESTS, problems)
     if not (root / "tests").is_dir():
-        problems.warn("tests", "is missing; run-tests.sh has to bring its own tests.", fix="Add a tests folder.")
+        problems.warn(
+            "tests", "is missing; run-tests.sh must contain or fetch its own tests.", fix="Add a tests folder."
+        )
     if (root / _SOLUTION_SH).is_file():
         check_script(root, _SOLUTION_SH, problems)
     elif (root / SOLUTION_YAML).is_file():
         read_solution(root, problems)
     else:
-        problems.warn(_SOLUTION_SH, "is missing; the oracle cannot solve it.", fix="Add a solution.sh.")
+        problems.warn(_SOLUTION_SH, "is missing; the oracle cannot solve the task.", fix="Add a solution.sh.")
     dockerfile = Path(container.context) / container.dockerfile
     if container.image is None and not (root / dockerfile).is_file():
         problems.error(str(dockerfile), "is missing.", fix="Add a Dockerfile, or an image in docker-compose.yaml.")
@@ -212,3 +217,10 @@ def _check_files(root: Path, container: Container, problems: Problems) -> None:
 def _write_script(path: Path, text: str) -> None:
     path.write_text(text)
     path.chmod(0o755)
+
+
+def grading_script(parser: ParserName, limit_sec: float, logs: str = "/logs/verifier") -> str:
+    """The ``test.sh`` of a mapped task: runs ``run-tests.sh`` beside it and writes reward and per-test results below
+    ``logs``. ``grade.sh`` is its body and says what it does."""
+    body = (Path(__file__).parent / "terminalbench1" / "grade.sh").read_text()
+    return f"#!/bin/bash\nparser={parser}\nlimit={limit_sec:g}\nlogs={shlex.quote(logs)}\n{body}"

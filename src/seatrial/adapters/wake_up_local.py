@@ -1,7 +1,7 @@
-"""The queue of one machine: wakes workers of this process at once and those of other processes within a moment.
+"""Wakes the workers of one machine: those of this process at once, those of other processes within 0.1 s.
 
-Across processes the sign is the size of one small file: an announcement appends a byte, a waiting worker looks at the
-size a few times a second. That costs a system call per look, survives crashes, and leaves no socket behind.
+Processes share one small file: an announcement appends a byte, and a waiting worker checks the size several times a
+second. A check is one system call, survives crashes, and leaves no socket behind.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+
+from seatrial.file_owner import open_owned
 
 _LOOK_SEC = 0.1
 _LARGEST = 1 << 16
@@ -24,10 +26,10 @@ class LocalWakeUp:
         self._seen = self._size()
 
     async def announce(self) -> None:
-        """Whoever wakes asks the store for all it may have."""
+        """Wakes all workers; each of them then asks the store for trials."""
         self._announced.set()
         self._sign.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(self._sign, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        file = open_owned(self._sign, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             if os.fstat(file).st_size >= _LARGEST:
                 os.ftruncate(file, 0)
@@ -36,7 +38,7 @@ class LocalWakeUp:
             os.close(file)
 
     async def wait(self, timeout: float) -> None:
-        """What was announced since the last ``wait`` returned counts: nothing falls between two waits."""
+        """Also returns for an announcement between the last ``wait`` and this one."""
         deadline = asyncio.get_running_loop().time() + timeout
         while not self._announced.is_set() and self._size() == self._seen:
             left = deadline - asyncio.get_running_loop().time()
@@ -52,6 +54,6 @@ class LocalWakeUp:
 
     def _size(self) -> int:
         try:
-            return self._sign.stat().st_size
+            return self._sign.lstat().st_size
         except FileNotFoundError:
             return 0

@@ -34,7 +34,7 @@ class ModelRoute(Frozen):
 def call_through_relay(agent: Any, route: ModelRoute) -> None:
     """Makes the agent's ``run`` open a relay in its sandbox and use it.
 
-    A sandbox on the host network, or of another provider, gets the address unchanged. If a sandbox of ours cannot be
+    A sandbox on the host network, or of another provider, gets the address unchanged. If a Seatrial sandbox cannot be
     entered, ``run`` raises ``SetupProblem`` before the agent does anything.
     """
     run = agent.run

@@ -1,7 +1,6 @@
 """Classifies exceptions of model calls by class name, so that LiteLLM need not be imported.
 
-``patience`` uses this to decide whether to wait. ``adapters.causes`` has the table for exceptions known only by
-name.
+``model_retries`` uses this to decide whether to wait, and ``adapters.causes`` to find the cause of a trial's error.
 """
 
 from __future__ import annotations
@@ -24,27 +23,18 @@ class ModelError(Enum):
     UNKNOWN = "unknown"
 
 
-_KINDS: dict[str, ModelError] = {
-    "ContextLengthExceededError": ModelError.AGENT,
-    "ContextWindowExceededError": ModelError.AGENT,
-    "OutputLengthExceededError": ModelError.AGENT,
-    "RateLimitError": ModelError.PASSING,
-    "Timeout": ModelError.PASSING,
-    "APITimeoutError": ModelError.PASSING,
-    "APIConnectionError": ModelError.PASSING,
-    "ServiceUnavailableError": ModelError.PASSING,
-    "InternalServerError": ModelError.PASSING,
-    "BadGatewayError": ModelError.PASSING,
-    "APIResponseValidationError": ModelError.PASSING,
-    "AuthenticationError": ModelError.LASTING,
-    "PermissionDeniedError": ModelError.LASTING,
-    "NotFoundError": ModelError.LASTING,
-    "BudgetExceededError": ModelError.LASTING,
-    "UnprocessableEntityError": ModelError.LASTING,
-    "BadRequestError": ModelError.LASTING,
-    "ConnectionError": ModelError.PASSING,
-    "TimeoutError": ModelError.PASSING,
+SERVICE_ERRORS = {
+    ModelError.PASSING: "APIConnectionError APIResponseValidationError BadGatewayError InternalServerError"
+    " RateLimitError ServiceUnavailableError Timeout",
+    ModelError.LASTING: "AuthenticationError BadRequestError BudgetExceededError NotFoundError PermissionDeniedError"
+    " UnprocessableEntityError",
 }
+"""Class names of LiteLLM's exceptions that the service caused."""
+_OTHERS = {
+    ModelError.PASSING: "APITimeoutError ConnectionError TimeoutError",
+    ModelError.AGENT: "ContextLengthExceededError ContextWindowExceededError OutputLengthExceededError",
+}
+_KINDS = {name: kind for table in (SERVICE_ERRORS, _OTHERS) for kind, names in table.items() for name in names.split()}
 """The most specific listed class decides: LiteLLM's context error is also a bad request."""
 
 _NO_MONEY = re.compile(r"insufficient_quota|exceeded your current quota|insufficient credits", re.IGNORECASE)

@@ -1,7 +1,7 @@
 """Options of terminus-2: which belong to the agent, and which to each model call.
 
 The runner passes the result of ``terminus_options`` as the agent's keyword arguments. Keys are not included: Harbor
-writes its configuration to disk, and ``patience.make_patient`` adds keys to the calls.
+writes its configuration to disk, and ``model_retries.retry_model_calls`` adds keys to the calls.
 """
 
 from __future__ import annotations
@@ -10,61 +10,16 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from seatrial.domain.agent_options import CALL_OPTIONS as ALLOWED_IN_CALLS
+from seatrial.domain.agent_options import TERMINUS
 from seatrial.errors import InvalidInput
 
-AGENT_OPTIONS = frozenset(
-    {
-        "api_base",
-        "collect_rollout_details",
-        "enable_summarize",
-        "interleaved_thinking",
-        "llm_backend",
-        "llm_call_kwargs",
-        "llm_kwargs",
-        "max_thinking_tokens",
-        "max_turns",
-        "model_info",
-        "parser_name",
-        "proactive_summarization_threshold",
-        "reasoning_effort",
-        "record_terminal_session",
-        "session_id",
-        "session_id_headers",
-        "store_all_messages",
-        "suppress_max_turns_warning",
-        "temperature",
-        "tmux_pane_height",
-        "tmux_pane_width",
-        "trajectory_config",
-        "use_responses_api",
-    }
-)
-"""Options of Harbor's agent; a test compares them with Harbor's list."""
-
-CALL_OPTIONS = frozenset(
-    {
-        "extra_body",
-        "extra_headers",
-        "frequency_penalty",
-        "logit_bias",
-        "max_completion_tokens",
-        "max_tokens",
-        "min_p",
-        "n",
-        "presence_penalty",
-        "repetition_penalty",
-        "seed",
-        "stop",
-        "thinking",
-        "timeout",
-        "top_k",
-        "top_p",
-        "verbosity",
-    }
-)
-"""Options of each model call."""
-
 _RENAMED = {"base_url": "api_base", "max_episodes": "max_turns", "episodes": "max_turns"}
+CALL_OPTIONS = ALLOWED_IN_CALLS.keys() - {"allowed_openai_params", "temperature"} | {"extra_headers"}
+"""Options of each model call."""
+AGENT_OPTIONS = TERMINUS.keys() - CALL_OPTIONS - _RENAMED.keys() | {"llm_kwargs", "session_id_headers"}
+"""Options of Harbor's agent; a test compares them with Harbor's list. Jobs submitted on the machine may set a few more
+than callers of the service."""
 
 
 def terminus_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,293 +27,198 @@ from seatrial.domain.option_kinds import (
 
 Options = Mapping[str, Kind]
 
-_EFFORT = text(32)
-_TURNS = whole(1, 100_000)
-_TOKENS = whole(0, 100_000_000)
-_MONEY = number(0, 1_000_000)
-_SECONDS = number(0, 604_800)
-_MODEL: Options = {"api_base": ADDRESS, "base_url": ADDRESS}
-"""For every agent that calls a model."""
-_INSTALLED: Options = {**_MODEL, "version": VERSION, "config": document()}
-"""For every agent that is installed into the sandbox. ``config`` only as an object: a string would be a path."""
+
+def _each(kind: Kind, names: str) -> Options:
+    return dict.fromkeys(names.split(), kind)
+
 
 MODEL_INFO = fields(
-    {
-        name: number(0)
-        for name in (
-            "cache_creation_input_token_cost",
-            "cache_read_input_token_cost",
-            "input_cost_per_token",
-            "max_input_tokens",
-            "max_output_tokens",
-            "max_tokens",
-            "output_cost_per_token",
-        )
-    }
+    _each(
+        number(0),
+        "cache_creation_input_token_cost cache_read_input_token_cost input_cost_per_token max_input_tokens"
+        " max_output_tokens max_tokens output_cost_per_token",
+    )
 )
 """Numbers only: other fields change how LiteLLM calls models for all trials of a worker."""
 
-CALL_OPTIONS: Options = {
-    "allowed_openai_params": words(),
-    "extra_body": document(16 << 10),
-    "frequency_penalty": number(-10, 10),
-    "logit_bias": document(16 << 10),
-    "max_completion_tokens": _TOKENS,
-    "max_tokens": _TOKENS,
-    "min_p": number(0, 1),
+_KINDS: Options = {
+    **_each(
+        FLAG,
+        "auto_lint auto_test brave cache_prompts caching_prompt collect_rollout_details collect_token_ids"
+        " dangerously_bypass_hook_trust disable_tool_calls disable_vision disable_web_search drop_params"
+        " enable_episode_logging enable_images enable_summarize gemini_auto_ack_safety interleaved_thinking json_output"
+        " kill_leftover_processes load_skills plan_mode record_terminal_session sandbox session_to_trajectory"
+        " share_anonymous_statistics store_all_messages stream subagent summarize suppress_max_turns_warning"
+        " use_responses_api",
+    ),
+    **_each(
+        whole(0, 100_000_000),  # tokens
+        "context_limit context_window map_tokens max_completion_tokens max_input_tokens max_output_tokens"
+        " max_thinking_tokens max_tokens proactive_summarization_threshold thinking_tokens",
+    ),
+    **_each(
+        whole(1, 100_000),  # turns
+        "episodes max_agent_steps max_episodes max_iterations max_model_steps max_steps max_turns recursion_limit",
+    ),
+    **_each(
+        number(0, 604_800),  # seconds
+        "agent_timeout_sec background_wait_sec cline_timeout_sec runtime_action_timeout_sec"
+        " runtime_readiness_timeout_sec runtime_request_timeout_sec setup_command_timeout_sec setup_retry_delay_sec"
+        " timeout timeout_sec",
+    ),
+    **_each(
+        number(0, 1_000_000),  # dollars
+        "cost_limit max_budget_per_task max_budget_usd max_price per_instance_cost_limit total_cost_limit",
+    ),
+    **_each(whole(100, 10_000), "desktop_height desktop_width window_height window_width"),
+    **_each(whole(0, 10_000), "window_x window_y"),
+    **_each(whole(10, 1000), "tmux_pane_height tmux_pane_width"),
+    **_each(whole(0, 100), "failover_retries num_retries"),
+    **_each(number(-10, 10), "frequency_penalty presence_penalty repetition_penalty"),
+    **_each(number(0, 1), "min_p top_p"),
+    **_each(
+        text(32),
+        "permission_mode reasoning_effort reasoning_summary thinking thinking_display verbosity web_search",
+    ),
+    **_each(text(100), "cli_mode model_api openclaw_agent_id variant"),
+    **_each(text(200), "fallback_model session_id"),
+    **_each(text(1000), "guidelines_filename trace_log workdir"),
+    **_each(text(), "allowed_tools disallowed_tools test_cmd toolsets trace_scopes"),
+    **_each(words(), "allowed_openai_params extra_tools"),
+    **_each(words(1000), "skill_paths stop"),
+    **_each(document(), "config grok_config litellm_model_registry mimo_config openclaw_config opencode_config"),
+    **_each(document(16 << 10), "extra_body logit_bias"),
+    **_each(ADDRESS, "api_base base_url"),
+    **_each(VERSION, "cline_version python_version version"),
+    "api_format": one_of("anthropic-messages", "openai-completions"),
+    "append_system_prompt": text(32 << 10),
+    "backend": one_of("mistral", "generic"),
+    "channel": one_of("stable", "eap"),
+    "config_file": FILE,
+    "llm_backend": one_of("litellm"),
+    "llm_type": one_of("nim", "openai", "azure_openai", "litellm", "huggingface_inference", "dynamo"),
+    "max_consecutive_mistakes": whole(0, 1000),
+    "mode": one_of("plan", "ask"),
+    "model_info": MODEL_INFO,
     "n": whole(1, 16),
-    "presence_penalty": number(-10, 10),
-    "repetition_penalty": number(-10, 10),
+    "output_format": one_of("text", "json"),
+    "parser_name": one_of("json", "xml"),
+    "pricing": document(4096),
+    "provider": one_of("generic", "anthropic", "gemini", "openai"),
     "seed": whole(-(2**63), 2**63 - 1),
-    "stop": words(1000),
+    "setup_retries": whole(0, 10),
+    "start_url": text(2000),
     "temperature": number(0, 10),
-    "thinking": document(1000),
-    "timeout": _SECONDS,
+    "timeout_ms": whole(0, 604_800_000),
     "top_k": whole(-1, 1_000_000),
-    "top_p": number(0, 1),
-    "verbosity": text(32),
+    "trajectory_config": fields({"raw_content": FLAG, "linear_history": FLAG}),
+    "verbose": one_of("debug", "info", "warning", "error"),
 }
+"""The kind of each option. A name has the same kind for every agent, except where an agent below overrides it.
+``config`` is always an object: a string would be a path."""
+
+
+def _options(names: str, **overrides: Kind) -> Options:
+    return {name: _KINDS[name] for name in names.split()} | overrides
+
+
+CALL_OPTIONS: Options = _options(
+    "allowed_openai_params extra_body frequency_penalty logit_bias max_completion_tokens max_tokens min_p n"
+    " presence_penalty repetition_penalty seed stop temperature timeout top_k top_p verbosity",
+    thinking=document(1000),
+)
 """Options of each model call that the worker makes."""
 
-_CHAT: Options = {
-    **_MODEL,
-    "collect_rollout_details": FLAG,
-    "llm_call_kwargs": fields(CALL_OPTIONS),
-    "max_thinking_tokens": _TOKENS,
-    "max_turns": _TURNS,
-    "model_info": MODEL_INFO,
-    "reasoning_effort": _EFFORT,
-    "session_id": text(200),
-    "temperature": number(0, 10),
-    "use_responses_api": FLAG,
-}
-_TERMINUS: Options = {
+_CHAT: Options = _options(
+    "api_base base_url collect_rollout_details max_thinking_tokens max_turns model_info reasoning_effort session_id"
+    " temperature use_responses_api",
+    llm_call_kwargs=fields(CALL_OPTIONS),
+)
+TERMINUS: Options = {
     **{name: kind for name, kind in CALL_OPTIONS.items() if name != "allowed_openai_params"},
     **_CHAT,
-    "enable_summarize": FLAG,
-    "episodes": _TURNS,
-    "interleaved_thinking": FLAG,
-    "llm_backend": one_of("litellm"),
-    "max_episodes": _TURNS,
-    "parser_name": one_of("json", "xml"),
-    "proactive_summarization_threshold": _TOKENS,
-    "record_terminal_session": FLAG,
-    "store_all_messages": FLAG,
-    "suppress_max_turns_warning": FLAG,
-    "tmux_pane_height": whole(10, 1000),
-    "tmux_pane_width": whole(10, 1000),
-    "trajectory_config": fields({"raw_content": FLAG, "linear_history": FLAG}),
+    **_options(
+        "enable_summarize episodes interleaved_thinking llm_backend max_episodes parser_name"
+        " proactive_summarization_threshold record_terminal_session store_all_messages suppress_max_turns_warning"
+        " tmux_pane_height tmux_pane_width trajectory_config"
+    ),
 }
 _COMPUTER: Options = {
     **_CHAT,
-    "desktop_height": whole(100, 10_000),
-    "desktop_width": whole(100, 10_000),
-    "enable_episode_logging": FLAG,
-    "enable_images": FLAG,
-    "extra_tools": words(),
-    "gemini_auto_ack_safety": FLAG,
-    "provider": one_of("generic", "anthropic", "gemini", "openai"),
-    "runtime_action_timeout_sec": _SECONDS,
-    "runtime_readiness_timeout_sec": _SECONDS,
-    "runtime_request_timeout_sec": _SECONDS,
-    "start_url": text(2000),
-    "window_height": whole(100, 10_000),
-    "window_width": whole(100, 10_000),
-    "window_x": whole(0, 10_000),
-    "window_y": whole(0, 10_000),
+    **_options(
+        "desktop_height desktop_width enable_episode_logging enable_images extra_tools gemini_auto_ack_safety provider"
+        " runtime_action_timeout_sec runtime_readiness_timeout_sec runtime_request_timeout_sec start_url window_height"
+        " window_width window_x window_y"
+    ),
 }
 
-_OF_AGENT: Mapping[str, Options] = {
-    "aider": {
-        "auto_lint": FLAG,
-        "auto_test": FLAG,
-        "cache_prompts": FLAG,
-        "map_tokens": _TOKENS,
-        "reasoning_effort": _EFFORT,
-        "stream": FLAG,
-        "test_cmd": text(),
-        "thinking_tokens": _TOKENS,
-    },
-    "antigravity-cli": {"reasoning_effort": _EFFORT, "sandbox": FLAG},
-    "antigravity-sdk": {"load_skills": FLAG, "reasoning_effort": _EFFORT, "skill_paths": words(1000)},
-    "claude-code": {
-        "allowed_tools": text(),
-        "append_system_prompt": text(32 << 10),
-        "disable_web_search": FLAG,
-        "disallowed_tools": text(),
-        "fallback_model": text(200),
-        "max_budget_usd": _MONEY,
-        "max_thinking_tokens": _TOKENS,
-        "max_turns": _TURNS,
-        "permission_mode": text(32),
-        "reasoning_effort": _EFFORT,
-        "thinking_display": text(32),
-    },
-    "cline-cli": {
-        "agent_timeout_sec": _SECONDS,
-        "cline_timeout_sec": _SECONDS,
-        "cline_version": VERSION,
-        "max_consecutive_mistakes": whole(0, 1000),
-        "reasoning_effort": _EFFORT,
-        "setup_command_timeout_sec": _SECONDS,
-        "setup_retries": whole(0, 10),
-        "setup_retry_delay_sec": _SECONDS,
-        "thinking": _EFFORT,
-        "timeout": _SECONDS,
-        "timeout_sec": _SECONDS,
-    },
-    "code-puppy": {"reasoning_effort": _EFFORT},
-    "codex": {
-        "dangerously_bypass_hook_trust": FLAG,
-        "disable_web_search": FLAG,
-        "reasoning_effort": _EFFORT,
-        "reasoning_summary": text(32),
-        "web_search": text(32),
-    },
-    "copilot-cli": {"disable_web_search": FLAG, "reasoning_effort": _EFFORT},
-    "cortex-code": {
-        "allowed_tools": words(),
-        "cli_mode": text(100),
-        "disable_web_search": FLAG,
-        "disallowed_tools": words(),
-    },
-    "cursor-cli": {"mode": one_of("plan", "ask"), "pricing": document(4096), "reasoning_effort": _EFFORT},
-    "deerflow": {
-        "disable_web_search": FLAG,
-        "plan_mode": FLAG,
-        "recursion_limit": whole(1, 100_000),
-        "subagent": FLAG,
-        "summarize": FLAG,
-        "thinking": FLAG,
-        "workdir": text(1000),
-    },
+_INSTALLED: Mapping[str, Options] = {
+    "aider": _options("auto_lint auto_test cache_prompts map_tokens reasoning_effort stream test_cmd thinking_tokens"),
+    "antigravity-cli": _options("reasoning_effort sandbox"),
+    "antigravity-sdk": _options("load_skills reasoning_effort skill_paths"),
+    "claude-code": _options(
+        "allowed_tools append_system_prompt disable_web_search disallowed_tools fallback_model max_budget_usd"
+        " max_thinking_tokens max_turns permission_mode reasoning_effort thinking_display"
+    ),
+    "cline-cli": _options(
+        "agent_timeout_sec cline_timeout_sec cline_version max_consecutive_mistakes reasoning_effort"
+        " setup_command_timeout_sec setup_retries setup_retry_delay_sec thinking timeout timeout_sec"
+    ),
+    "code-puppy": _options("reasoning_effort"),
+    "codex": _options("dangerously_bypass_hook_trust disable_web_search reasoning_effort reasoning_summary web_search"),
+    "copilot-cli": _options("disable_web_search reasoning_effort"),
+    "cortex-code": _options("cli_mode disable_web_search", allowed_tools=words(), disallowed_tools=words()),
+    "cursor-cli": _options("mode pricing reasoning_effort"),
+    "deerflow": _options("disable_web_search plan_mode recursion_limit subagent summarize workdir", thinking=FLAG),
     "devin": {},
-    "fx": {"max_agent_steps": _TURNS, "permission_mode": text(32), "reasoning_effort": _EFFORT},
-    "fx-dev": {
-        "max_agent_steps": _TURNS,
-        "permission_mode": text(32),
-        "reasoning_effort": _EFFORT,
-        "trace_log": text(1000),
-        "trace_scopes": text(),
-    },
-    "gemini-cli": {"disable_web_search": FLAG, "reasoning_effort": _EFFORT, "sandbox": FLAG},
-    "goose": {
-        "context_limit": _TOKENS,
-        "max_tokens": _TOKENS,
-        "max_turns": _TURNS,
-        "reasoning_effort": _EFFORT,
-        "temperature": number(0, 10),
-    },
-    "grok-build": {
-        "background_wait_sec": _SECONDS,
-        "disable_web_search": FLAG,
-        "grok_config": document(),
-        "kill_leftover_processes": FLAG,
-        "max_turns": _TURNS,
-        "reasoning_effort": _EFFORT,
-    },
-    "hermes": {"max_turns": _TURNS, "toolsets": text()},
-    "junie": {
-        "brave": FLAG,
-        "channel": one_of("stable", "eap"),
-        "guidelines_filename": text(1000),
-        "json_output": FLAG,
-        "output_format": one_of("text", "json"),
-        "share_anonymous_statistics": FLAG,
-        "timeout_ms": whole(0, 604_800_000),
-    },
-    "kimi-cli": {"model_info": MODEL_INFO},
+    "fx": _options("max_agent_steps permission_mode reasoning_effort"),
+    "fx-dev": _options("max_agent_steps permission_mode reasoning_effort trace_log trace_scopes"),
+    "gemini-cli": _options("disable_web_search reasoning_effort sandbox"),
+    "goose": _options("context_limit max_tokens max_turns reasoning_effort temperature"),
+    "grok-build": _options(
+        "background_wait_sec disable_web_search grok_config kill_leftover_processes max_turns reasoning_effort"
+    ),
+    "hermes": _options("max_turns toolsets"),
+    "junie": _options(
+        "brave channel guidelines_filename json_output output_format share_anonymous_statistics timeout_ms"
+    ),
+    "kimi-cli": _options("model_info"),
     "kimi-code": {},
-    "mcode": {
-        "api_format": one_of("anthropic-messages", "openai-completions"),
-        "context_window": _TOKENS,
-        "max_output_tokens": _TOKENS,
-        "max_steps": _TURNS,
-        "permission_mode": text(32),
-    },
-    "mimo": {"disable_web_search": FLAG, "mimo_config": document(), "variant": text(100)},
-    "mini-swe-agent": {
-        "config_file": FILE,
-        "cost_limit": _MONEY,
-        "litellm_model_registry": document(),
-        "max_tokens": _TOKENS,
-        "reasoning_effort": _EFFORT,
-    },
-    "muse-code": {"max_model_steps": _TURNS, "reasoning_effort": _EFFORT},
-    "nemo-agent": {
-        "config_file": FILE,
-        "llm_type": one_of("nim", "openai", "azure_openai", "litellm", "huggingface_inference", "dynamo"),
-        "verbose": one_of("debug", "info", "warning", "error"),
-    },
-    "openclaw": {
-        "disable_web_search": FLAG,
-        "failover_retries": whole(0, 100),
-        "openclaw_agent_id": text(100),
-        "openclaw_config": document(),
-        "session_to_trajectory": FLAG,
-        "thinking": _EFFORT,
-        "timeout": _SECONDS,
-    },
-    "opencode": {"disable_web_search": FLAG, "opencode_config": document(), "variant": text(100)},
-    "openhands": {
-        "caching_prompt": FLAG,
-        "disable_tool_calls": FLAG,
-        "disable_vision": FLAG,
-        "drop_params": FLAG,
-        "max_budget_per_task": _MONEY,
-        "max_iterations": _TURNS,
-        "model_info": MODEL_INFO,
-        "num_retries": whole(0, 100),
-        "python_version": VERSION,
-        "reasoning_effort": _EFFORT,
-        "temperature": number(0, 10),
-        "top_p": number(0, 1),
-        "trajectory_config": fields({"raw_content": FLAG, "linear_history": FLAG}),
-    },
-    "openhands-sdk": {
-        "collect_token_ids": FLAG,
-        "load_skills": FLAG,
-        "max_iterations": _TURNS,
-        "python_version": VERSION,
-        "reasoning_effort": _EFFORT,
-        "skill_paths": words(1000),
-        "temperature": number(0, 10),
-    },
-    "pi": {"max_turns": _TURNS, "model_api": text(100), "thinking": _EFFORT},
+    "mcode": _options("api_format context_window max_output_tokens max_steps permission_mode"),
+    "mimo": _options("disable_web_search mimo_config variant"),
+    "mini-swe-agent": _options("config_file cost_limit litellm_model_registry max_tokens reasoning_effort"),
+    "muse-code": _options("max_model_steps reasoning_effort"),
+    "nemo-agent": _options("config_file llm_type verbose"),
+    "openclaw": _options(
+        "disable_web_search failover_retries openclaw_agent_id openclaw_config session_to_trajectory thinking timeout"
+    ),
+    "opencode": _options("disable_web_search opencode_config variant"),
+    "openhands": _options(
+        "caching_prompt disable_tool_calls disable_vision drop_params max_budget_per_task max_iterations"
+        " model_info num_retries python_version reasoning_effort temperature top_p trajectory_config"
+    ),
+    "openhands-sdk": _options(
+        "collect_token_ids load_skills max_iterations python_version reasoning_effort skill_paths temperature"
+    ),
+    "pi": _options("max_turns model_api thinking"),
     "qwen-coder": {},
-    "rovodev-cli": {"max_thinking_tokens": _TOKENS},
-    "swe-agent": {
-        "max_input_tokens": _TOKENS,
-        "per_instance_cost_limit": _MONEY,
-        "reasoning_effort": _EFFORT,
-        "temperature": number(0, 10),
-        "top_p": number(0, 1),
-        "total_cost_limit": _MONEY,
-    },
-    "trae-agent": {
-        "max_steps": _TURNS,
-        "max_tokens": _TOKENS,
-        "temperature": number(0, 10),
-        "top_k": whole(-1, 1_000_000),
-        "top_p": number(0, 1),
-    },
-    "vibe": {
-        "backend": one_of("mistral", "generic"),
-        "max_price": _MONEY,
-        "max_tokens": _TOKENS,
-        "max_turns": _TURNS,
-        "temperature": number(0, 10),
-        "thinking": _EFFORT,
-    },
+    "rovodev-cli": _options("max_thinking_tokens"),
+    "swe-agent": _options(
+        "max_input_tokens per_instance_cost_limit reasoning_effort temperature top_p total_cost_limit"
+    ),
+    "trae-agent": _options("max_steps max_tokens temperature top_k top_p"),
+    "vibe": _options("backend max_price max_tokens max_turns temperature thinking"),
 }
+"""Agents that are installed into the sandbox, with their own options."""
+_OF_EVERY_INSTALLED = _options("api_base base_url version config")
 
 ALLOWED: Mapping[str, Options] = MappingProxyType(
     {
         "oracle": {},
         "nop": {},
-        "terminus-2": _TERMINUS,
+        "terminus-2": TERMINUS,
         "computer-1": _COMPUTER,
-        **{name: {**_INSTALLED, **own} for name, own in _OF_AGENT.items()},
+        **{name: {**_OF_EVERY_INSTALLED, **own} for name, own in _INSTALLED.items()},
     }
 )
 

@@ -150,18 +150,10 @@ environment (azure, databricks, litellm_proxy, …), or they use the machine's c
 vertex_ai, oci, github_copilot, chatgpt, …)."""
 ADDRESSED_PROVIDERS = frozenset(
     {
-        "openai",
-        "anthropic",
-        "openrouter",
-        "hosted_vllm",
-        "openai_like",
-        "ollama",
-        "ollama_chat",
-        "lm_studio",
-        "llamafile",
+        "anthropic", "custom_openai", "deepseek", "hosted_vllm", "litellm_proxy", "llamafile", "lm_studio", "mistral",
+        "moonshot", "ollama", "ollama_chat", "openai", "openai_like", "openrouter", "scripted", "together_ai", "xai",
     }
-    | {"litellm_proxy", "custom_openai", "deepseek", "mistral", "moonshot", "together_ai", "xai", "scripted"}
-)
+)  # fmt: skip
 """Providers whose models are called only at the address that the job gives."""
 _BARE_NAMES = {
     "gpt-": "openai",
@@ -193,22 +185,18 @@ def runs_on_host(agent: str) -> bool:
 
 def keys_for(model: str) -> tuple[str, ...]:
     """Environment variables for this model's key; one of them must be set. Empty for models without a key."""
-    provider = _provider(model)
+    provider = provider_of(model)
     return _KEYS.get(provider, (f"{_prefix(provider)}_API_KEY",)) if provider else ()
 
 
 def addresses_for(model: str) -> tuple[str, ...]:
     """Environment variables from which LiteLLM reads the address of this model's provider."""
-    prefix = _prefix(_provider(model)).removesuffix("_CHAT")  # ollama's models have two names and one address
+    prefix = _prefix(provider_of(model)).removesuffix("_CHAT")  # ollama's models have two names and one address
     return (f"{prefix}_API_BASE", f"{prefix}_BASE_URL") if prefix else ()
 
 
 def provider_of(model: str) -> str:
     """The provider that LiteLLM would call; empty for an unknown bare name."""
-    return _provider(model)
-
-
-def _provider(model: str) -> str:
     provider, slash, _ = model.partition("/")
     if slash:
         return provider

@@ -53,7 +53,7 @@ def diverge(left: Any, right: Any, tests_left: Sequence[TestResult], tests_right
     for index in range(max(len(mine), len(other))):
         one = mine[index] if index < len(mine) else None
         two = other[index] if index < len(other) else None
-        if one is None or two is None or _deed(one) != _deed(two):
+        if one is None or two is None or _compared(one) != _compared(two):
             return Divergence(
                 step=index + 1, left=one, right=two, steps_left=len(mine), steps_right=len(other), tests=flips
             )
@@ -80,7 +80,7 @@ def test_flips(left: Sequence[TestResult], right: Sequence[TestResult]) -> tuple
 test_flips.__test__ = False  # type: ignore[attr-defined]
 
 
-def _deed(step: StepView) -> object:
+def _compared(step: StepView) -> object:
     """What must be equal: the actions, or the text if there are no actions."""
     return step.actions or step.message
 

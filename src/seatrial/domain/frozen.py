@@ -31,3 +31,14 @@ def trusted[Value: BaseModel](kind: type[Value], values: dict[str, Any]) -> Valu
 def _names_of(kind: type[BaseModel]) -> set[str]:
     """One set for all values of a class, since all their fields are set; copies get their own set."""
     return set(kind.model_fields)
+
+
+def common_values(kind: type[BaseModel], source: BaseModel) -> dict[str, Any]:
+    """Values of the fields that ``source`` and ``kind`` both have, as they are. For ``trusted``."""
+    values = source.__dict__
+    return {name: values[name] for name in _common_names(kind, type(source))}
+
+
+@cache
+def _common_names(kind: type[BaseModel], source: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(name for name in kind.model_fields if name in source.model_fields)

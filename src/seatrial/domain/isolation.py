@@ -1,11 +1,12 @@
 """Finds the trial that kills its workers: after repeated shared losses, trials run alone.
 
-A worker runs many trials in one process, and a trial that kills the process takes the others down. The culprit is not
-visible, so a shared loss counts against nobody. After the first one all trials try again together, since it may have
-been a reboot. After the second one each of them runs alone in a worker. A loss there identifies the trial, and counts.
-So no trial ends because of a neighbour, and a trial has at most ``LOSSES_IN_COMPANY`` more tries than its job allows.
+A worker runs many trials in one process, and a trial that kills the process ends the others too. Nothing shows which
+trial it was, so a shared loss counts for none of them. After the first one all trials are tried again together, because
+it may have been a reboot. After the second one each of them runs alone in a worker. A loss there identifies the trial,
+and counts. So no trial ends because of another one, and a trial has at most ``SHARED_LOSSES_ALLOWED`` more tries than
+its job allows.
 
-Called by the stores: ``turn`` before a claim, ``transition`` when a worker was lost.
+Called by the stores: ``may_claim`` before a claim, ``transition`` when a worker was lost.
 """
 
 from __future__ import annotations
@@ -14,31 +15,31 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import Enum
 
-from seatrial.domain.trial import LOSSES_IN_COMPANY, Trial, TrialState
+from seatrial.domain.trial import SHARED_LOSSES_ALLOWED, Trial, TrialState
 
-PATIENCE = timedelta(minutes=10)
+LONGEST_WAIT = timedelta(minutes=10)
 """How long suspects wait for an idle worker, before busy workers stop claiming to make room."""
 
-__all__ = ["LOSSES_IN_COMPANY", "PATIENCE", "Turn", "turn"]
+__all__ = ["LONGEST_WAIT", "SHARED_LOSSES_ALLOWED", "MayClaim", "may_claim"]
 
 
-class Turn(Enum):
+class MayClaim(Enum):
     """What a worker may claim."""
 
-    NOTHING = "it has a suspect, which stays alone, or must empty itself for one"
-    COMPANY = "as many as it likes, of those that nobody suspects"
-    COMPANY_FIRST = "the same; and if there is none, one suspect"
-    SUSPECT = "one suspect"
+    NOTHING = "it runs a suspected trial, which must stay alone, or has to become idle for one"
+    UNSUSPECTED = "any number of trials that are not suspected"
+    UNSUSPECTED_FIRST = "the same, or one suspected trial if there are no others"
+    SUSPECT = "one suspected trial"
 
 
-def turn(worker: str, holds: int, suspects: Sequence[Trial], now: datetime) -> Turn:
-    """For a worker that holds ``held`` trials. ``suspects``: all that run or are due."""
+def may_claim(worker: str, holds: int, suspects: Sequence[Trial], now: datetime) -> MayClaim:
+    """For a worker with ``holds`` trials. ``suspects``: all suspected trials that run or are due."""
     if any(trial.state is TrialState.RUNNING and trial.worker == worker for trial in suspects):
-        return Turn.NOTHING
+        return MayClaim.NOTHING
     waiting = [trial for trial in suspects if trial.state is TrialState.QUEUED]
-    overdue = any(trial.not_before is None or trial.not_before + PATIENCE <= now for trial in waiting)
+    overdue = any(trial.not_before is None or trial.not_before + LONGEST_WAIT <= now for trial in waiting)
     if holds:
-        return Turn.NOTHING if overdue else Turn.COMPANY
+        return MayClaim.NOTHING if overdue else MayClaim.UNSUSPECTED
     if overdue:
-        return Turn.SUSPECT
-    return Turn.COMPANY_FIRST if waiting else Turn.COMPANY
+        return MayClaim.SUSPECT
+    return MayClaim.UNSUSPECTED_FIRST if waiting else MayClaim.UNSUSPECTED

@@ -89,31 +89,31 @@ class StoredFile(Frozen):
     """One stored file of a try; its content is in the blob store."""
 
     path: str
-    """Its name as the try gave it; what cannot be shown is escaped."""
+    """Its name in the try. Characters that cannot be shown are escaped."""
     size: int
     media_type: str = "application/octet-stream"
     key: str = ""
-    """Its name in the blobs, where that is another one: not every name can be kept as it is."""
+    """Its name in the blobs, if that is a different one: not every name is a valid key."""
 
 
 class FileListing(Frozen):
-    """Where all kept files are listed, if there are too many for a result."""
+    """Lists all saved files, if there are too many for a result."""
 
     key: str
-    """In the blobs."""
+    """Its key in the blobs."""
     count: int
     bytes: int
 
 
 class FileLeftOut(Frozen):
-    """A file of a try that was not kept."""
+    """A file of a try that was not saved."""
 
     path: str
     reason: str
 
 
 class FilesLeftOut(Frozen):
-    """What a try left and was not kept."""
+    """Files of a try that were not saved."""
 
     count: int
     examples: tuple[FileLeftOut, ...] = ()
@@ -167,9 +167,9 @@ class Result(Frozen):
     usage: Usage = Usage()
     lock: Lock | None = None
     files: tuple[StoredFile, ...] = ()
-    """Those that were kept; the nearest to the top, where there are many."""
+    """Saved files. If there are many, those nearest to the top."""
     file_listing: FileListing | None = None
-    """All of them, where ``files`` has not room for all."""
+    """Lists all files, if ``files`` does not contain all."""
     files_left_out: FilesLeftOut | None = None
     seconds: float = Field(default=0.0, ge=0)
 
@@ -180,7 +180,7 @@ class Result(Frozen):
 
     @property
     def file_totals(self) -> tuple[int, int]:
-        """How many files were kept, and how many bytes they have."""
+        """Number and bytes of the saved files."""
         if self.file_listing is not None:
             return self.file_listing.count, self.file_listing.bytes
         return len(self.files), sum(file.size for file in self.files)

@@ -1,9 +1,7 @@
-"""What a terminal showed, as text to read: without what moves its cursor and colours its letters. And the other way:
-foreign text that a terminal may be given.
+"""Converts terminal output to readable text, and makes untrusted text safe for a terminal.
 
-``engine.run_log`` asks for the first, for callers that show a log as it is; commands and logs ask for the second. Knows
-how terminals and their recordings are written, and nothing of trials. Sandboxes write what is read here, so every
-pattern takes its time once.
+``readable`` and ``shown`` are for ``engine.trials.run_log``; ``harmless`` is for commands and logs. The text comes from
+sandboxes, so every pattern takes linear time.
 """
 
 from __future__ import annotations
@@ -12,32 +10,32 @@ import json
 import re
 import unicodedata
 
-_UNSEEN = re.compile(
+_INVISIBLE = re.compile(
     "\x1b(?:"
-    r"\[[0-?]*+[ -/]*+[@-~]"  # colours, the cursor, modes
-    "|[\\]PX^_][^\x07\x1b]{0,4096}+(?:\x07|\x1b\\\\)"  # titles, links and other strings, up to their end
+    r"\[[0-?]*+[ -/]*+[@-~]"  # colours, cursor, modes
+    "|[\\]PX^_][^\x07\x1b]{0,4096}+(?:\x07|\x1b\\\\)"  # titles, links and other strings with their end
     r"|[ -/]*+[0-~]"  # all others
     ")|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
 )
 
 
 def readable(text: str) -> str:
-    """Removes escape sequences and control characters. Of an overwritten line the last version stays."""
-    seen = _UNSEEN.sub("", text)
+    """Removes escape sequences and control characters. Keeps the last version of an overwritten line."""
+    seen = _INVISIBLE.sub("", text)
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in seen.split("\n"))
 
 
-_PERHAPS = re.compile("[^\n\t -~]")
-"""All that is not plain ASCII is looked at."""
+_NOT_PLAIN = re.compile("[^\n\t -~]")
+"""Characters other than printable ASCII, tabs and line ends."""
 
 
 def harmless(text: str) -> str:
-    """The text with ``\\x1b`` and the like in place of what is not meant to be seen. Lines and tabs stay."""
-    return _PERHAPS.sub(lambda found: found[0] if is_seen(found[0]) else _numbered(found[0]), text)
+    """Replaces invisible characters by ``\\x1b`` and the like. Keeps line ends and tabs."""
+    return _NOT_PLAIN.sub(lambda found: found[0] if is_seen(found[0]) else _numbered(found[0]), text)
 
 
 def is_seen(letter: str) -> bool:
-    """Letters, signs and spaces; not controls, marks of direction, halves of a character or private ones."""
+    """Whether a character is visible or a space. Not: controls, direction marks, surrogates, private characters."""
     return letter.isprintable() or unicodedata.category(letter) == "Zs"
 
 

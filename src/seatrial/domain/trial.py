@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Literal
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.task import TaskRef
 from seatrial.errors import Conflict, StaleTry
 
-LOSSES_IN_COMPANY = 2
+SHARED_LOSSES_ALLOWED = 2
 """After this many shared worker losses a trial runs alone; see ``domain/isolation.py``."""
 
 
@@ -108,17 +107,11 @@ class NewTrial(Frozen):
     """The planned trial that an added attempt runs again."""
 
 
-class Trial(Frozen):
+class Trial(NewTrial):
+    """A trial of a job."""
+
     id: int
     job_id: int
-    task: TaskRef
-    agent_index: int
-    agent: str
-    model: str | None
-    attempt: int
-    reruns: int | None = None
-    """The planned trial that this attempt runs again. It was added after the plan and is not part of the score.
-    ``None`` for a planned trial."""
     state: TrialState = TrialState.QUEUED
     outcome: Outcome | None = None
     cause: Cause | None = None
@@ -157,70 +150,62 @@ class Trial(Frozen):
     @property
     def suspected(self) -> bool:
         """Whether it may be the trial that kills its workers. Such a trial runs alone."""
-        return self.shared_losses >= LOSSES_IN_COMPANY
+        return self.shared_losses >= SHARED_LOSSES_ALLOWED
 
 
 class Claimed(Frozen):
-    kind: Literal["claimed"] = "claimed"
     worker: str
     lease: timedelta
 
 
-class LeaseRenewed(Frozen):
-    kind: Literal["renewed"] = "renewed"
+class OfTry(Frozen):
+    """An event of one try. It is stale after the trial was claimed again or has ended."""
+
     try_number: int
+
+
+class LeaseRenewed(OfTry):
     lease: timedelta
     phase: Phase | None = None
 
 
-class Ended(Frozen):
-    kind: Literal["ended"] = "ended"
-    try_number: int
+class Ended(OfTry):
     outcome: Outcome
     cause: Cause | None = None
 
 
-class TryAgain(Frozen):
+class TryAgain(OfTry):
     """The try ended in an error that is worth another try (or its lease expired)."""
 
-    kind: Literal["try_again"] = "try_again"
-    try_number: int
     delay: timedelta = timedelta(0)
 
 
-class WorkerLost(Frozen):
+class WorkerLost(OfTry):
     """The worker stopped responding. A shared loss does not count; a loss alone counts and may end the trial."""
 
-    kind: Literal["worker_lost"] = "worker_lost"
-    try_number: int
     shared: bool
     """Whether the worker held other trials at any time during this try."""
     last: bool
     """Whether a try that counts was the last one."""
 
 
-class GivenBack(Frozen):
+class GivenBack(OfTry):
     """The worker stops; the trial waits for another one and this try does not count."""
-
-    kind: Literal["given_back"] = "given_back"
-    try_number: int
 
 
 class CancelAsked(Frozen):
-    kind: Literal["cancel_asked"] = "cancel_asked"
+    """A queued or held trial ends; a running one is asked to stop."""
 
 
 class Released(Frozen):
     """A held trial may run now."""
 
-    kind: Literal["released"] = "released"
     limit_sec: float | None = None
 
 
 class Retried(Frozen):
     """An ended trial without a grade runs again; its earlier tries are kept."""
 
-    kind: Literal["retried"] = "retried"
     hold: bool = False
     """Wait until it is released."""
 
@@ -232,65 +217,64 @@ def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
     """Applies an event to a trial. Raises ``StaleTry`` or ``Conflict``. Only this decides how a trial changes.
 
     Claims, renewals and phases are single statements in a SQL store; contract tests compare them with this."""
+    if isinstance(event, OfTry):
+        _require_current(trial, event.try_number)
     match event:
+        case TryAgain() | WorkerLost() | GivenBack() if trial.cancel_requested:
+            return _end(trial, Outcome.CANCELLED, None, now)
         case Claimed():
-            _require(trial, TrialState.QUEUED, event)
-            return trial.model_copy(
-                update={
-                    "state": TrialState.RUNNING,
-                    "try_number": trial.try_number + 1,
-                    "worker": event.worker,
-                    "lease_until": now + event.lease,
-                    "not_before": None,
-                    "phase": Phase.PREPARING,
-                    "started_at": now,
-                }
-            )
+            _require(trial, TrialState.QUEUED, "claimed")
+            return _claim(trial, event, now)
         case LeaseRenewed():
-            _require_current(trial, event.try_number, event)
-            update = {"lease_until": now + event.lease, "phase": event.phase or trial.phase}
-            return trial.model_copy(update=update)
+            return trial.model_copy(update={"lease_until": now + event.lease, "phase": event.phase or trial.phase})
         case Ended():
-            _require_current(trial, event.try_number, event)
             return _end(trial, event.outcome, event.cause, now)
         case TryAgain():
-            _require_current(trial, event.try_number, event)
-            if trial.cancel_requested:
-                return _end(trial, Outcome.CANCELLED, None, now)
             return _requeue(trial, now + event.delay if event.delay else None)
         case WorkerLost():
-            _require_current(trial, event.try_number, event)
             return _lose(trial, event, now)
         case GivenBack():
-            _require_current(trial, event.try_number, event)
-            if trial.cancel_requested:
-                return _end(trial, Outcome.CANCELLED, None, now)
             return _requeue(trial, None).model_copy(update={"tries_base": trial.tries_base + 1})
         case CancelAsked():
             if trial.state in (TrialState.HELD, TrialState.QUEUED):
                 return _end(trial, Outcome.CANCELLED, None, now)
-            if trial.state is TrialState.RUNNING:
-                return trial.model_copy(update={"cancel_requested": True})
-            return trial
+            return trial.model_copy(update={"cancel_requested": True}) if trial.state is TrialState.RUNNING else trial
         case Released():
-            _require(trial, TrialState.HELD, event)
+            _require(trial, TrialState.HELD, "released")
             return trial.model_copy(update={"state": TrialState.QUEUED, "limit_sec": event.limit_sec})
         case Retried():
-            _require(trial, TrialState.ENDED, event)
+            _require(trial, TrialState.ENDED, "retried")
             require_ungraded(trial)
-            fresh = _requeue(trial, None)
-            return fresh.model_copy(
-                update={
-                    "state": TrialState.HELD if event.hold else TrialState.QUEUED,
-                    "outcome": None,
-                    "cause": None,
-                    "ended_at": None,
-                    "started_at": None,
-                    "cancel_requested": False,
-                    "tries_base": trial.try_number,
-                    "shared_losses": 0,
-                }
-            )
+            return _reset(trial, event.hold)
+
+
+def _claim(trial: Trial, event: Claimed, now: datetime) -> Trial:
+    return trial.model_copy(
+        update={
+            "state": TrialState.RUNNING,
+            "try_number": trial.try_number + 1,
+            "worker": event.worker,
+            "lease_until": now + event.lease,
+            "not_before": None,
+            "phase": Phase.PREPARING,
+            "started_at": now,
+        }
+    )
+
+
+def _reset(trial: Trial, hold: bool) -> Trial:
+    return _requeue(trial, None).model_copy(
+        update={
+            "state": TrialState.HELD if hold else TrialState.QUEUED,
+            "outcome": None,
+            "cause": None,
+            "ended_at": None,
+            "started_at": None,
+            "cancel_requested": False,
+            "tries_base": trial.try_number,
+            "shared_losses": 0,
+        }
+    )
 
 
 def further_attempt(trial: Trial, attempt: int) -> NewTrial:
@@ -308,9 +292,7 @@ def further_attempt(trial: Trial, attempt: int) -> NewTrial:
 
 
 def _lose(trial: Trial, event: WorkerLost, now: datetime) -> Trial:
-    if trial.cancel_requested:
-        return _end(trial, Outcome.CANCELLED, None, now)
-    if event.shared and not trial.suspected:  # a suspect runs alone, whatever other machines' clocks say
+    if event.shared and not trial.suspected:  # a suspect runs alone, even if clocks of other machines suggest otherwise
         uncounted = {"tries_base": trial.tries_base + 1, "shared_losses": trial.shared_losses + 1}
         return _requeue(trial, now).model_copy(update=uncounted)
     return _end(trial, Outcome.ERROR, Cause.WORKER_LOST, now) if event.last else _requeue(trial, now)
@@ -342,9 +324,9 @@ def _requeue(trial: Trial, not_before: datetime | None) -> Trial:
     )
 
 
-def _require(trial: Trial, state: TrialState, event: TrialEvent) -> None:
+def _require(trial: Trial, state: TrialState, change: str) -> None:
     if trial.state is not state:
-        raise Conflict(f"Trial {trial.id} is {trial.state}, so it cannot be {event.kind}.")
+        raise Conflict(f"Trial {trial.id} is {trial.state}, so it cannot be {change}.")
 
 
 def require_ungraded(trial: Trial) -> None:
@@ -356,9 +338,8 @@ def require_ungraded(trial: Trial) -> None:
         )
 
 
-def _require_current(trial: Trial, try_number: int, event: TrialEvent) -> None:
+def _require_current(trial: Trial, try_number: int) -> None:
     if trial.state is not TrialState.RUNNING or trial.try_number != try_number:
         raise StaleTry(
-            f"Trial {trial.id} is at try {trial.try_number} ({trial.state}); "
-            f"try {try_number} can no longer be {event.kind}."
+            f"Trial {trial.id} is at try {trial.try_number} ({trial.state}); try {try_number} can no longer change it."
         )

@@ -2,8 +2,8 @@
 
 Guarantees: a key is visible with its whole content or not at all; ``put`` over an existing key replaces it whole.
 Every implementation passes ``tests/contracts/blobs``. Unknown keys raise ``NotFound``, impossible ones
-``InvalidInput``, and a place that does not answer ``StoreUnavailable``. A key never lies under another key: ``a`` and
-``a/b`` exclude each other, as file and folder do.
+``InvalidInput``, and a store that does not answer ``StoreUnavailable``. ``a`` and ``a/b`` cannot both be keys, like a
+file and a folder of the same name.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from seatrial.errors import InvalidInput
 PLAIN_KEY = re.compile(r"[A-Za-z0-9._/ +@,=~-]+")
 """Keys that every implementation can use unchanged."""
 _GROWING = re.compile(r"[%#]")
-"""Bytes that take three bytes when they are escaped."""
+"""Characters that take three bytes when they are escaped."""
 _LONGEST_NAME = 200
-"""In bytes, when it is escaped. File systems allow 255; the rest is for names of temporary files."""
+"""In bytes, after escaping. File systems allow 255; the rest is for names of temporary files."""
 _LONGEST_KEY = 900
 """In bytes; object stores allow 1024."""
 
@@ -54,21 +54,17 @@ def has_room(key: str) -> bool:
 class Blobs(Protocol):
     async def put_file(self, key: str, source: Path) -> int:
         """Streams the file, so that memory use stays constant. Returns its size."""
-        ...
 
     async def take_file(self, key: str, source: Path) -> int:
         """Like ``put_file``, but may move the file instead of copying it."""
-        ...
 
     async def take_folder(self, prefix: str, root: Path, names: Sequence[str]) -> list[int]:
-        """``take_file`` of all that is in a folder, under ``prefix/``. ``names`` are its files; returns their sizes."""
-        ...
+        """Takes all files of a folder, under ``prefix/``. ``names`` are the files; returns their sizes."""
 
     async def put_bytes(self, key: str, data: bytes) -> None: ...
 
     async def read(self, key: str, start: int = 0, length: int | None = None) -> bytes:
         """Reads a range. A range past the end returns what exists."""
-        ...
 
     def stream(self, key: str) -> AsyncIterator[bytes]: ...
 
@@ -76,8 +72,6 @@ class Blobs(Protocol):
 
     def list(self, prefix: str) -> AsyncIterator[BlobInfo]:
         """Everything under ``prefix/`` (or all, if it is empty), in no particular order."""
-        ...
 
     async def delete(self, prefix: str) -> int:
-        """Everything under ``prefix/`` and the key itself; says how many."""
-        ...
+        """Deletes everything under ``prefix/`` and the key itself. Returns how many."""

@@ -39,7 +39,6 @@ class Window(Protocol):
         """The files, by their later names below ``work_dir``; ``None`` while there is no sandbox.
 
         ``seen`` says how much of each file is known. Never raises. There is one call at a time."""
-        ...
 
 
 class Progress(Protocol):
@@ -49,11 +48,9 @@ class Progress(Protocol):
 
     def spent(self, usage: Usage) -> None:
         """The usage so far. The runner reports it before ``run`` raises."""
-        ...
 
     def shows(self, window: Window) -> None:
         """Passes a view into the sandbox, which works from now on."""
-        ...
 
 
 class Runner(Protocol):
@@ -61,4 +58,3 @@ class Runner(Protocol):
         """Returns a result in every case. Faults become the outcome ``error`` with a cause.
 
         A cancellation stops the try, removes its sandbox, and raises ``CancelledError`` again."""
-        ...

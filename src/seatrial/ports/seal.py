@@ -11,10 +11,8 @@ SEPARATOR = ":"
 class Seal(Protocol):
     def fingerprint(self) -> str:
         """Identifies the secret key without revealing it. The text that ``close`` returns begins with it."""
-        ...
 
     def close(self, text: str) -> str: ...
 
     def open(self, sealed: str) -> str:
         """Raises ``SetupProblem`` if another secret key sealed the text."""
-        ...

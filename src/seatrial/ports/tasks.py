@@ -24,17 +24,14 @@ class TaskReader(Protocol):
 
     def recognises(self, root: Path) -> bool:
         """Whether the directory looks like this format (``task.toml`` or ``task.yaml`` at its top)."""
-        ...
 
     def inspect(self, root: Path) -> Inspection:
         """Reads and checks all files. Executes nothing, and follows no link out of ``root``."""
-        ...
 
     def prepare(self, root: Path, into: Path) -> Path:
         """A Harbor task directory for this task; ``root`` itself if the task is in Harbor format.
 
         Deterministic: the same content gives the same files."""
-        ...
 
 
 class TaskFiles(Protocol):
@@ -42,10 +39,8 @@ class TaskFiles(Protocol):
 
     def open(self, path: Path) -> AbstractContextManager[list[Path]]:
         """The task directories at ``path``: itself, those below it, or those of an archive, unpacked for the block."""
-        ...
 
     def pack(self, root: Path, target: Path) -> None:
         """Packs one task. The same content gives the same bytes."""
-        ...
 
     def unpack(self, archive: Path, into: Path) -> None: ...

@@ -9,8 +9,6 @@ from typing import Protocol
 class WakeUp(Protocol):
     async def announce(self) -> None:
         """Tells the workers that there may be trials to claim."""
-        ...
 
     async def wait(self, timeout: float) -> None:
         """Returns when work was announced, or after ``timeout`` seconds."""
-        ...

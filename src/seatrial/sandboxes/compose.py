@@ -36,7 +36,7 @@ _OWN_IMAGES = ("T_BENCH_TASK_DOCKER_CLIENT_IMAGE_NAME", "MAIN_IMAGE_NAME")
 
 
 class ComposeRefused(InvalidInput):
-    """The compose file asks for something that no task may have."""
+    """The compose file requests something that no task may have."""
 
     def __init__(self, reasons: tuple[str, ...]) -> None:
         self.reasons = reasons
@@ -45,7 +45,7 @@ class ComposeRefused(InvalidInput):
 
 
 class ComposeService(Frozen):
-    """One service, as the one container that stands for it."""
+    """One service, to be run as one container."""
 
     name: str
     image: str | None = None
@@ -107,7 +107,7 @@ def read_compose(environment_dir: Path, *, allow_privileged: bool = False) -> Co
 
 
 def _cannot_collapse(name: str, service: Mapping[str, Any]) -> list[str]:
-    """What one container of ours cannot stand for."""
+    """What one container of a sandbox cannot do."""
     mounts = [volume(entry) for entry in service.get("volumes") or ()]
     bound = [
         mount for mount in mounts if "/" in str(mount.get("source") or "") and not log_source(str(mount["source"]))
@@ -159,7 +159,7 @@ class _Collapse:
         return {"context": build} if isinstance(build, str) else build
 
     def _image(self) -> str | None:
-        """Nothing for a name that only says "what is built here"."""
+        """``None`` for a name that only means the image built here."""
         image = str(self._service.get("image") or "")
         return None if any(name in image for name in _OWN_IMAGES) else fill(image) or None
 

@@ -1,4 +1,4 @@
-"""What a task's compose file may say: a list of what is allowed. Whatever is not on it is refused, with the reason.
+"""What a task's compose file may contain. Everything that is not allowed here is refused, with the reason.
 
 Pure. ``compose`` asks for each file before anything is started. A key that lets a container reach the machine, another
 container, a file outside of the task or a variable of the worker is never allowed; one that means nothing for a sandbox
@@ -93,9 +93,9 @@ class Rules:
             yield f"{key} is not allowed"
         context = str(parts.get("context") or ".")
         if not self.inside(context):
-            yield f"the context {context!r} lies outside of the task"
+            yield f"the context {context!r} is outside of the task"
         elif not self.inside(f"{context}/{parts.get('dockerfile') or 'Dockerfile'}"):
-            yield "the Dockerfile lies outside of the task"
+            yield "the Dockerfile is outside of the task"
         yield from self.assignments(parts.get("args"))
 
     def assignments(self, value: Any) -> Iterator[str]:
@@ -108,7 +108,7 @@ class Rules:
         for entry in value if isinstance(value, list) else [value]:
             path = str(entry.get("path", "") if isinstance(entry, dict) else entry)
             if not self.inside(path):
-                yield f"{path!r} lies outside of the task"
+                yield f"{path!r} is outside of the task"
 
     def never_true(self, value: Any) -> Iterator[str]:
         if value not in _FALSE and not self._allow_privileged:
@@ -145,18 +145,18 @@ class Rules:
         resources = parts.get("resources") or {}
         reserved = resources.get("reservations") if isinstance(resources, dict) else None
         if isinstance(reserved, dict) and reserved.get("devices"):
-            yield "GPUs and other devices cannot be had here"
+            yield "GPUs and other devices are not available here"
 
     def labels(self, value: Any) -> Iterator[str]:
         if "seatrial." in str(value) or "com.docker." in str(value):
-            yield "names of ours or of the engine's may not be used"
+            yield "names of Seatrial or of the engine may not be used"
 
     def networks(self, value: Any) -> Iterator[str]:
         for name, network in (value or {}).items() if isinstance(value, dict) else ():
             parts = network if isinstance(network, dict) else {}
             driver = str(parts.get("driver") or "bridge")
             if parts.get("external") or parts.get("name"):
-                yield f"networks.{name}: belongs to somebody else"
+                yield f"networks.{name}: is not the task's own"
             elif driver != "bridge" or set(parts) - {"driver", "internal", "labels", "driver_opts"}:
                 yield f"networks.{name}: only plain bridges are allowed"
             elif parts.get("driver_opts"):

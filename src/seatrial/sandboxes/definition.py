@@ -1,7 +1,6 @@
-"""What a task's directory says about its sandbox, of whichever kind: the one service, and which image it wants.
+"""What a task's directory defines about its sandbox: the one service, its image, its user and its network.
 
-``Sandbox`` reads it when Harbor makes the environment, ``rollouts`` where it only needs the image. What a kind makes of
-it is in ``pods.design`` and in ``docker``.
+``Sandbox`` reads it when Harbor makes the environment, ``rollouts`` where it only needs the image.
 """
 
 from __future__ import annotations
@@ -9,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from harbor.models.task.config import EnvironmentConfig
+from harbor.models.task.config import EnvironmentConfig, NetworkMode, NetworkPolicy
 
 from seatrial.errors import Unsupported
 from seatrial.sandboxes.compose import ComposeService, read_compose
 from seatrial.sandboxes.images.image import Image, ImageRequest
+from seatrial.sandboxes.network.reach import DefaultNetwork, default_network
 from seatrial.sandboxes.options import SandboxOptions
 
 _DEFAULT_STORAGE_MB = 10240
@@ -33,8 +33,8 @@ class Definition:
     def read(
         cls, task_name: str, environment_dir: Path, task: EnvironmentConfig, options: SandboxOptions
     ) -> Definition:
-        service = _read_service(environment_dir, task.docker_image, options)
-        return cls(task_name, environment_dir, task, service)
+        """``Unsupported`` for a task of several containers."""
+        return cls(task_name, environment_dir, task, _read_service(environment_dir, task.docker_image, options))
 
     def image_request(self, *, force_build: bool) -> ImageRequest:
         """The image that the task names, or its service, or else the one that its Dockerfile builds."""
@@ -56,6 +56,21 @@ class Definition:
 
     def workdir(self, image: Image) -> str:
         return self.own_workdir or image.config.workdir or "/"
+
+    def user(self, image: Image) -> str:
+        """The user of commands that name none."""
+        return self.service.user or image.config.user
+
+    def network(self, policy: NetworkPolicy, options: SandboxOptions) -> NetworkPolicy | None:
+        """The task's own policy, or the operator's default if the task declares none. ``None`` is the machine's own
+        network."""
+        declared = {"network_mode", "allowed_hosts"} & self.task.model_fields_set
+        if declared or policy != NetworkPolicy():
+            return policy
+        default = default_network(options)
+        if default is DefaultNetwork.NONE or self.service.network_mode == "none":
+            return NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
+        return None if default is DefaultNetwork.HOST else policy
 
     @property
     def storage_mb(self) -> int:

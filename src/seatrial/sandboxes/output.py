@@ -1,4 +1,4 @@
-"""What a command prints: kept within bounds, read without threads, passed on as it comes."""
+"""The output of a command: kept within bounds, read without threads, passed on as it comes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,32 @@ import os
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
 
-Listener = Callable[[str], Awaitable[None]]
+OutputStream = Literal["stdout", "stderr"]
+Listener = Callable[[str, OutputStream], Awaitable[None]]
+"""Gets text as it comes."""
 
 _CHUNK = 1 << 18
 _PACE_SEC = 0.002
-"""Pause after each chunk that is only thrown away: endless output must not take a core of the worker."""
+"""Pause after each dropped chunk: endless output must not take a core of the worker."""
 _HEAD = 4 << 20
 _TAIL = 4 << 20
 
 
-class Kept:
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended."""
+
+    return_code: int
+    stdout: str
+    stderr: str
+    fault: str = ""
+    """What the container runtime reported if the command never started."""
+
+
+class BoundedOutput:
     """The beginning and the end of a stream, however long it is."""
 
     def __init__(self, head: int = _HEAD, tail: int = _TAIL) -> None:
@@ -48,24 +63,37 @@ class Kept:
 
     @property
     def text(self) -> str:
-        """Bytes that are no text are replaced; a gap is said in its place."""
+        """Invalid UTF-8 is replaced. A gap is marked where it is."""
         head, tail = self._head.decode(errors="replace"), b"".join(self._tail).decode(errors="replace")
         if not self._dropped:
             return (bytes(self._head) + b"".join(self._tail)).decode(errors="replace")
         return f"{head}\n[seatrial: {self._dropped} bytes of output left out here]\n{tail}"
 
 
-class Stream:
-    """One pipe from a sandbox, read on the event loop until nobody holds its other end."""
+class CapturedStream:
+    """Standard output or standard error of one command: kept within bounds, and passed to a listener as it comes."""
 
-    def __init__(self, file: int, listener: Listener | None = None) -> None:
+    def __init__(self, name: OutputStream, listener: Listener | None = None) -> None:
+        self.kept = BoundedOutput()
+        self._name = name
+        self._listener = listener
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    async def take(self, data: bytes) -> None:
+        self.kept.add(data)
+        if self._listener is not None and (text := self._decoder.decode(data)):
+            await self._listener(text, self._name)
+
+
+class Pipe:
+    """A pipe from a sandbox, read on the event loop until no process holds its other end."""
+
+    def __init__(self, file: int, name: OutputStream, listener: Listener | None = None) -> None:
         os.set_blocking(file, False)
-        with suppress(OSError):  # more at a time, where the machine allows it
+        with suppress(OSError):  # reads more at a time where the machine allows it
             fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, _CHUNK)
         self._file = file
-        self._listener = listener
-        self._kept: Kept | None = Kept()
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._captured: CapturedStream | None = CapturedStream(name, listener)
 
     async def drain(self) -> None:
         """Reads to the end. Closes the pipe, also when cancelled."""
@@ -74,7 +102,7 @@ class Stream:
                 try:
                     data = os.read(self._file, _CHUNK)
                 except BlockingIOError:
-                    await self._readable()
+                    await ready(self._file)
                     continue
                 if not data:
                     return
@@ -83,30 +111,27 @@ class Stream:
             os.close(self._file)
 
     def settle(self) -> str:
-        """What came so far. From now on the pipe is only emptied, so that its writers neither block nor die."""
-        kept, self._kept, self._listener = self._kept, None, None
-        return kept.text if kept is not None else ""
+        """Returns the output so far. From now on output is read and dropped, so that its writers neither block nor
+        die."""
+        captured, self._captured = self._captured, None
+        return captured.kept.text if captured is not None else ""
 
     async def _take(self, data: bytes) -> None:
-        if self._kept is not None:
-            self._kept.add(data)
-        if self._listener is not None and (text := self._decoder.decode(data)):
-            await self._listener(text)
-        if self._kept is None or self._kept.overflows:
+        if self._captured is not None:
+            await self._captured.take(data)
+        if self._captured is None or self._captured.kept.overflows:
             await asyncio.sleep(_PACE_SEC)
         elif len(data) == _CHUNK:
             await asyncio.sleep(0)
 
-    async def _readable(self) -> None:
-        loop = asyncio.get_running_loop()
-        ready = loop.create_future()
-        loop.add_reader(self._file, _resolve, ready)
-        try:
-            await ready
-        finally:
-            loop.remove_reader(self._file)
 
-
-def _resolve(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
+async def ready(file: int, *, to_write: bool = False) -> None:
+    """Waits on the event loop until a descriptor can be read, or written."""
+    loop = asyncio.get_running_loop()
+    add, remove = (loop.add_writer, loop.remove_writer) if to_write else (loop.add_reader, loop.remove_reader)
+    is_ready = asyncio.Event()
+    add(file, is_ready.set)
+    try:
+        await is_ready.wait()
+    finally:
+        remove(file)

@@ -1,8 +1,8 @@
 """What an agent does to its own processes ends its attempt, and the attempt is graded.
 
 Sandboxes raise ``OwnProcessesKilled`` in the agent's view when nothing can be run there any more because the agent
-ended what its commands need: with ``kill -9 -1``, or by ending the terminal that it works in. It is no fault of the
-sandbox: Harbor takes it for an agent that ended badly and goes on to the verifier, which the agent cannot reach.
+ended what its commands need: with ``kill -9 -1``, or by ending the terminal that it works in. It is not
+a sandbox fault: Harbor treats it as an agent that failed and goes on to the verifier, which the agent cannot reach.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class OwnProcessesKilled(NonZeroAgentExitCodeError):
 
 
 class TerminalWatch:
-    """Tells a terminal that the agent ended from one that never began."""
+    """Distinguishes a terminal that the agent ended from one that never started."""
 
     def __init__(self) -> None:
         self._began = False

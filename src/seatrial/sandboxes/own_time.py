@@ -1,7 +1,7 @@
-"""A time limit that covers its holder's own time only: while we keep it waiting, the clock stands still.
+"""A time limit for an agent or verifier that does not include the time it waits for us.
 
-``runner_harbor`` puts it round an agent, its setup and a verifier. ``PrivateMounts`` stops the clock while a command or
-a transfer of theirs waits for a thread of ours and is carried out by it.
+``runner_harbor`` puts it round an agent, its setup and a verifier. ``PrivateMounts`` stops the clock while their
+command or transfer waits for a thread and runs in it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 _current: ContextVar[OwnTime | None] = ContextVar("own_time", default=None)
 
 
 @contextmanager
 def clock_stopped() -> Iterator[None]:
-    """For as long as it lasts, whoever called us is not charged for it."""
+    """The caller's time limit does not run meanwhile."""
     clock = _current.get()
     if clock is None:
         yield
@@ -42,7 +41,7 @@ class OwnTime:
         self._ended = False
         self._token: Token[OwnTime | None] | None = None
         self.waited_sec = 0.0
-        """How long the clock has stood still."""
+        """How long the clock was stopped."""
 
     def stop(self) -> None:
         self._stops += 1
@@ -67,10 +66,8 @@ class OwnTime:
         await self._timeout.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: Any) -> None:
         self._ended = True
         if self._token is not None:
             _current.reset(self._token)
-        await self._timeout.__aexit__(kind, error, trace)
+        await self._timeout.__aexit__(*failure)

@@ -1,4 +1,4 @@
-"""What is written down about a living sandbox, so that another process can remove it.
+"""The record of a running sandbox, by which another process can remove it.
 
 ``pod`` writes it before anything else of the sandbox exists; ``leftovers`` reads it.
 """
@@ -18,7 +18,7 @@ FILE = "sandbox.json"
 
 
 class SandboxRecord(Frozen):
-    """Whose sandbox it is and which process holds it."""
+    """The owner of a sandbox and the process that holds it."""
 
     sandbox: str
     owner: Owner
@@ -36,7 +36,7 @@ class SandboxRecord(Frozen):
 
     @classmethod
     def read(cls, directory: Path) -> SandboxRecord | None:
-        """``None`` for a directory that is not a sandbox of ours."""
+        """``None`` for a directory without a valid record."""
         try:
             return cls.model_validate_json((directory / FILE).read_text())
         except (OSError, ValueError):
@@ -44,7 +44,7 @@ class SandboxRecord(Frozen):
 
 
 Abandoned = Callable[[SandboxRecord], bool]
-"""Says of a sandbox whose process lives that nobody wants it any more: its trial's lease is gone."""
+"""Whether a sandbox whose process lives is not needed any more, because its trial's lease is gone."""
 
 
 def remove_recorded(directory: Path) -> str:

@@ -1,40 +1,43 @@
-"""What the sandboxes of Seatrial have in common: options, owner, phases, facts for the lock, and when grading begins.
+"""What both sandboxes share: options, owner, lifecycle, file transfers, facts for the lock, and when grading begins.
 
 ``oci.OciEnvironment`` and ``docker.DockerEnvironment`` implement the rest. Both are Harbor environments: the runner
-uses them through ``Trial``, and so can the stock ``harbor`` CLI. Nothing in this room knows jobs, the store or settings
-files.
+uses them through ``Trial``, and so can the stock ``harbor`` CLI. They know no jobs, no store and no settings files.
 
 Grading. Harbor uploads the tests to ``/tests`` when the agent is done, runs them through ``exec`` and reads
-``/logs/verifier``. That upload is the signal: from then on commands run in the verifier's own mount namespace, where
-alone ``/tests`` and a fresh ``/logs/verifier`` exist. Emptying ``/tests`` (Harbor does it between the steps of a
-multi-step task) ends it again. So the isolation holds under the stock CLI too, where no hook of ours is installed.
+``/logs/verifier``. From that upload on, commands run in the verifier's own mount namespace, where alone ``/tests`` and
+a fresh ``/logs/verifier`` exist. It ends when Harbor empties ``/tests``, between the steps of a multi-step task. So the
+isolation also works under the stock CLI, which has no hooks of Seatrial.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import posixpath
 import re
 import shlex
+import uuid
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, override
+from typing import Any, Literal, Protocol, override
 
 from harbor.environments.base import BaseEnvironment, EnvironmentPath, ExecResult
 from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
-from harbor.models.task.config import NetworkMode, NetworkPolicy
+from harbor.models.task.config import NetworkPolicy
 
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import SandboxFault, Unsupported
 from seatrial.growing_files import FileView
 from seatrial.sandboxes.definition import Definition
-from seatrial.sandboxes.host.transfer import LeftOut, TransferLimits
+from seatrial.sandboxes.host.transfer import Transfer, TransferLimits
+from seatrial.sandboxes.host.view import Files, SandboxView
 from seatrial.sandboxes.images.image import Image, ImageProvider, LogSink
-from seatrial.sandboxes.network.reach import DefaultNetwork, default_network
 from seatrial.sandboxes.options import Owner, SandboxOptions
+from seatrial.sandboxes.output import Ended
 from seatrial.sandboxes.own_processes import TerminalWatch
 from seatrial.sandboxes.terminal.terminal import Terminal
 from seatrial.settings import Settings
@@ -46,15 +49,46 @@ _REWARDS = ("reward.json", "reward.txt")
 
 _CAUSED_INSIDE = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENOSPC, errno.EDQUOT}
 _EXPANDED = re.compile(r"[$`*?\[\]{}~;&|<>()!\\]")
-"""What a shell would not take as it stands."""
+"""Characters that a shell would interpret."""
 _TEMPLATE = re.compile(r"\$\{[^}:]+(?::-(?P<default>.*))?\}")
 
 SandboxPhase = Literal["build", "start"]
 PhaseListener = Callable[[SandboxPhase], Awaitable[None]]
 
 
+class Network(Protocol):
+    """The network of one sandbox."""
+
+    @property
+    def netns_path(self) -> Path | None:
+        """Its namespace on this machine; ``None`` for the machine's own. ``SetupProblem`` if it cannot be entered."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it may reach at the moment, for the trial's lock."""
+        ...
+
+    async def apply(self, policy: NetworkPolicy) -> None: ...
+
+    async def release(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A requested command."""
+
+    command: str
+    env: Mapping[str, str]
+    cwd: str | None
+    user: str | int | None
+    """``None`` for the sandbox's default."""
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Identifies its processes if it has to be ended."""
+
+
 class SandboxFacts(Frozen):
-    """What was really done for one sandbox; goes into the trial's lock. Never claims what was not applied."""
+    """What was really applied to one sandbox, for the trial's lock."""
 
     image: str | None = None
     image_digest: str | None = None
@@ -73,6 +107,7 @@ class Sandbox(BaseEnvironment):
     """A Harbor environment with an owner, facts and isolated grading."""
 
     _persistent_env: dict[str, str]
+    _network_policy: NetworkPolicy
     _definition: Definition
 
     def __init__(
@@ -80,26 +115,30 @@ class Sandbox(BaseEnvironment):
         *args: Any,
         options: dict[str, Any] | None = None,
         owner: dict[str, Any] | None = None,
+        images: ImageProvider | None = None,
         **kwargs: Any,
     ) -> None:
         self.options = SandboxOptions(**options) if options else SandboxOptions.of(Settings())
         self.owner = Owner(**(owner or {}))
         self.on_phase: PhaseListener | None = None
-        """Set by the runner to hear when the build and the start begin."""
+        """Set by the runner; called when the build and the start begin."""
         self.on_build_output: LogSink | None = None
-        """Set by the runner to hear what a build of the image prints, if there is one."""
+        """Set by the runner; gets the output of an image build."""
         self.grading = False
         self.transfer_limits = TransferLimits(
             files=self.options.max_kept_files,
             bytes=self.options.max_kept_mb << 20,
             depth=self.options.max_kept_depth,
         )
-        """What one download may bring."""
+        """For one download."""
         self._terminal = Terminal(self.options.cache)
         self._typing = TerminalWatch()
+        self._given_images = images
         self._image: Image | None = None
+        self._network: Network | None = None
+        self._starting: asyncio.Future[None] | None = None
         self._held = ExitStack()
-        """What has to stay as long as the sandbox does."""
+        """Released when the sandbox stops."""
         super().__init__(*args, **kwargs)
 
     @property
@@ -127,28 +166,33 @@ class Sandbox(BaseEnvironment):
         self._definition = Definition.read(name, folder, self.task_env_config, self.options)
 
     @property
-    @abstractmethod
     def facts(self) -> SandboxFacts:
-        """What has been applied so far; asked for once the trial is over, or when it failed to start."""
+        """What has been applied so far; read when the trial is over, or when it failed to start."""
+        image = self._image
+        if image is None:
+            return self._applied
+        named = {"image": image.reference, "image_digest": image.digest, "image_source": image.provenance}
+        return self._applied.model_copy(update=named)
+
+    @property
+    @abstractmethod
+    def _applied(self) -> SandboxFacts:
+        """What was applied, without the image. Claims nothing before the sandbox runs."""
 
     @property
     def network_namespace(self) -> Path | None:
-        """Where its network is, for a relay to stand in; ``None`` if it is this machine's own. ``SetupProblem`` where
-        it cannot be entered."""
-        return None
+        """The network namespace, for a relay inside; ``None`` if it is this machine's own. ``SetupProblem`` where it
+        cannot be entered."""
+        return self._network.netns_path if self._network is not None else None
 
     async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[FileView] | None:
-        """Implements ``ports.runner.Window``: what is being written below ``/logs`` right now, without any program of
-        the image. A sandbox that cannot tell says ``None``; its files are seen once they are downloaded."""
+        """Implements ``ports.runner.Window``: reads what is being written below ``/logs`` right now, without any
+        program of the image. ``None`` if this sandbox cannot; its files are seen once they are downloaded."""
         try:
-            return await self._look(self._watched, seen, wanted)
-        except (OSError, SandboxFault):  # not started yet, or gone
+            view = self._view
+            return await view.carry(Transfer.look, self._watched, seen, wanted) if view is not None else None
+        except (OSError, SandboxFault):  # not started yet, or already removed
             return None
-
-    async def _look(
-        self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
-    ) -> Sequence[FileView] | None:
-        return None
 
     @property
     def _watched(self) -> dict[str, str]:
@@ -165,66 +209,86 @@ class Sandbox(BaseEnvironment):
         user: str | int | None = None,
     ) -> ExecResult:
         await self._terminal.offer(self, command)
-        script = script_to_allow(command)
-        if script is not None and await self._allow(script, user):
+        if (script := script_to_allow(command)) and await self._allow(script, user):
             return ExecResult(stdout="", stderr="", return_code=0)
-        result = await self._run(command, cwd, env, timeout_sec, user)
+        try:
+            ended = await self._run(
+                Call(command, self._merge_env(env) or {}, cwd, self._resolve_user(user)), timeout_sec
+            )
+        except TimeoutError:
+            raise RuntimeError(f"Command timed out after {timeout_sec} seconds") from None
         if not self.grading:
-            self._typing.judge(command, result.return_code, f"{result.stdout}{result.stderr}")
-        return result
+            self._typing.judge(command, ended.return_code, f"{ended.stdout}{ended.stderr}")
+        return ExecResult(stdout=ended.stdout, stderr=ended.stderr, return_code=ended.return_code)
 
     @abstractmethod
+    async def _run(self, call: Call, timeout_sec: int | None) -> Ended:
+        """Runs a command in the current view. ``TimeoutError`` when the time is up; the command is then gone."""
+
     async def _allow(self, script: str, user: str | int | None) -> bool:
-        """``chmod +x`` without a process, if this user may do everything; ``False`` where a command has to do it."""
+        """``chmod +x`` without a process; ``False`` where a command has to do it."""
+        view = self._view_as_root(user)
+        return view is not None and await view.start(Transfer.make_executable, script)
 
-    @abstractmethod
-    async def _run(
-        self,
-        command: str,
-        cwd: str | None,
-        env: dict[str, str] | None,
-        timeout_sec: int | None,
-        user: str | int | None,
-    ) -> ExecResult:
-        """A command, in the view that is current."""
+    @override
+    async def is_dir(self, path: str, user: str | int | None = None) -> bool:
+        if (view := self._view_as_root(user)) is None:
+            return bool(await super().is_dir(path, user))
+        return await view.start(Transfer.is_dir, self._absolute(path))
+
+    @override
+    async def is_file(self, path: str, user: str | int | None = None) -> bool:
+        if (view := self._view_as_root(user)) is None:
+            return bool(await super().is_file(path, user))
+        return await view.start(Transfer.is_file, self._absolute(path))
+
+    def _view_as_root(self, user: str | int | None) -> SandboxView | None:
+        """The current view if this user may do everything: then no command is needed to look at a file."""
+        return self._view if str(self._user(user)) in ("", "root", "0") else None
+
+    def _user(self, user: str | int | None) -> str | int:
+        wanted = self._resolve_user(user)
+        return self._definition.user(self._started_image) if wanted is None else wanted
+
+    @property
+    def _started_image(self) -> Image:
+        if self._image is None:
+            raise SandboxFault("The sandbox has not been started.")
+        return self._image
 
     @abstractmethod
     async def begin_grading(self) -> None:
-        """From here on ``exec`` and transfers happen where ``/tests`` and a fresh ``/logs/verifier`` exist."""
+        """From now on ``exec`` and transfers use the view with ``/tests`` and a fresh ``/logs/verifier``."""
 
     @abstractmethod
     async def end_grading(self) -> None:
-        """Back to the agent's view; what grading had mounted is gone from it."""
+        """Returns to the agent's view, without the mounts of grading."""
 
     @abstractmethod
     async def look_again(self) -> None:
-        """Looks once more, now that the tests have run, for what the agent changed that they could trip over. Only
-        where processes of the agent lived on: else whatever changed meanwhile was changed by the tests themselves."""
+        """Searches again for suspicious changes after the tests, if processes of the agent were still running.
+        Otherwise only the tests themselves can have changed something."""
 
+    @property
     @abstractmethod
-    async def put_dir(self, source_dir: Path, target_dir: str) -> None:
-        """Copies a directory's content into the sandbox, in the view that is current."""
+    def files(self) -> Files:
+        """Copies files in the current view."""
 
-    @abstractmethod
-    async def put_file(self, source_path: Path, target_path: str) -> None: ...
+    @property
+    def _view(self) -> SandboxView | None:
+        """The current view, where it can be entered without a container engine."""
+        files = self.files
+        return files if isinstance(files, SandboxView) else None
 
-    @abstractmethod
-    async def get_dir(self, source_dir: str, target_dir: Path, first: Sequence[str]) -> LeftOut:
-        """Copies a directory's content out of the view that is current, within ``transfer_limits``, beginning with
-        these names at its top."""
-
-    @abstractmethod
-    async def get_file(self, source_path: str, target_path: Path) -> None: ...
-
-    @abstractmethod
     def _absolute(self, path: str) -> str:
-        """Relative paths start where commands do."""
+        """Relative paths start in the working directory of commands."""
+        return str(Path("/", self._definition.workdir(self._started_image), path)) + "/" * path.endswith("/")
 
     @override
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:
         if not self._is_in_verifiers(target_path):
             with _own_faults(Path(source_path), target_path):
-                await self.put_file(Path(source_path), self._absolute(target_path))
+                await self.files.put_file(Path(source_path), self._absolute(target_path))
 
     @override
     async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None:
@@ -232,15 +296,15 @@ class Sandbox(BaseEnvironment):
             return
         if not self.grading and PurePosixPath(target_dir) == TESTS_DIR:
             await self.begin_grading()
-            self.grading = True
         with _own_faults(Path(source_dir), target_dir):
-            await self.put_dir(Path(source_dir), self._absolute(target_dir))
+            await self.files.put_tree(Path(source_dir), self._absolute(target_dir))
         if VERIFIER_DIR.is_relative_to(self._normal(target_dir)):
             await super().empty_dirs([VERIFIER_DIR])
 
     @override
     async def download_file(self, source_path: str, target_path: Path | str) -> None:
-        await self.get_file(self._absolute(source_path), self._host_target(target_path))
+        target = self._host_target(target_path)
+        await self.files.get_file(self._absolute(source_path), target, self.transfer_limits)
 
     @override
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
@@ -248,12 +312,13 @@ class Sandbox(BaseEnvironment):
         if self.grading and is_verifiers:
             await self.look_again()
         first = _REWARDS if is_verifiers else ()
-        left_out = await self.get_dir(self._absolute(source_dir), self._host_target(target_dir), first)
+        source, target = self._absolute(source_dir), self._host_target(target_dir)
+        left_out = await self.files.get_tree(source, target, self.transfer_limits, first)
         for line in left_out.lines():
             self.logger.warning("Not downloaded from %s: %s", source_dir, line)
 
     def _is_in_verifiers(self, target: str) -> bool:
-        """Only the verifier writes there. An artifact of the agent's that has such a path is left out."""
+        """Only the verifier writes there. An artifact of the agent with such a path is left out."""
         inside = self._normal(target).is_relative_to(VERIFIER_DIR)
         if inside:
             self.logger.warning("Not uploaded to %s: only the verifier writes there", target)
@@ -263,7 +328,7 @@ class Sandbox(BaseEnvironment):
         return PurePosixPath(posixpath.normpath(self._absolute(path)))
 
     def _host_target(self, target: Path | str) -> Path:
-        """Refuses a path through a link: an earlier download from a sandbox may have brought it."""
+        """Refuses a path through a link, which an earlier download may have made."""
         path, trial_dir = Path(target), self.trial_paths.trial_dir
         places = [path, *path.parents] if path.is_relative_to(trial_dir) else [path]
         for place in places:
@@ -277,7 +342,6 @@ class Sandbox(BaseEnvironment):
     async def empty_dirs(self, dirs: Sequence[EnvironmentPath], *, chmod: bool = True) -> ExecResult | None:
         if self.grading and any(PurePosixPath(str(path)) == TESTS_DIR for path in dirs):
             await self.end_grading()
-            self.grading = False
         return await super().empty_dirs(dirs, chmod=chmod)
 
     @override
@@ -291,27 +355,53 @@ class Sandbox(BaseEnvironment):
         return dict(self._persistent_env)
 
     def _wanted_network(self) -> NetworkPolicy | None:
-        """The task's own policy, or the operator's for a task that says nothing; ``None`` is the machine's network."""
-        default = self._operators_network()
-        if default is DefaultNetwork.NONE or (default is not None and self._definition.service.network_mode == "none"):
-            self._network_policy = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
-        elif default is DefaultNetwork.HOST:
-            return None
-        return self._network_policy
+        policy = self._definition.network(self._network_policy, self.options)
+        self._network_policy = policy or self._network_policy
+        return policy
 
-    def _operators_network(self) -> DefaultNetwork | None:
-        """The operator's default for a task that says nothing about its network; ``None`` if it does."""
-        said = {"network_mode", "allowed_hosts"} & self.task_env_config.model_fields_set
-        return None if said or self.network_policy != NetworkPolicy() else default_network(self.options)
+    @override
+    async def _apply_network_policy(self, network_policy: NetworkPolicy) -> None:
+        if self._network is not None:
+            await self._network.apply(network_policy)
 
-    async def _bring_image(self, images: ImageProvider, force_build: bool) -> Image:
-        """Had or built, and kept from being pruned while the sandbox is there."""
+    @override
+    async def start(self, force_build: bool) -> None:
         await self._enter("build")
+        images = self._given_images or self._shared_images()
         request = self._definition.image_request(force_build=force_build)
         self._image = image = await images.resolve(request, self.on_build_output)
         await self._enter("start")
         self._held.enter_context(images.hold(image))
-        return image
+        await self._start(image)
+        await self._upload_environment_dir_after_start()
+
+    @override
+    async def stop(self, delete: bool) -> None:
+        """Removes everything, also without ``delete``: a sandbox that stays could not be used again."""
+        if self._starting is not None:
+            await asyncio.gather(self._starting, return_exceptions=True)
+        try:
+            await self._remove()
+        finally:
+            if self._network is not None:
+                await self._network.release()
+            self._held.close()
+
+    async def _finish_even_if_cancelled(self, starting: Awaitable[None]) -> None:
+        """``stop`` waits for the end of ``starting`` before it removes the sandbox."""
+        self._starting = asyncio.ensure_future(starting)
+        await asyncio.shield(self._starting)
+
+    @abstractmethod
+    def _shared_images(self) -> ImageProvider: ...
+
+    @abstractmethod
+    async def _start(self, image: Image) -> None:
+        """Connects and starts the sandbox."""
+
+    @abstractmethod
+    async def _remove(self) -> None:
+        """Removes everything except the network, also after a start that failed."""
 
     async def _enter(self, phase: SandboxPhase) -> None:
         if self.on_phase is not None:
@@ -323,7 +413,7 @@ def _own_faults(source: Path, target: str) -> Iterator[None]:
     """Turns an upload that fails because of this machine into a ``SandboxFault``, which is never blamed on the agent.
 
     What an agent can bring about stays an ``OSError``: a full disk, or something else in the place of the target.
-    Otherwise an agent could end a bad attempt as a fault of ours and get another one."""
+    Otherwise an agent could turn a bad attempt into a sandbox fault and get another try."""
     try:
         yield
     except OSError as error:
@@ -353,7 +443,7 @@ def own_values(env: dict[str, str]) -> dict[str, str]:
             values[name] = template["default"]
         else:
             raise Unsupported(
-                f"The task's {name} asks for {value} of the worker's environment, which no task gets.",
+                f"The task's {name} refers to {value} in the worker's environment, which tasks cannot read.",
                 fix=f"Give {name} a value in the task's environment, or a default: ${{NAME:-value}}.",
             )
     return values

@@ -1,6 +1,6 @@
-"""Which sandbox a trial gets: ``auto`` takes ``oci`` where all of it works, else ``docker``, else explains.
+"""Chooses the sandbox of a trial: ``auto`` is ``oci`` if all of it works here, else ``docker``, else an error.
 
-Asked by the runner for each trial and by ``seatrial doctor``. Examinations are made once per process.
+The runner asks for each trial, and so does ``seatrial doctor``. The machine is examined once per process.
 """
 
 from __future__ import annotations
@@ -14,11 +14,21 @@ from seatrial.domain.frozen import Frozen
 from seatrial.domain.sandbox_choice import AUTOMATIC, SEVERAL_CONTAINERS, needs_several_containers
 from seatrial.domain.task import Task
 from seatrial.errors import SetupProblem, Unsupported
-from seatrial.sandboxes.check import Finding
 from seatrial.sandboxes.options import SandboxOptions
-from seatrial.settings import Settings
 
 _USUAL_SOCKET = "/var/run/docker.sock"
+
+
+class Finding(Frozen):
+    """Whether one thing works on this machine, for ``seatrial doctor``."""
+
+    name: str
+    ok: bool
+    detail: str = ""
+    fix: str = ""
+    """The command that fixes it."""
+    needed: bool = True
+    """Whether the sandbox needs it. If not, ``detail`` says what is done instead."""
 
 
 class SandboxFindings(Frozen):
@@ -33,13 +43,13 @@ class SandboxFindings(Frozen):
 
 
 class Health(Frozen):
-    rooms: tuple[SandboxFindings, ...]
+    kinds: tuple[SandboxFindings, ...]
     automatic: str | None
     """What ``--sandbox auto`` means here."""
 
 
 class SandboxSelection:
-    """Resolves the name a job asked for into one that runs here."""
+    """Resolves the requested name into a sandbox that works here."""
 
     def __init__(self, options: SandboxOptions) -> None:
         self._options = options
@@ -60,35 +70,32 @@ class SandboxSelection:
         return await asyncio.shield(self._automatic)
 
     async def _find(self) -> str:
-        health = await examine_rooms(self._options)
+        health = await examine(self._options)
         if health.automatic is None:
-            findings = [finding for room in health.rooms for finding in room.findings]
+            findings = [finding for kind in health.kinds for finding in kind.findings]
             fixes = [finding.fix for finding in findings if finding.fix and not finding.ok]
             raise SetupProblem("No sandbox works on this machine.", fix=" ".join(fixes) or "Run `seatrial doctor`.")
         return health.automatic
 
 
-async def examine(settings: Settings) -> Health:
-    return await examine_rooms(SandboxOptions.of(settings))
+async def examine(options: SandboxOptions) -> Health:
+    from seatrial.sandboxes.docker.probe import probe as probe_docker
+    from seatrial.sandboxes.oci.probe import probe as probe_oci
 
-
-async def examine_rooms(options: SandboxOptions) -> Health:
-    from seatrial.sandboxes.docker.environment import probe as probe_docker
-    from seatrial.sandboxes.oci.environment import probe as probe_oci
-
-    rooms = (
+    kinds = (
         SandboxFindings(name="oci", findings=tuple(await probe_oci(options))),
         SandboxFindings(name="docker", findings=tuple(await probe_docker(options))),
     )
-    return Health(rooms=rooms, automatic=next((room.name for room in rooms if room.works), None))
+    return Health(kinds=kinds, automatic=next((kind.name for kind in kinds if kind.works), None))
 
 
-async def engine_answers(docker_host: str) -> bool:
-    """Whether something listens where the container engine should. In a thread: connecting may take a second."""
-    return await asyncio.to_thread(engine_listens, docker_host)
+async def engine_answers(docker_host: str, for_others: bool = False) -> bool:
+    """Whether something listens where the container engine should. In a thread: connecting may take a second.
+    ``for_others``: an engine that this process may not use counts, because workers may."""
+    return await asyncio.to_thread(engine_listens, docker_host, for_others)
 
 
-def engine_listens(docker_host: str) -> bool:
+def engine_listens(docker_host: str, for_others: bool = False) -> bool:
     """``engine_answers`` for callers without an event loop."""
     address = urlsplit(docker_host or f"unix://{_USUAL_SOCKET}")
     try:
@@ -100,6 +107,8 @@ def engine_listens(docker_host: str) -> bool:
                 probe.connect(address.path)
         else:
             socket.create_connection((address.hostname or "localhost", address.port or 2375), timeout=1).close()
+    except PermissionError:
+        return for_others
     except OSError:
         return False
     return True

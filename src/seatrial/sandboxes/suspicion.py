@@ -1,9 +1,9 @@
-"""What an agent changed that a test could trip over: marks beside a reward, which they never change.
+"""Changes of an agent that could mislead the tests: they become marks beside a reward, and never change it.
 
-Pure: which changed files are of interest, and what they mean when they are compared with the image's. A new tool is
-nobody's business; one that stands in the place of a tool the image had is, and so is any program, library or Python
-module of the image that is not what it was. Both sandboxes look when grading begins and when it is over, from outside:
-``oci.layer_suspicion`` at the layers of an overlay, ``docker.changes`` through an engine elsewhere.
+Pure: which changed files matter, and what they mean compared with the image's. A new tool is fine. One that replaces a
+tool of the image is suspicious, and so is a changed program, library or Python module of the image. Both sandboxes
+search when grading begins and ends: ``oci.layer_suspicion`` in the layers of an overlay, ``docker.changes`` through an
+engine elsewhere.
 """
 
 from __future__ import annotations
@@ -167,13 +167,9 @@ def fingerprint(content: bytes) -> bytes:
     return content if len(content) <= hashlib.sha256().digest_size else hashlib.sha256(content).digest()
 
 
-def is_tool(name: str) -> bool:
-    return _TOOLS.fullmatch(name) is not None
-
-
 def is_watched_tool(path: str, search: SearchPath) -> bool:
     directory, _, name = path.rpartition("/")
-    return directory in search.watched and is_tool(name)
+    return directory in search.watched and _TOOLS.fullmatch(name) is not None
 
 
 def is_owned(path: str) -> bool:
@@ -203,7 +199,9 @@ def _runs_code(path: str, content: bytes, original: bytes | None) -> bool:
         return False
     name = PurePosixPath(path).name
     if name.endswith(".pth"):
-        return name not in _HARMLESS and any(line.startswith((b"import ", b"import\t")) for line in _lines(content))
+        return name not in _HARMLESS and any(
+            line.startswith((b"import ", b"import\t")) for line in content.splitlines()
+        )
     if name == "entry_points.txt":
         return _test_plugins(content) - _KNOWN_PLUGINS > _test_plugins(original or b"")
     if name in ("pyproject.toml", "setup.cfg", "tox.ini"):
@@ -214,7 +212,7 @@ def _runs_code(path: str, content: bytes, original: bytes | None) -> bool:
 def _test_plugins(content: bytes) -> frozenset[bytes]:
     """Names that pytest would load by itself."""
     _, _, section = content.partition(b"[pytest11]")
-    names = (line.partition(b"=")[0].strip() for line in _lines(section.partition(b"\n[")[0]))
+    names = (line.partition(b"=")[0].strip() for line in section.partition(b"\n[")[0].splitlines())
     return frozenset(name for name in names if name)
 
 
@@ -233,7 +231,3 @@ def _libraries(cache: bytes) -> dict[bytes, frozenset[bytes]]:
     for place in re.findall(rb"/[^\0\n]{1,500}", cache):
         found.setdefault(place.rpartition(b"/")[2], set()).add(place)
     return {name: frozenset(places) for name, places in found.items()}
-
-
-def _lines(content: bytes) -> list[bytes]:
-    return content.splitlines()

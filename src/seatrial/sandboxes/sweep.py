@@ -1,4 +1,4 @@
-"""Removes sandboxes that nobody uses any more, of both kinds. Workers and ``seatrial gc`` call it."""
+"""Removes unused sandboxes of both kinds. Workers and ``seatrial gc`` call it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 from seatrial.errors import SeatrialError
+from seatrial.sandboxes.docker.leftovers import FoundContainer
 from seatrial.sandboxes.docker.leftovers import Leftovers as DockerLeftovers
 from seatrial.sandboxes.oci.leftovers import Leftovers as OciLeftovers
 from seatrial.sandboxes.options import SandboxOptions
-from seatrial.sandboxes.record import Abandoned, SandboxRecord
+from seatrial.sandboxes.record import SandboxRecord
 from seatrial.sandboxes.selection import engine_answers
 
 Leases = Callable[[], Awaitable[set[tuple[int, int]]]]
@@ -29,14 +30,11 @@ async def sweep(options: SandboxOptions, install: str, leases: Leases) -> int:
     oci = OciLeftovers(options.run_dir)
     async with AsyncExitStack() as stack:
         seen = {record.sandbox for record in await asyncio.to_thread(oci.sandboxes)}
-        docker: DockerLeftovers | None = None
+        containers: list[FoundContainer] | None = None
         if await engine_answers(options.docker_host):
             docker = await stack.enter_async_context(DockerLeftovers.at(options.docker_host))
-            listed = await _listed(docker)
-            if listed is None:
-                docker = None
-            else:
-                seen |= listed
+            containers = await _or_none(docker.containers(), "listed")
+            seen |= {container.record.sandbox for container in containers or ()}
         if not seen:
             return 0
         leased = await leases()
@@ -47,21 +45,14 @@ async def sweep(options: SandboxOptions, install: str, leases: Leases) -> int:
             return ours and (owner.trial, owner.try_number) not in leased
 
         removed = len(await asyncio.to_thread(oci.remove, abandoned))
-        return removed + (await _swept(docker, abandoned) if docker is not None else 0)
+        swept = await _or_none(docker.sweep(abandoned), "removed") if containers is not None else None
+        return removed + len(swept or ())
 
 
-async def _listed(docker: DockerLeftovers) -> set[str] | None:
-    """The sandboxes of the engine's containers; ``None`` if it cannot list them."""
+async def _or_none[T](call: Awaitable[T], failure: str) -> T | None:
+    """A failing engine is only logged: its containers are left for the next sweep."""
     try:
-        return {container.record.sandbox for container in await docker.containers()}
+        return await call
     except (SeatrialError, OSError, ValueError) as error:
-        _log.warning("The containers of sandboxes could not be listed: %s", error)
+        _log.warning("The containers of sandboxes could not be %s: %s", failure, error)
         return None
-
-
-async def _swept(docker: DockerLeftovers, abandoned: Abandoned) -> int:
-    try:
-        return len(await docker.sweep(abandoned))
-    except (SeatrialError, OSError, ValueError) as error:
-        _log.warning("The containers of sandboxes could not be removed: %s", error)
-        return 0

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, SecretStr
 
 from seatrial.domain.token import Role
+from seatrial.shapes.answers import Listing
 
 
 class TokenRequest(BaseModel):
@@ -33,9 +34,8 @@ class TokenMade(TokenItem):
     """Shown only in this answer."""
 
 
-class TokenPage(BaseModel):
-    items: list[TokenItem]
-    next: str | None = None
+class TokenPage(Listing[TokenItem]):
+    """All tokens, newest first."""
 
 
 class KeyValue(BaseModel):
@@ -47,9 +47,8 @@ class KeyItem(BaseModel):
     set_at: datetime
 
 
-class KeyPage(BaseModel):
-    items: list[KeyItem]
-    next: str | None = None
+class KeyPage(Listing[KeyItem]):
+    """All provider keys, by name."""
 
 
 class Login(BaseModel):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StringConstraints
 
 from seatrial.domain.comparison import Comparison
-from seatrial.domain.frozen import Frozen, trusted
+from seatrial.domain.frozen import Frozen, common_values, trusted
 from seatrial.domain.job import JobSpec, JobStatus
 from seatrial.domain.numbers import LARGEST_ID
 from seatrial.domain.progress import Progress
@@ -57,13 +57,7 @@ class Totals(Shape):
 
     @classmethod
     def of(cls, totals: JobTotals) -> Totals:
-        values = {
-            "seconds": totals.seconds,
-            "input_tokens": totals.input_tokens,
-            "output_tokens": totals.output_tokens,
-            "cost_usd": totals.cost_usd,
-        }
-        return trusted(cls, values)
+        return trusted(cls, common_values(cls, totals))
 
 
 class JobItem(Shape):
@@ -100,23 +94,16 @@ class JobItem(Shape):
         """``more``: further fields of a subclass."""
         job, spec, totals = line.job, line.job.spec, line.totals
         values = {
-            "id": job.id,
+            **common_values(cls, spec),
+            **common_values(cls, job),
             "name": job.title,
             "status": line.counts.status,
-            "origin": spec.origin,
-            "dataset": spec.dataset,
-            "created_at": job.created_at,
             "started_at": totals.started_at,
-            "ended_at": job.ended_at,
-            "cancelled_at": job.cancelled_at,
             "counts": TrialCounts.of(line.counts),
             "added": TrialCounts.of(line.counts.added) if line.counts.added.total else None,
             "totals": Totals.of(totals),
             "agents": list(configuration_labels(spec.agents)),
             "tasks": len(spec.tasks),
-            "attempts": spec.attempts,
-            "sandbox": spec.sandbox,
-            "labels": spec.labels,
             "score": line.scores.only if line.scores else None,
             "scores": list(line.scores.items) if line.scores else None,
             **more,

@@ -11,7 +11,7 @@ from seatrial.shapes.trials import TrialCounts, TrialItem
 
 
 class WorkerTrouble(Shape):
-    """A background duty that fails at the moment; no trial is touched by it."""
+    """A background duty of a worker that currently fails. Trials are not affected."""
 
     duty: str
     error: str

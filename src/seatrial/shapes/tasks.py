@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.domain.frozen import trusted
+from seatrial.domain.frozen import common_values, trusted
 from seatrial.domain.task import Resources, Task, TaskFormat, TaskProblem
 from seatrial.engine.tasks.task_files import TaskFile
 from seatrial.ports.tasks import Inspection
@@ -30,24 +30,9 @@ class TaskItem(Shape):
 
     @classmethod
     def of(cls, task: Task) -> TaskItem:
-        values = {
-            "digest": task.digest,
-            "name": task.name,
-            "format": task.format,
-            "description": task.description,
-            "category": task.category,
-            "difficulty": task.difficulty,
-            "tags": list(task.tags),
-            "steps": list(task.steps),
-            "agent_timeout_sec": task.agent_timeout_sec,
-            "resources": task.resources,
-            "docker_image": task.docker_image,
-            "services": list(task.services),
-            "has_solution": task.has_solution,
-            "size_bytes": task.size_bytes,
-            "warnings": len(task.warnings),
-        }
-        return trusted(cls, values)
+        values = common_values(cls, task)
+        lists = {"tags": list(task.tags), "steps": list(task.steps), "services": list(task.services)}
+        return trusted(cls, values | lists | {"warnings": len(task.warnings)})
 
 
 class TaskPage(Listing[TaskItem]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Self
 
-from seatrial.domain.frozen import trusted
+from seatrial.domain.frozen import common_values, trusted
 from seatrial.domain.job import AgentSpec, StateCounts
 from seatrial.domain.result import FilesLeftOut, Result, Spent, StoredFile, TestResult, Try
 from seatrial.domain.task import TaskRef
@@ -28,17 +28,7 @@ class TrialCounts(Shape):
 
     @classmethod
     def of(cls, counts: StateCounts) -> TrialCounts:
-        values = {
-            "held": counts.held,
-            "queued": counts.queued,
-            "running": counts.running,
-            "passed": counts.passed,
-            "failed": counts.failed,
-            "error": counts.error,
-            "cancelled": counts.cancelled,
-            "total": counts.total,
-        }
-        return trusted(cls, values)
+        return trusted(cls, {**common_values(cls, counts), "total": counts.total})
 
 
 class _TrialShape(Shape):
@@ -86,18 +76,8 @@ class TrialItem(_TrialShape):
     @classmethod
     def of(cls, summary: TrialSummary, **more: Any) -> Self:
         """``more``: further fields of a subclass."""
-        values = {
-            **trial_fields(summary.trial),
-            "reward": summary.reward,
-            "marks": list(summary.marks),
-            "seconds": summary.seconds,
-            "input_tokens": summary.input_tokens,
-            "output_tokens": summary.output_tokens,
-            "cost_usd": summary.cost_usd,
-            "spent": summary.spent,
-            **more,
-        }
-        return trusted(cls, values)
+        numbers = {**common_values(cls, summary), "marks": list(summary.marks)}
+        return trusted(cls, {**trial_fields(summary.trial), **numbers, **more})
 
 
 class TrialPage(Listing[TrialItem]):
@@ -105,27 +85,8 @@ class TrialPage(Listing[TrialItem]):
 
 
 def trial_fields(trial: Trial) -> dict[str, Any]:
-    """Values for ``_TrialShape``."""
-    return {
-        "id": trial.id,
-        "job_id": trial.job_id,
-        "task": trial.task,
-        "agent": trial.agent,
-        "model": trial.model,
-        "agent_index": trial.agent_index,
-        "repeat": trial.attempt,
-        "reruns": trial.reruns,
-        "state": trial.state,
-        "phase": trial.phase,
-        "outcome": trial.outcome,
-        "cause": trial.cause,
-        "attempt": trial.try_number,
-        "worker": trial.worker,
-        "cancel_requested": trial.cancel_requested,
-        "created_at": trial.created_at,
-        "started_at": trial.started_at,
-        "ended_at": trial.ended_at,
-    }
+    """The values of ``_TrialShape``."""
+    return common_values(_TrialShape, trial) | {"repeat": trial.attempt, "attempt": trial.try_number}
 
 
 class AttemptItem(Shape):
@@ -143,17 +104,8 @@ class AttemptItem(Shape):
     @classmethod
     def of(cls, a_try: Try) -> AttemptItem:
         result = a_try.result
-        values = {
-            "number": a_try.number,
-            "worker": a_try.worker,
-            "started_at": a_try.started_at,
-            "ended_at": a_try.ended_at,
-            "outcome": result.outcome if result else None,
-            "cause": result.cause if result else None,
-            "message": result.message if result else "",
-            "seconds": result.seconds if result else None,
-        }
-        return trusted(cls, values)
+        values = common_values(cls, a_try) | {"outcome": None, "cause": None, "message": "", "seconds": None}
+        return trusted(cls, values | (common_values(cls, result) if result else {}))
 
 
 class TrialResult(_TrialShape):
@@ -204,12 +156,12 @@ class TestList(Shape):
 
 
 class FileList(Shape):
-    """What one try left."""
+    """Files of one try."""
 
     attempt: int
     items: list[StoredFile]
     left_out: FilesLeftOut | None = None
-    """What was not kept, and why."""
+    """Files that were not saved, and why."""
 
 
 class LogItem(Shape):

@@ -43,7 +43,7 @@ def walk(root: Path) -> Iterator[Entry]:
 
 
 def _scan(root: Path) -> Iterator[Entry]:
-    """Keeps a list of folders instead of calling itself: a tree may be deeper than Python's recursion goes."""
+    """Not recursive: a tree may be deeper than Python's recursion limit."""
     folders = [(root, "")]
     while folders:
         folder, prefix = folders.pop()

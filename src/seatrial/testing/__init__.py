@@ -1,1 +1,1 @@
-"""In-memory fakes of the ports, a scripted model server and a private PostgreSQL, for our tests and for users'."""
+"""In-memory fakes of the ports, a scripted model server and a private PostgreSQL, for tests."""

@@ -1,4 +1,4 @@
-"""A store in memory whose methods fail on demand, as a server or a disk would make them."""
+"""A store in memory whose methods fail on demand, like a store with a broken server or disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from seatrial.testing.memory_store import MemoryStore
 
 
 class FaultyStore(MemoryStore):
-    """``store.faults["renew"] = StoreUnavailable()`` makes that method fail until it is taken out again."""
+    """``store.faults["renew"] = StoreUnavailable()`` makes that method fail until the entry is removed."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -49,7 +49,7 @@ class MemoryBlobs:
 
     async def delete(self, prefix: str) -> int:
         if not prefix:
-            raise InvalidInput("Everything at once is never deleted.", field="prefix")
+            raise InvalidInput("Give a prefix: deleting all files at once is not allowed.", field="prefix")
         below = checked_key(prefix) + "/"
         doomed = [key for key in self._blobs if key == prefix or key.startswith(below)]
         for key in doomed:

@@ -14,7 +14,6 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import asyncpg
@@ -42,13 +41,11 @@ class PostgresServer:
             self._initialise()
             self.start()
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.stop()
         remove_tree(self.directory)
 
@@ -82,7 +79,7 @@ class PostgresServer:
         self._end(signal.SIGQUIT)
 
     def pause(self) -> None:
-        """It keeps its connections and answers nothing, as behind a network that swallows everything."""
+        """Keeps its connections but answers nothing, like a server behind a broken network."""
         self._send_all(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -105,7 +102,7 @@ class PostgresServer:
         subprocess.run(command, check=True, cwd=self.directory, capture_output=True)
 
     def _as_user(self) -> list[str | Path]:
-        """The server refuses to run as root, and must not outlive us."""
+        """The server refuses to run as root, and must end with this process."""
         command: list[str | Path] = ["setpriv", "--pdeathsig=INT"]
         if self._user is not None:
             command += [f"--reuid={self._user.pw_uid}", f"--regid={self._user.pw_gid}", "--clear-groups"]

@@ -10,16 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.sandboxes.host.layer_copy import lay_over
+from seatrial.sandboxes.host.layer_copy import apply_layer
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.root_mount import RootKind, RootMount
 from seatrial.sandboxes.images.assembly import shared_oci_images
 from seatrial.sandboxes.images.image import Image, ImageProvider, ImageRequest, LogSink
 from seatrial.sandboxes.options import SandboxOptions
-from tests.faults.conftest import Make, container_engine, image_cache, make, run_dir, workplace
 from tests.trials import Workplace
-
-__all__ = ["container_engine", "image_cache", "make", "run_dir", "workplace"]
+from tests.workplace_fixture import Make
 
 PLACES = ("/", "/app", "/tmp", "/logs", "/tests", "/dev/shm", "/var/lib")
 TRY = """
@@ -113,7 +111,7 @@ def test_copied_root_has_files_folders_and_links_only(tmp_path: Path) -> None:
     (layer / "link").symlink_to("/etc/passwd")
     os.mkfifo(layer / "fifo")
     os.mknod(layer / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
-    lay_over(layer, copy)
+    apply_layer(layer, copy)
     assert sorted(path.name for path in copy.iterdir()) == ["d", "link"]
     assert (copy / deepest.relative_to(layer) / "file").read_text() == "deep"
     assert (copy / "link").is_symlink()

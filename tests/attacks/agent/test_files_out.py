@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from seatrial.sandboxes.host.transfer import Transfer
+from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.sandbox import Sandbox
-from tests.attacks.agent.conftest import DOCKER, OCI
 from tests.trials import Workplace
+from tests.workplace_fixture import DOCKER, OCI
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -98,9 +100,8 @@ async def test_script_behind_a_process_is_not_made_executable(sandbox: Sandbox, 
     await _made(sandbox, inside, "echo > own; echo > script; ln -s /proc/1/root/etc/hostname way; chmod 600 script")
     await sandbox.exec(f"chmod +x {inside}/script")
     assert (await sandbox.exec(f"test -x {inside}/script")).return_code == 0
-    transfer = sandbox._transfer() if hasattr(sandbox, "_transfer") else None
-    if transfer is not None:
-        assert not await transfer._mounts.carry(transfer.make_executable, f"{inside}/way")
+    if isinstance(sandbox.files, SandboxView):
+        assert not await sandbox.files.carry(Transfer.make_executable, f"{inside}/way")
 
 
 NODES = {
@@ -159,12 +160,8 @@ async def test_download_has_limits(
     sandbox: Sandbox, inside: str, tmp_path: Path, script: str, limits: dict[str, int], reason: str
 ) -> None:
     await _made(sandbox, inside, f"echo text > a; ({script})")
-    usual = sandbox.transfer_limits
-    sandbox.transfer_limits = replace(usual, **limits)
-    try:
-        left_out = await sandbox.get_dir(inside, tmp_path / "out", ("a",))
-    finally:
-        sandbox.transfer_limits = usual
+    limited = replace(sandbox.transfer_limits, **limits)
+    left_out = await sandbox.files.get_tree(inside, tmp_path / "out", limited, ("a",))
     assert any(reason in line for line in left_out.lines()), left_out.lines()
     assert len(left_out.lines()) <= 51
     assert "seconds" in limits or (tmp_path / "out" / "a").read_text() == "text\n"
@@ -172,7 +169,7 @@ async def test_download_has_limits(
 
 async def test_what_is_left_out_is_told_in_few_plain_words(sandbox: Sandbox, inside: str, tmp_path: Path) -> None:
     await _made(sandbox, inside, "for i in $(seq 200); do mkfifo \"$(printf 'p\\033[31m\\n%d' $i)\"; done; echo > file")
-    lines = (await sandbox.get_dir(inside, tmp_path / "out", ())).lines()
+    lines = (await sandbox.files.get_tree(inside, tmp_path / "out", sandbox.transfer_limits)).lines()
     assert len(lines) == 51 and "150 more" in lines[-1]
     assert all(line.isprintable() for line in lines)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["file"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.sandboxes.sandbox import Sandbox
-from tests.attacks.agent.conftest import Make
 from tests.trials import Workplace
+from tests.workplace_fixture import Make
 
 FORGED = '{"reward": 1}'
 ZERO = "#!/bin/bash\necho 0 > /logs/verifier/reward.txt\n"

@@ -7,10 +7,8 @@ import pytest
 from seatrial.adapters.runner_harbor.outcome import result_of
 from seatrial.domain.trial import Mark, Outcome
 from seatrial.sandboxes.own_processes import OwnProcessesKilled, TerminalWatch
-from tests.faults.conftest import Make, container_engine, image_cache, make, run_dir, workplace
 from tests.trials import Workplace
-
-__all__ = ["container_engine", "image_cache", "make", "run_dir", "workplace"]
+from tests.workplace_fixture import Make
 
 GRADED = "test -f /app/done && echo 0.5 > /logs/verifier/reward.txt"
 WAYS = {

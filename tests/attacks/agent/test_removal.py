@@ -20,8 +20,8 @@ from seatrial.removal import empty_directory, remove_tree
 from seatrial.sandboxes.oci.leftovers import Leftovers
 from seatrial.sandboxes.options import Owner
 from seatrial.sandboxes.record import SandboxRecord
-from tests.attacks.agent.conftest import Make
 from tests.trials import Workplace
+from tests.workplace_fixture import Make
 
 ROOT = Path(__file__).parents[3]
 
@@ -63,7 +63,9 @@ def _gone(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("depth", "name"), [(1500, "d"), (6000, "d"), (300, "x" * 255)], ids=["recursion", "deeper", "path_max"]
+    ("depth", "name"),
+    [(1500, "d"), pytest.param(6000, "d", marks=pytest.mark.long), (300, "x" * 255)],
+    ids=["recursion", "deeper", "path_max"],
 )
 def test_nested_directories(tree: Path, depth: int, name: str) -> None:
     nested(tree, depth, name)

@@ -8,10 +8,8 @@ import pytest
 
 from seatrial.sandboxes.oci.environment import OciEnvironment
 from seatrial.sandboxes.sandbox import Sandbox
-from tests.faults.conftest import Make, container_engine, image_cache, make, run_dir
 from tests.trials import Workplace
-
-__all__ = ["container_engine", "image_cache", "make", "run_dir"]
+from tests.workplace_fixture import Make
 
 pytestmark = pytest.mark.sandbox
 

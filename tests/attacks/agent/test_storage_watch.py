@@ -15,10 +15,8 @@ from seatrial.sandboxes.host.storage import StorageWatch, TreeMeter
 from seatrial.sandboxes.oci.environment import OciEnvironment
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.sandbox import Sandbox
-from tests.faults.conftest import Make, container_engine, image_cache, make, run_dir
 from tests.trials import Workplace
-
-__all__ = ["container_engine", "image_cache", "make", "run_dir"]
+from tests.workplace_fixture import Make
 
 MB = 1 << 20
 LIMIT = 8 * MB

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.agent.conftest import Make
+from tests.workplace_fixture import Make
 
 LIB = "$(ls -d /usr/lib/*-linux-gnu | head -1)"
 CHEATS = {

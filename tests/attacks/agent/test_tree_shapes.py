@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.removal import remove_tree
 from seatrial.sandboxes.host.in_root import SandboxRoot
 from seatrial.sandboxes.host.tree_copy import Budget, TransferLimits, TreeCopy, leads_out
+from tests.properties import trying
 
 SECRET = "of this machine"
 LIMITS = TransferLimits(files=40, bytes=1 << 16, depth=6, path=200)
@@ -76,7 +77,7 @@ def _copied(tree: Path, copy: Path) -> None:
         os.close(goal)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@trying(120)
 @given(entries=st.lists(ENTRIES, max_size=12))
 def test_copy_brings_only_what_is_in_the_tree(tmp_path: Path, entries: list[tuple[list[str], str, str]]) -> None:
     base = tmp_path / "base"
@@ -92,14 +93,14 @@ def test_copy_brings_only_what_is_in_the_tree(tmp_path: Path, entries: list[tupl
         shutil.rmtree(copy)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@trying(120)
 @given(entries=st.lists(ENTRIES, max_size=12))
 def test_removal_takes_the_tree_and_nothing_else(tmp_path: Path, entries: list[tuple[list[str], str, str]]) -> None:
     with _grown(tmp_path / "base", entries) as tree:
         assert remove_tree(tree) == "" and not os.path.lexists(tree)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@trying(150)
 @given(entries=st.lists(ENTRIES, max_size=8), parts=st.lists(st.one_of(NAMES, st.just("..")), max_size=8))
 def test_no_path_leads_out_of_a_root(
     tmp_path: Path, entries: list[tuple[list[str], str, str]], parts: list[str]

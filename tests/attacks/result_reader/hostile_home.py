@@ -39,9 +39,23 @@ def trajectory(text: str) -> bytes:
     return json.dumps({"schema_version": "ATIF-v1.2", "steps": [STEP, answer]}).encode()
 
 
+RECORDING = b"".join(
+    line + b"\n"
+    for line in (
+        json.dumps({"version": 2, "width": 10**9, "height": 10**9, "title": ALL}).encode(),
+        json.dumps([0.1, "o", ALL]).encode(),
+        b'[0.2, "o", "' + ALL.encode("utf-8", "replace") + b'"]',
+        b'[1e999, "o", "x"]',
+        b'[0.3, "r", "999999x999999"]',
+        DEEP[:200_000],
+        b"\x1b]0;title\x07 no event at all \xff\x9b31m",
+    )
+)
+
 FILES = {
     "agent/agent.log": f"begin {ALL} end\n".encode("utf-8", "replace") + b"\x9b31m\xff\n",
     "agent/trajectory.json": trajectory(f"said {ALL} \ud800 end"),
+    "agent/screen.cast": RECORDING,
     "agent/page.html": b"<script>fetch('http://evil.invalid')</script>",
     "agent/image.svg": b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>",
     "agent/paper.pdf": b"%PDF-1.7 /JavaScript",

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.domain.terminal_text import harmless
-from tests.attacks.result_reader.hostile_home import HOSTILE
+from tests.attacks.result_reader.hostile_home import HOSTILE, RECORDING
 from tests.command_line import CommandLine
 
 COMMANDS = {
@@ -30,6 +30,8 @@ COMMANDS = {
     "export": ("export", "1"),
     "an error": ("task", "show", "".join(HOSTILE.values())),
 }
+TELLING = ("trial show", "trial logs", "job list", "report", "an error")
+"""Each starts a process of its own. The others print by the same function; a unit test checks that all do."""
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2060-\u2069\ufeff]")
 OURS = re.compile(r"\x1b\[[0-9;]*m")
 """Colours that Rich writes by itself on a terminal; those of a trial are shown as text."""
@@ -57,7 +59,9 @@ def on_a_terminal(cli: CommandLine, *arguments: str) -> str:
     return said.decode().replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", [name if name in TELLING else pytest.param(name, marks=pytest.mark.long) for name in COMMANDS]
+)
 def test_nothing_of_a_trial_steers_the_terminal(reader: CommandLine, command: str) -> None:
     said = on_a_terminal(reader, *COMMANDS[command])
     assert said.strip(), "the command said nothing at all"
@@ -73,6 +77,14 @@ def test_a_file_of_a_trial_is_shown_on_a_terminal_and_kept_as_it_is_elsewhere(re
         command = [reader.program, "trial", "files", "1", "agent/agent.log"]
         subprocess.run(command, stdout=sink, check=True, env=reader._environment({}), cwd=reader.directory)
     assert b"\x1b]52;c;" in copied.read_bytes() and copied.read_bytes().endswith(b"\x9b31m\xff\n")
+
+
+def test_a_recording_is_text_on_a_terminal_and_a_recording_elsewhere(reader: CommandLine) -> None:
+    """Frames without end, depth and escape sequences; nothing reads it but the page, which has its own rules."""
+    said = on_a_terminal(reader, "trial", "files", "1", "agent/screen.cast")
+    assert "no event at all" in said and "Traceback" not in said and not STEERING.search(said)
+    reader("trial", "files", "1", "-o", reader.directory / "copied")
+    assert (reader.directory / "copied" / "agent" / "screen.cast").read_bytes() == RECORDING
 
 
 @pytest.mark.parametrize("what", HOSTILE)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
+
+from tests.host_processes import processes_with
+from tests.waiting import eventually
 
 
 async def started(token: str) -> int:
     """The number of the process that has this word as an argument, once there is one."""
-    while True:
-        for place in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                words = place.read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if words[0].endswith(b"sleep") and token.encode() in words:
-                return int(place.parent.name)
-        await asyncio.sleep(0.05)
+    await eventually(lambda: processes_with(f"sleep\0{token}"), f"a process with {token}")
+    return processes_with(f"sleep\0{token}")[0]
 
 
 def allowed_processors(process: int) -> float | None:

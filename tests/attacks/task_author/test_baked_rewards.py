@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import container_engine, image_cache, run_dir, workplace
 from tests.trials import DOCKERFILE, Workplace
+from tests.workplace_fixture import container_engine, image_cache, run_dir, workplace
 
 __all__ = ["container_engine", "image_cache", "run_dir", "workplace"]
 

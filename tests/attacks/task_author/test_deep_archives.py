@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.adapters.archives.files import ArchiveFiles
+from seatrial.adapters.archives import ArchiveFiles
 from seatrial.errors import SeatrialError
 from seatrial.removal import remove_tree, scratch_directory
 from seatrial.task_content.tree import walk

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import SeatrialError
 from seatrial.sandboxes.images.rewrite import rewrite
 from seatrial.sandboxes.images.stages import Recipe
 from tests.attacks.task_author.reading import is_canonical
+from tests.properties import trying
 
 TOP = "FROM debian:12 AS base\nARG M=mount\nENV F=--mount=type=bind,from=base,source=/,target=/x\n"
 HOSTILE = (
@@ -95,7 +96,7 @@ def written(text: str) -> str | None:
         return None
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@trying(1500)
 @given(mutated())
 def test_the_builder_gets_nothing_but_harmless_lines(text: str) -> None:
     done = written(text)
@@ -105,14 +106,14 @@ def test_the_builder_gets_nothing_but_harmless_lines(text: str) -> None:
     assert written(done) == done
 
 
-@settings(max_examples=400, deadline=None)
+@trying(400)
 @given(st.text(max_size=60), st.sampled_from(("RUN ", "ENV A=", "LABEL a=", "WORKDIR ", "COPY . ", "CMD ", "ARG A=")))
 def test_any_text_is_refused_or_written_in_the_one_spelling(text: str, keyword: str) -> None:
     done = written(f"FROM debian:12\n{keyword}{text}\n")
     assert done is None or (is_canonical(done) and written(done) == done)
 
 
-@settings(max_examples=300, deadline=None)
+@trying(300)
 @given(st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Zl", "Zp", "Cs")), min_size=1, max_size=40))
 def test_values_keep_their_meaning(value: str) -> None:
     """The twin: what is quoted as a shell would arrives as it was."""

@@ -21,6 +21,7 @@ from seatrial.settings import tool_environment
 from tests.integration.images.counter import Counter
 from tests.integration.images.looking import Write, read
 from tests.integration.images.registry import Registry
+from tests.waiting import LIMIT_SEC
 
 sandbox = pytest.mark.sandbox
 DOOR = "FROM debian:bookworm-slim\nRUN ({command}) && echo open > /door || echo closed > /door\n"
@@ -187,7 +188,7 @@ async def test_the_image_of_another_task_is_no_base(images: Images, write: Write
 def test_the_listener_behind_the_closed_doors_answers(counter: Counter) -> None:
     """The twin of the closed doors: from this machine the listener answers."""
     host, port = counter.address
-    with socket.create_connection((host, port), timeout=10) as connection:
+    with socket.create_connection((host, port), timeout=LIMIT_SEC) as connection:
         connection.shutdown(socket.SHUT_WR)
         connection.recv(1)
     assert counter.count == 1

@@ -12,18 +12,19 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.adapters.tasks_harbor import HarborTasks
 from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
 from seatrial.ports.tasks import Inspection
 from tests.command_line import SAMPLES
+from tests.properties import trying
 
 HEAD = 'schema_version = "1.4"\n[task]\nname = "tests/x"\ndescription = "x"\n'
 CLIENT = "services:\n  client:\n    build: .\n"
 OTHER = "  other: {image: debian}\n"
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = trying(60)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from harbor.agents.installed.mini_swe_agent import MiniSweAgent
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.adapters.runner_harbor.equip import with_files
@@ -28,6 +28,7 @@ from seatrial.engine.jobs.option_rules import check_agent
 from seatrial.errors import InvalidInput
 from seatrial.ports.runner import Order
 from tests.attacks.tenant.doors import OPEN, Doors, doors_open
+from tests.properties import trying
 
 SECRET = "/etc/shadow"
 HOST_FILES: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -238,7 +239,7 @@ _VALUES = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@trying(400)
 @given(agent=st.sampled_from(sorted(ALLOWED)), name=spellings() | st.text(max_size=20), value=_VALUES)
 def test_nothing_outside_the_table_reaches_a_constructor(agent: str, name: str, value: Any) -> None:
     spec = AgentSpec(name=agent, model="openai/gpt-4", options={name: value})

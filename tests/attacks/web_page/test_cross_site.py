@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
@@ -21,6 +21,7 @@ from seatrial.api.gates.access import Access
 from seatrial.api.gates.origins import Origins
 from seatrial.settings import Settings
 from tests.api_in_process import URL, Api, api_open
+from tests.properties import trying
 
 KEYS = "/api/v1/keys"
 LISTED = "https://page.example"
@@ -208,7 +209,7 @@ _pieces = ["127.0.0.1", "localhost", "[::1]", "evil.example", "page.example", ":
 _pieces += ["[", "]", " ", "\t", ",", "https://", "http://", "xn--", "0x7f", "::", "\xa0", "null", "*"]
 
 
-@settings(max_examples=400, deadline=None)
+@trying(400)
 @given(st.lists(st.sampled_from(_pieces), max_size=6).map("".join))
 def test_no_spelling_of_a_host_or_an_origin_is_taken_for_ours(text: str) -> None:
     """Only these few are, and nothing ends the gate."""

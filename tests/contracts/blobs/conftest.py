@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from moto.server import ThreadedMotoServer
 
+from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.adapters.blobs_objects import ObjectBlobs
 from seatrial.ports.blobs import Blobs
 from seatrial.testing.memory_blobs import MemoryBlobs
@@ -29,7 +30,7 @@ def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
     if request.param == "memory":
         return MemoryBlobs()
     if request.param == "files":
-        return ObjectBlobs.in_directory(tmp_path / "blobs")
+        return FileBlobs.in_directory(tmp_path / "blobs")
     endpoint = request.getfixturevalue("s3_endpoint")
     bucket = f"bucket-{uuid4().hex[:8]}"
     urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{bucket}", method="PUT")).close()

@@ -145,7 +145,7 @@ class Docker(Kind):
 
         assert place.engine is not None
         async with Leftovers.at(place.engine.host) as leftovers:
-            return [found.name for found in await leftovers.containers() if found.owner.install == place.install]
+            return [found.name for found in await leftovers.containers() if found.record.owner.install == place.install]
 
     async def sweep(self, place: Place) -> None:
         from seatrial.sandboxes.docker.leftovers import Leftovers

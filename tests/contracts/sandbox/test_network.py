@@ -29,7 +29,7 @@ def outside(run_dir: Path) -> Iterator[Outside]:
 
 
 async def _reaches(sandbox: BaseEnvironment, address: str, port: int = net.PORT) -> bool:
-    result = await sandbox.exec(fetch(address, port), timeout_sec=20)
+    result = await sandbox.exec(fetch(address, port), timeout_sec=60)
     return GREETING in (result.stdout or "")
 
 
@@ -46,7 +46,8 @@ async def test_no_network(make_sandbox: MakeSandbox, outside: Outside) -> None:
     serve = (
         "perl -MIO::Socket -e '$s=IO::Socket::INET->new(LocalPort=>9,Listen=>1)||die; $c=$s->accept; print $c qq(own)'"
     )
-    result = await sandbox.exec(f"({serve} >/dev/null 2>&1 &); sleep 0.5; {fetch('127.0.0.1', 9)}")
+    ask = fetch("127.0.0.1", 9)
+    result = await sandbox.exec(f"({serve} >/dev/null 2>&1 &); for i in $(seq 600); do {ask} && break; sleep 0.1; done")
     assert result.stdout == "own"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from seatrial.domain.isolation import PATIENCE
+from seatrial.domain.isolation import LONGEST_WAIT
 from seatrial.domain.trial import Cause, Outcome, Trial, TrialState
 from seatrial.ports.store import Store
 from tests.contracts.store.samples import MINUTE, NOON, all_trials, faulty, passed, submit
@@ -90,7 +90,7 @@ async def test_others_go_first_but_not_for_ever(store: Store) -> None:
     await submit(store, trials=4)
     first = await store.claim("w", MINUTE, 2, NOON)
     assert [trial.suspected for trial in first] == [False, False]
-    overdue = NOON + PATIENCE
+    overdue = NOON + LONGEST_WAIT
     assert await store.claim("w", MINUTE, 2, overdue) == [], "it makes room"
     for trial in first:
         await store.finish(trial.id, 1, passed(), overdue)

@@ -34,7 +34,7 @@ def test_unfinished_heads_are_cut_and_finished_ones_answered(service: RunningSer
         assert is_answered(again)
         again.sendall(whole[:20])
         good.sendall(whole[:20])
-        time.sleep(LIMIT / 4)
+        time.sleep(LIMIT / 8)
         good.sendall(whole[20:])
         assert is_answered(good)
         for cut in (silent, partial, again):

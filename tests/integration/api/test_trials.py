@@ -120,7 +120,7 @@ async def test_what_was_left_out_is_listed(local_api: Api) -> None:
     await local_api.work_off(FakeRunner(files=many | {f"agent/{'x/' * 70}deep": b"x"}))
     listed = await local_api.get(f"/trials/{queued['id']}/files")
     assert {item["path"] for item in listed["items"]} == set(many)
-    assert listed["left_out"]["count"] == 1 and "64 deep" in listed["left_out"]["examples"][0]["reason"]
+    assert listed["left_out"]["count"] == 1 and "depth of 64" in listed["left_out"]["examples"][0]["reason"]
     detail = await local_api.get(f"/trials/{queued['id']}")
     assert len(detail["result"]["files"]) == 200 and detail["result"]["file_listing"]["count"] == 300
     await local_api.ask("GET", f"/trials/{queued['id']}/files/agent/0299", 200)

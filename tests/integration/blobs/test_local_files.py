@@ -10,15 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.adapters.blobs_objects import ObjectBlobs
+from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.errors import InvalidInput, StoreUnavailable
+from seatrial.settings import Settings
+from seatrial.wiring import _blobs
 
 MEBI = 1 << 20
 
 COPY = """
 import asyncio, resource, sys
 from pathlib import Path
-from seatrial.adapters.blobs_objects import ObjectBlobs
+from seatrial.adapters.blobs_files import FileBlobs
 
 def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
@@ -30,7 +32,7 @@ async def main(blobs, small, large):
         pass
     print(peak() - before)
 
-asyncio.run(main(ObjectBlobs.in_directory(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3])))
+asyncio.run(main(FileBlobs.in_directory(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3])))
 """
 
 
@@ -57,13 +59,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.sandbox
 async def test_a_full_disk_leaves_no_piece_and_later_writes_work(small_disk: Path, tmp_path: Path) -> None:
-    blobs = ObjectBlobs.in_directory(small_disk / "blobs")
+    blobs = FileBlobs.in_directory(small_disk / "blobs")
     await blobs.put_bytes("k/kept", b"kept")
     for size in (16 * MEBI, 5 * MEBI):
         (tmp_path / "source").write_bytes(b"x" * size)
-        with pytest.raises(StoreUnavailable, match="no room left"):
+        with pytest.raises(StoreUnavailable, match="no space left"):
             await blobs.put_file("k/large", tmp_path / "source")
-    with pytest.raises(StoreUnavailable, match="no room left"):
+    with pytest.raises(StoreUnavailable, match="no space left"):
         await blobs.put_bytes("k/kept", b"x" * 5 * MEBI)
     assert [path.name for path in small_disk.rglob("*") if path.is_file()] == ["kept"]
     assert await blobs.read("k/kept") == b"kept"
@@ -71,15 +73,15 @@ async def test_a_full_disk_leaves_no_piece_and_later_writes_work(small_disk: Pat
     assert await blobs.put_file("k/large", tmp_path / "source") == MEBI
 
 
-async def test_places_by_url(tmp_path: Path) -> None:
-    await ObjectBlobs.at(f"file://{tmp_path}/there").put_bytes("a/b", b"content")
-    assert (tmp_path / "there" / "a" / "b").read_bytes() == b"content"
+def test_places_by_url(tmp_path: Path) -> None:
+    assert isinstance(_blobs(Settings(home=tmp_path, blobs_url=f"file://{tmp_path}/there")), FileBlobs)
+    assert (tmp_path / "there").is_dir()
     with pytest.raises(InvalidInput, match="nonsense"):
-        ObjectBlobs.at("nonsense://somewhere")
+        _blobs(Settings(home=tmp_path, blobs_url="nonsense://somewhere"))
 
 
 async def test_deleting_leaves_no_empty_folders(tmp_path: Path) -> None:
-    blobs = ObjectBlobs.in_directory(tmp_path / "blobs")
+    blobs = FileBlobs.in_directory(tmp_path / "blobs")
     await blobs.put_bytes("trials/1/1/logs/deep", b"x")
     await blobs.put_bytes("trials/2/1/log", b"x")
     assert await blobs.delete("trials/1") == 1

@@ -16,10 +16,12 @@ from harbor.models.trial.paths import TrialPaths
 from seatrial.errors import SandboxFault, Unsupported
 from seatrial.sandboxes.compose import ComposeRefused
 from seatrial.sandboxes.docker.client import EngineClient
-from seatrial.sandboxes.docker.environment import DockerEnvironment, probe
+from seatrial.sandboxes.docker.environment import DockerEnvironment
 from seatrial.sandboxes.docker.leftovers import Leftovers
-from seatrial.sandboxes.docker.local_view import Residence, runs_here
+from seatrial.sandboxes.docker.local_container import LocalContainer, runs_here
+from seatrial.sandboxes.docker.probe import probe
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
+from seatrial.sandboxes.host.transfer import Transfer
 from seatrial.sandboxes.images.assembly import assemble
 from seatrial.sandboxes.options import SandboxOptions
 from tests.engine import Engine
@@ -101,7 +103,7 @@ async def test_strangers_survive_a_sweep(bench: Bench, container_engine: Engine)
                 await engine.post("/containers/create", body, name=name)
                 await engine.post(f"/containers/{name}/start")
             removed = await leftovers.sweep(lambda record: record.owner.install == bench.install)
-            assert [found.owner.trial for found in removed] == [3]
+            assert [found.record.owner.trial for found in removed] == [3]
             for name in decoys:
                 assert (await engine.get(f"/containers/{name}/json"))["State"]["Running"]
         finally:
@@ -119,7 +121,7 @@ async def test_no_volume_is_left(bench: Bench, container_engine: Engine, tmp_pat
     await sandbox.start(force_build=False)
     await sandbox.upload_dir(source_dir=tmp_path / "tests", target_dir="/tests")
     async with EngineClient(container_engine.host) as engine, Leftovers.at(container_engine.host) as leftovers:
-        own = [found.name for found in await leftovers.containers() if found.owner.install == bench.install]
+        own = [found.name for found in await leftovers.containers() if found.record.owner.install == bench.install]
         details = [await engine.get(f"/containers/{name}/json") for name in own]
         volumes = {mount["Name"] for entry in details for mount in entry["Mounts"] if mount["Type"] == "volume"}
         assert len(own) == 2 and volumes <= await _volumes(engine) and len(volumes) == 2
@@ -326,26 +328,26 @@ async def test_only_the_right_process_is_entered(bench: Bench, container_engine:
     mounts = PrivateMounts()
     try:
         async with EngineClient(container_engine.host) as engine, Leftovers.at(container_engine.host) as leftovers:
-            own = [found.name for found in await leftovers.containers() if found.owner.install == bench.install]
+            own = [found.name for found in await leftovers.containers() if found.record.owner.install == bench.install]
             found = await engine.get(f"/containers/{own[0]}/json")
         name, pid = found["Id"], found["State"]["Pid"]
-        assert Residence.found(mounts, name, os.getpid()) is None
-        assert Residence.found(mounts, "0" * 64, pid) is None
-        residence = Residence.found(mounts, name, pid)
-        assert residence is not None and residence.alive
-        view = residence.view_of(1, name)
-        assert view is not None and await view.is_dir("/logs")
-        assert residence.view_of(1, "0" * 64) is None
+        assert LocalContainer.found(mounts, name, os.getpid()) is None
+        assert LocalContainer.found(mounts, "0" * 64, pid) is None
+        local = LocalContainer.found(mounts, name, pid)
+        assert local is not None and local.alive
+        view = local.view_of(1, name)
+        assert view is not None and await view.start(Transfer.is_dir, "/logs")
+        assert local.view_of(1, "0" * 64) is None
         view.close()
         with pytest.raises(SandboxFault, match="gone"):
-            await view.is_dir("/logs")
+            await view.start(Transfer.is_dir, "/logs")
         await sandbox.stop(delete=True)
-        assert not residence.alive
+        assert not local.alive
         with pytest.raises(SandboxFault, match="gone"):
-            await residence.view.is_dir("/logs")
-        residence.close()
-        residence.close()
-        assert not residence.alive
+            await local.view.start(Transfer.is_dir, "/logs")
+        local.close()
+        local.close()
+        assert not local.alive
     finally:
         await sandbox.stop(delete=True)
 

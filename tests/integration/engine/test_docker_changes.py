@@ -72,7 +72,7 @@ async def test_looking_leaves_no_container(bench: Bench, container_engine: Engin
         await sandbox.upload_dir(tmp_path, "/tests")
         assert sandbox.facts.suspicions == ("suspect_shell",)
         async with Leftovers.at(container_engine.host) as leftovers:
-            own = [found.name for found in await leftovers.containers() if found.owner.install == bench.install]
+            own = [found.name for found in await leftovers.containers() if found.record.owner.install == bench.install]
         assert len(own) == 2 and not any("original" in name for name in own)
     finally:
         await sandbox.stop(delete=True)

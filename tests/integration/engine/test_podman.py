@@ -14,8 +14,9 @@ import pytest
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.sandboxes.docker.client import EngineClient
-from seatrial.sandboxes.docker.environment import DockerEnvironment, probe
-from seatrial.sandboxes.docker.local_view import runs_here
+from seatrial.sandboxes.docker.environment import DockerEnvironment
+from seatrial.sandboxes.docker.local_container import runs_here
+from seatrial.sandboxes.docker.probe import probe
 from seatrial.sandboxes.options import SandboxOptions
 from tests.command_line import SAMPLES, CommandLine
 from tests.contracts.sandbox.kinds import KINDS, Place, Wish

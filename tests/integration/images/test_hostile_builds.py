@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from seatrial.sandboxes.images.build_network import build_network
 from seatrial.sandboxes.images.buildah import BuildahStore
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.settings import tool_environment
+from tests.host_processes import processes_with
 from tests.integration.images.counter import Counter
 from tests.integration.images.looking import Write, read
 from tests.waiting import eventually
@@ -156,17 +156,6 @@ async def test_links_inside_the_context_work(images: Images, write: Write) -> No
     image = await images.resolver.resolve(request)
     assert read(image, "/got") == "own"
     assert (image.layers[0] / "folder" / "outwards").readlink() == Path("/etc/hostname")
-
-
-def processes_with(marker: str) -> list[int]:
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if marker.encode() in entry.read_bytes():
-                found.append(int(entry.parent.name))
-        except OSError:
-            continue
-    return [pid for pid in found if pid != os.getpid()]
 
 
 def leftovers(options: SandboxOptions) -> list[str]:

@@ -32,7 +32,7 @@ from tests.integration.network.world import (
     look_up,
     reaches,
 )
-from tests.waiting import eventually
+from tests.waiting import LIMIT_SEC, eventually
 
 pytestmark = pytest.mark.sandbox
 
@@ -81,7 +81,7 @@ async def test_the_loopback_and_the_own_address_work_in_every_mode(networks: San
         for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"), (socket.AF_INET, own[0])):
             with (
                 socket.create_server((address, 0), family=family) as server,
-                socket.create_connection(server.getsockname()[:2], timeout=2),
+                socket.create_connection(server.getsockname()[:2], timeout=LIMIT_SEC),
             ):
                 met.add(address)
         return met
@@ -237,13 +237,13 @@ async def test_a_change_of_policy_cuts_what_is_connected(networks: SandboxNetwor
     network = await networks.acquire(PUBLIC, "one")
 
     def connect() -> socket.socket:
-        connection = socket.create_connection((WEB, 80), timeout=2)
+        connection = socket.create_connection((WEB, 80), timeout=LIMIT_SEC)
         assert connection.recv(100).startswith(WEB.encode())
         return connection
 
-    def echoes(connection: socket.socket, word: bytes) -> bool:
+    def echoes(connection: socket.socket, word: bytes, seconds: float = LIMIT_SEC) -> bool:
         try:
-            connection.settimeout(0.7)
+            connection.settimeout(seconds)
             connection.sendall(word)
             return connection.recv(100) == word
         except OSError:
@@ -254,7 +254,7 @@ async def test_a_change_of_policy_cuts_what_is_connected(networks: SandboxNetwor
         assert await asyncio.to_thread(echoes, kept, b"before")
         await network.apply(NONE)
         assert network.description == "no-network"
-        assert not await asyncio.to_thread(echoes, kept, b"after")
+        assert not await asyncio.to_thread(echoes, kept, b"after", 0.7)
         assert not await seen(network, WEB)
 
     await network.apply(allow("web.example"))
@@ -266,7 +266,7 @@ async def test_a_change_of_policy_cuts_what_is_connected(networks: SandboxNetwor
         await network.apply(allow("web.example", "other.example"))  # still allowed, so it goes on
         assert await asyncio.to_thread(echoes, kept, b"still")
         await network.apply(allow("other.example"))
-        assert not await asyncio.to_thread(echoes, kept, b"after")
+        assert not await asyncio.to_thread(echoes, kept, b"after", 0.7)
     assert not await seen(network, WEB)
 
     await network.apply(PUBLIC)
@@ -299,7 +299,7 @@ async def test_nothing_of_a_sandbox_is_left_for_the_next_one(networks: SandboxNe
             server = socket.socket()  # without SO_REUSEADDR: a lingering connection would make this fail
             server.bind(("", 8080))
             server.listen()
-            client = socket.create_connection(("127.0.0.1", 8080), timeout=2)
+            client = socket.create_connection(("127.0.0.1", 8080), timeout=LIMIT_SEC)
             served, _ = server.accept()
             served.close()  # the server's side closes first and lingers in TIME_WAIT
             client.close()

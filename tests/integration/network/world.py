@@ -250,6 +250,7 @@ def greeting(namespace: Path | None, address: str, port: int = 80, timeout: floa
     def connect() -> str:
         try:
             with socket.create_connection((address, port), timeout=timeout) as connection:
+                connection.settimeout(LIMIT_SEC)  # the kernel connects by itself; the server may take its time
                 return connection.recv(100).decode()
         except OSError as error:
             return f"{type(error).__name__}: {error}"

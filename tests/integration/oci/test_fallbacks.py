@@ -14,7 +14,7 @@ from seatrial.errors import SandboxFault, SetupProblem
 from seatrial.sandboxes.host.root_mount import RootKind, RootMount
 from seatrial.sandboxes.images.assembly import shared_oci_images
 from seatrial.sandboxes.images.image import Image
-from seatrial.sandboxes.oci.cgroups import Cgroups, Limits
+from seatrial.sandboxes.oci.cgroups import Cgroups, Hierarchies, Limits
 from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.pod import Call, Pod
@@ -51,7 +51,7 @@ async def _run(machine: Machine, image: Image, command: str) -> tuple[Pod, str]:
         for view in ("agent", "grading"):
             call = Call(["bash", "-c", command], {}, "/", None)
             running = await machine.mounts.start(pod.spawn, view, call)
-            running.listen(None, None)
+            running.listen()
             ended = await running.wait()
             running.close()
             assert not ended.fault, ended.fault
@@ -103,7 +103,7 @@ async def test_every_kind_is_tried(machine: Machine, tmp_path: Path) -> None:
 
 
 async def test_without_cgroups_it_runs_and_says_so(machine: Machine, image: Image) -> None:
-    machine.__dict__["cgroups"] = Cgroups({}, None, frozenset(), "cgroups cannot be written here")
+    machine.__dict__["cgroups"] = Cgroups(Hierarchies(), "cgroups cannot be written here")
     probe = "mknod /tmp/disk b 254 0 && echo made; head -c1 /tmp/disk && echo read; echo ran"
     pod, said = await _run(machine, image, probe)
     assert said == "ran\nran\n"
@@ -133,7 +133,7 @@ async def test_runc_serves_as_well(machine: Machine, image: Image) -> None:
 
 async def test_device_nodes_of_an_image_are_dead(machine: Machine, image: Image, tmp_path: Path) -> None:
     """Without a device filter the mount itself has to see to it."""
-    machine.__dict__["cgroups"] = Cgroups({}, None, frozenset(), "none")
+    machine.__dict__["cgroups"] = Cgroups(Hierarchies(), "none")
     layer = _made(tmp_path / "layer")
     os.mknod(layer / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
     hostile = image.model_copy(update={"layers": (layer, *image.layers)})

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.sandboxes.oci.cgroups import ROOM
+from seatrial.sandboxes.oci.cgroups import PARENT_GROUP
 from seatrial.sandboxes.oci.leftovers import Leftovers
 from seatrial.sandboxes.record import SandboxRecord
 from tests.trials import Workplace
@@ -65,7 +65,7 @@ async def test_killed_process_leaves_nothing(workplace: Workplace, leftovers: Le
     assert {record.sandbox for record in removed} >= {record.sandbox for record in records}
     for record in records:
         assert not (workplace.run_dir / record.sandbox).exists()
-        assert not list(Path("/sys/fs/cgroup").glob(f"**/{ROOM}/{record.sandbox}"))
+        assert not list(Path("/sys/fs/cgroup").glob(f"**/{PARENT_GROUP}/{record.sandbox}"))
         assert record.sandbox not in Path("/proc/self/mountinfo").read_text()
     assert not _processes(workplace)
     assert all(decoy.exists() for decoy in decoys)

@@ -8,7 +8,8 @@ import pytest
 from harbor.models.task.config import NetworkPolicy, TaskConfig
 
 from seatrial.errors import InvalidInput
-from seatrial.sandboxes.oci.environment import OciEnvironment, probe
+from seatrial.sandboxes.oci.environment import OciEnvironment
+from seatrial.sandboxes.oci.probe import probe
 from seatrial.sandboxes.options import SandboxOptions
 from tests.trials import Workplace
 

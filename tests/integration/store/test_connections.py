@@ -17,6 +17,7 @@ from seatrial.errors import StoreUnavailable
 from seatrial.ports.store import Page
 from seatrial.testing.postgres import PostgresServer
 from tests.contracts.store.samples import MINUTE, NOON, passed, submit
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres
 
@@ -43,6 +44,11 @@ async def crowd(server: PostgresServer) -> AsyncIterator[None]:
                 refusals += 1
                 await asyncio.sleep(0.05)
         yield
+
+
+def refusals(server: PostgresServer) -> int:
+    """As the server's log counts them."""
+    return (server.directory / "log").read_text().count("too many clients already")
 
 
 async def used(server: PostgresServer, name: str) -> int:
@@ -101,8 +107,9 @@ async def test_whoever_has_none_waits_until_somebody_leaves(small_server: Postgr
     await upgrade(url)
     store = SqlStore.at(url, connections=2)
     async with crowd(small_server):
+        before = refusals(small_server)
         opening = asyncio.create_task(store.__aenter__())
-        await asyncio.sleep(0.3)
+        await eventually(lambda: refusals(small_server) > before + 1, "it was refused, and asked again")
         assert not opening.done()
     await opening
     assert await store.jobs(Page()) == []

@@ -56,7 +56,7 @@ async def plans(url: str, seen: list[tuple[str, Any]]) -> dict[str, list[str]]:
 async def one_of_everything(store: Store) -> None:
     job = await submit(store, trials=4, concurrency=3)
     one, two, three = await store.claim("w", MINUTE, 3, NOON)
-    phase = PhaseEntry(trial_id=one.id, job_id=job.id, attempt=1, phase=Phase.AGENT, at=NOON)
+    phase = PhaseEntry(trial_id=one.id, job_id=job.id, try_number=1, phase=Phase.AGENT, at=NOON)
     await store.enter_phases([phase])
     await store.renew("w", {one.id: 1, two.id: 1}, MINUTE, NOON)
     await store.expired(NOON)

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from seatrial.adapters.store_sql.database import database_at
@@ -114,9 +115,9 @@ async def test_a_writer_that_does_not_know_the_lock_file_is_waited_for(sqlite_ur
         foreign = sqlite3.connect(tmp_path / "seatrial.db", isolation_level=None)
         foreign.execute("BEGIN IMMEDIATE")
         submitting = asyncio.create_task(submit(store))
-        await asyncio.sleep(0.3)
+        for _ in range(50):
+            assert await store.jobs(Page()) == []
         assert not submitting.done()
-        assert await store.jobs(Page()) == []
         foreign.execute("COMMIT")
         foreign.close()
         job = await submitting
@@ -137,13 +138,23 @@ async def test_a_slow_transaction_is_never_overtaken_in_the_log(postgres_url: st
         def slowly(connection) -> None:  # type: ignore[no-untyped-def]
             append_events(connection, [fact.model_copy(update={"data": {"slow": True}})], NOON)
             loop.call_soon(appended.set)
-            connection.exec_driver_sql("SELECT pg_sleep(3)")
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(1)")
 
+        gate = await asyncpg.connect(postgres_url.replace("+asyncpg", ""))
+        await gate.execute("SELECT pg_advisory_lock(1)")
         slow = asyncio.create_task(database.write(slowly))
         await appended.wait()
         quick = asyncio.create_task(store.append([fact], NOON))
-        await asyncio.sleep(0.2)
+
+        async def both_wait() -> bool:
+            waiting = (
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+            return await gate.fetchval(waiting) == 2
+
+        await eventually(both_wait, "the quick one waits for the slow one, which waits at the gate")
         assert len(await store.events()) == 1
+        await gate.close()
         await asyncio.gather(slow, quick)
         await database.close()
         assert [event.data for event in await store.events(after=1)] == [{"slow": True}, {}]
@@ -154,7 +165,8 @@ async def test_a_call_that_was_given_up_before_its_turn_never_happens(sqlite_url
         foreign = sqlite3.connect(tmp_path / "seatrial.db", isolation_level=None)
         foreign.execute("BEGIN IMMEDIATE")
         given_up, patient = asyncio.create_task(submit(store)), asyncio.create_task(submit(store))
-        await asyncio.sleep(0.2)
+        for _ in range(50):
+            assert await store.jobs(Page()) == []
         given_up.cancel()
         await asyncio.gather(given_up, return_exceptions=True)
         foreign.execute("COMMIT")

@@ -10,13 +10,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.adapters.archives import ArchiveFiles, pack, unpack
 from seatrial.errors import Conflict, InvalidArchive, InvalidInput, NotFound
 from seatrial.task_content.digest import content_digest
 from tests.integration.tasks.archive_makers import LINK, Member, file, hard_link, link, tar_of, zip_of
+from tests.properties import trying
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 
@@ -111,7 +112,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("kind", GOOD)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@trying(150)
 @given(data=st.data())
 def test_a_damaged_archive_is_refused_or_harmless(kind: str, data: st.DataObject) -> None:
     """Whatever bytes change: ``InvalidArchive`` or a clean result, nothing else and nothing outside."""

@@ -173,7 +173,7 @@ def test_windows_line_ends_in_the_test_are_a_warning(task: Path) -> None:
 
 def test_a_test_that_never_writes_a_reward_is_a_warning(task: Path) -> None:
     (task / "tests" / "test.sh").write_text("#!/bin/sh\ntrue\n")
-    assert "never writes a reward" in only(task).message
+    assert "does not seem to write a reward" in only(task).message
     (task / "tests" / "check.py").write_text("open('/logs/verifier/reward.txt', 'w')")
     assert problems(task) == []
 

@@ -10,7 +10,7 @@ import termios
 
 import pytest
 
-from seatrial.sandboxes.output import Kept, Stream
+from seatrial.sandboxes.output import BoundedOutput, Pipe
 from tests.waiting import LIMIT_SEC, eventually
 
 
@@ -25,27 +25,27 @@ async def emptied(pipe: int) -> None:
 
 
 def test_everything_is_kept_below_the_bound() -> None:
-    kept = Kept(head=4, tail=4)
+    kept = BoundedOutput(head=4, tail=4)
     for piece in (b"ab", b"cd", b"ef", b"gh"):
         kept.add(piece)
     assert kept.text == "abcdefgh" and not kept.overflows
 
 
 def test_gap_is_said() -> None:
-    kept = Kept(head=4, tail=4)
+    kept = BoundedOutput(head=4, tail=4)
     for letter in "abcdefghijklmnop":
         kept.add(letter.encode())
     assert kept.text == "abcd\n[seatrial: 8 bytes of output left out here]\nmnop" and kept.overflows
 
 
 def test_character_on_the_seam_survives() -> None:
-    kept = Kept(head=3, tail=10)
+    kept = BoundedOutput(head=3, tail=10)
     kept.add("ää".encode())
     assert kept.text == "ää"
 
 
 def test_bytes_that_are_no_text_are_replaced() -> None:
-    kept = Kept()
+    kept = BoundedOutput()
     kept.add(b"a\xff\xfeb")
     assert kept.text == "a\ufffd\ufffdb"
 
@@ -53,12 +53,12 @@ def test_bytes_that_are_no_text_are_replaced() -> None:
 async def test_listener_gets_whole_characters_in_order() -> None:
     heard: list[str] = []
 
-    async def listen(text: str) -> None:
+    async def listen(text: str, _: str) -> None:
         await asyncio.sleep(0)
         heard.append(text)
 
     ours, theirs = os.pipe()
-    stream = Stream(ours, listen)
+    stream = Pipe(ours, "stdout", listen)
     draining = asyncio.create_task(stream.drain())
     for byte in "grün".encode():
         os.write(theirs, bytes([byte]))
@@ -70,7 +70,7 @@ async def test_listener_gets_whole_characters_in_order() -> None:
 
 async def test_after_settling_writers_neither_block_nor_die() -> None:
     ours, theirs = os.pipe()
-    stream = Stream(ours)
+    stream = Pipe(ours, "stdout")
     draining = asyncio.create_task(stream.drain())
     os.write(theirs, b"kept")
     await emptied(ours)
@@ -83,7 +83,7 @@ async def test_after_settling_writers_neither_block_nor_die() -> None:
 
 async def test_cancelled_stream_closes_its_pipe() -> None:
     ours, theirs = os.pipe()
-    draining = asyncio.create_task(Stream(ours).drain())
+    draining = asyncio.create_task(Pipe(ours, "stdout").drain())
     await asyncio.sleep(0)  # it waits for the pipe by now
     draining.cancel()
     await asyncio.gather(draining, return_exceptions=True)

@@ -1,7 +1,7 @@
-"""What an archive must keep to, one name per rule, and the ledger that holds every member against them.
+"""The rules for archives, and the ledger that checks every member against them.
 
-Used by the unpackers of this package. A broken rule is an ``InvalidArchive`` with the member and the rule; the words of
-a rule are its message. Nothing in here touches the file system.
+Used by the readers of this package. A broken rule raises ``InvalidArchive`` with the member and the rule; the value of
+a rule is its message. Nothing here accesses the file system.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from seatrial.errors import InvalidArchive
 _DRIVE = re.compile(r"^[A-Za-z]:")
 _DEVICE_NAME = re.compile(r"^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])$", re.IGNORECASE)
 _UNSAFE_CATEGORIES = {"Cc", "Cf", "Zl", "Zp"}
-"""Control and formatting characters: they change what a person sees without being seen."""
+"""Control and formatting characters: they are invisible and change how a name is displayed."""
 
 
 class Rule(StrEnum):
@@ -33,7 +33,7 @@ class Rule(StrEnum):
     NOT_UTF8 = "its name is not valid UTF-8"
     RESERVED_NAME = "its name is reserved on some systems, or ends with a dot or space"
     NAME_TOO_LONG = "its name is longer than 255 bytes, or its path longer than 1024"
-    TOO_DEEP = "it lies more than 32 folders deep"
+    TOO_DEEP = "it is more than 32 folders deep"
     DUPLICATE = "its path occurs twice"
     CASE_COLLISION = "its path differs from another only in upper and lower case"
     UNICODE_COLLISION = "its path differs from another only in Unicode normalisation"
@@ -54,8 +54,8 @@ class Rule(StrEnum):
     BROKEN_HEADER = "its header is broken"
     WRONG_COUNT = "the number of members is not the one that is declared"
     SEVERAL_DISKS = "it is one part of a split archive"
-    LEADING_DATA = "something stands before the first member"
-    TRAILING_DATA = "something stands after the end of the archive"
+    LEADING_DATA = "there is data before the first member"
+    TRAILING_DATA = "there is data after the end of the archive"
     TRUNCATED = "it ends too early"
     CORRUPT = "its compressed data is broken"
     TOO_MANY_MEMBERS = "the archive has too many members"
@@ -64,16 +64,16 @@ class Rule(StrEnum):
 
 
 class ArchiveLimits(Frozen):
-    """How much one archive may hold."""
+    """Limits of one archive."""
 
     max_bytes: int = 512 * 1024 * 1024
-    """Unpacked, all files together."""
+    """Total size of the unpacked files."""
     max_members: int = 10_000
     max_ratio: float = 250.0
-    """Unpacked size over packed size, looked at once more than ``ratio_from`` bytes came out."""
+    """Unpacked size divided by packed size. Checked after ``ratio_from`` bytes."""
     ratio_from: int = 32 * 1024 * 1024
     portable_names: bool = True
-    """Whether names must mean the same on every system; what we packed ourselves only has to be right on this one."""
+    """Whether names must be valid on every system. Archives of the library only have to be valid on this one."""
 
 
 class Kind(StrEnum):
@@ -83,7 +83,7 @@ class Kind(StrEnum):
 
 
 class Ledger:
-    """Every path seen so far and every byte written so far, of one archive. Order does not matter to any rule."""
+    """The paths and the number of bytes of one archive so far. No rule depends on the order of members."""
 
     def __init__(self, limits: ArchiveLimits) -> None:
         self.limits = limits
@@ -94,7 +94,7 @@ class Ledger:
         self._folded: dict[str, PurePosixPath] = {}
 
     def admit(self, name: str, kind: Kind) -> PurePosixPath:
-        """The member's relative path, or the rule it breaks."""
+        """Returns the member's relative path, or raises the rule that it breaks."""
         self._members += 1
         if self._members > self.limits.max_members:
             raise InvalidArchive(printable(name), Rule.TOO_MANY_MEMBERS)
@@ -115,7 +115,7 @@ class Ledger:
         return path in self._declared and self._kinds[path] is Kind.FILE
 
     def count(self, name: str, produced: int, member_bytes: int, packed_bytes: int) -> None:
-        """Adds bytes that really came out; ``member_bytes`` came out of ``packed_bytes`` so far."""
+        """Adds unpacked bytes. So far the member has ``member_bytes``, unpacked from ``packed_bytes``."""
         self._bytes += produced
         if self._bytes > self.limits.max_bytes:
             limit = self.limits.max_bytes // (1024 * 1024)
@@ -138,7 +138,7 @@ class Ledger:
 
 
 def checked_path(name: str, portable: bool = True) -> PurePosixPath:
-    """A relative path that stays inside and means the same on every system, or the rule the name breaks."""
+    """Returns a relative path that stays inside the folder, or raises the rule that the name breaks."""
     rule = _unsafe(name) or (_unportable(name) if portable else None)
     if rule is not None:
         raise InvalidArchive(printable(name), rule)
@@ -175,7 +175,7 @@ def _unportable(name: str) -> Rule | None:
 
 
 def check_link(name: str, path: PurePosixPath, target: str) -> None:
-    """A first look at a symbolic link's words; where it really leads is looked at once all links are there."""
+    """Checks the text of a symbolic link. ``Staging.finish`` checks where it leads, after all links exist."""
     if not target or "\x00" in target:
         raise InvalidArchive(name, Rule.CONTROL_CHARACTER)
     if "\\" in target:
@@ -190,7 +190,7 @@ def check_link(name: str, path: PurePosixPath, target: str) -> None:
 
 
 def printable(name: str) -> str:
-    """The name without anything that could disturb a terminal, a log or an encoder, and not endless."""
+    """The name, shortened and without characters that could affect a terminal, a log or an encoder."""
     short = name if len(name) <= 200 else f"{name[:200]}…"
     safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)
     return safe or "(no name)"

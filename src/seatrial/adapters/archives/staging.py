@@ -1,7 +1,7 @@
-"""The folder an archive is unpacked into before anybody may see it.
+"""The temporary folder that an archive is unpacked into.
 
-Everything is written below a hidden sibling of the target, which is renamed when the whole archive was in order and
-removed when it was not: a refused archive leaves nothing behind, a crash leaves a name that starts with a dot.
+It is a hidden sibling of the target. It is renamed after the whole archive was valid, and removed otherwise. A refused
+archive leaves nothing behind; a crash leaves a folder whose name starts with a dot.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from seatrial.removal import remove_tree
 
 
 class Staging:
-    """Writes admitted members below its root. Paths have passed the ledger, so no parent is ever a link."""
+    """Writes members below its root. The ledger has checked their paths, so no parent is a link."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._links: list[tuple[PurePosixPath, str]] = []
 
     def folder(self, path: PurePosixPath) -> None:
-        """Makes it with its parents. ``Path.mkdir`` would call itself for each of them."""
+        """Creates the folder and its parents. ``Path.mkdir`` is recursive, which fails for deep paths."""
         place, missing = self.root / path, list[Path]()
         while not place.is_dir():
             missing.append(place)
@@ -35,7 +35,7 @@ class Staging:
             folder.mkdir()
 
     def file(self, path: PurePosixPath, pieces: Iterable[bytes], executable: bool) -> None:
-        """Creates the file anew; ``O_EXCL`` and ``O_NOFOLLOW`` hold even if a rule above had a hole."""
+        """Creates a new file. ``O_EXCL`` and ``O_NOFOLLOW`` protect even if a rule were wrong."""
         self.folder(path.parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         descriptor = os.open(self.root / path, flags, 0o644)
@@ -45,16 +45,16 @@ class Staging:
             os.fchmod(descriptor, 0o755 if executable else 0o644)
 
     def copy(self, source: PurePosixPath, path: PurePosixPath) -> None:
-        """A hard link becomes a file of its own, so that changing one never changes the other."""
+        """Writes a hard link as a separate file, so that changing one does not change the other."""
         self.folder(path.parent)
         shutil.copy2(self.root / source, self.root / path, follow_symlinks=False)
 
     def link(self, path: PurePosixPath, target: str) -> None:
-        """Remembered, and made last: while files are written there is no link that could be followed."""
+        """Links are created last, so that no write can follow one."""
         self._links.append((path, target))
 
     def finish(self) -> None:
-        """Makes the links, then looks where each of them really leads, through all the others."""
+        """Creates the links, then checks where each of them leads, through all others."""
         for path, target in self._links:
             self.folder(path.parent)
             (self.root / path).symlink_to(target)
@@ -66,7 +66,7 @@ class Staging:
         try:
             link.stat()
         except FileNotFoundError:
-            pass  # leads to nothing, which harms nobody if that nothing is inside
+            pass  # a dangling link is allowed, if its target would be inside
         except OSError as loop:
             raise InvalidArchive(printable(str(path)), Rule.LINK_LOOP) from loop
         if not link.resolve().is_relative_to(self.root.resolve()):
@@ -75,7 +75,7 @@ class Staging:
 
 @contextmanager
 def staged(into: Path) -> Iterator[Staging]:
-    """A staging area that becomes ``into`` when the block ends well. ``into`` must not exist, or be empty."""
+    """A staging folder that becomes ``into`` if the block succeeds. ``into`` must be missing or empty."""
     if into.exists() and (not into.is_dir() or any(into.iterdir())):
         raise Conflict(f"{into} already exists.", fix="Give a folder that does not exist yet.")
     into.parent.mkdir(parents=True, exist_ok=True)

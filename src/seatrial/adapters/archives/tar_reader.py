@@ -1,8 +1,8 @@
-"""Tar files, plain or gzipped. The standard library parses the headers; everything it would believe is held back here.
+"""Reads tar files, plain or gzipped. The standard library parses the headers; this module checks everything else.
 
-``tarfile`` reads a long-name header of any declared size into memory and takes a broken header for the end of the
-archive. So it only sees the stream through ``Inflow``, which never hands out more than a header may have, counts every
-byte, and lets this module look at how the archive really ended.
+``tarfile`` reads a long-name header of any declared size into memory, and treats a broken header as the end of the
+archive. So it reads through ``BoundedStream``, which limits the size of a read, counts every byte, and shows how the
+archive ended.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _CHUNK = 256 * 1024
 _HEADER_LIMIT = 64 * 1024
 
 
-class Inflow:
-    """The unpacked stream, forward only. Headers and padding count as well as content."""
+class BoundedStream:
+    """The unpacked stream, forward only. Headers and padding are counted like content."""
 
     def __init__(self, stream: BinaryIO, packed: BinaryIO, ledger: Ledger, archive: str) -> None:
         self._stream = stream
@@ -32,12 +32,12 @@ class Inflow:
         self._ledger = ledger
         self._position = 0
         self.last = b""
-        """What the last header read gave; how the archive ended can be seen from it."""
+        """The last block that ``tarfile`` read. It shows how the archive ended."""
         self.member = archive
-        """Whose bytes are being read, for messages."""
+        """The member that is being read, for messages."""
 
     def read(self, size: int) -> bytes:
-        """For ``tarfile``: headers only, so a large request is a header that lies."""
+        """For ``tarfile``, which reads only headers: a large read means a wrong header."""
         if size > _HEADER_LIMIT:
             raise InvalidArchive(self.member, Rule.BROKEN_HEADER)
         self.last = self._take(size)
@@ -47,7 +47,7 @@ class Inflow:
         return self._position
 
     def seek(self, position: int) -> int:
-        """Forward, by reading on."""
+        """Seeks forward by reading."""
         while self._position < position:
             if not self._take(min(_CHUNK, position - self._position)):
                 break
@@ -86,19 +86,20 @@ class Inflow:
 
 def unpack_tar(archive: Path, staging: Staging, limits: ArchiveLimits, gzipped: bool) -> None:
     """Checks and writes member by member, in one pass over the stream."""
-    # Headers and padding are no content: each member may have two blocks more, and the end twenty.
+    # Headers and padding are counted too: two blocks more for each member, and twenty at the end.
     room = limits.max_bytes + limits.max_members * 4 * _BLOCK
     ledger = Ledger(limits.model_copy(update={"max_bytes": room}))
     with archive.open("rb") as packed:
-        stream = cast(BinaryIO, gzip.GzipFile(fileobj=packed)) if gzipped else packed
-        inflow = Inflow(stream, packed, ledger, archive.name)
-        reader = _Reader(inflow, staging, ledger, limits, archive.name)
-        reader.unpack()
+        unpacked = cast(BinaryIO, gzip.GzipFile(fileobj=packed)) if gzipped else packed
+        stream = BoundedStream(unpacked, packed, ledger, archive.name)
+        _Reader(stream, staging, ledger, limits, archive.name).unpack()
 
 
 class _Reader:
-    def __init__(self, inflow: Inflow, staging: Staging, ledger: Ledger, limits: ArchiveLimits, archive: str) -> None:
-        self._inflow = inflow
+    def __init__(
+        self, stream: BoundedStream, staging: Staging, ledger: Ledger, limits: ArchiveLimits, archive: str
+    ) -> None:
+        self._stream = stream
         self._staging = staging
         self._ledger = ledger
         self._limits = limits
@@ -107,18 +108,18 @@ class _Reader:
 
     def unpack(self) -> None:
         try:
-            tar = tarfile.TarFile(fileobj=cast(BinaryIO, self._inflow), errorlevel=2)
+            tar = tarfile.TarFile(fileobj=cast(BinaryIO, self._stream), errorlevel=2)
             while (info := tar.next()) is not None:
                 tar.members.clear()  # type: ignore[attr-defined]  # tarfile would keep every header
                 self._member(info)
-                self._inflow.member = self._archive
+                self._stream.member = self._archive
         except (tarfile.TarError, UnicodeError, ValueError, OverflowError) as broken:
-            raise InvalidArchive(self._inflow.member, Rule.BROKEN_HEADER) from broken
+            raise InvalidArchive(self._stream.member, Rule.BROKEN_HEADER) from broken
         self._check_end()
 
     def _member(self, info: tarfile.TarInfo) -> None:
         name = printable(info.name)
-        self._inflow.member = name
+        self._stream.member = name
         if info.issparse() or info.type == tarfile.GNUTYPE_SPARSE:
             raise InvalidArchive(name, Rule.SPARSE_FILE)
         if info.isreg():
@@ -142,7 +143,7 @@ class _Reader:
         if self._content_bytes > self._limits.max_bytes:
             limit = self._limits.max_bytes // (1024 * 1024)
             raise InvalidArchive(name, Rule.TOO_LARGE, fix=f"At most {limit} MB are unpacked.")
-        self._staging.file(path, self._inflow.content(info.size), bool(info.mode & 0o100))
+        self._staging.file(path, self._stream.content(info.size), bool(info.mode & 0o100))
 
     def _hard_link(self, info: tarfile.TarInfo, name: str) -> None:
         source = checked_path(info.linkname)
@@ -155,12 +156,12 @@ class _Reader:
         self._staging.copy(source, path)
 
     def _check_end(self) -> None:
-        """``tarfile`` also stops at a broken header and where the file just ends; only zeros are an end."""
-        if len(self._inflow.last) < _BLOCK:
+        """``tarfile`` also stops at a broken header and at the end of the file. Only zeros are a valid end."""
+        if len(self._stream.last) < _BLOCK:
             raise InvalidArchive(self._archive, Rule.TRUNCATED)
-        if any(self._inflow.last):
+        if any(self._stream.last):
             raise InvalidArchive(self._archive, Rule.BROKEN_HEADER)
-        if any(piece.strip(b"\0") for piece in self._inflow.rest()):
+        if any(piece.strip(b"\0") for piece in self._stream.rest()):
             raise InvalidArchive(self._archive, Rule.TRAILING_DATA)
 
 

@@ -1,7 +1,7 @@
-"""ZIP files, read strictly: the directory at the end and the headers before each member must tell the same story.
+"""Reads ZIP files strictly: the directory at the end and the header of each member must agree.
 
-The standard library's reader believes declared sizes and keeps any number of members in memory; an uploaded archive is
-hostile input, so this one walks the directory with a limit, and counts what really comes out of each member.
+The standard library trusts declared sizes and keeps any number of members in memory. An uploaded archive is untrusted,
+so this reader limits the number of members and counts the bytes that each member produces.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from seatrial.errors import InvalidArchive
 _END = struct.Struct("<4s4H2LH")
 _END64_LOCATOR = struct.Struct("<4sLQL")
 _END64 = struct.Struct("<4sQ2H2L4Q")
-_DIRECTORY = struct.Struct("<4s6H3L5H2L")
-_LOCAL = struct.Struct("<4s5H3L2H")
+_DIRECTORY = struct.Struct("<4xH2x2H4x3L4H2x2L")
+_LOCAL = struct.Struct("<6x2H8x2L2H")
 _CHUNK = 256 * 1024
 _STORED, _DEFLATED = 0, 8
 _ENCRYPTED_FLAGS = 0x1 | 0x40 | 0x2000
@@ -108,7 +108,7 @@ def _find_end64(source: BinaryIO, archive: Path, end_at: int) -> _End:
 
 
 def _directory(source: BinaryIO, end: _End, limits: ArchiveLimits, archive: str) -> Iterator[ZipMember]:
-    """The members in the directory's order; stops at the first one too many, whatever the count says."""
+    """The members in the order of the directory. Stops at the limit, whatever the declared count is."""
     if end.directory_offset + end.directory_size > end.starts_at:
         raise InvalidArchive(archive, Rule.TRUNCATED)
     if end.directory_offset + end.directory_size < end.starts_at:
@@ -128,28 +128,11 @@ def _directory(source: BinaryIO, end: _End, limits: ArchiveLimits, archive: str)
 
 
 def _member(source: BinaryIO, fixed: bytes, archive: str) -> ZipMember:
-    (
-        _,
-        made_by,
-        _,
-        flags,
-        method,
-        _,
-        _,
-        crc,
-        packed,
-        size,
-        name_length,
-        extra_length,
-        comment,
-        disk,
-        _,
-        attributes,
-        at,
-    ) = _DIRECTORY.unpack(fixed)
+    made_by, flags, method, crc, packed, size, *lengths, disk, attributes, at = _DIRECTORY.unpack(fixed)
+    name_length, extra_length, comment_length = lengths
     raw_name = source.read(name_length)
     extra = source.read(extra_length)
-    source.seek(comment, 1)
+    source.seek(comment_length, 1)
     name = _decode(raw_name, flags)
     size, packed, at = _widen(extra, (size, packed, at), name)
     if disk not in (0, 0xFFFF):
@@ -159,7 +142,7 @@ def _member(source: BinaryIO, fixed: bytes, archive: str) -> ZipMember:
 
 
 def _decode(raw: bytes, flags: int) -> str:
-    """Without the UTF-8 flag names are CP437 by the letter of the format, and UTF-8 in most tools' output."""
+    """Without the UTF-8 flag, names are CP437 by the specification, but most tools write UTF-8."""
     if flags & _UTF8_FLAG:
         return raw.decode("utf-8", "surrogateescape")
     try:
@@ -169,7 +152,7 @@ def _decode(raw: bytes, flags: int) -> str:
 
 
 def _widen(extra: bytes, values: tuple[int, int, int], name: str) -> tuple[int, int, int]:
-    """Replaces the values that are all ones by those of the ZIP64 field, which must be there then."""
+    """Replaces values that are all ones by those of the ZIP64 field, which must exist in that case."""
     if 0xFFFFFFFF not in values:
         return values
     at = 0
@@ -187,7 +170,7 @@ def _widen(extra: bytes, values: tuple[int, int, int], name: str) -> tuple[int, 
 
 
 def _check_layout(source: BinaryIO, members: list[ZipMember], end: _End) -> list[int]:
-    """Where each member's data starts. No byte of the file may belong to two members, and the headers must agree."""
+    """The offset of each member's data. No byte may belong to two members, and the headers must agree."""
     offsets: list[int] = []
     spans: list[tuple[int, int, str]] = []
     for member in members:
@@ -197,7 +180,7 @@ def _check_layout(source: BinaryIO, members: list[ZipMember], end: _End) -> list
         fixed = source.read(_LOCAL.size)
         if fixed[:4] != b"PK\x03\x04":
             raise InvalidArchive(printable(member.name), Rule.BROKEN_HEADER)
-        _, _, flags, method, _, _, _, packed, size, name_length, extra_length = _LOCAL.unpack(fixed)
+        flags, method, packed, size, name_length, extra_length = _LOCAL.unpack(fixed)
         local_name = source.read(name_length)
         if local_name != member.raw_name or method != member.method or (flags ^ member.flags) & _ENCRYPTED_FLAGS:
             raise InvalidArchive(printable(member.name), Rule.HEADERS_DIFFER)
@@ -243,7 +226,7 @@ def _unpack_member(source: BinaryIO, member: ZipMember, offset: int, ledger: Led
 
 
 def _content(source: BinaryIO, member: ZipMember, offset: int, ledger: Ledger) -> Iterator[bytes]:
-    """The member's bytes, counted while they come; the declared size is a claim to be checked."""
+    """The member's bytes. Counts them, and compares with the declared size and checksum."""
     name = printable(member.name)
     source.seek(offset)
     produced = consumed = checksum = 0
@@ -262,7 +245,7 @@ def _content(source: BinaryIO, member: ZipMember, offset: int, ledger: Ledger) -
 
 
 def _pieces(source: BinaryIO, member: ZipMember, name: str) -> Iterator[tuple[bytes, int]]:
-    """Unpacked pieces of bounded size, each with the packed bytes it took."""
+    """Unpacked pieces of limited size, each with the number of packed bytes it used."""
     left = member.packed
     inflate = zlib.decompressobj(-zlib.MAX_WBITS)
     while left:

@@ -1,6 +1,7 @@
-"""Harbor behind our runner port, in-process: the only room besides the sandboxes that imports Harbor.
+"""Harbor behind the runner port, in this process. Besides the sandboxes and agents, only this package runs Harbor.
 
-``runner.py`` is the recipe; ``config.py`` turns an order into Harbor's configuration, ``outcome.py`` Harbor's result
-into ours, ``tests_found.py`` reads per-test results, ``process.py`` prepares a worker's process for untrusted tasks.
-``library_trial.py`` makes the trials of tasks that were read before; ``library_task.py`` is what was read of one.
+``runner.py`` runs a try; ``config.py`` turns an order into Harbor's configuration, ``equip.py`` gives the agent its
+model, ``outcome.py`` turns Harbor's result into ours, ``tests_found.py`` reads per-test results, ``watch.py`` reports
+progress, ``library_trial.py`` creates trials of tasks that were read before, and ``process.py`` prepares a worker's
+process for untrusted tasks.
 """

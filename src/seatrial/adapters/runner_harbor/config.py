@@ -1,4 +1,4 @@
-"""An order as Harbor's configuration. Secrets stay out: Harbor writes its configuration into the trial's directory."""
+"""Turns an order into Harbor's configuration, without secrets: Harbor writes it into the trial's directory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OUR_SANDBOXES = {
     "docker": "seatrial.sandboxes.docker:DockerEnvironment",
 }
 OUR_AGENTS = {"mini-swe-agent": "seatrial.agents.mini_swe_agent:OfflineMiniSweAgent"}
-"""Agents of Harbor's that come to the sandbox from this machine instead of the internet."""
+"""Replacements of Harbor's agents that install from this machine instead of the internet."""
 
 
 def trial_config(order: Order, sandbox: str, agent: AgentConfig, owner: Owner, options: SandboxOptions) -> TrialConfig:
@@ -31,16 +31,16 @@ def trial_config(order: Order, sandbox: str, agent: AgentConfig, owner: Owner, o
     )
 
 
-def verifier_env(task: Task, stretch: float) -> dict[str, str]:
-    """A Terminal-Bench 1 task's test limit holds inside its test script, so a stretched one has to be told there."""
+def verifier_env(task: Task, multiplier: float) -> dict[str, str]:
+    """The test script of a Terminal-Bench 1 task applies its time limit itself, so it needs the multiplied one."""
     limit = task.verifier_timeout_sec
-    if task.format is not TaskFormat.TERMINAL_BENCH_1 or limit is None or stretch == 1:
+    if task.format is not TaskFormat.TERMINAL_BENCH_1 or limit is None or multiplier == 1:
         return {}
-    return {"SEATRIAL_TEST_TIMEOUT_SEC": str(round(limit * stretch))}
+    return {"SEATRIAL_TEST_TIMEOUT_SEC": str(round(limit * multiplier))}
 
 
 def environment_config(sandbox: str, force_build: bool, owner: Owner, options: SandboxOptions) -> EnvironmentConfig:
-    """``oci`` and ``docker`` are ours, ``harbor:<type>`` is Harbor's own, ``pkg.mod:Class`` is yours."""
+    """``oci`` and ``docker`` are Seatrial's, ``harbor:<type>`` is Harbor's, ``pkg.mod:Class`` is the user's."""
     if sandbox in OUR_SANDBOXES:
         ours: dict[str, Any] = {"owner": owner.model_dump(mode="json"), "options": options.model_dump(mode="json")}
         return EnvironmentConfig(import_path=OUR_SANDBOXES[sandbox], force_build=force_build, kwargs=ours)

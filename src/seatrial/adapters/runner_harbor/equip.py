@@ -1,13 +1,13 @@
-"""Gives an agent its model: the name, the address, the options, the key. The key goes round Harbor's configuration,
-because Harbor writes that into the trial's directory.
+"""Gives an agent its model: the name, the address, the options and the key. The key is never part of Harbor's
+configuration, because Harbor writes that into the trial's directory.
 
-An agent that runs on the host (terminus-2) gets the key handed to its model client. An agent that is installed into the
-sandbox calls the model from in there: where the model has an address of its own, through a relay that adds the key
-outside; where it is a provider's, the key has to be in the environment of its commands, and Harbor redacts that. Such
-a key came with the job, unless the job was given at the machine or the operator allows ours in sandboxes; the lock says
-whose it was.
+The model client of an agent that runs on the host (terminus-2) gets the key directly. An agent that is installed into
+the sandbox calls the model from there. If the model has its own address, a relay outside the sandbox adds the key.
+Otherwise the key must be in the environment of the agent's commands, where Harbor redacts it. That key came with the
+job, unless the job was submitted on the machine or the operator allows the installation's keys in sandboxes. The lock
+says whose key it was.
 
-An address that a caller of the service chose is always called through a relay, so that it cannot redirect us.
+An address that a caller of the service chose is always called through a relay, which follows no redirects.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Self
 
 from harbor.agents.base import BaseAgent
@@ -25,7 +25,7 @@ from harbor.models.trial.config import AgentConfig
 
 from seatrial.adapters.runner_harbor.config import agent_config
 from seatrial.agents.inside import NO_KEY, ModelRoute, call_through_relay
-from seatrial.agents.patience import ModelHealth, Patience, make_patient
+from seatrial.agents.model_retries import ModelHealth, RetryLimits, retry_model_calls
 from seatrial.agents.terminus import terminus_options
 from seatrial.domain.agent_options import file_options
 from seatrial.domain.catalogue import addresses_for, keys_for, runs_on_host
@@ -39,36 +39,36 @@ SCRIPTED_KEY = "scripted"
 
 @dataclass(frozen=True)
 class Equipment:
-    """What one try's agent is configured with, and what it is handed besides."""
+    """The configuration of one try's agent, and what the agent gets in addition to it."""
 
     agent: AgentConfig
-    patience: Patience
+    retries: RetryLimits
     api_key: str | None = None
     route: ModelRoute | None = None
     """For an agent inside the sandbox whose model has an address that the sandbox cannot reach."""
     notes: tuple[str, ...] = ()
-    """What the trial's lock says about it."""
+    """Notes for the trial's lock."""
 
     def hand_to(self, agent: BaseAgent) -> ModelHealth:
-        """The key, and patience with the model's service; tells afterwards how that service behaved."""
+        """Gives the agent its key, and retries for its model calls. The returned health is updated during the trial."""
         if self.route is not None:
             call_through_relay(agent, self.route)
-        return make_patient(agent, self.patience, key=self.api_key)
+        return retry_model_calls(agent, self.retries, key=self.api_key)
 
 
 class ModelAccess:
-    """One per worker. Starts the scripted model server when the first trial asks for it."""
+    """One per worker. Starts the scripted model server when the first trial needs it."""
 
     def __init__(self, patience_sec: float = 600.0, addresses: Mapping[str, str] = MappingProxyType({})) -> None:
-        """``addresses`` are what the operator set for providers, by environment name; LiteLLM cannot read them there,
-        because a worker's environment is emptied."""
-        self._patience = Patience(limit_sec=patience_sec)
+        """``addresses``: the operator's addresses of providers, by environment name. LiteLLM cannot read them itself,
+        because a worker's environment is scrubbed."""
+        self._retries = RetryLimits(limit_sec=patience_sec)
         self._addresses = addresses
         self._scripted: ScriptedModels | None = None
         self._starting = asyncio.Lock()
 
     async def equip(self, order: Order, relays: AsyncExitStack) -> Equipment:
-        """``relays`` stay open as long as the agent may call its model; the caller closes them."""
+        """The caller closes ``relays`` when the agent no longer calls its model."""
         model, options, key = order.agent.model, _renamed(with_files(order)), None
         chosen_by_caller = "api_base" in options and not order.job.own_keys
         if model is not None and model.startswith(SCRIPTED):
@@ -83,9 +83,9 @@ class ModelAccess:
                 relay = ModelRelay(options["api_base"], None, passes_keys=True)
                 options["api_base"] = (await relays.enter_async_context(relay)).url
             if key is None and "api_base" in options:
-                key = NO_KEY  # model clients refuse to start without any
+                key = NO_KEY  # model clients refuse to start without a key
             options = _options(order.agent.name, options)
-            return Equipment(agent_config(order, model, options, dict(order.agent.env)), self._patience, key)
+            return Equipment(agent_config(order, model, options, dict(order.agent.env)), self._retries, key)
         return self._inside(order, model, options, key)
 
     def _inside(self, order: Order, model: str | None, options: dict[str, Any], key: str | None) -> Equipment:
@@ -95,10 +95,10 @@ class ModelAccess:
             env = {**(order.secrets if key is not None else {}), **order.agent.env}
             whose = "the job's own" if order.keys_are_the_jobs else "this installation's"
             notes = (f"provider key in the sandbox: {whose}",) if key is not None else ()
-            return Equipment(agent_config(order, model, options, env), self._patience, notes=notes)
+            return Equipment(agent_config(order, model, options, env), self._retries, notes=notes)
         env = {"OPENAI_BASE_URL": base_url, "OPENAI_API_BASE": base_url, "OPENAI_API_KEY": NO_KEY, **order.agent.env}
         route = ModelRoute(url=base_url, headers={"Authorization": f"Bearer {key}"} if key else {})
-        return Equipment(agent_config(order, model, options, env), self._patience, route=route)
+        return Equipment(agent_config(order, model, options, env), self._retries, route=route)
 
     async def _server(self) -> ScriptedModels:
         async with self._starting:
@@ -111,15 +111,13 @@ class ModelAccess:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         if self._scripted is not None:
-            await self._scripted.__aexit__(kind, error, trace)
+            await self._scripted.__aexit__(*exc)
 
 
 def with_files(order: Order) -> dict[str, Any]:
-    """The agent's options; a file that came with the job is written down, and its option becomes the path."""
+    """The agent's options. A file in an option is written to disk, and the option becomes its path."""
     options = dict(order.agent.options)
     for name in file_options(order.agent.name) & options.keys():
         if isinstance(options[name], Mapping) and "content" in options[name]:

@@ -1,28 +1,31 @@
-"""Harbor's trials of tasks from our library, made without reading a task's directory for each of them.
+"""Creates Harbor's trials of tasks from the library, without reading a task's directory for each of them.
 
-The runner makes its trials here. Some methods of Harbor's ``Trial`` are replaced by ones that come to the same with
-what is known already; a test compares each with Harbor's own. Others hold time limits of agents and verifiers against
-their own time (``own_time``) instead of the time that they waited for us, and keep what an agent wrote from ending the
-trial before it is graded.
+Harbor reads and hashes the whole directory several times for every trial. A directory of the library never changes, so
+what was read is cached; every trial gets a copy. Some methods of Harbor's ``Trial`` are replaced by ones that do the
+same with the cached data; a test compares each with Harbor's own. Others apply the time limits of agents and verifiers
+to their own time (``own_time``), which excludes waiting for the worker, and keep unreadable files of an agent from
+ending the trial before it is graded.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, override
+from typing import Any, Self, override
 
 from harbor.agents.base import BaseAgent
 from harbor.agents.factory import AgentFactory
 from harbor.agents.oracle import OracleAgent
 from harbor.models.agent.name import AgentName
-from harbor.models.job.lock import TrialLock
+from harbor.models.job.lock import TrialLock, VerifierLock, build_trial_lock
 from harbor.models.task.task import Task
-from harbor.models.trial.config import TrialConfig
+from harbor.models.trial.config import TaskConfig, TrialConfig
 from harbor.models.trial.paths import TrialPaths
 from harbor.models.trial.result import StepResult, TrialResult
 from harbor.models.verifier.result import VerifierResult
+from harbor.tasks.client import TaskDownloadResult
 from harbor.trial.errors import (
     AgentSetupTimeoutError,
     AgentTimeoutError,
@@ -34,15 +37,52 @@ from harbor.trial.single_step import SingleStepTrial
 from harbor.trial.trial import Trial
 from harbor.verifier.base import BaseVerifier
 
-from seatrial.adapters.runner_harbor.library_task import LibraryTask
 from seatrial.sandboxes.own_time import OwnTime
 
 _MOST_TASKS = 64
-"""A worker may live for months, and works on few tasks at a time."""
+"""Maximum cached tasks: a worker may run for months, and works on few tasks at a time."""
+
+
+class LibraryTask(Task):
+    """A Harbor task with the digests of its directory."""
+
+    def __init__(self, directory: Path) -> None:
+        """Reads and hashes everything; seconds for a large task."""
+        super().__init__(directory)
+        self.found = TaskDownloadResult(path=directory, download_time_sec=0.0, cached=True)
+        self._lock = build_trial_lock(
+            trial_config=TrialConfig(task=TaskConfig(path=directory)), task_download_result=self.found
+        )
+        self._checksum: str = super().checksum
+
+    @property
+    @override
+    def checksum(self) -> str:
+        return self._checksum
+
+    def copy(self) -> Self:
+        """A copy for one trial, which may change the configuration."""
+        own = copy.copy(self)
+        own.config = self.config.model_copy(deep=True)
+        return own
+
+    def lock(self, config: TrialConfig) -> TrialLock:
+        """Harbor's lock of a trial of this task."""
+        return self._lock.model_copy(
+            update={
+                "task": self._lock.task.model_copy(),
+                "timeout_multiplier": config.timeout_multiplier,
+                "agent": config.agent,
+                "environment": config.environment,
+                "verifier": VerifierLock(
+                    **dict(config.verifier), environment_mode=self._lock.verifier.environment_mode
+                ),
+            }
+        )
 
 
 class LibraryTrials:
-    """Makes trials. One per worker: it remembers the tasks that were asked for last."""
+    """Creates trials. One per worker; caches the tasks that were used last."""
 
     def __init__(self, library: Path, most_tasks: int = _MOST_TASKS) -> None:
         self._library = library
@@ -51,7 +91,7 @@ class LibraryTrials:
         self._reading = asyncio.Lock()
 
     async def create(self, config: TrialConfig) -> Trial:
-        """What ``Trial.create`` makes. A directory outside the library may change, so Harbor reads it anew."""
+        """Like ``Trial.create``. A directory outside the library may change, so Harbor reads it each time."""
         directory = config.task.path
         if directory is None or not directory.is_relative_to(self._library):
             return await Trial.create(config)
@@ -60,7 +100,7 @@ class LibraryTrials:
         return kind(config, _task=task, _task_download_result=task.found)
 
     async def _task(self, directory: Path) -> LibraryTask:
-        """Hashing a large task takes seconds, in which a worker could not beat: a thread does it."""
+        """Reads in a thread: hashing a large task takes seconds and would delay the worker's heartbeat."""
         if directory not in self._tasks:
             async with self._reading:
                 if directory not in self._tasks:
@@ -72,7 +112,7 @@ class LibraryTrials:
 
 
 class _LibraryTrial(Trial):
-    """The same trial, of a task that was read before."""
+    """A trial of a task that was read before."""
 
     task: LibraryTask
     _agent_setup_timeout_sec: Any
@@ -133,11 +173,11 @@ class _LibraryTrial(Trial):
 
     @override
     async def _sync_agent_output(self, target: TrialResult | StepResult) -> None:
-        """An agent may leave a trajectory that nobody can read. It is graded all the same."""
+        """An agent may leave an unreadable trajectory. The trial is graded anyway."""
         try:
             await super()._sync_agent_output(target)
         except Exception as fault:
-            self.logger.warning("What the agent wrote could not be read: %r", fault)
+            self.logger.warning("The agent's output could not be read: %r", fault)
 
 
 class _SingleStepTrial(_LibraryTrial, SingleStepTrial):
@@ -149,7 +189,7 @@ class _MultiStepTrial(_LibraryTrial, MultiStepTrial):
 
 
 class InformedOracle(OracleAgent):
-    """Harbor's oracle, handed the task instead of its directory, which it would read all over again."""
+    """Harbor's oracle with the task that was already read, instead of its directory."""
 
     def __init__(self, task: Task, trial_paths: TrialPaths, agent_timeout_sec: float | None, **kwargs: Any) -> None:
         BaseAgent.__init__(self, **kwargs)

@@ -57,7 +57,7 @@ def result_of(trial: TrialResult, directory: Path, excuse: str | None = None) ->
         steps={step.step_name: _finite(step.verifier_result) for step in trial.step_results or []},
         timings=tuple(_timings(trial)),
         usage=usage_of(trial),
-        seconds=_seconds(trial),
+        seconds=seconds_of(trial) or 0.0,
     )
 
 
@@ -203,15 +203,16 @@ def _timings(trial: TrialResult) -> Iterable[PhaseTiming]:
 
 
 def _timing(phase: Phase, timing: TimingInfo | None, step: str | None = None) -> Iterable[PhaseTiming]:
-    if timing is not None and timing.started_at is not None and timing.finished_at is not None:
-        seconds = (timing.finished_at - timing.started_at).total_seconds()
+    seconds = seconds_of(timing)
+    if timing is not None and seconds is not None:
         yield PhaseTiming(phase=phase, started_at=timing.started_at, seconds=seconds, step=step)
 
 
-def _seconds(trial: TrialResult) -> float:
-    if trial.started_at is None or trial.finished_at is None:
-        return 0.0
-    return float((trial.finished_at - trial.started_at).total_seconds())
+def seconds_of(timed: TimingInfo | TrialResult | None) -> float | None:
+    """``None`` if it has not begun or not ended."""
+    if timed is None or timed.started_at is None or timed.finished_at is None:
+        return None
+    return float((timed.finished_at - timed.started_at).total_seconds())
 
 
 def usage_of(trial: TrialResult | None) -> Usage:

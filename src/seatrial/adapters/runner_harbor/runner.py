@@ -21,9 +21,9 @@ from seatrial import __version__
 from seatrial.adapters.causes import cause_of
 from seatrial.adapters.runner_harbor.config import trial_config
 from seatrial.adapters.runner_harbor.equip import Equipment, ModelAccess
-from seatrial.adapters.runner_harbor.outcome import has_grade, read_result, usage_of, without_host_paths
+from seatrial.adapters.runner_harbor.outcome import has_grade, read_result, seconds_of, usage_of, without_host_paths
 from seatrial.adapters.runner_harbor.watch import Watch
-from seatrial.agents.patience import ModelHealth
+from seatrial.agents.model_retries import ModelHealth
 from seatrial.domain.result import Failure, Lock, Result
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 from seatrial.errors import SetupProblem, TrialFault, Unsupported
@@ -73,24 +73,23 @@ class HarborRunner:
                 if order.agent.model:
                     await asyncio.to_thread(import_module, _MODEL_CLIENT)
                 trial = await self._create(order, sandbox, equipment)
-                watch.attach(trial)
-                relays.enter_context(watch.listening(trial))
+                relays.enter_context(watch.attached(trial))
                 health = equipment.hand_to(trial.agent)
                 await trial.run()
         except asyncio.CancelledError:
-            progress.spent(usage_of(_told(trial)))
+            progress.spent(usage_of(_result_so_far(trial)))
             raise
         except Exception as error:
             # Harbor catches what happens inside ``run``. So the trial did not start, or Harbor failed while it wrote
             # the result; in that case an existing grade counts.
-            told = _told(trial)
-            if told is None or not has_grade(told):
+            so_far = _result_so_far(trial)
+            if so_far is None or not has_grade(so_far):
                 result = without_host_paths(_ended_by(error, _cause(error, equipment)), order.work_dir)
                 lock = self._lock(order, sandbox, trial, facts_of(trial), equipment)
-                return result.model_copy(update={"lock": lock, "usage": usage_of(told)})
+                return result.model_copy(update={"lock": lock, "usage": usage_of(so_far)})
         assert trial is not None
         progress.spent(usage_of(trial.result))
-        excuse = health.spoils_timeout(_agent_seconds(trial)) if health is not None else None
+        excuse = health.spoils_timeout(seconds_of(trial.result.agent_execution) or 0.0) if health is not None else None
         result = await read_result(trial.result, order.work_dir, excuse)
         facts = facts_of(trial)
         return result.model_copy(
@@ -156,7 +155,7 @@ def _ended_by(error: Exception, cause: Cause) -> Result:
     )
 
 
-def _told(trial: Trial | None) -> TrialResult | None:
+def _result_so_far(trial: Trial | None) -> TrialResult | None:
     """Harbor's result so far; ``None`` if the trial never began."""
     return trial._result if trial is not None else None
 
@@ -168,13 +167,6 @@ def facts_of(trial: Trial | None) -> SandboxFacts:
 
 def _agent_version(trial: Trial | None) -> str:
     return str((trial.agent.version() if trial is not None else "") or "")
-
-
-def _agent_seconds(trial: Trial) -> float:
-    timing = trial.result.agent_execution
-    if timing is None or timing.started_at is None or timing.finished_at is None:
-        return 0.0
-    return float((timing.finished_at - timing.started_at).total_seconds())
 
 
 def with_facts(marks: tuple[Mark, ...], facts: SandboxFacts) -> tuple[Mark, ...]:

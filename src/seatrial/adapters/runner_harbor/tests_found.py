@@ -1,4 +1,4 @@
-"""Per-test results of a verifier: from CTRF where it wrote one, else from pytest's output. Untrusted, so bounded."""
+"""Reads per-test results of a verifier from CTRF, or else from pytest's output. Untrusted, so all sizes are limited."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _PYTEST_STATUS = {
     "SKIPPED": TestStatus.SKIPPED,
     "XFAIL": TestStatus.SKIPPED,
 }
-# Each of these takes its time once, whatever the line.
+# Linear time for any line.
 _SUMMARY_LINE = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS) (\S+::\S.*?)(?: - (.*))?$")
 _TEST_NAME = re.compile(r"[^\s:]++(?::[^\s:]++)*+::\S")
 _STATUS = re.compile(r" (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b")
 
 
 def tests_in(verifier_dir: Path) -> tuple[TestResult, ...]:
-    """What the verifier told about single tests; empty where it told nothing that can be understood."""
+    """The results of single tests; empty if there is nothing readable."""
     if (report := _content(verifier_dir / "ctrf.json")) is not None:
         return _bounded(_from_ctrf(report))
     for name in ("test-stdout.txt", "test_stdout.txt"):
@@ -53,7 +53,7 @@ def tests_in(verifier_dir: Path) -> tuple[TestResult, ...]:
 
 
 def _content(path: Path) -> str | None:
-    """A regular file that is not too large. A link's target, a pipe or a device is never opened."""
+    """Reads a regular file that is not too large. Does not open links, pipes and devices."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -86,20 +86,20 @@ def _ctrf_test(entry: dict[str, Any]) -> TestResult:
 
 
 def _seconds(duration: object) -> float | None:
-    """CTRF counts milliseconds. A number that no test can have taken is none."""
+    """Converts CTRF's milliseconds. ``None`` for an impossible duration."""
     if isinstance(duration, bool) or not isinstance(duration, (int, float)):
         return None
     return float(duration) / 1000 if 0 <= duration < _LONGEST_TEST_MSEC else None
 
 
 def _text(value: object, longest: int) -> str:
-    """JSON may hold half of a character, which nothing else can."""
+    """Text that a store can save: JSON may contain lone surrogates and NUL."""
     text = value if isinstance(value, str) else "" if isinstance(value, (dict, list)) else str(value)
     return text[:longest].encode("utf-8", "replace").decode().replace("\0", "\N{SYMBOL FOR NULL}")
 
 
 def _bounded(found: Iterable[TestResult]) -> tuple[TestResult, ...]:
-    """All tests, and as many of their messages as there is room for."""
+    """All tests, with messages up to the limit of text."""
     tests, room = [], _MOST_TEXT
     for test in islice(found, _MOST_TESTS):
         room -= len(test.message)
@@ -108,7 +108,7 @@ def _bounded(found: Iterable[TestResult]) -> tuple[TestResult, ...]:
 
 
 def from_pytest_output(text: str) -> Iterable[TestResult]:
-    """The short summary (``-rA``) tells every test; else the lines of ``-v`` do."""
+    """From the short summary (``-rA``), or from the lines of ``-v``."""
     found: dict[str, TestResult] = {}
     for whole in text.splitlines():
         line = whole[:_LONGEST_LINE]
@@ -119,8 +119,8 @@ def from_pytest_output(text: str) -> Iterable[TestResult]:
                 status=_PYTEST_STATUS[status],
                 message=_text(message or "", _LONGEST_MESSAGE),
             )
-        elif _TEST_NAME.match(line) and (told := _STATUS.search(line)):
-            name, status = line[: told.start()], told[1]
+        elif _TEST_NAME.match(line) and (status_at := _STATUS.search(line)):
+            name, status = line[: status_at.start()], status_at[1]
             found.setdefault(name, TestResult(name=_text(name, _LONGEST_NAME), status=_PYTEST_STATUS[status]))
         if len(found) >= _MOST_TESTS:
             break

@@ -1,4 +1,4 @@
-"""Changes trials: load the row, call the domain's ``transition``, write back if nobody else changed the row.
+"""Changes trials: load the row, call the domain's ``transition``, write back if the row is unchanged.
 
 The operations that end, queue or cancel trials use this. Claims (``claims.py``), renewals and phases (``trials.py``)
 are single statements over many rows. Their WHERE clauses demand what ``transition`` demands, and the contract tests of
@@ -13,9 +13,10 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.rows import changing_values, summary_values, trial_of, values_of
 from seatrial.adapters.store_sql.tables import IS_HELD, IS_QUEUED, IS_RUNNING, jobs, trials, tries
-from seatrial.domain import chronicle
+from seatrial.domain import event_log
 from seatrial.domain.event import NewEvent
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Trial, TrialEvent, TrialState, transition
@@ -49,19 +50,18 @@ _still_open = sa.select(
 _end_job = sa.update(jobs).where(jobs.c.id == _job, jobs.c.ended_at.is_(None))
 
 
-def close_try(
-    connection: Connection, trial_id: int, event: TrialEvent, now: datetime, result: Result | None
-) -> tuple[Trial, list[NewEvent]]:
-    """Ends the current try. Returns the changed trial and the events to append."""
+def close_try(connection: Connection, trial_id: int, event: TrialEvent, now: datetime, result: Result | None) -> Trial:
+    """Ends the current try, and the job if this was its last trial. Appends the events."""
     after = _compare_and_set(connection, trial_id, event, now, result)
     closed = {"trial": trial_id, "current": after.try_number, "ended_at": now}
     if result is not None:
         closed["result"] = result.model_dump_json()
     connection.execute(_close_try, closed)
-    facts = [chronicle.try_closed(after, result)]
+    facts = [event_log.try_closed(after, result)]
     if after.state is TrialState.ENDED:
         facts += end_job_if_done(connection, after.job_id, now)
-    return after, facts
+    append_events(connection, facts, now)
+    return after
 
 
 def change_all(connection: Connection, before: Iterable[Trial], event: TrialEvent, now: datetime) -> list[Trial]:
@@ -78,7 +78,7 @@ def end_job_if_done(connection: Connection, job_id: int, now: datetime) -> list[
         return []
     # The provider keys of a job are deleted when its last trial ends.
     ended = connection.execute(_end_job, {"job": job_id, "ended_at": now, "sealed_keys": None}).rowcount
-    return [chronicle.job_ended(job_id)] if ended else []
+    return [event_log.job_ended(job_id)] if ended else []
 
 
 def _compare_and_set(

@@ -14,16 +14,16 @@ from itertools import zip_longest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from seatrial.adapters.store_sql.company import turn_of
 from seatrial.adapters.store_sql.rows import trial_of, values_of
+from seatrial.adapters.store_sql.shared_workers import may_claim_of
 from seatrial.adapters.store_sql.tables import IS_QUEUED, IS_RUNNING, jobs, trials, tries
-from seatrial.domain.isolation import LOSSES_IN_COMPANY, Turn
+from seatrial.domain.isolation import SHARED_LOSSES_ALLOWED, MayClaim
 from seatrial.domain.trial import Phase, Trial, TrialState
 from seatrial.ports.seal import SEPARATOR
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ClaimRequest:
     """The request of a worker."""
 
     worker: str
@@ -52,7 +52,7 @@ _now = sa.bindparam("now", type_=trials.c.not_before.type)
 _is_ready = sa.or_(trials.c.not_before.is_(None), trials.c.not_before <= _now)
 _is_wanted = sa.or_(sa.bindparam("only", type_=sa.BigInteger).is_(None), jobs.c.id == sa.bindparam("only"))
 _running = sa.select(sa.func.count()).where(trials.c.job_id == jobs.c.id, IS_RUNNING).correlate(jobs).scalar_subquery()
-_is_suspected = trials.c.shared_losses >= LOSSES_IN_COMPANY
+_is_suspected = trials.c.shared_losses >= SHARED_LOSSES_ALLOWED
 _is_open = jobs.c.ended_at.is_(None)
 
 _seal = sa.bindparam("seal", type_=sa.Text)
@@ -106,24 +106,24 @@ _take = (
 _start_tries = sa.insert(tries)
 
 
-def claim_trials(connection: Connection, wish: Wish) -> list[Trial]:
+def claim_trials(connection: Connection, wish: ClaimRequest) -> list[Trial]:
     """Claims trials and returns them in the order of the turns. Writes what ``transition`` gives for ``Claimed``."""
-    allowed = turn_of(connection, wish.worker, wish.job_id, wish.now)
+    allowed = may_claim_of(connection, wish.worker, wish.job_id, wish.now)
     order: list[int] = []
-    if allowed in (Turn.COMPANY, Turn.COMPANY_FIRST):
+    if allowed in (MayClaim.UNSUSPECTED, MayClaim.UNSUSPECTED_FIRST):
         order = _chosen(connection, wish)
-    if not order and allowed in (Turn.COMPANY_FIRST, Turn.SUSPECT):
+    if not order and allowed in (MayClaim.UNSUSPECTED_FIRST, MayClaim.SUSPECT):
         order = _chosen(connection, replace(wish, limit=min(wish.limit, 1), suspected=True))
     return _taken(connection, order, wish) if order else []
 
 
-def _chosen(connection: Connection, wish: Wish) -> list[int]:
+def _chosen(connection: Connection, wish: ClaimRequest) -> list[int]:
     shares = _servable_jobs(connection, wish)
-    _deal(connection, shares, wish)
+    _share_out(connection, shares, wish)
     return _by_turns(shares)
 
 
-def _taken(connection: Connection, order: list[int], wish: Wish) -> list[Trial]:
+def _taken(connection: Connection, order: list[int], wish: ClaimRequest) -> list[Trial]:
     values = {
         "ids": order,
         "state": TrialState.RUNNING,
@@ -145,7 +145,7 @@ def _taken(connection: Connection, order: list[int], wish: Wish) -> list[Trial]:
     return claimed
 
 
-def _servable_jobs(connection: Connection, wish: Wish) -> list[_Share]:
+def _servable_jobs(connection: Connection, wish: ClaimRequest) -> list[_Share]:
     if connection.dialect.name != "sqlite":  # SQLite has one writer, so it needs no lock
         connection.execute(_lock_limited, {"only": wish.job_id}).all()
     query = {
@@ -160,24 +160,24 @@ def _servable_jobs(connection: Connection, wish: Wish) -> list[_Share]:
     return [_Share(row.id, wish.limit if row.room is None else min(row.room, wish.limit)) for row in rows]
 
 
-def _deal(connection: Connection, shares: Sequence[_Share], wish: Wish) -> None:
+def _share_out(connection: Connection, shares: Sequence[_Share], wish: ClaimRequest) -> None:
     """Gives every job the same share. What a job cannot use goes to the others in the next round."""
     wanted = wish.limit
-    hungry = list(shares)
-    while wanted and hungry:
-        part, rest = divmod(wanted, len(hungry))
-        still_hungry = []
-        for turn, share in enumerate(hungry):
+    unfilled = list(shares)
+    while wanted and unfilled:
+        part, rest = divmod(wanted, len(unfilled))
+        next_round = []
+        for turn, share in enumerate(unfilled):
             size = min(part + (turn < rest), share.room - len(share.taken))
             got = _next_in_line(connection, share, size, wish) if size else []
             share.taken += got
             wanted -= len(got)
             if len(got) == size and share.room > len(share.taken):
-                still_hungry.append(share)
-        hungry = sorted(still_hungry, key=lambda share: len(share.taken))
+                next_round.append(share)
+        unfilled = sorted(next_round, key=lambda share: len(share.taken))
 
 
-def _next_in_line(connection: Connection, share: _Share, size: int, wish: Wish) -> list[int]:
+def _next_in_line(connection: Connection, share: _Share, size: int, wish: ClaimRequest) -> list[int]:
     query = {
         "job": share.job_id,
         "now": wish.now,

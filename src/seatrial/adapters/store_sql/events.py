@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.tables import events
-from seatrial.domain.event import Event, EventKind, NewEvent
+from seatrial.domain.event import Event, NewEvent
 from seatrial.errors import NotFound
 
 _APPENDING = 0x5EA7_0001
@@ -32,20 +32,11 @@ def append_events(connection: Connection, facts: Sequence[NewEvent], at: datetim
     if connection.dialect.name == "postgresql":
         connection.execute(_lock_tail)
     moments = [at] * len(facts) if isinstance(at, datetime) else at
-    connection.execute(
-        _insert,
-        [
-            {
-                "kind": fact.kind.value,
-                "job_id": fact.job_id,
-                "trial_id": fact.trial_id,
-                "attempt": fact.attempt,
-                "at": moment,
-                "data": json.dumps(fact.data),
-            }
-            for fact, moment in zip(facts, moments, strict=True)
-        ],
-    )
+    rows = [
+        {**fact.__dict__, "kind": fact.kind.value, "at": moment, "data": json.dumps(fact.data)}
+        for fact, moment in zip(facts, moments, strict=True)
+    ]
+    connection.execute(_insert, rows)
 
 
 class SqlEvents:
@@ -63,7 +54,7 @@ class SqlEvents:
 
     async def last_event(self) -> int:
         query = sa.select(sa.func.coalesce(sa.func.max(events.c.seq), 0))
-        return int(await self._database.read(lambda connection: connection.execute(query).scalar_one()))
+        return int(await self._database.value(query))
 
     async def events(
         self, after: int = 0, job_id: int | None = None, trial_id: int | None = None, limit: int = 500
@@ -73,16 +64,4 @@ class SqlEvents:
             query = query.where(events.c.job_id == job_id)
         if trial_id is not None:
             query = query.where(events.c.trial_id == trial_id)
-        rows = await self._database.read(lambda connection: connection.execute(query).all())
-        return [
-            Event(
-                seq=row.seq,
-                kind=EventKind(row.kind),
-                job_id=row.job_id,
-                trial_id=row.trial_id,
-                attempt=row.attempt,
-                at=row.at,
-                data=json.loads(row.data),
-            )
-            for row in rows
-        ]
+        return [Event(**{**row, "data": json.loads(row["data"])}) for row in await self._database.rows(query)]

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from seatrial.adapters.store_sql.change import change_all, end_job_if_done
 from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.rows import trial_of, values_of
+from seatrial.adapters.store_sql.specs import IDS_AT_ONCE
 from seatrial.adapters.store_sql.tables import (
     IS_ENDED,
     IS_HELD,
@@ -22,13 +23,11 @@ from seatrial.adapters.store_sql.tables import (
     jobs,
     trials,
 )
-from seatrial.domain import chronicle
+from seatrial.domain import event_log
 from seatrial.domain.event import NewEvent
 from seatrial.domain.trial import CancelAsked, NewTrial, Released, Retried, Trial, TrialState, further_attempt
 from seatrial.errors import Conflict, NotFound
 
-IDS_AT_ONCE = 5000
-"""Both databases allow about 32,000 parameters in one statement."""
 _IS_UNFINISHED = sa.or_(IS_HELD, IS_QUEUED, IS_RUNNING)
 _last_attempt = sa.select(sa.func.max(trials.c.repeat)).where(
     trials.c.job_id == sa.bindparam("job"),
@@ -65,7 +64,7 @@ def cancel_job(connection: Connection, job_id: int, now: datetime) -> int:
     connection.execute(
         sa.update(jobs).where(jobs.c.id == job_id, jobs.c.cancelled_at.is_(None)).values(cancelled_at=now)
     )
-    facts = [chronicle.job_cancelled(job_id, len(asked)), *_ask_to_stop(connection, asked, now)]
+    facts = [event_log.job_cancelled(job_id, len(asked)), *_ask_to_stop(connection, asked, now)]
     append_events(connection, facts + end_job_if_done(connection, job_id, now), now)
     return len(asked)
 
@@ -87,7 +86,7 @@ def cancel_trials(connection: Connection, trial_ids: list[int], now: datetime) -
 
 def _ask_to_stop(connection: Connection, asked: list[Trial], now: datetime) -> list[NewEvent]:
     after = change_all(connection, asked, CancelAsked(), now)
-    return [chronicle.try_closed(trial, None) for trial in after if trial.state is TrialState.ENDED]
+    return [event_log.try_closed(trial, None) for trial in after if trial.state is TrialState.ENDED]
 
 
 def release_trials(connection: Connection, trial_ids: list[int], released: Released, now: datetime) -> int:
@@ -95,7 +94,7 @@ def release_trials(connection: Connection, trial_ids: list[int], released: Relea
     for ids in batched(trial_ids, IDS_AT_ONCE):
         _lock_jobs_of(connection, ids)
         held = _lock_trials(connection, sa.and_(trials.c.id.in_(ids), IS_HELD))
-        facts += [chronicle.trial_released(trial) for trial in change_all(connection, held, released, now)]
+        facts += [event_log.trial_released(trial) for trial in change_all(connection, held, released, now)]
     append_events(connection, facts, now)
     return len(facts)
 
@@ -114,7 +113,7 @@ def retry_trials(connection: Connection, trial_ids: list[int], now: datetime, ho
     for ids in batched(trial_ids, IDS_AT_ONCE):
         _lock_jobs_of(connection, ids)
         ended = _lock_trials(connection, sa.and_(trials.c.id.in_(ids), IS_ENDED, IS_UNGRADED))
-        facts += [chronicle.trial_retried(trial) for trial in change_all(connection, ended, Retried(hold=hold), now)]
+        facts += [event_log.trial_retried(trial) for trial in change_all(connection, ended, Retried(hold=hold), now)]
         _reopen(connection, {trial.job_id for trial in ended})
     append_events(connection, facts, now)
     return len(facts)
@@ -132,7 +131,7 @@ def add_attempts(connection: Connection, trial_ids: Sequence[int], now: datetime
             row = connection.execute(sa.insert(trials).values(values).returning(trials))
             added += map(trial_of, values_of(row))
         _reopen(connection, {trial.job_id for trial in graded})
-    append_events(connection, [chronicle.trial_added(trial) for trial in added], now)
+    append_events(connection, [event_log.trial_added(trial) for trial in added], now)
     return [trial.id for trial in added]
 
 

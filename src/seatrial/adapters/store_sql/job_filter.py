@@ -1,4 +1,4 @@
-"""Which jobs a listing shows, in SQL. A job's status is derived from its trials, as ``JobCounts.status`` does it."""
+"""The filters of job listings in SQL. A job's status is derived from its trials, as in ``JobCounts.status``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def narrow_jobs(query: sa.Select[Any], chosen: JobFilter) -> sa.Select[Any]:
     if chosen.dataset is not None:
         query = query.where(jobs.c.dataset == chosen.dataset)
     for column, value in (
-        # Not the bare column: the index by task would read every trial of the task anew for each job.
+        # Not the bare column: with the index by task, the database would read all trials of the task for each job.
         (trials.c.task_name.concat(""), chosen.task),
         (trials.c.agent, chosen.agent),
         (trials.c.model, chosen.model),

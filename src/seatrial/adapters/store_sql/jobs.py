@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import batched
 from typing import Any
 
@@ -16,7 +16,6 @@ from seatrial.adapters.store_sql.change import end_job_if_done
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.job_changes import (
-    IDS_AT_ONCE,
     add_attempts,
     cancel_job,
     cancel_trials,
@@ -28,10 +27,10 @@ from seatrial.adapters.store_sql.job_changes import (
 )
 from seatrial.adapters.store_sql.job_filter import narrow_jobs
 from seatrial.adapters.store_sql.rows import Values, job_of, values_of
-from seatrial.adapters.store_sql.specs import JobSpecs
+from seatrial.adapters.store_sql.specs import IDS_AT_ONCE, JobSpecs
 from seatrial.adapters.store_sql.tables import creations, jobs, trials
 from seatrial.adapters.store_sql.work_left import work_left
-from seatrial.domain import chronicle
+from seatrial.domain import event_log
 from seatrial.domain.job import Job, JobCounts, JobSpec, StateCounts
 from seatrial.domain.progress import WorkLeft
 from seatrial.domain.trial import NewTrial, Released, TrialState
@@ -45,7 +44,6 @@ _CREATING = 0x5EA7_0004
 _standing_alone = sa.select(jobs.c.id, jobs.c.created_at, jobs.c.cancelled_at, jobs.c.ended_at)
 _standing_by_id = _standing_alone.where(jobs.c.id == sa.bindparam("id"))
 _by_id = sa.select(jobs).where(jobs.c.id == sa.bindparam("id"))
-_specs_by_id = sa.select(jobs.c.id, jobs.c.spec).where(jobs.c.id.in_(sa.bindparam("ids", expanding=True)))
 _among = trials.c.job_id.in_(sa.bindparam("job_ids", expanding=True))
 _is_added = trials.c.reruns.is_not(None).label("added")
 _standings = (trials.c.job_id, trials.c.state, trials.c.outcome, _is_added)
@@ -63,7 +61,7 @@ _sums = (
     .where(_among)
     .group_by(*_standings)
 )
-_ways = (trials.c.job_id, trials.c.task_digest, trials.c.agent_index, trials.c.outcome, trials.c.cause)
+_ways = (trials.c.job_id, trials.c.task_digest.label("digest"), trials.c.agent_index, trials.c.outcome, trials.c.cause)
 _tallies = (
     sa.select(*_ways, sa.func.count().label("trials"))
     .where(_among, trials.c.reruns.is_(None))
@@ -97,7 +95,7 @@ class SqlJobs:
     async def job(self, job_id: int) -> Job:
         spec = self._specs.recall(job_id)
         query = _by_id if spec is None else _standing_by_id
-        rows = await self._database.read(lambda connection: values_of(connection.execute(query, {"id": job_id})))
+        rows = await self._database.rows(query, {"id": job_id})
         if not rows:
             raise unknown_job(job_id)
         return job_of(rows[0], spec or self._specs.learn(job_id, rows[0]["spec"]))
@@ -108,14 +106,14 @@ class SqlJobs:
 
         def operation(connection: Connection) -> list[Job]:
             rows = values_of(connection.execute(query, given))
-            specs = self._specs_of(connection, rows)
+            specs = self._specs.read(connection, [row["id"] for row in rows])
             return [job_of(row, specs[row["id"]]) for row in rows if row["id"] in specs]
 
         return await self._database.read(operation)
 
     async def count_jobs(self, chosen: JobFilter) -> int:
         query = narrow_jobs(sa.select(sa.func.count()).select_from(jobs), chosen)
-        return await self._database.read(lambda connection: connection.execute(query).scalar_one())
+        return int(await self._database.value(query))
 
     async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
         return {job_id: _counted(rows) for job_id, rows in (await self._by_job(_counts, job_ids)).items()}
@@ -132,13 +130,14 @@ class SqlJobs:
 
     async def save_job_keys(self, job_id: int, keys: str) -> None:
         open_job = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.ended_at.is_(None)).values(sealed_keys=keys)
-        if not await self._database.write(lambda connection: connection.execute(open_job).rowcount):
+        if not await self._database.change(open_job):
             await self.job(job_id)
             raise Conflict(f"Job {job_id} has ended.", fix="Retry its trials first.")
 
     async def job_keys(self, job_id: int) -> str | None:
         query = sa.select(jobs.c.sealed_keys).where(jobs.c.id == job_id)
-        return await self._database.read(lambda connection: connection.execute(query).scalar())
+        keys: str | None = await self._database.value(query)
+        return keys
 
     async def cancel_job(self, job_id: int, now: datetime) -> int:
         return await self._database.write(lambda connection: cancel_job(connection, job_id, now))
@@ -163,22 +162,13 @@ class SqlJobs:
     async def delete_job(self, job_id: int) -> None:
         await self._database.write(lambda connection: delete_job(connection, job_id))
 
-    async def _by_job(self, query: sa.Select[Any], job_ids: Sequence[int]) -> dict[int, list[sa.Row[Any]]]:
+    async def _by_job(self, query: sa.Select[Any], job_ids: Sequence[int]) -> dict[int, list[Values]]:
         """The rows of each job; every id has an entry."""
-        found: dict[int, list[sa.Row[Any]]] = {job_id: [] for job_id in job_ids}
+        found: dict[int, list[Values]] = {job_id: [] for job_id in job_ids}
         for ids in batched(found, IDS_AT_ONCE):
-            for row in await self._database.read(partial(_rows, query=query, job_ids=ids)):
-                found[row.job_id].append(row)
+            for row in await self._database.rows(query, {"job_ids": ids}):
+                found[row["job_id"]].append(row)
         return found
-
-    def _specs_of(self, connection: Connection, rows: Sequence[Values]) -> dict[int, JobSpec]:
-        """Those that are not remembered are read now; a job that was deleted since its row was read has none."""
-        known = {row["id"]: spec for row in rows if (spec := self._specs.recall(row["id"])) is not None}
-        unknown = [row["id"] for row in rows if row["id"] not in known]
-        for ids in batched(unknown, IDS_AT_ONCE):
-            for row in connection.execute(_specs_by_id, {"ids": ids}):
-                known[row.id] = self._specs.learn(row.id, row.spec)
-        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +181,7 @@ class _Creation:
 
 
 def _create_once(connection: Connection, wish: _Creation, once: Once) -> Job:
-    """SQLite has one writer. On PostgreSQL two with the same key at the same moment go one after the other."""
+    """SQLite has one writer. On PostgreSQL a lock orders concurrent requests with the same key."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATING, sa.func.hashtext(once.key))))
     known = connection.execute(sa.select(creations).where(creations.c.key == once.key)).first()
@@ -220,7 +210,7 @@ def _create(connection: Connection, wish: _Creation) -> Job:
     job_id = connection.execute(sa.insert(jobs).values(values).returning(jobs.c.id)).scalar_one()
     if planned:
         connection.execute(sa.insert(trials), [new_trial(job_id, trial, wish.state, now) for trial in planned])
-    facts = [chronicle.job_created(Job(id=job_id, spec=spec, created_at=now), len(planned))]
+    facts = [event_log.job_created(Job(id=job_id, spec=spec, created_at=now), len(planned))]
     if not planned:
         facts += end_job_if_done(connection, job_id, now)
     append_events(connection, facts, now)
@@ -235,37 +225,31 @@ def _page(chosen: JobFilter, continued: bool) -> sa.Select[Any]:
     return query.limit(sa.bindparam("limit", type_=sa.Integer)).offset(sa.bindparam("skip", type_=sa.Integer))
 
 
-def _rows(connection: Connection, query: sa.Select[Any], job_ids: Sequence[int]) -> Sequence[sa.Row[Any]]:
-    return connection.execute(query, {"job_ids": job_ids}).all()
-
-
-def _numbers(rows: Sequence[sa.Row[Any]]) -> JobNumbers:
-    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+def _numbers(rows: Sequence[Values]) -> JobNumbers:
+    costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
+    starts = [row["started_at"] for row in rows if row["started_at"] is not None]
     return JobNumbers(
         counts=_counted(rows),
         totals=JobTotals(
-            seconds=sum(row.seconds for row in rows),
-            input_tokens=sum(row.input_tokens for row in rows),
-            output_tokens=sum(row.output_tokens for row in rows),
+            seconds=sum(row["seconds"] for row in rows),
+            input_tokens=sum(row["input_tokens"] for row in rows),
+            output_tokens=sum(row["output_tokens"] for row in rows),
             cost_usd=sum(costs) if costs else None,
-            started_at=min((row.started_at for row in rows if row.started_at is not None), default=None),
+            started_at=min(starts, default=None),
         ),
     )
 
 
-def _counted(rows: Sequence[sa.Row[Any]]) -> JobCounts:
-    planned = {_standing(row): row.trials for row in rows if not row.added}
-    added = {_standing(row): row.trials for row in rows if row.added}
+def _counted(rows: Sequence[Values]) -> JobCounts:
+    planned = {_standing(row): row["trials"] for row in rows if not row["added"]}
+    added = {_standing(row): row["trials"] for row in rows if row["added"]}
     return JobCounts(**planned, added=StateCounts(**added)) if added else JobCounts(**planned)
 
 
-def _tally(row: sa.Row[Any]) -> Tally:
-    return Tally(
-        digest=row.task_digest, agent_index=row.agent_index, outcome=row.outcome, cause=row.cause, trials=row.trials
-    )
+def _tally(row: Values) -> Tally:
+    return Tally(**{name: value for name, value in row.items() if name != "job_id"})
 
 
-def _standing(row: sa.Row[Any]) -> str:
-    """The state of a trial or, once it has ended, its outcome: the names of what ``JobCounts`` counts."""
-    standing: str = row.outcome if row.state == TrialState.ENDED else row.state
-    return standing
+def _standing(row: Values) -> str:
+    """The state of a trial or, once it has ended, its outcome: the names of the fields of ``JobCounts``."""
+    return str(row["outcome"] if row["state"] == TrialState.ENDED else row["state"])

@@ -1,4 +1,4 @@
-"""Bringing a store's tables up to date. ``wiring`` and ``seatrial db upgrade`` call it; Alembic loads if needed."""
+"""Upgrades the tables of a store. ``wiring`` and ``seatrial db upgrade`` call it. Imports Alembic only if needed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ HEAD = "0005"
 """The newest revision in ``migrations/versions``; a test compares."""
 
 _MIGRATING = 0x5EA7_0002
-"""PostgreSQL's advisory lock: two processes that start at the same moment migrate one after the other."""
+"""Advisory lock in PostgreSQL: processes that start together migrate one after the other."""
 _INSTALL_ID = "install_id"
 
 
 async def upgrade(url: str) -> None:
-    """All missing migrations in one transaction; quick if there are none. Makes SQLite's file where it is missing."""
+    """Runs all missing migrations in one transaction. Creates SQLite's file if it is missing."""
     database = database_at(url)
     try:
         await database.open()
@@ -31,7 +31,7 @@ async def upgrade(url: str) -> None:
 
 
 async def require_current(database: Database) -> None:
-    """Refuses to work on tables that another version of Seatrial made."""
+    """Raises ``SetupProblem`` if another version of Seatrial created the tables."""
     found = await database.read(_revision)
     if found != HEAD:
         raise SetupProblem(
@@ -53,12 +53,12 @@ def _revision(connection: Connection) -> str | None:
 
 
 def _refuse_other_tables(connection: Connection) -> None:
-    """Whoever comes from another system may still name its database, which has tables called as ours are."""
+    """DATABASE_URL may still name the database of another system, which has tables with the same names."""
     there = set(sa.inspect(connection).get_table_names())
     if "alembic_version" not in there and (taken := sorted(there & set(metadata.tables))):
         raise SetupProblem(
             f"The database has tables that Seatrial did not make: {', '.join(taken)}.",
-            fix="Give it one of its own: another name in DATABASE_URL, or none, for SQLite in SEATRIAL_HOME.",
+            fix="Use a separate database: another name in DATABASE_URL, or none for SQLite in SEATRIAL_HOME.",
         )
 
 

@@ -60,13 +60,12 @@ class SqlOutput:
             .order_by(output.c.seq)
             .limit(limit)
         )
-        rows = await self._database.read(lambda connection: connection.execute(query).mappings().all())
-        return [Output(**row) for row in rows]
+        return [Output(**row) for row in await self._database.rows(query)]
 
     async def drop_output(self, trial_ids: Sequence[int]) -> None:
         if trial_ids:
             gone = sa.delete(output).where(output.c.trial_id.in_(trial_ids))
-            await self._database.write(lambda connection: connection.execute(gone).rowcount, durable=False)
+            await self._database.change(gone, durable=False)
             for trial_id in trial_ids:
                 self._sizes.pop(trial_id, None)
 
@@ -80,13 +79,13 @@ def _append(
     fresh = [piece for piece in pieces if current.get(piece.trial_id) == piece.attempt]
     if not fresh:
         return {}
-    told = Counter(piece.trial_id for piece in fresh)
-    sizes = _sizes(connection, told.keys(), known)
+    added = Counter(piece.trial_id for piece in fresh)
+    sizes = _sizes(connection, added.keys(), known)
     if connection.dialect.name == "postgresql":
         connection.execute(_lock_tail)
     connection.execute(_insert, [{**piece.model_dump(mode="json"), "at": now} for piece in fresh])
-    sizes.update(told)
-    for trial_id in sorted(told):
+    sizes.update(added)
+    for trial_id in sorted(added):
         if sizes[trial_id] > RING_PIECES:
             connection.execute(_trim, {"trial": trial_id})
             sizes[trial_id] = RING_PIECES

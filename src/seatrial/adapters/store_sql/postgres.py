@@ -1,8 +1,7 @@
-"""PostgreSQL through asyncpg. Operations run in SQLAlchemy's greenlets, so they stay plain functions here too.
+"""PostgreSQL through asyncpg. SQLAlchemy's greenlets run the operations, so they are plain functions here too.
 
-Rules that keep concurrent operations from waiting for each other in a circle: rows of ``jobs`` are locked first and in
-order of id, rows of ``trials`` after them and in order of id, events are appended last (see ``events.append_events``).
-What still collides is run again.
+Operations lock in one order to avoid deadlocks: rows of ``jobs`` first, by id; then rows of ``trials``, by id; events
+are appended last (see ``events.append_events``). Operations that still collide are run again.
 """
 
 from __future__ import annotations
@@ -23,11 +22,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.util import greenlet_spawn
 
+from seatrial.adapters.store_sql.database import Database
 from seatrial.errors import StoreUnavailable
 from seatrial.ports.store import StoreFacts
 
 _TRIES = 5
-_BELIEVED_SEC = 1.0
+_TRUSTED_SEC = 1.0
 _IN_LINE_SEC = 30.0
 """How long an operation waits while the server has no connection left, or is starting."""
 _FULL = ("53300",)
@@ -35,9 +35,9 @@ _FULL = ("53300",)
 _STARTING = ("57P03",)
 """The server starts, stops or recovers."""
 _COLLISIONS = ("40001", "40P01")
-"""Serialization failure, deadlock: nothing happened, and doing it again is right."""
+"""Serialization failure and deadlock: nothing was changed, so the operation is run again."""
 _OUTAGES = ("08", "53", "57", "58")
-"""Connection trouble, no resources left, shut down by an operator, system error."""
+"""Connection errors, no resources left, shut down by an operator, system error."""
 
 
 _AWAY = (OperationalError, InterfaceError, OSError, PoolTimeout, TimeoutError)
@@ -49,12 +49,12 @@ _FACTS = """SELECT clock_timestamp(), (SELECT count(*) FROM pg_stat_activity WHE
 _Way = Callable[[Callable[[Connection], Any]], Awaitable[Any]]
 
 
-class PostgresDatabase:
-    """Reads and writes have connections of their own: one that changes between outside and inside a transaction is told
-    so each time it is taken and given back, which is a quarter of what a small read costs.
+class PostgresDatabase(Database):
+    """Reads and writes use separate connections. Switching a connection between autocommit and transactions would take
+    a quarter of the time of a small read.
 
-    Never more than ``connections`` in all, and at least one of each kind. Operations that find none free stand in line,
-    and so do they when the server itself has none left."""
+    Opens at most ``connections`` in total, and at least one of each kind. Operations wait for a free connection, also
+    if the server has none left."""
 
     def __init__(self, url: URL, connections: int, in_line_sec: float = _IN_LINE_SEC) -> None:
         self._url = url
@@ -63,7 +63,7 @@ class PostgresDatabase:
         self._in_line_sec = in_line_sec
         self._engine: AsyncEngine | None = None
         self._reading: AsyncEngine | None = None
-        # The pool's own line forgets whoever waits for a connection that then could not be opened.
+        # The pool's own queue loses operations that wait for a connection which could not be opened.
         self._reading_turns = asyncio.Semaphore(self._readers)
         self._writing_turns = asyncio.Semaphore(self._writers)
 
@@ -128,8 +128,7 @@ class PostgresDatabase:
             return await connection.run_sync(operation)
 
     async def _change_among_readers(self, operation: Callable[[Connection], Any]) -> Any:
-        """A write on a connection that usually reads: where the server has none left for a writer, whoever has one
-        connection still gets on."""
+        """Writes on a connection for reads. With a full server, a process that has one connection can continue."""
         if self._reading is None:
             raise StoreUnavailable("The store is closed.")
         async with self._turn(self._reading_turns), self._reading.connect() as connection:
@@ -139,7 +138,7 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def _turn(self, turns: asyncio.Semaphore) -> AsyncIterator[None]:
-        """One operation for each connection; the others stand in line for as long as the server may be full."""
+        """Admits one operation per connection. The others wait, at most as long as for a full server."""
         async with asyncio.timeout(self._in_line_sec) if turns.locked() else nullcontext():
             await turns.acquire()
         try:
@@ -158,7 +157,7 @@ def _engine(url: URL, connections: int, **more: Any) -> AsyncEngine:
     engine = create_async_engine(
         url,
         pool_size=connections,
-        max_overflow=0,  # connections are dear to open: better to wait for one than to open and drop some
+        max_overflow=0,  # opening a connection is expensive, so waiting for one is better
         connect_args={"timeout": 10, "server_settings": {"application_name": "seatrial", "timezone": "UTC"}},
         **more,
     )
@@ -167,14 +166,14 @@ def _engine(url: URL, connections: int, **more: Any) -> AsyncEngine:
 
 
 def _with_connection(engine: Engine, operation: Callable[[Connection], Any]) -> Any:
-    """In one greenlet; SQLAlchemy's own connections take one each for opening, running and closing."""
+    """Uses one greenlet. SQLAlchemy's async connections use one each for opening, running and closing."""
     with engine.connect() as connection:
         return operation(connection)
 
 
 def _notice_restarts(engine: AsyncEngine) -> None:
-    """A server that was restarted is noticed before an operation, not by it. SQLAlchemy's own way asks the server each
-    time, which makes small reads half as dear again; a connection that was in use a moment ago is believed."""
+    """Detects a restarted server before an operation fails. SQLAlchemy's ``pool_pre_ping`` asks the server each time,
+    which makes small reads 1.5 times as slow. Here a connection that was used in the last second is not checked."""
 
     @sa.event.listens_for(engine.sync_engine, "checkin")
     def _remember(_: object, record: ConnectionPoolEntry) -> None:
@@ -183,16 +182,16 @@ def _notice_restarts(engine: AsyncEngine) -> None:
     @sa.event.listens_for(engine.sync_engine, "checkout")
     def _ask(connection: Any, record: ConnectionPoolEntry, _: object) -> None:
         used_at = record.info.get("used_at")
-        if used_at is None or time.monotonic() - used_at < _BELIEVED_SEC:
+        if used_at is None or time.monotonic() - used_at < _TRUSTED_SEC:
             return
         try:
             connection.ping()
         except Exception as fault:
-            raise DisconnectionError from fault  # the pool tries another one, and makes a new one in the end
+            raise DisconnectionError from fault  # the pool tries another connection, and finally opens a new one
 
 
 def _state(fault: Exception) -> str:
-    """The SQLSTATE. A connection that is refused raises the driver's own error, everything later SQLAlchemy's."""
+    """The SQLSTATE. A refused connection raises the driver's error, later failures raise SQLAlchemy's."""
     return getattr(getattr(fault, "orig", None) or fault, "sqlstate", None) or ""
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy.engine import CursorResult
+from sqlalchemy.engine import Result as Rows
 
 from seatrial.adapters.store_sql.tables import trials
 from seatrial.domain.frozen import trusted
@@ -64,11 +64,11 @@ _CAUSES: dict[str | None, Cause | None] = {None: None, **{cause.value: cause for
 _PHASES: dict[str | None, Phase | None] = {None: None, **{phase.value: phase for phase in Phase}}
 
 
-Values = Mapping[str, Any]
+Values = dict[str, Any]
 """One row by the names of its columns."""
 
 
-def values_of(result: CursorResult[Any]) -> list[Values]:
+def values_of(result: Rows[Any]) -> list[Values]:
     """All rows as dictionaries. SQLAlchemy's mappings look up every name again, which doubles the time to read a
     page."""
     names = tuple(result.keys())

@@ -6,13 +6,24 @@ With the cache, a page of jobs need not read the specs again, which are most of 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
+from itertools import batched
 from threading import Lock
 
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from seatrial.adapters.store_sql.tables import jobs
 from seatrial.domain.job import JobSpec
 
 _REMEMBERED = 1024
 _SMALL = 16_000
 """Larger documents, in characters, are not cached."""
+
+
+IDS_AT_ONCE = 5000
+"""Both databases allow about 32,000 parameters in one statement."""
+_by_id = sa.select(jobs.c.id, jobs.c.spec).where(jobs.c.id.in_(sa.bindparam("ids", expanding=True)))
 
 
 class JobSpecs:
@@ -35,3 +46,11 @@ class JobSpecs:
                 if len(self._kept) > _REMEMBERED:
                     self._kept.popitem(last=False)
         return spec
+
+    def read(self, connection: Connection, job_ids: Iterable[int]) -> dict[int, JobSpec]:
+        """Cached specs, and the others from the database. A job that was deleted in the meantime has none."""
+        found = {job_id: self.recall(job_id) for job_id in job_ids}
+        for ids in batched([job_id for job_id, spec in found.items() if spec is None], IDS_AT_ONCE):
+            for row in connection.execute(_by_id, {"ids": ids}):
+                found[row.id] = self.learn(row.id, row.spec)
+        return {job_id: spec for job_id, spec in found.items() if spec is not None}

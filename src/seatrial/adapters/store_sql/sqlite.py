@@ -1,11 +1,11 @@
 """SQLite: one writer thread that commits in groups, and a few readers beside it.
 
-A whole operation runs on the writer's thread, so it costs one hop instead of one per statement. Whatever was asked
-for while the last commit was under way shares the next one: hundreds of trials that end at the same moment need one
-flush to disk between them, which is what makes ``synchronous=FULL`` affordable.
+A whole operation runs on the writer's thread, so it needs one thread switch instead of one per statement. Operations
+that arrive during a commit share the next one: hundreds of trials that end together need one flush to disk. This makes
+``synchronous=FULL`` affordable.
 
-Between processes a lock file decides who writes. SQLite's own way is to sleep and look again, which starves writers
-once a few processes are busy; the kernel wakes a waiter at once and forgets the lock of a killed process.
+Between processes a lock file orders the writers. SQLite itself sleeps and retries, which starves writers if a few
+processes are busy. The kernel wakes a waiting process at once, and releases the lock of a killed one.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from seatrial.adapters.store_sql.database import Database
 from seatrial.errors import SeatrialError, SetupProblem, StorageFull, StoreUnavailable
+from seatrial.file_owner import act_for_owner, pass_every_folder
 from seatrial.ports.store import StoreFacts
 
 _READERS = 2
 _LARGEST_GROUP = 64
 _BUSY_SEC = 30.0
-"""How long to wait for a writer that does not know the lock file, such as a backup tool."""
-_PATIENCE_SEC = 60.0
-"""How long to wait for one that does; only a process that was stopped in the middle of a write takes that long."""
+"""How long to wait for a writer that does not use the lock file, such as a backup tool."""
+_LONGEST_WAIT_SEC = 60.0
+"""How long to wait for one that does. Only a process that is stopped during a write takes that long."""
 
 
 @dataclass(slots=True)
@@ -55,7 +57,7 @@ class _Write:
             self.done.set_result(self.result)
 
 
-class SqliteDatabase:
+class SqliteDatabase(Database):
     """Opened once per process. Calls may come from any event loop."""
 
     def __init__(self, path: str) -> None:
@@ -66,17 +68,18 @@ class SqliteDatabase:
         self._writer: threading.Thread | None = None
 
     async def open(self) -> None:
-        await asyncio.to_thread(self._open)
+        self._readers = ThreadPoolExecutor(_READERS, "store-read", self._settle)
+        await asyncio.get_running_loop().run_in_executor(self._readers, self._open)
 
     async def close(self) -> None:
-        """Finishes the writes that were asked for, then lets go of the file."""
+        """Finishes the queued writes, then closes the file."""
         if self._writer is not None:
             self._writes.put(None)
             await asyncio.to_thread(self._writer.join)
         if self._readers is not None:
+            if self._engine is not None:
+                await asyncio.get_running_loop().run_in_executor(self._readers, self._engine.dispose)
             await asyncio.to_thread(self._readers.shutdown)
-        if self._engine is not None:
-            self._engine.dispose()
         self._writer = self._readers = self._engine = None
 
     async def facts(self) -> StoreFacts:
@@ -92,21 +95,27 @@ class SqliteDatabase:
         done: asyncio.Future[T] = loop.create_future()
         self._writes.put(_Write(operation, durable, loop, done))
         try:
-            async with asyncio.timeout(_PATIENCE_SEC):
+            async with asyncio.timeout(_LONGEST_WAIT_SEC):
                 return await done
         except TimeoutError as fault:
-            raise StoreUnavailable(f"Another process has kept {self._path} to itself for too long.") from fault
+            raise StoreUnavailable(
+                f"Another process has locked {self._path} for more than {_LONGEST_WAIT_SEC:.0f} seconds."
+            ) from fault
 
     def _open(self) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._engine = _engine(self._path)
             connection = self._engine.connect()
+            lock = self._path.with_name(self._path.name + "-writer").open("wb")
         except (OSError, SQLAlchemyError) as fault:
             raise _unavailable(self._path, fault) from fault
-        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
-        self._writer = threading.Thread(target=self._serve, args=(connection,), name="store-write", daemon=True)
+        self._writer = threading.Thread(target=self._serve, args=(connection, lock), name="store-write", daemon=True)
         self._writer.start()
+
+    def _settle(self) -> None:
+        """Each thread acts for the folder's owner: as root, SQLite would follow a link of his and give files away."""
+        act_for_store(self._path)
 
     def _read[T](self, operation: Callable[[Connection], T]) -> T:
         if self._engine is None:
@@ -119,14 +128,15 @@ class SqliteDatabase:
                 raise
             raise _unavailable(self._path, fault) from fault
 
-    def _serve(self, connection: Connection) -> None:
+    def _serve(self, connection: Connection, lock: BinaryIO) -> None:
         """The writer's thread, until the queue says that it is over."""
-        with connection, _lock_file(self._path) as lock:
+        self._settle()
+        with connection, lock:
             while group := self._next_group():
                 self._commit(connection, lock, group)
                 for loop in {write.asked_by for write in group}:
                     mine = [write for write in group if write.asked_by is loop]
-                    with suppress(RuntimeError):  # that loop has ended, and with it whoever asked
+                    with suppress(RuntimeError):  # that event loop has ended
                         loop.call_soon_threadsafe(_settle, mine)
 
     def _next_group(self) -> list[_Write]:
@@ -156,14 +166,24 @@ class SqliteDatabase:
                 write.error = _unavailable(self._path, fault)
 
 
+def act_for_store(path: Path) -> None:
+    """For a thread that does nothing else than open this file."""
+    with suppress(FileNotFoundError):  # the folder is made by this process, and so is its own
+        act_for_owner(path.parent)
+        try:
+            path.parent.stat()
+        except PermissionError:
+            pass_every_folder()
+
+
 def _run(connection: Connection, write: _Write) -> None:
-    """One operation of a group. If it refuses, only what it did itself is undone; the others go on."""
-    if write.done.cancelled():  # whoever asked has given up, so nothing happens at all
+    """Runs one operation of a group. If it raises, only its own changes are rolled back."""
+    if write.done.cancelled():  # the caller was cancelled
         return
     connection.exec_driver_sql("SAVEPOINT operation")
     try:
         write.result = write.operation(connection)
-    except sa.exc.OperationalError:  # the disk is full or broken, and SQLite may have undone the whole group already
+    except sa.exc.OperationalError:  # the disk is full or broken; SQLite may have rolled back the whole group
         raise
     except Exception as refusal:
         if _is_damage(refusal):
@@ -185,7 +205,7 @@ def _roll_back(connection: Connection) -> None:
 
 
 def _engine(path: Path) -> Engine:
-    """Transactions are begun and ended by hand: the driver would begin them late and without the write lock."""
+    """Transactions begin and end explicitly: the driver would begin them late and without the write lock."""
     engine = sa.create_engine(
         sa.URL.create("sqlite", database=str(path)),
         isolation_level="AUTOCOMMIT",
@@ -205,12 +225,6 @@ def _engine(path: Path) -> Engine:
 
 
 @contextmanager
-def _lock_file(path: Path) -> Iterator[BinaryIO]:
-    with path.with_name(path.name + "-writer").open("wb") as lock:
-        yield lock
-
-
-@contextmanager
 def _locked(lock: BinaryIO) -> Iterator[None]:
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
@@ -220,7 +234,7 @@ def _locked(lock: BinaryIO) -> Iterator[None]:
 
 
 def _is_damage(fault: Exception) -> bool:
-    """Whether SQLite says that its file is not what it wrote."""
+    """Whether SQLite reports a damaged file."""
     reason = getattr(fault, "orig", None) or fault
     code = getattr(reason, "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -231,8 +245,8 @@ def _unavailable(path: Path, fault: Exception) -> SeatrialError:
     if _is_damage(fault):
         return SetupProblem(
             f"The database {path} is damaged: {reason}.",
-            fix="Put a backup in its place: seatrial db restore FILE --force. The damaged file is kept beside it.",
+            fix="Restore a backup: seatrial db restore FILE --force. The damaged file is kept beside it.",
         )
     if "disk is full" in str(reason):
-        return StorageFull(f"There is no room left for the store {path}.")
+        return StorageFull(f"There is no space left for the store {path}.")
     return StoreUnavailable(f"The store {path} did not answer: {reason}.")

@@ -6,19 +6,17 @@ from typing import Self
 
 from seatrial.adapters.store_sql.database import CONNECTIONS, Database, database_at
 from seatrial.adapters.store_sql.events import SqlEvents
+from seatrial.adapters.store_sql.installation import SqlInstallation
 from seatrial.adapters.store_sql.jobs import SqlJobs
 from seatrial.adapters.store_sql.migrate import read_install_id, require_current
 from seatrial.adapters.store_sql.output import SqlOutput
-from seatrial.adapters.store_sql.overview import SqlOverview
 from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tasks import SqlTasks
-from seatrial.adapters.store_sql.tokens import SqlKeys, SqlTokens
 from seatrial.adapters.store_sql.trials import SqlTrials
-from seatrial.adapters.store_sql.workers import SqlWorkers
 from seatrial.ports.store import StoreFacts
 
 
-class SqlStore(SqlTasks, SqlJobs, SqlTrials, SqlEvents, SqlOutput, SqlOverview, SqlTokens, SqlKeys, SqlWorkers):
+class SqlStore(SqlTasks, SqlJobs, SqlTrials, SqlEvents, SqlOutput, SqlInstallation):
     """``async with SqlStore.at(url) as store``. A process opens one only: it holds SQLite's writer thread and the
     connections to PostgreSQL."""
 

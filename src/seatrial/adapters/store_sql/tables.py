@@ -1,11 +1,10 @@
-"""The tables, and the only names for their columns. Read by the port modules here and by the migrations' test.
+"""The tables of the store. A test compares them with the migrations.
 
-Documents (specs, results, …) are JSON in text columns: they are validated by the domain, never searched by the
-database, and may hold ``\\u0000``, which PostgreSQL's own JSON type refuses. What is searched or counted has a column.
+Documents (specs, results, …) are JSON in text columns: the domain validates them, the database never searches them, and
+they may contain ``\\u0000``, which PostgreSQL's JSON type refuses. Values that are searched or counted have columns.
 
-Everything that runs once per trial goes through a *partial* index on the state, so that a hundred thousand ended
-trials cost a claim nothing. Such an index is only used when the state stands in the SQL as a literal: see
-``IS_QUEUED`` and ``IS_RUNNING``.
+Statements that run once per trial use a *partial* index on the state, so that ended trials do not slow down a claim.
+Databases use such an index only if the state is a literal in the SQL: see ``IS_QUEUED`` and ``IS_RUNNING``.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from sqlalchemy.types import TypeDecorator
 
 
 class Moment(TypeDecorator[datetime]):
-    """An aware time, kept in UTC; SQLite has no zones, so there they are taken off and put back."""
+    """An aware time, stored in UTC. SQLite has no time zones, so they are removed and added again."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
@@ -33,7 +32,7 @@ class Moment(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
-        """In one call for each value, or in none: a page has hundreds, and SQLAlchemy's own way takes three."""
+        """At most one call per value. SQLAlchemy's default makes three, and a page has hundreds of values."""
         return _moment_of_text if dialect.name == "sqlite" else None
 
 
@@ -41,7 +40,7 @@ def _moment_of_text(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(f"{text}+00:00")
 
 
-# SQLite counts rows only in a column that is exactly INTEGER.
+# SQLite assigns ids only in a column that is exactly INTEGER.
 _Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 metadata = sa.MetaData(
@@ -60,7 +59,7 @@ def _partial(name: str, *columns: str, where: str) -> sa.Index:
 
 
 def _counted(name: str) -> sa.Column[Any]:
-    """An id that is never given twice, not even after its row was deleted: blob keys are made of them."""
+    """An id that is never used twice, not even after its row was deleted, because blob keys contain ids."""
     return sa.Column(name, _Id, sa.Identity(), primary_key=True)
 
 
@@ -136,7 +135,7 @@ trials = sa.Table(
     sa.Column("created_at", Moment, nullable=False),
     sa.Column("started_at", Moment),
     sa.Column("ended_at", Moment),
-    # What the last try that has a result gave, so that listings read no document.
+    # From the last try with a result, so that listings read no documents.
     sa.Column("result_attempt", sa.Integer),
     sa.Column("reward", sa.Double),
     sa.Column("marks", sa.Text),
@@ -155,7 +154,7 @@ trials = sa.Table(
     sa.Index("ix_trials_job_state", "job_id", "state", "outcome"),
     sa.Index("ix_trials_task", "task_name", "id"),
     _partial("ix_trials_queued", "job_id", "id", "not_before", where="state = 'queued'"),
-    # Not over lease_until: a renewal that touches no index is the cheapest one, and few trials run at once.
+    # Without lease_until: a renewal that changes no index is the cheapest, and few trials run at once.
     _partial("ix_trials_running", "id", where="state = 'running'"),
     _partial("ix_trials_suspected", "id", where="shared_losses >= 2 AND state <> 'ended'"),
     _partial("ix_trials_outcome", "outcome", "id", where="state = 'ended'"),

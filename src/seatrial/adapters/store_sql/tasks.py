@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
 from itertools import batched
 from typing import Any
 
@@ -34,26 +33,17 @@ class SqlTasks:
         self._database = database
 
     async def save_task(self, task: Task, now: datetime) -> None:
-        values = {
-            "digest": task.digest,
-            "name": task.name,
-            "document": task.model_dump_json(),
-            "saved_at": now,
-            "used_at": now,
-        }
+        values = {"digest": task.digest, "name": task.name, "document": task.model_dump_json()}
 
         def operation(connection: Connection) -> None:
-            connection.execute(
-                _insert(connection, tasks)
-                .values(values)
-                .on_conflict_do_update(index_elements=[tasks.c.digest], set_={"used_at": now})
-            )
+            insert = _insert(connection, tasks).values(**values, saved_at=now, used_at=now)
+            connection.execute(insert.on_conflict_do_update(index_elements=[tasks.c.digest], set_={"used_at": now}))
 
         await self._database.write(operation)
 
     async def task(self, digest: str) -> Task:
         query = sa.select(tasks.c.document).where(tasks.c.digest == digest)
-        document = await self._database.read(lambda connection: connection.execute(query).scalar())
+        document = await self._database.value(query)
         if document is None:
             raise NotFound(f"There is no task {digest}.")
         return task_of(document)
@@ -62,7 +52,8 @@ class SqlTasks:
         found: dict[str, Task] = {}
         for some in batched(dict.fromkeys(digests), _DIGESTS_AT_ONCE):
             query = sa.select(tasks.c.digest, tasks.c.document).where(tasks.c.digest.in_(some))
-            found |= await self._database.read(partial(_by_digest, query=query))
+            for row in await self._database.rows(query):
+                found[row["digest"]] = Task.model_validate_json(row["document"])
         if missing := next((digest for digest in digests if digest not in found), None):
             raise NotFound(f"There is no task {missing}.")
         return [found[digest] for digest in digests]
@@ -70,15 +61,13 @@ class SqlTasks:
     async def task_page(self, after: TaskRef | None, limit: int) -> list[Task]:
         query = _first_page if after is None else _next_page
         given = {"limit": limit} | ({} if after is None else after.model_dump())
-        documents = await self._database.read(lambda connection: connection.execute(query, given).scalars().all())
-        return [task_of(document) for document in documents]
+        return [task_of(document) for document in await self._database.column(query, given)]
 
     async def find_tasks(self, name: str | None = None, limit: int = 1000) -> list[Task]:
         query = sa.select(tasks.c.document).order_by(tasks.c.used_at.desc(), tasks.c.name, tasks.c.digest).limit(limit)
         if name is not None:
             query = query.where(tasks.c.name == name)
-        documents = await self._database.read(lambda connection: connection.execute(query).scalars().all())
-        return [task_of(document) for document in documents]
+        return [task_of(document) for document in await self._database.column(query)]
 
     async def delete_task(self, digest: str) -> None:
         await self._database.write(lambda connection: _delete_task(connection, digest))
@@ -99,19 +88,14 @@ class SqlTasks:
         return await self._database.write(operation)
 
     async def dataset(self, name: str, version: str | None = None) -> Dataset:
-        document = await self._database.read(lambda connection: connection.execute(_dataset(name, version)).scalar())
+        document = await self._database.value(_dataset(name, version))
         if document is None:
             raise NotFound(f"There is no dataset {name if version is None else f'{name}@{version}'}.")
         return Dataset.model_validate_json(document)
 
     async def datasets(self) -> list[Dataset]:
         query = sa.select(datasets.c.document).order_by(datasets.c.id.desc())
-        documents = await self._database.read(lambda connection: connection.execute(query).scalars().all())
-        return [Dataset.model_validate_json(document) for document in documents]
-
-
-def _by_digest(connection: Connection, query: sa.Select[Any]) -> dict[str, Task]:
-    return {row.digest: Task.model_validate_json(row.document) for row in connection.execute(query)}
+        return [Dataset.model_validate_json(document) for document in await self._database.column(query)]
 
 
 def _delete_task(connection: Connection, digest: str) -> None:
@@ -132,5 +116,5 @@ def _dataset(name: str, version: str | None) -> sa.Select[str]:
 
 
 def _insert(connection: Connection, table: sa.Table) -> Any:
-    """Both databases know ON CONFLICT, in the same words; SQLAlchemy has it per dialect only."""
+    """Both databases have ON CONFLICT with the same syntax, but SQLAlchemy offers it per dialect only."""
     return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)

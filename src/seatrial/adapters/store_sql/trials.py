@@ -11,13 +11,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.change import close_try
-from seatrial.adapters.store_sql.claims import Wish, claim_trials
-from seatrial.adapters.store_sql.company import was_shared
+from seatrial.adapters.store_sql.claims import ClaimRequest, claim_trials
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.rows import (
     NUMBERS,
-    Values,
     numbers_of,
     summary_of,
     trial_of,
@@ -25,10 +23,10 @@ from seatrial.adapters.store_sql.rows import (
     try_of,
     values_of,
 )
+from seatrial.adapters.store_sql.shared_workers import was_shared
 from seatrial.adapters.store_sql.specs import JobSpecs
-from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, jobs, trials, tries
-from seatrial.domain import chronicle
-from seatrial.domain.job import JobSpec
+from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, trials, tries
+from seatrial.domain import event_log
 from seatrial.domain.result import Result, Try
 from seatrial.domain.trial import Ended, GivenBack, Trial, TrialEvent, TrialState, TryAgain, WorkerLost
 from seatrial.errors import NotFound
@@ -71,7 +69,6 @@ _history = (
     .order_by(tries.c.number)
 )
 _numbers = sa.select(*NUMBERS).where(trials.c.job_id == sa.bindparam("job")).order_by(trials.c.id)
-_spec_of_job = sa.select(jobs.c.spec).where(jobs.c.id == sa.bindparam("job"))
 
 
 class SqlTrials:
@@ -89,11 +86,11 @@ class SqlTrials:
         job_id: int | None = None,
         seal: str | None = None,
     ) -> list[Trial]:
-        wish = Wish(worker, lease, limit, now, job_id, self._served_last, seal)
+        wish = ClaimRequest(worker, lease, limit, now, job_id, self._served_last, seal)
 
         def operation(connection: Connection) -> list[Trial]:
             claimed = claim_trials(connection, wish)
-            append_events(connection, [chronicle.trial_claimed(trial) for trial in claimed], now)
+            append_events(connection, [event_log.trial_claimed(trial) for trial in claimed], now)
             return claimed
 
         claimed = await self._database.write(operation)
@@ -115,7 +112,7 @@ class SqlTrials:
 
     async def asked_to_stop(self, worker: str) -> frozenset[int]:
         query = sa.select(trials.c.id).where(IS_RUNNING, trials.c.worker == worker, trials.c.cancel_requested)
-        return await self._database.read(lambda connection: frozenset(connection.execute(query).scalars()))
+        return frozenset(await self._database.column(query))
 
     async def enter_phases(self, entries: Sequence[PhaseEntry]) -> None:
         if entries:
@@ -132,9 +129,7 @@ class SqlTrials:
         def operation(connection: Connection) -> Trial:
             shared = was_shared(connection, trial_id, try_number)
             event = WorkerLost(try_number=try_number, shared=shared, last=last)
-            trial, facts = close_try(connection, trial_id, event, now, result)
-            append_events(connection, facts, now)
-            return trial
+            return close_try(connection, trial_id, event, now, result)
 
         return await self._database.write(operation)
 
@@ -148,10 +143,10 @@ class SqlTrials:
             .order_by(trials.c.lease_until, trials.c.id)
             .limit(limit)
         )
-        return [trial_of(row) for row in await self._rows(query)]
+        return [trial_of(row) for row in await self._database.rows(query)]
 
     async def trial(self, trial_id: int) -> TrialRow:
-        rows = await self._rows(_by_id, {"id": trial_id})
+        rows = await self._database.rows(_by_id, {"id": trial_id})
         if not rows:
             raise _unknown(trial_id)
         return trial_row_of(rows[0])
@@ -159,7 +154,7 @@ class SqlTrials:
     async def trials(self, chosen: TrialFilter) -> AsyncGenerator[TrialRow]:
         query = _narrow(_with_result, chosen).order_by(trials.c.id).limit(_CHUNK)
         last = 0
-        while rows := await self._rows(query.where(trials.c.id > last)):
+        while rows := await self._database.rows(query.where(trials.c.id > last)):
             for row in rows:
                 yield trial_row_of(row)
             if len(rows) < _CHUNK:
@@ -170,7 +165,7 @@ class SqlTrials:
         of_any_job = chosen if chosen.job_id is None else chosen.model_copy(update={"job_id": None})
         query = _page(of_any_job, of_job=chosen.job_id is not None, continued=page.before is not None)
         given = {"job": chosen.job_id, "before": page.before, "limit": page.limit, "skip": page.skip}
-        return [summary_of(row) for row in await self._rows(query, given)]
+        return [summary_of(row) for row in await self._database.rows(query, given)]
 
     async def trial_numbers(self, job_id: int) -> list[TrialNumbers]:
         def operation(connection: Connection) -> list[TrialNumbers]:
@@ -179,11 +174,10 @@ class SqlTrials:
         return await self._database.read(operation)
 
     async def running_by_worker(self) -> dict[str, int]:
-        rows = await self._database.read(lambda connection: connection.execute(_running_by_worker).all())
-        return {row.worker: row.trials for row in rows}
+        return {row["worker"]: row["trials"] for row in await self._database.rows(_running_by_worker)}
 
     async def tries(self, trial_id: int) -> list[Try]:
-        rows = await self._rows(_tries_of, {"id": trial_id})
+        rows = await self._database.rows(_tries_of, {"id": trial_id})
         if not rows:
             await self.trial(trial_id)  # raises if the trial is unknown; an unclaimed one has no tries
         return [try_of(row) for row in rows]
@@ -195,30 +189,15 @@ class SqlTrials:
                 raise _unknown(trial_id)
             trial = trial_of(rows[0])
             tries = tuple(try_of(row, _TRY) for row in rows if row[f"{_TRY}number"] is not None)
-            agent = self._spec(connection, trial.job_id).agents[trial.agent_index]
-            return TrialHistory(trial=trial, agent=agent, tries=tries)
+            spec = self._specs.read(connection, [trial.job_id]).get(trial.job_id)
+            if spec is None:
+                raise NotFound(f"There is no job {trial.job_id}.")  # it was deleted meanwhile
+            return TrialHistory(trial=trial, agent=spec.agents[trial.agent_index], tries=tries)
 
         return await self._database.read(operation)
 
-    def _spec(self, connection: Connection, job_id: int) -> JobSpec:
-        known = self._specs.recall(job_id)
-        if known is not None:
-            return known
-        document = connection.execute(_spec_of_job, {"job": job_id}).scalar()
-        if document is None:
-            raise NotFound(f"There is no job {job_id}.")  # it was deleted meanwhile
-        return self._specs.learn(job_id, document)
-
     async def _close(self, trial_id: int, event: TrialEvent, now: datetime, result: Result | None) -> Trial:
-        def operation(connection: Connection) -> Trial:
-            trial, facts = close_try(connection, trial_id, event, now, result)
-            append_events(connection, facts, now)
-            return trial
-
-        return await self._database.write(operation)
-
-    async def _rows(self, query: sa.Select[Any], given: Values | None = None) -> list[Values]:
-        return await self._database.read(lambda connection: values_of(connection.execute(query, given)))
+        return await self._database.write(lambda connection: close_try(connection, trial_id, event, now, result))
 
 
 def _enter_phases(connection: Connection, entries: Sequence[PhaseEntry]) -> None:
@@ -229,7 +208,7 @@ def _enter_phases(connection: Connection, entries: Sequence[PhaseEntry]) -> None
         return
     latest = {entry.trial_id: entry.phase.value for entry in fresh}
     connection.execute(_enter, [{"trial": trial_id, "phase": phase} for trial_id, phase in latest.items()])
-    facts = [chronicle.phase_entered(e.job_id, e.trial_id, e.try_number, e.phase, e.step) for e in fresh]
+    facts = [event_log.phase_entered(e.job_id, e.trial_id, e.try_number, e.phase, e.step) for e in fresh]
     append_events(connection, facts, [entry.at for entry in fresh])
 
 

@@ -1,1 +1,1 @@
-"""The parts of reading and mapping a Terminal-Bench 1 task; ``tasks_terminalbench1`` puts them together."""
+"""Reads and converts the files of a Terminal-Bench 1 task. ``tasks_terminalbench1`` uses these modules."""

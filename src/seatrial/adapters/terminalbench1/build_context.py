@@ -1,8 +1,8 @@
 """The files that a Terminal-Bench 1 image is built from.
 
-There the build context is the task's own folder, so ``COPY . /app`` puts the tests and the solution where the agent
-finds them. Here they stay out, and so do the files that only describe the task, unless a Dockerfile asks for one of
-them by its name (real tasks do: ``COPY tests/model.py ./``); then exactly what it names is there.
+In Terminal-Bench 1 the build context is the task's folder, so ``COPY . /app`` gives the agent the tests and the
+solution. Here they are excluded, and so are the files that only describe the task, unless a Dockerfile names one of
+them (real tasks do: ``COPY tests/model.py ./``). Then exactly the named files are included.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
 
 
 def copy_context(root: Path, context: str, dockerfiles: list[Path], into: Path) -> None:
-    """Copies the build context below ``into``; files, executable bits and links, nothing else."""
+    """Copies files, executable bits and links of the build context below ``into``."""
     asked_for = [pattern for dockerfile in dockerfiles for pattern in named_sources(dockerfile)]
     source = root / context
     for entry in walk(source):
@@ -38,7 +38,7 @@ def is_withheld(path: str, asked_for: list[str]) -> bool:
 
 
 def named_sources(dockerfile: Path) -> list[str]:
-    """What the COPY and ADD lines name, relative to the context. ``.`` and ``*`` name nothing in particular."""
+    """The sources of COPY and ADD lines, relative to the context, without ``.`` and ``*``."""
     if not dockerfile.is_file():
         return []
     text = _CONTINUED.sub(" ", dockerfile.read_text("utf-8", "replace"))
@@ -60,7 +60,7 @@ def _sources(arguments: str) -> list[str]:
 
 
 def copy_entry(source: Path, target: Path) -> None:
-    """One file or link, with its executable bit and without its dates."""
+    """Copies one file or link, with its executable bit and without its dates."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_symlink():
         target.symlink_to(source.readlink())

@@ -1,8 +1,8 @@
-"""The ``docker-compose.yaml`` of a Terminal-Bench 1 task: what of it becomes ``task.toml``, and what must stay compose.
+"""Reads the ``docker-compose.yaml`` of a Terminal-Bench 1 task: one part becomes ``task.toml``, the rest stays compose.
 
-Nearly every task has one service called ``client`` with the same boilerplate, which Harbor does itself. Where there are
-further services, or keys that change how the container runs (host networking, devices, mounts …), a compose file in
-Harbor's form is written beside the Dockerfile, and the sandbox decides whether it can and may run it.
+Nearly every task has one service called ``client`` with the same boilerplate, which Harbor provides. For further
+services, or keys that change how the container runs (host networking, devices, mounts …), a compose file in Harbor's
+form is written beside the Dockerfile. The sandbox decides whether it runs it.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "deploy": (dict,),
 }
 _MOST = 10**9
-"""Of processors, megabytes and GPUs; more is no amount that a machine has."""
+"""Maximum of processors, megabytes and GPUs: more than any machine has."""
 _IDLE_COMMAND = re.compile(r"^(sh|bash|/bin/sh|/bin/bash)? ?(-c)? ?['\"]?(sleep infinity|tail -f /dev/null)['\"]?$")
 
 
 class Container(Frozen):
-    """What the agent's container is made from and runs with."""
+    """How the agent's container is built and run."""
 
     context: str = "."
     dockerfile: str = "Dockerfile"
@@ -54,15 +54,15 @@ class Container(Frozen):
     memory_mb: int | None = None
     gpus: int = 0
     services: tuple[str, ...] = ()
-    """Those besides the agent's."""
+    """Services other than the agent's."""
     compose: str | None = None
-    """A compose file in Harbor's form, where one is needed."""
+    """A compose file in Harbor's form, if one is needed."""
     build_files: tuple[str, ...] = ("Dockerfile",)
     """Every Dockerfile, relative to the task."""
 
 
 def read_container(root: Path, problems: Problems) -> Container:
-    """What the compose file says, or the usual single container where there is none."""
+    """The container of the compose file, or the default container if there is none."""
     text = read_text(root, COMPOSE, problems)
     if text is None:
         return Container()
@@ -87,7 +87,7 @@ class _Reading:
         self._main = self._services.get(self._name, {})
 
     def container(self) -> Container:
-        """``Container()`` and a problem where the file cannot be understood or leads out of the task."""
+        """``Container()`` and a problem if the file is invalid or refers to files outside the task."""
         for name, service in self._services.items():
             self._check_shape(name, service)
             self._check_inside(name, service)
@@ -116,25 +116,25 @@ class _Reading:
         )
 
     def _check_inside(self, name: str, service: dict[str, Any]) -> None:
-        """The context and the Dockerfile are copied, so both have to be the task's own."""
+        """The context and the Dockerfile are copied, so both must be inside the task."""
         context, dockerfile = _build(service)
         paths = {"build context": (context,), "Dockerfile": (context, dockerfile)}
         for what, parts in paths.items():
             if any(_leads_out(part) for part in parts) or not _stays_inside(self._root, *parts):
-                self._refuse(name, "build", f"{what} {parts[-1]!r} lies outside the task.", "Move it into the task.")
+                self._refuse(name, "build", f"{what} {parts[-1]!r} is outside the task.", "Move it into the task.")
                 return
 
     def _check_shape(self, name: str, service: dict[str, Any]) -> None:
-        """Values of another kind than a compose file has there."""
+        """Reports values of a wrong type."""
         for key, kinds in _KINDS.items():
             value = service.get(key)
             if value is not None and not isinstance(value, kinds):
-                self._refuse(name, key, f"{key}: has a value of the wrong kind.", "See the compose file format.")
+                self._refuse(name, key, f"{key}: has a value of the wrong type.", "See the compose file format.")
         networks = service.get("networks")
         if isinstance(networks, list) and not all(isinstance(network, str) for network in networks):
-            self._refuse(name, "networks", "networks: names are words.", "Write one name per line.")
+            self._refuse(name, "networks", "networks: each name must be a string.", "Write one name per line.")
         if isinstance(networks, dict) and not all(isinstance(how, dict | None) for how in networks.values()):
-            self._refuse(name, "networks", "networks: each is a mapping or empty.", "Write 'name: {}'.")
+            self._refuse(name, "networks", "networks: each must be a mapping or empty.", "Write 'name: {}'.")
         limits = _dig(service, "deploy", "resources", "limits")
         sizes = {"cpus": _cpus, "mem_limit": _megabytes}
         for key, read in sizes.items():
@@ -152,7 +152,7 @@ class _Reading:
         return {str(key): self._resolve("" if value is None else str(value), "environment") for key, value in pairs}
 
     def _resolve(self, text: str, key: str) -> str:
-        """Terminal-Bench's variables and defaults filled in. Nothing is ever taken from this machine's environment."""
+        """Replaces Terminal-Bench's variables and defaults. Never uses this machine's environment."""
 
         def value(match: re.Match[str]) -> str:
             name, default = match[1], match[2]
@@ -170,14 +170,14 @@ class _Reading:
         return _VARIABLE.sub(value, text)
 
     def _special_keys(self) -> dict[str, Any]:
-        """Keys of the main service that neither ``task.toml`` nor Harbor can stand for."""
+        """Keys of the main service that neither ``task.toml`` nor Harbor can express."""
         special = {key: value for key, value in self._main.items() if key not in _WITHOUT_EFFECT | _MAPPED}
         if mounts := _own_volumes(self._main):
             special["volumes"] = mounts
         if "command" in self._main and not _is_idle(self._main["command"]):
             special["command"] = self._main["command"]
         if isinstance(self._main.get("build"), dict) and set(self._main["build"]) - {"context", "dockerfile"}:
-            # A lone container's context is moved up to be the environment itself.
+            # The context of a single container becomes the environment itself.
             special["build"] = {**self._main["build"], "context": ".", "dockerfile": "Dockerfile"}
         return special
 
@@ -199,7 +199,7 @@ class _Reading:
         return self._resolve_document(yaml.safe_dump(document, sort_keys=True, allow_unicode=True))
 
     def _other(self, service: dict[str, Any]) -> dict[str, Any]:
-        """Another service as it is, without names that two trials could not share."""
+        """Another service, without names and ports that would conflict between two trials."""
         kept = {key: value for key, value in service.items() if key not in ("container_name", "volumes", "ports")}
         if "build" in kept:
             kept.pop("image", None)
@@ -215,7 +215,7 @@ class _Reading:
         return kept
 
     def _reachable(self, networks: Any) -> dict[str, Any]:
-        """The main service keeps its old name as an alias, by which the others may call it."""
+        """The main service keeps its old name as an alias, because other services may use it."""
         names = list(networks) if networks else ["default"]
         given = networks if isinstance(networks, dict) else {}
         return {name: {**(given.get(name) or {}), "aliases": [self._name]} for name in names}
@@ -237,7 +237,7 @@ def _build(service: dict[str, Any]) -> tuple[str, str]:
 
 
 def _own_volumes(service: dict[str, Any]) -> list[Any]:
-    """Mounts besides Terminal-Bench's logs, which Harbor has its own way for."""
+    """Mounts other than Terminal-Bench's logs, which Harbor handles itself."""
     volumes = service.get("volumes")
     if not isinstance(volumes, list):
         return []

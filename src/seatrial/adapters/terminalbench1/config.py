@@ -1,16 +1,15 @@
-"""A ``task.yaml`` of Terminal-Bench 1: its fields, their defaults, and what is wrong with one."""
+"""The fields of a Terminal-Bench 1 ``task.yaml``, their defaults, and checks."""
 
 from __future__ import annotations
 
-import difflib
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from seatrial.adapters.positions import Positions, line_of, yaml_positions
-from seatrial.adapters.task_problems import LONGEST_SEC, Problems, read_text, read_yaml, report_invalid
+from seatrial.adapters.positions import line_of, yaml_positions
+from seatrial.adapters.task_problems import LONGEST_SEC, FileProblems, Problems, read_text, read_yaml
 
 CONFIG = "task.yaml"
 _DIFFICULTIES = ("easy", "medium", "hard", "unknown")
@@ -18,18 +17,18 @@ _DIFFICULTIES = ("easy", "medium", "hard", "unknown")
 ParserName = Literal["pytest", "swebench", "sweperf", "mlebench", "swelancer"]
 _SCALARS = (str, int, float, bool, date)
 Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, _SCALARS) else value or "")]
-"""YAML makes numbers and dates of words that were meant as words."""
+"""Text. YAML reads unquoted numbers and dates as such, so they are converted back."""
 
 
 class Description(BaseModel):
-    """One wording of the instruction, as early tasks have them."""
+    """One wording of the instruction, in early tasks."""
 
     key: str = "base"
     description: str
 
 
 class TerminalBench1Config(BaseModel):
-    """What a ``task.yaml`` says, with Terminal-Bench's own defaults. Some fields are known and change nothing here."""
+    """A ``task.yaml`` with Terminal-Bench's defaults. Some fields are known but have no effect here."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -71,44 +70,25 @@ def read_config(root: Path, problems: Problems) -> TerminalBench1Config | None:
             problems.error(CONFIG, "is not a mapping.", line=1, fix="Write one 'field: value' per line.")
         return None
     positions = yaml_positions(text)
-    _warn_unknown(raw, positions, problems)
+    found = FileProblems(problems, CONFIG, positions)
+    for key in (key for key in raw if key not in TerminalBench1Config.model_fields):
+        found.warn_unknown((str(key),), TerminalBench1Config.model_fields, "is ignored", fix="Remove it.")
     try:
         config = TerminalBench1Config.model_validate(raw)
     except ValidationError as bad:
-        report_invalid(bad, CONFIG, positions, problems)
+        found.report_invalid(bad)
         return None
-    _check(config, positions, problems)
-    return config
-
-
-def _warn_unknown(raw: dict[Any, Any], positions: Positions, problems: Problems) -> None:
-    known = list(TerminalBench1Config.model_fields)
-    for key in raw:
-        if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1)
-            problems.warn(
-                CONFIG,
-                f"{key}: unknown field, which is ignored.",
-                line=line_of(positions, [str(key)]),
-                fix=f"Did you mean {near[0]!r}?" if near else "Remove it.",
-            )
-
-
-def _check(config: TerminalBench1Config, positions: Positions, problems: Problems) -> None:
     if not config.words.strip():
         line = line_of(positions, ["instruction"]) or line_of(positions, ["descriptions"]) or 1
         problems.error(CONFIG, "instruction: is missing or empty.", line=line, fix="Say what the agent is to do.")
+    _warn(config, found)
+    return config
+
+
+def _warn(config: TerminalBench1Config, found: FileProblems) -> None:
     if config.difficulty not in _DIFFICULTIES:
-        problems.warn(
-            CONFIG,
-            f"difficulty: {config.difficulty!r} is none of Terminal-Bench's words.",
-            line=line_of(positions, ["difficulty"]),
-            fix=f"Use one of {', '.join(_DIFFICULTIES)}.",
-        )
+        message = f"{config.difficulty!r} is not one of Terminal-Bench's values."
+        found.warn(("difficulty",), message, fix=f"Use one of {', '.join(_DIFFICULTIES)}.")
     if config.run_tests_in_same_shell:
-        problems.warn(
-            CONFIG,
-            "run_tests_in_same_shell: the tests get a shell of their own and see nothing of the agent's.",
-            line=line_of(positions, ["run_tests_in_same_shell"]),
-            fix="Let the tests look at files and processes.",
-        )
+        message = "the tests get a separate shell and see nothing of the agent's."
+        found.warn(("run_tests_in_same_shell",), message, fix="Let the tests check files and processes.")

@@ -1,4 +1,4 @@
-"""A ``solution.yaml`` of Terminal-Bench 1: keystrokes for a terminal, turned into a script that types them."""
+"""Converts a Terminal-Bench 1 ``solution.yaml``, keystrokes for a terminal, into a script that types them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from seatrial.adapters.positions import yaml_positions
-from seatrial.adapters.task_problems import Problems, read_text, read_yaml, report_invalid
+from seatrial.adapters.task_problems import FileProblems, Problems, read_text, read_yaml
 
 SOLUTION_YAML = "solution.yaml"
 _KEY = re.compile(
@@ -31,7 +31,7 @@ class Keystrokes(BaseModel):
 
     @property
     def is_line(self) -> bool:
-        """Whether it is a line of text, which a shell without a terminal can be given as well."""
+        """Whether it is a line of text, which also works in a shell without a terminal."""
         return self.append_enter and not _KEY.match(self.command)
 
 
@@ -39,7 +39,7 @@ _ENTRIES = TypeAdapter(tuple[Keystrokes, ...])
 
 
 def read_solution(root: Path, problems: Problems) -> tuple[Keystrokes, ...]:
-    """The entries, none where there are problems."""
+    """The entries; none if there are problems."""
     text = read_text(root, SOLUTION_YAML, problems)
     raw = read_yaml(text, SOLUTION_YAML, problems) if text is not None else None
     if text is None or raw is None:
@@ -47,12 +47,12 @@ def read_solution(root: Path, problems: Problems) -> tuple[Keystrokes, ...]:
     try:
         return _ENTRIES.validate_python(raw)
     except ValidationError as bad:
-        report_invalid(bad, SOLUTION_YAML, yaml_positions(text), problems)
+        FileProblems(problems, SOLUTION_YAML, yaml_positions(text)).report_invalid(bad)
         return ()
 
 
 def replay_script(entries: tuple[Keystrokes, ...]) -> str:
-    """A bash script that plays the entries; ``replay.sh`` says how."""
+    """A bash script that types the entries; ``replay.sh`` says how."""
     needs_terminal = not all(entry.is_line for entry in entries)
     calls = "".join(
         f"entry {_yes(entry.block)} {_yes(entry.append_enter)} {entry.min_timeout_sec:g} {entry.max_timeout_sec:g}"

@@ -9,7 +9,7 @@ Value = str | int | float | bool | tuple[str, ...]
 
 
 def toml_text(tables: Mapping[str, Mapping[str, Value | None]]) -> str:
-    """Tables in the given order; ``""`` is the top. Values that are ``None`` and tables without any are left out."""
+    """Tables in the given order; ``""`` is the top level. Omits ``None`` values and empty tables."""
     blocks = []
     for name, table in tables.items():
         lines = [f"{_key(key)} = {_value(value)}" for key, value in table.items() if value is not None]
@@ -33,5 +33,5 @@ def _value(value: Value) -> str:
 
 
 def _text(text: str) -> str:
-    """A JSON string is a TOML string, but for the one control character that JSON lets through."""
+    """A JSON string is a valid TOML string, except for one control character that JSON does not escape."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -51,7 +51,7 @@ _AGENT = "terminus-2"
 _PASSING = (Cause.LLM, Cause.SANDBOX, Cause.IMAGE, Cause.WORKER_LOST)
 """Errors that another try may avoid."""
 _REFUSED = "refused the request"
-"""Part of the message of ``agents.patience`` when a provider refuses for good."""
+"""Part of the message of ``agents.model_retries`` when a provider refuses for good."""
 _VERIFIER_OUTPUT = ("verifier/test-stdout.txt", "verifier/test-stderr.txt")
 
 

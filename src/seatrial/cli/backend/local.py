@@ -174,7 +174,7 @@ class LocalDatasets:
         if not source:
             problem = f"No registry is configured to look up {name}."
             raise InvalidInput(problem, field="registry", fix="Give --registry FILE.")
-        return await import_dataset(self.here, source, name, version)
+        return await import_dataset(self.here, source, name, version, at_the_machine=True)
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ async def import_if_unknown(here: Installation, name: str) -> None:
     try:
         await here.store.dataset(*split_name(name))
     except NotFound:
-        await import_dataset(here, here.settings.registry, *split_name(name))
+        await import_dataset(here, here.settings.registry, *split_name(name), at_the_machine=True)
 
 
 def _refuse_missing_module(agent: str) -> None:

@@ -27,12 +27,29 @@ async def _database(settings: Settings) -> str:
         return str(error)
 
 
+def _privileges(settings: Settings) -> list[str]:
+    """What the processes of `seatrial up` drop, if this user starts it."""
+    import os
+
+    from seatrial.api_account import look
+    from seatrial.errors import SetupProblem
+    from seatrial.privileges import findings
+
+    try:
+        account, why = look(settings)
+    except SetupProblem as problem:
+        return [*findings("none"), f"`seatrial up` does not start: {problem}"]
+    lines = findings(f"user {account.uid if account else os.geteuid()}")
+    if why:
+        lines.append(f"could be dropped further: the API keeps the user id of root. {why}")
+    return lines
+
+
 def doctor(as_json: AsJson = False) -> None:
     """Check this machine. The exit status is 1 if no sandbox works."""
     import asyncio
 
     from seatrial.cli.backend.session import print_json, read_settings
-    from seatrial.privileges import findings
     from seatrial.wiring import examine_sandboxes
 
     settings = read_settings()
@@ -40,7 +57,7 @@ def doctor(as_json: AsJson = False) -> None:
     if as_json:
         print_json(health)
     else:
-        for room in health.rooms:
+        for room in health.kinds:
             say(f"{room.name}: {'works' if room.works else 'does not work here'}")
             for finding in room.findings:
                 sign = "ok  " if finding.ok else "no  "
@@ -48,7 +65,7 @@ def doctor(as_json: AsJson = False) -> None:
                 if finding.fix and not finding.ok:
                     say(f"        fix: {finding.fix}")
         say("privileges:")
-        for line in findings():
+        for line in _privileges(settings):
             say(f"  {line}")
         if settings.database_url:
             say(f"database: {asyncio.run(_database(settings))}")

@@ -35,6 +35,8 @@ async def gc(
     retention = Retention(installation.store, installation.blobs, installation.clock, installation.settings.work_dir)
     freed = await retention.apply(timedelta(days=keep_days), dry_run)
     leftovers = 0 if dry_run else await clean_leftovers(installation) + await clean_network()
+    if not dry_run:
+        await installation.library.forget_removed()
     verb = "would be removed" if dry_run else "removed"
     say(
         f"{freed.files} file(s) of {freed.trials} trial(s), {freed.bytes / 1e6:.1f} MB, "

@@ -34,10 +34,11 @@ def worker(
         from seatrial.privileges import confine_worker
         from seatrial.wiring import open_installation
 
-        async with open_installation(read_settings(), for_worker=True) as installation:
-            write_logs(installation.settings)
-            confine_worker(installation.settings.allow_privileged)
-            await _work(installation, concurrency or installation.settings.worker_concurrency)
+        settings = read_settings()
+        confine_worker(settings.allow_privileged)  # before there are threads, which would keep what they have
+        async with open_installation(settings, for_worker=True) as installation:
+            write_logs(settings)
+            await _work(installation, concurrency or settings.worker_concurrency)
 
     asyncio.run(work())
 
@@ -81,4 +82,4 @@ async def _tell_what_works(installation: Installation, worker: Worker) -> None:
 
     settings = installation.settings
     health = await Duties(installation.clock).once("sandbox checks", lambda: examine_sandboxes(settings))
-    worker.can_use([room.name for room in health.rooms if room.works] if health else ())
+    worker.can_use([kind.name for kind in health.kinds if kind.works] if health else ())

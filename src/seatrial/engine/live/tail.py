@@ -26,6 +26,7 @@ _FAR_BEHIND = 512 << 10
 """If more bytes than this are waiting, the middle is skipped, so that viewers see the newest output."""
 _MOST_FILES = 32
 _FOLDERS = ("", "agent/", "verifier/")
+_EVENTS = ("o", "i", "m", "r")
 _TEXTS = (".txt", ".log", ".jsonl")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -190,5 +191,7 @@ def _short_events(line: str) -> Iterator[str]:
         return
     with suppress(ValueError, TypeError, RecursionError):
         at, kind, data = json.loads(line)
+        if not isinstance(at, int | float) or kind not in _EVENTS or not isinstance(data, str):
+            return  # each part would repeat a long one
         for start in range(0, len(data), PIECE // 8):
             yield json.dumps([at, kind, data[start : start + PIECE // 8]]) + "\n"

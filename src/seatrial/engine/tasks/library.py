@@ -7,6 +7,7 @@ its source folder is edited. Unpacked copies are a cache in ``SEATRIAL_HOME/task
 from __future__ import annotations
 
 import asyncio
+import re
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,11 +16,14 @@ from pathlib import Path
 
 from seatrial.domain.task import Severity, Task, TaskProblem
 from seatrial.engine.clock import Clock
-from seatrial.errors import InvalidInput, InvalidTask
+from seatrial.errors import InvalidInput, InvalidTask, NotFound
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.store import TaskStore
 from seatrial.ports.tasks import Inspection, TaskFiles, TaskReader
 from seatrial.removal import remove_tree, scratch_directory
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+_DIGEST = re.compile(r"(sha256:)?[0-9A-Za-z_-]+")
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,20 @@ class TaskLibrary:
         await self.blobs.delete(_archive_key(digest))
         await asyncio.to_thread(remove_tree, self._home(digest))
 
+    async def forget_removed(self) -> None:
+        """Removes unpacked copies of tasks that another process has removed, if that one could not reach them."""
+        places = list(self.tasks_dir.iterdir()) if self.tasks_dir.is_dir() else []
+        for place in places:
+            if _HASH.fullmatch(place.name) and f"sha256:{place.name}" not in self._unpacking:
+                try:
+                    await self.store.task(f"sha256:{place.name}")
+                except NotFound:
+                    self._known.discard(f"sha256:{place.name}")
+                    await asyncio.to_thread(remove_tree, place)
+
     def _home(self, digest: str) -> Path:
+        if not _DIGEST.fullmatch(digest):  # it comes from the store, which others write too
+            raise InvalidInput(f"{digest!r} is not the digest of a task.", field="digest")
         return self.tasks_dir / digest.removeprefix("sha256:")
 
     @asynccontextmanager

@@ -18,11 +18,9 @@ class EventStore(Protocol):
     ) -> list[Event]:
         """In order of ``seq``. A reader that continues after the last event it saw misses none, because a lower number
         never appears after a higher one."""
-        ...
 
     async def last_event(self) -> int:
         """The number of the newest event."""
-        ...
 
 
 class OutputStore(Protocol):
@@ -30,10 +28,8 @@ class OutputStore(Protocol):
 
     async def append_output(self, pieces: Sequence[NewOutput], now: datetime) -> None:
         """Keeps the newest pieces of each trial. Drops pieces of tries that are over."""
-        ...
 
     async def output(self, trial_ids: Sequence[int], after: int = 0, limit: int = 500) -> list[Output]:
         """In order of ``seq``. As with ``events``, a reader that continues after the last one misses none."""
-        ...
 
     async def drop_output(self, trial_ids: Sequence[int]) -> None: ...

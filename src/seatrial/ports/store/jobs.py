@@ -90,25 +90,20 @@ class JobStore(Protocol):
 
         ``hold`` holds the trials until they are released. ``keys`` are sealed provider keys, deleted when the job ends.
         With ``once``, a repetition returns the first job and changes nothing."""
-        ...
 
     async def job(self, job_id: int) -> Job: ...
 
     async def jobs(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
         """One page, newest first."""
-        ...
 
     async def count_jobs(self, chosen: JobFilter) -> int:
         """The number of jobs that match the filter."""
-        ...
 
     async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
         """Every id has an entry. An unknown job has zeros."""
-        ...
 
     async def numbers(self, job_ids: Sequence[int]) -> dict[int, JobNumbers]:
         """Counts and totals, of one moment. Every id has an entry."""
-        ...
 
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
         """How often each task and configuration of a job ended with each outcome, without added attempts. Every id has
@@ -121,30 +116,24 @@ class JobStore(Protocol):
 
     async def save_job_keys(self, job_id: int, keys: str) -> None:
         """Replaces the sealed provider keys of a job that has not ended."""
-        ...
 
     async def job_keys(self, job_id: int) -> str | None:
         """The sealed keys; ``None`` after the job has ended."""
-        ...
 
     async def release_trials(self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None) -> int:
         """Queues held trials and ignores others. Returns how many. ``limit_sec`` limits each whole trial."""
-        ...
 
     async def cancel_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
         """Like ``cancel_job``, for single trials of any jobs."""
-        ...
 
     async def cancel_job(self, job_id: int, now: datetime) -> int:
         """Ends queued trials and asks running ones to stop. Returns how many."""
-        ...
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
         """Queues ended trials without a grade again and keeps their earlier tries. Ignores other trials. Returns how
         many.
 
         Their jobs are open and not cancelled afterwards. With ``hold`` the trials wait until they are released."""
-        ...
 
     async def add_attempts(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> list[int]:
         """Adds an attempt outside of the plan for each of these graded trials; ignores others. Returns the new ids.
@@ -157,4 +146,3 @@ class JobStore(Protocol):
         """Deletes an ended job with its trials, tries and events. Raises ``Conflict`` if the job has not ended.
 
         The caller deletes the files in the blobs after this."""
-        ...

@@ -121,52 +121,42 @@ class TrialStore(Protocol):
         other workers.
 
         A suspected trial runs alone: only an idle worker claims it, and claims nothing else meanwhile."""
-        ...
 
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
         """Extends the leases of ``{trial id: try}``. Reports which were lost and which should be cancelled.
 
         Also extends an expired lease if nobody else claimed the trial. Unknown ids count as lost."""
-        ...
 
     async def asked_to_stop(self, worker: str) -> frozenset[int]:
         """Cancelled trials of this worker. Cheaper than a renewal, because workers ask often."""
-        ...
 
     async def enter_phases(self, entries: Sequence[PhaseEntry]) -> None:
         """Saves the phases of trials and appends ``trial.phase`` for each. Drops entries of earlier tries.
 
         Takes many entries, because a worker collects them and writes a few times a second."""
-        ...
 
     async def finish(self, trial_id: int, try_number: int, result: Result, now: datetime) -> Trial:
         """Records the result of the current try and ends the trial. A second call raises ``StaleTry``."""
-        ...
 
     async def try_again(self, trial_id: int, try_number: int, result: Result, delay: timedelta, now: datetime) -> Trial:
         """Records the result of the current try and queues the trial again, or ends it if it was cancelled."""
-        ...
 
     async def lose_worker(self, trial_id: int, try_number: int, result: Result, last: bool, now: datetime) -> Trial:
         """Records that the worker of the current try was lost, and queues the trial again or ends it.
 
         A try that shared its worker with others does not count and is never the last; see ``domain/isolation``.
         """
-        ...
 
     async def give_back(self, trial_id: int, try_number: int, now: datetime) -> Trial:
         """Queues a claimed trial again because its worker is leaving. The try does not count."""
-        ...
 
     async def expired(self, now: datetime, limit: int = 100) -> list[Trial]:
         """Running trials with an expired lease."""
-        ...
 
     async def trial(self, trial_id: int) -> TrialRow: ...
 
     def trials(self, chosen: TrialFilter) -> AsyncGenerator[TrialRow]:
         """In order of id, read in chunks to save memory."""
-        ...
 
     async def trial_numbers(self, job_id: int) -> list[TrialNumbers]:
         """Of every trial of a job, in order of id."""
@@ -174,16 +164,12 @@ class TrialStore(Protocol):
 
     async def summaries(self, chosen: TrialFilter, page: Page) -> list[TrialSummary]:
         """One page, newest first."""
-        ...
 
     async def history(self, trial_id: int) -> TrialHistory:
         """Everything about one trial, read in one transaction."""
-        ...
 
     async def running_by_worker(self) -> dict[str, int]:
         """The number of running trials of each worker that has some."""
-        ...
 
     async def tries(self, trial_id: int) -> list[Try]:
         """Every claim of the trial, first to last."""
-        ...

@@ -1,8 +1,8 @@
-"""Directories as tar streams: packed from this machine's files, unpacked from a sandbox's hostile ones.
+"""Packs files of this machine as tar streams, and unpacks those of a sandbox, which may be hostile.
 
-``files`` are moved this way, since an engine offers no other. Memory stays flat: threads pack and unpack while the
-event loop carries the bytes. Unpacking never follows a link, never makes one that leads out of the target, and never
-opens a pipe or a device; what is left out is said.
+``files`` and ``images`` use it, since an engine accepts nothing else. Threads pack and unpack while the event loop
+moves the bytes, so memory use is constant. Unpacking never follows a link, never makes one that leads out of the
+target, and never opens a pipe or a device. It reports what it leaves out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from seatrial.sandboxes.host.in_root import closing
 from seatrial.sandboxes.host.transfer import host_directory
@@ -30,10 +30,10 @@ from seatrial.sandboxes.host.tree_copy import (
     made_directory,
     printable,
 )
+from seatrial.sandboxes.output import ready
 
 _CHUNK = 1 << 18
 _TRAILER = 16
-_DEFAULT = TransferLimits()
 
 
 class TransferRefused(OSError):
@@ -41,44 +41,37 @@ class TransferRefused(OSError):
 
 
 class Enough(Exception):
-    """What comes after is not wanted any more: the limits are reached, or it went wrong."""
+    """The rest of the stream is not wanted: the limits are reached, or unpacking failed."""
 
 
-async def packed_tree(source: Path) -> AsyncIterator[bytes]:
-    """The content of a directory, owned by root."""
-    async for data in _written_by(lambda pipe: _pack_tree(source, pipe)):
-        yield data
+def packed_tree(source: Path, added: Mapping[str, Path] | None = None) -> AsyncIterator[bytes]:
+    """The content of a directory, owned by root, and the files in ``added`` under their names."""
+    return _written_by(lambda pipe: _pack_tree(source, pipe, added or {}))
 
 
-async def packed_build(context: Path, name: str, dockerfile: Path) -> AsyncIterator[bytes]:
-    """The same, with a Dockerfile from elsewhere under that name."""
-    async for data in _written_by(lambda pipe: _pack_tree(context, pipe, {name: dockerfile})):
-        yield data
-
-
-async def packed_file(source: Path, name: str) -> AsyncIterator[bytes]:
-    async for data in _written_by(lambda pipe: _pack_file(source, name, pipe)):
-        yield data
+def packed_file(source: Path, name: str) -> AsyncIterator[bytes]:
+    return _written_by(lambda pipe: _pack_file(source, name, pipe))
 
 
 class Unpacking:
-    """Takes a tar stream piece by piece; ``finish`` waits for the last file. ``left_out`` says what was not kept."""
+    """Unpacks a tar stream piece by piece. The end of its ``async with`` waits for the last file."""
 
     def __init__(self, read: Callable[[IO[bytes], LeftOut], None]) -> None:
         near, far = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(far, False)
         self.left_out = LeftOut()
+        """What was not unpacked, and why."""
         self._file = far
         self._done = _in_a_thread(lambda: _consume(near, lambda pipe: read(pipe, self.left_out)))
 
     @classmethod
-    def tree(cls, target: Path, limits: TransferLimits = _DEFAULT) -> Unpacking:
+    def tree(cls, target: Path, limits: TransferLimits) -> Unpacking:
         """Into a directory."""
         return cls(lambda pipe, left_out: _unpack_tree(pipe, target, limits, left_out))
 
     @classmethod
-    def file(cls, target: Path, limits: TransferLimits = _DEFAULT) -> Unpacking:
-        """One regular file, whatever its name in the stream."""
+    def file(cls, target: Path, limits: TransferLimits) -> Unpacking:
+        """One regular file; its name in the stream is ignored."""
         return cls(lambda pipe, _: _unpack_file(pipe, target, limits))
 
     async def take(self, data: bytes) -> None:
@@ -88,36 +81,32 @@ class Unpacking:
             try:
                 view = view[os.write(self._file, view) :]
             except BlockingIOError:
-                loop = asyncio.get_running_loop()
-                await _ready(self._file, loop.add_writer, loop.remove_writer)
+                await ready(self._file, to_write=True)
             except BrokenPipeError:
                 raise Enough from None
 
-    async def finish(self) -> None:
-        self._close()
-        await self._done
+    async def __aenter__(self) -> Self:
+        return self
 
-    async def abandon(self) -> None:
-        self._close()
+    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        os.close(self._file)
+        if error is None or isinstance(error, Enough):  # the rest of the archive is not wanted
+            await self._done
+            return True
         await asyncio.gather(self._done, return_exceptions=True)
-
-    def _close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        return False
 
 
 async def _written_by(write: Callable[[IO[bytes]], None]) -> AsyncIterator[bytes]:
     near, far = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(near, False)
     done = _in_a_thread(lambda: _produce(far, write))
-    loop = asyncio.get_running_loop()
     try:
         while True:
             try:
                 data = os.read(near, _CHUNK)
             except BlockingIOError:
-                await _ready(near, loop.add_reader, loop.remove_reader)
+                await ready(near)
                 continue
             if not data:
                 break
@@ -129,7 +118,7 @@ async def _written_by(write: Callable[[IO[bytes]], None]) -> AsyncIterator[bytes
 
 
 def _in_a_thread[T](work: Callable[[], T]) -> asyncio.Future[T]:
-    """A thread of its own: in a shared pool, packers that wait for readers could keep the readers from running."""
+    """Runs in a new thread: in a shared pool, packers that wait for readers could keep the readers from running."""
     pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="seatrial-archive")
     try:
         return asyncio.get_running_loop().run_in_executor(pool, work)
@@ -137,32 +126,18 @@ def _in_a_thread[T](work: Callable[[], T]) -> asyncio.Future[T]:
         pool.shutdown(wait=False)
 
 
-async def _ready(file: int, add: Callable[..., None], remove: Callable[[int], object]) -> None:
-    ready = asyncio.get_running_loop().create_future()
-
-    def wake() -> None:
-        if not ready.done():
-            ready.set_result(None)
-
-    add(file, wake)
-    try:
-        await ready
-    finally:
-        remove(file)
-
-
 def _produce(file: int, write: Callable[[IO[bytes]], None]) -> None:
     try:
         with os.fdopen(file, "wb") as pipe:
             write(pipe)
     except BrokenPipeError:
-        return  # the receiver has heard enough, and says why itself
+        return  # the receiver stopped reading, and reports why
 
 
 def _consume(file: int, read: Callable[[IO[bytes]], None]) -> None:
     with os.fdopen(file, "rb") as pipe:
         read(pipe)
-        # An archive has a little more than its last file. Whoever sends much more than that is not listened to.
+        # An archive is a little longer than its last file. Much more than that is not read.
         for _ in range(_TRAILER):
             if not pipe.read(_CHUNK):
                 break
@@ -180,20 +155,16 @@ def _owned_by_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def _pack_tree(source: Path, pipe: IO[bytes], besides: Mapping[str, Path] | None = None) -> None:
+def _pack_tree(source: Path, pipe: IO[bytes], added: Mapping[str, Path]) -> None:
     """Regular files, directories and links; nothing else is opened or passed on."""
     with tarfile.open(fileobj=pipe, mode="w|", format=tarfile.GNU_FORMAT) as tar:
-        for name, path in (besides or {}).items():
+        for name, path in added.items():
             tar.add(path, name, recursive=False, filter=_owned_by_root)
         for folder, folders, files in os.walk(source):
             for name in sorted([*folders, *files]):
                 path = Path(folder) / name
-                if _is_copied(path.lstat().st_mode):
+                if stat.S_IFMT(path.lstat().st_mode) in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
                     tar.add(path, str(path.relative_to(source)), recursive=False, filter=_owned_by_root)
-
-
-def _is_copied(mode: int) -> bool:
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
 
 
 def _pack_file(source: Path, name: str, pipe: IO[bytes]) -> None:
@@ -280,7 +251,7 @@ class _Files:
         return ""
 
     def _copy(self, parts: list[str], member: tarfile.TarInfo) -> str:
-        """A second name of a file that came before: becomes a file of its own."""
+        """A hard link to a file that came before becomes a copy."""
         origin = [part for part in member.linkname.split("/") if part not in ("", ".")]
         if ".." in origin or not origin:
             return "another name of a file outside of the directory"

@@ -1,7 +1,7 @@
-"""What changed in a container, asked of its engine: whether that breaks it, and whether it is suspicious.
+"""What changed in a container according to its engine: whether that breaks it, and whether it is suspicious.
 
-``sandbox_container`` asks. For suspicions it does so before and after grading where it cannot look at the layers itself
-(``oci.layer_suspicion``); the image's own files then come from a second container of it that is never started.
+``sandbox_container`` searches for suspicions this way if it cannot read the layers itself (``oci.layer_suspicion``).
+The image's own files then come from a second container that is never started.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from pathlib import PurePosixPath
 from seatrial.sandboxes.docker.client import EngineClient
 from seatrial.sandboxes.docker.container import Container
 from seatrial.sandboxes.docker.entry import read_entry
-from seatrial.sandboxes.docker.sidecar import remove_container
 from seatrial.sandboxes.oci.container_spec import FOUNDATIONS
 from seatrial.sandboxes.suspicion import PATH, SIZE_LIMIT, SearchPath, SuspectPaths
 
 _MODIFIED, _DELETED = 0, 2
 _MOST_READ = 300
-"""Files that are asked for one by one. More changed programs than that are suspicious by themselves."""
+"""Files that are read one by one. More changed programs than that are suspicious by themselves."""
 _FOUNDATIONS = (*FOUNDATIONS, "/usr/bin/sh", "/usr/bin/bash")
-"""Also where the usual links lead: what is behind a link is deleted under its own name."""
+"""With the targets of the usual links: the engine reports a deleted file under its real path."""
 
 
 async def find_suspicions(engine: EngineClient, container: Container, search_path: str) -> tuple[str, ...]:
@@ -47,11 +46,11 @@ async def find_suspicions(engine: EngineClient, container: Container, search_pat
         await engine.post("/containers/create", body, name=name)
         return (*suspects.marks(await _contents(engine, name, suspects.compared_with)), *flood)
     finally:
-        await remove_container(engine, name)
+        await engine.remove_container(name)
 
 
 async def find_losses(engine: EngineClient, container: str) -> tuple[str, ...]:
-    """What scripts need to start, and the image had, and is gone: by itself or with the directory it was in."""
+    """Interpreters of scripts that the image had and that are deleted, alone or with their directory."""
     changes = await _changes(engine, container)
     deleted = {path for path, kind in changes.items() if kind == _DELETED}
     return tuple(path for path in _FOUNDATIONS if deleted & {path, *map(str, PurePosixPath(path).parents)})
@@ -59,7 +58,7 @@ async def find_losses(engine: EngineClient, container: str) -> tuple[str, ...]:
 
 async def _changes(engine: EngineClient, container: str) -> dict[str, int]:
     entries = await engine.get(f"/containers/{container}/changes")
-    # An engine says "null" where nothing was changed.
+    # Without changes an engine answers "null".
     return {entry["Path"]: entry["Kind"] for entry in entries} if isinstance(entries, list) else {}
 
 

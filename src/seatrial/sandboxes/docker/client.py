@@ -1,8 +1,7 @@
 """A thin client of the Docker Engine API, for dockerd and Podman's service.
 
-``docker``, ``images`` and ``leftovers`` use it. It knows HTTP and the engine's errors, and
-nothing of trials. Commands are spoken over a connection of their own (the engine takes it over for raw streams), with
-backpressure: what nobody reads, the sandbox cannot go on printing.
+It knows HTTP and the engine's errors, and nothing of trials. Each command has its own connection, which the engine
+takes over for raw streams, with backpressure: a command blocks while its output is not read.
 """
 
 from __future__ import annotations
@@ -13,17 +12,19 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 
 from seatrial.errors import SandboxFault
+from seatrial.sandboxes.output import OutputStream
 
 USUAL_SOCKET = "unix:///var/run/docker.sock"
 _QUICK = aiohttp.ClientTimeout(total=120)
 _PATIENT = aiohttp.ClientTimeout(total=None, sock_connect=10)
+_REMOVE_SEC = 30.0
+_REMOVE_PAUSE_SEC = 0.05
 _FRAME = 8
 _HEADER_LIMIT = 1 << 16
 
@@ -45,15 +46,14 @@ class EngineGone(SandboxFault):
 class Piece:
     """Some output of a command."""
 
-    error: bool
-    """Whether it came on the standard error."""
+    stream: OutputStream
     data: bytes
 
 
 class EngineClient:
     """One engine. Open it with ``async with``, or ``close`` it.
 
-    Paths carry no API version: engines then speak their newest, and what is asked here is the same in all."""
+    Paths have no API version, so engines use their newest. The calls here are the same in all versions."""
 
     def __init__(self, host: str = "") -> None:
         self.host = host or USUAL_SOCKET
@@ -63,9 +63,7 @@ class EngineClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -81,6 +79,20 @@ class EngineClient:
 
     async def delete(self, path: str, **query: Any) -> None:
         await self._json("DELETE", path, query, None)
+
+    async def remove_container(self, name: str) -> None:
+        """Removes a container with its anonymous volumes. Does nothing if it is already gone."""
+        until = asyncio.get_running_loop().time() + _REMOVE_SEC
+        while True:
+            try:
+                return await self.delete(f"/containers/{name}", force=True, v=True)
+            except EngineRefused as error:
+                if error.status in (404, 409):  # 409: it is being removed at this moment
+                    return None
+                # Podman refuses to remove a container whose namespaces another one uses, even one that is exiting.
+                if "has dependent containers" not in error.reason or asyncio.get_running_loop().time() > until:
+                    raise
+            await asyncio.sleep(_REMOVE_PAUSE_SEC)
 
     @asynccontextmanager
     async def stream(
@@ -107,21 +119,8 @@ class EngineClient:
             raise self._gone(error) from error
 
     @asynccontextmanager
-    async def conversation(self, exec_id: str) -> AsyncIterator[Conversation]:
-        """Starts a prepared command and holds the line to it."""
-        body = json.dumps({"Detach": False, "Tty": False}).encode()
-        async with self._taken_over(f"/exec/{quote(exec_id)}/start", body) as line:
-            yield line
-
-    @asynccontextmanager
-    async def attachment(self, container: str) -> AsyncIterator[Conversation]:
-        """Listens to a container's first process, also to one that is only about to start."""
-        path = f"/containers/{quote(container)}/attach?stream=1&stdout=1&stderr=1"
-        async with self._taken_over(path, b"") as line:
-            yield line
-
-    @asynccontextmanager
-    async def _taken_over(self, path: str, body: bytes) -> AsyncIterator[Conversation]:
+    async def conversation(self, path: str, body: bytes = b"") -> AsyncIterator[Conversation]:
+        """Makes a call whose connection the engine takes over for the standard streams of a process."""
         try:
             reader, writer = await self._dial()
         except OSError as error:
@@ -196,7 +195,7 @@ class Conversation:
         self._writer = writer
 
     async def say(self, data: bytes) -> None:
-        """Gives the command something to read; ``done`` ends it."""
+        """Writes to the command's standard input; ``done`` ends it."""
         self._writer.write(data)
         await self._writer.drain()
 
@@ -205,7 +204,7 @@ class Conversation:
             self._writer.write_eof()
 
     async def pieces(self) -> AsyncIterator[Piece]:
-        """Its output until the last process that holds it has let go."""
+        """Its output, until the last process that holds it has closed it."""
         try:
             while True:
                 try:
@@ -220,13 +219,13 @@ class Conversation:
                     if not data:
                         raise EngineGone("The container engine hung up in the middle of a command's output.")
                     left -= len(data)
-                    yield Piece(error=header[0] == 2, data=data)
+                    yield Piece("stderr" if header[0] == 2 else "stdout", data)
         except ConnectionError as error:
             raise EngineGone(f"The line to a command broke ({error}).") from error
 
 
 async def _read_header(reader: asyncio.StreamReader) -> None:
-    """Waits for the engine's consent to the raw stream."""
+    """Waits until the engine accepts the raw stream."""
     lines = (await reader.readuntil(b"\r\n\r\n")).decode(errors="replace").split("\r\n")
     status = int(lines[0].split()[1])
     if status in (101, 200):

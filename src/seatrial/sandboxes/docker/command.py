@@ -1,24 +1,24 @@
-"""Runs one command in a container of an engine, and keeps of its output what is within bounds.
+"""Runs one command in a container of an engine.
 
-``sandbox_container`` runs the agent's commands with it, ``sidecar`` its own. The engine offers no way to end a
-command; the mark in its environment is how the sidecar finds it.
+``sandbox_container`` runs the agent's commands with it, ``sidecar`` its own. The engine cannot end a command; the
+sidecar finds it by the mark in its environment.
 """
 
 from __future__ import annotations
 
 import asyncio
-import codecs
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.docker.client import Conversation, EngineClient, EngineRefused, Piece
-from seatrial.sandboxes.output import Kept
+from seatrial.sandboxes.output import CapturedStream, Ended, Listener
 
-Listener = Callable[[str, bool], Awaitable[None]]
-"""Takes text as it comes, and whether it came on the standard error."""
+Take = Callable[[bytes], Awaitable[None]]
 
 MARK = "SEATRIAL_COMMAND"
+"""Environment variable by which a command is found again."""
+_ATTACHED = b'{"Detach": false, "Tty": false}'
 _LAST_WORDS_SEC = 1.0
 _LOOK_SEC = 0.5
 _EXIT_PATIENCE_SEC = 30.0
@@ -33,15 +33,8 @@ class Order:
     cwd: str | None = None
     user: str = ""
     input: AsyncIterator[bytes] | None = None
-    take: Callable[[bytes], Awaitable[None]] | None = None
+    take: Take | None = None
     """Gets the standard output instead of it being kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    return_code: int
-    stdout: str
-    stderr: str
 
 
 class EngineCommands:
@@ -54,17 +47,18 @@ class EngineCommands:
     async def run(self, order: Order, listener: Listener | None = None) -> Ended:
         """Waits for the command itself; what it left in the background may go on. ``SandboxFault`` if it cannot run."""
         exec_id = await self._prepare(order)
-        output = _Output(order.take, listener)
-        async with self._client.conversation(exec_id) as line:
+        stdout, stderr = CapturedStream("stdout", listener), CapturedStream("stderr", listener)
+        takes = {"stdout": order.take or stdout.take, "stderr": stderr.take}
+        async with self._client.conversation(f"/exec/{exec_id}/start", _ATTACHED) as line:
             feeding = asyncio.create_task(_feed(line, order.input)) if order.input is not None else None
-            reading = asyncio.create_task(output.read(line.pieces()))
+            reading = asyncio.create_task(_read(line.pieces(), takes))
             try:
                 await self._until_ended(exec_id, reading)
                 if feeding is not None:
                     await feeding
             finally:
                 await _end(reading, feeding)
-        return Ended(await self._status(exec_id), *output.texts)
+        return Ended(await self._status(exec_id), stdout.kept.text, stderr.kept.text)
 
     async def _prepare(self, order: Order) -> str:
         body = {
@@ -84,7 +78,7 @@ class EngineCommands:
             raise
 
     async def _until_ended(self, exec_id: str, reading: asyncio.Task[None]) -> None:
-        """A child in the background may hold the output for ever, so the command itself is looked at now and then."""
+        """A background process may hold the output for ever, so the state of the command itself is polled too."""
         while not reading.done():
             await asyncio.wait({reading}, timeout=_LOOK_SEC)
             if reading.done():
@@ -109,27 +103,9 @@ class EngineCommands:
         return int(found["ExitCode"])
 
 
-class _Output:
-    """Both streams of one command."""
-
-    def __init__(self, take: Callable[[bytes], Awaitable[None]] | None, listener: Listener | None) -> None:
-        self._take = take
-        self._listener = listener
-        self._kept = {False: Kept(), True: Kept()}
-        self._decoders = {error: codecs.getincrementaldecoder("utf-8")("replace") for error in (False, True)}
-
-    @property
-    def texts(self) -> tuple[str, str]:
-        return self._kept[False].text, self._kept[True].text
-
-    async def read(self, pieces: AsyncIterator[Piece]) -> None:
-        async for piece in pieces:
-            if self._take is not None and not piece.error:
-                await self._take(piece.data)
-                continue
-            self._kept[piece.error].add(piece.data)
-            if self._listener is not None and (text := self._decoders[piece.error].decode(piece.data)):
-                await self._listener(text, piece.error)
+async def _read(pieces: AsyncIterator[Piece], takes: Mapping[str, Take]) -> None:
+    async for piece in pieces:
+        await takes[piece.stream](piece.data)
 
 
 async def _feed(line: Conversation, pieces: AsyncIterator[bytes]) -> None:
@@ -138,7 +114,7 @@ async def _feed(line: Conversation, pieces: AsyncIterator[bytes]) -> None:
             await line.say(data)
         line.done()
     except ConnectionError:
-        return  # the command ended before it had read everything; its status tells
+        return  # the command ended before it had read everything, which its status shows
 
 
 async def _end(*tasks: asyncio.Task[None] | None) -> None:

@@ -1,18 +1,16 @@
-"""The container of one docker sandbox: how it is described to the engine, and what the engine made of it.
+"""The container of one docker sandbox: how it is described to the engine, and what the engine applied.
 
-``sandbox_container`` holds one. In the container the agent has what Docker gives by default, without AUDIT_WRITE: that
-one is the verifier's seal (see ``sidecar``). ``/tests`` and ``/logs`` are volumes of the container's own, because a
-directory that is a mount point can be neither removed nor renamed by what runs there.
+The agent has Docker's default capabilities without AUDIT_WRITE, which only the verifier has (see ``sidecar``).
+``/tests`` and ``/logs`` are anonymous volumes, because a mount point can be neither removed nor renamed from inside.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
-import re
 import tarfile
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -20,12 +18,12 @@ from seatrial.errors import SandboxFault
 from seatrial.sandboxes.compose import ComposeService
 from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
 from seatrial.sandboxes.docker.command import EngineCommands, Order
-from seatrial.sandboxes.docker.layers import Layers
-from seatrial.sandboxes.docker.local_view import Residence
+from seatrial.sandboxes.docker.local_container import Layers, LocalContainer
 from seatrial.sandboxes.docker.seccomp import Profiles
-from seatrial.sandboxes.docker.sidecar import remove_container
 from seatrial.sandboxes.docker.sidecar_scripts import SEAL, SLEEP
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
+from seatrial.sandboxes.host.processes import memory_kills
+from seatrial.sandboxes.host.transfer import Transfer
 from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.network.names import Asked
 from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES
@@ -34,7 +32,7 @@ from seatrial.sandboxes.record import SandboxRecord
 LABEL_RECORD = "seatrial.record"
 _LOGS = PurePosixPath("/logs")
 _CAPABILITIES = [name.removeprefix("CAP_") for name in DOCKER_CAPABILITIES if name != f"CAP_{SEAL}"]
-# The first process ignores every signal that the sandbox can send. It starts its sleep again when somebody kills it.
+# The first process ignores every signal that the sandbox can send. It restarts its sleep if that is killed.
 # The shell reaps orphans while it waits.
 _STAY = [
     *("sh", "-c"),
@@ -59,14 +57,14 @@ def labels_of(record: SandboxRecord) -> dict[str, str]:
 
 
 def may_have_quota(info: Mapping[str, Any]) -> bool:
-    """Whether to ask the engine for a limit of storage: its driver can, if its file system was set up for it."""
+    """Whether the engine's storage driver can have a quota, if its file system was set up for it."""
     driver, backing = info.get("Driver"), dict(info.get("DriverStatus") or ()).get("Backing Filesystem")
     return driver in ("btrfs", "zfs") or (driver in ("overlay", "overlay2") and backing == "xfs")
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerPlan:
-    """What a sandbox's container shall be."""
+    """How the container of a sandbox is made."""
 
     name: str
     image: Image
@@ -77,19 +75,10 @@ class ContainerPlan:
     pids: int
     storage_mb: int
     service: ComposeService
-    """What the task's compose file says about it."""
+    """From the task's compose file."""
     asked: Asked = Asked()  # noqa: RUF009
     workdir: str | None = None
     guards_tests: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What commands get from the container."""
-
-    env: Mapping[str, str] = field(default_factory=dict)
-    workdir: str = "/"
-    user: str = ""
 
 
 class Container:
@@ -103,18 +92,17 @@ class Container:
         self.name = plan.name
         self.labels = labels_of(plan.record)
         self.started = False
-        self.settings = Settings()
         self.id = ""
         self.pid = 0
         """Of its first process, as the engine's machine counts."""
         self.applied: Mapping[str, Any] = {}
-        """The engine's own account of the container's confinement."""
+        """The host configuration that the engine reports."""
         self.warnings: tuple[str, ...] = ()
         self.profiles = Profiles({}, None)
-        self.residence: Residence | None = None
+        self.local: LocalContainer | None = None
         """While it runs, where it can be entered."""
         self.forbids_devices = False
-        """Whether its root is mounted such that device nodes there cannot be opened."""
+        """Whether device nodes on its root cannot be opened."""
         self.layers: Layers | None = None
         """Where its files are, in the same case."""
 
@@ -129,7 +117,7 @@ class Container:
         }
 
     async def create(self, network: Mapping[str, Any], info: Mapping[str, Any], profiles: Profiles) -> None:
-        """``network`` adds to the host configuration; ``info`` is what the engine says about itself."""
+        """``network`` adds to the host configuration; ``info`` is the engine's ``/info``."""
         self.profiles = profiles
         made = await self._created(self._description(network), may_have_quota(info))
         self.id = made["Id"]
@@ -140,14 +128,10 @@ class Container:
             size = {"StorageOpt": {"size": f"{self.plan.storage_mb}M"}}
             limited = {**description, "HostConfig": {**description["HostConfig"], **size}}
             try:
-                return await self._post(limited)
+                return dict(await self._engine.post("/containers/create", limited, name=self.name))
             except EngineRefused:  # its file system was mounted without; if it was something else, it is refused again
                 pass
-        return await self._post(description)
-
-    async def _post(self, description: dict[str, Any]) -> dict[str, Any]:
-        made: dict[str, Any] = await self._engine.post("/containers/create", description, name=self.name)
-        return made
+        return dict(await self._engine.post("/containers/create", description, name=self.name))
 
     async def start(self, open_dirs: Sequence[str]) -> None:
         """Starts it with directories that everybody may write to."""
@@ -160,22 +144,15 @@ class Container:
         found = await self._engine.get(f"/containers/{self.name}/json")
         if not found["State"]["Running"]:
             raise SandboxFault(f"The image's first process ended at once, with status {found['State']['ExitCode']}.")
-        config = found["Config"]
-        self.settings = Settings(
-            # Not as the engine tells it: Podman adds root's HOME, which is no other user's.
-            env={**self.plan.image.config.env, **self.plan.env},
-            workdir=config.get("WorkingDir") or "/",
-            user=config.get("User") or "",
-        )
         self.pid = int(found["State"]["Pid"])
         self.applied = found["HostConfig"]
         if self._mounts is not None:
-            self.residence = Residence.found(self._mounts, self.id, self.pid)
-        if self.residence is not None:
+            self.local = LocalContainer.found(self._mounts, self.id, self.pid)
+        if self.local is not None:
             self.layers = Layers.found(found)
-            self.forbids_devices = not self.applied.get("Privileged") and await self.residence.view.forbid_devices()
-        if later and self.residence is not None:
-            await self.residence.view.make_dirs(paths, 0o777)
+            self.forbids_devices = not self.applied.get("Privileged") and await self.local.forbid_devices()
+        if later and self.local is not None:
+            await self.local.view.start(Transfer.make_dirs, paths, 0o777)
         elif later:
             await self._make_dirs(paths)
         self.started = True
@@ -191,25 +168,25 @@ class Container:
         return bool(service.command or service.entrypoint or (service.entrypoint is None and image.entrypoint))
 
     async def memory_kills(self) -> int:
-        """Processes that were killed for want of memory, as far as the container still says."""
-        if self.residence is not None and (kills := self.residence.memory_kills) is not None:
+        """Processes that the memory limit killed; 0 if it cannot be read any more."""
+        if self.local is not None and (kills := self.local.memory_kills) is not None:
             return kills
         try:
             async with asyncio.timeout(_KILLS_SEC):
                 ended = await EngineCommands(self._engine, self.name).run(Order(["sh", "-c", _KILLS], user="0"))
         except (SandboxFault, TimeoutError):
             return 0
-        return sum(int(number) for number in re.findall(r"^oom_kill (\d+)$", ended.stdout, re.MULTILINE))
+        return memory_kills(ended.stdout)
 
     async def remove(self) -> None:
         self.started = False
-        if self.residence is not None:
-            residence, self.residence = self.residence, None
-            residence.close()
-        await remove_container(self._engine, self.name)
+        if self.local is not None:
+            local, self.local = self.local, None
+            local.close()
+        await self._engine.remove_container(self.name)
 
     async def _make_dirs(self, paths: Sequence[str]) -> None:
-        """Through the engine, which can do it while nothing runs in it yet."""
+        """Through the engine, which can do it before the container runs."""
         names = [str(PurePosixPath(path)).lstrip("/") for path in paths]
         if not names:
             return

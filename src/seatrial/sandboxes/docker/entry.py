@@ -1,4 +1,4 @@
-"""One small file of a container, read through the engine. ``accounts`` and ``changes`` ask; it is not trusted."""
+"""Small files of a container and its users, read through the engine. Nothing of it is trusted."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import tarfile
 from dataclasses import dataclass
 
 from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
+from seatrial.sandboxes.host.accounts import SIZE_LIMIT, Account, account_in
 
 _HEADERS = 1 << 16
-"""What an archive may have in front of a file's content."""
+"""Bytes that an archive may have before a file's content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +46,17 @@ async def read_entry(engine: EngineClient, container: str, path: str, limit: int
             return Entry(content.read(min(limit, member.size)), is_file=True) if content is not None else None
     except tarfile.TarError:
         return None
+
+
+async def find_account(engine: EngineClient, container: str, wanted: str) -> Account:
+    """A user by ``name``, ``uid``, ``name:group`` or ``uid:gid``, as Docker reads them; root for an empty string.
+
+    The engine resolves names for the agent's commands but not for the verifier's. The agent may add users, so this is
+    read for each command."""
+
+    async def text(path: str) -> str:
+        """Empty if there is no such file, or a link or something else in its place."""
+        entry = await read_entry(engine, container, path, SIZE_LIMIT)
+        return entry.content.decode(errors="replace") if entry is not None and entry.is_file else ""
+
+    return account_in(await text("/etc/passwd"), await text("/etc/group"), wanted)

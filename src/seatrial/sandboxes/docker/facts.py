@@ -1,4 +1,4 @@
-"""What was really done for a docker sandbox, from the engine's own account of it. ``docker`` asks."""
+"""What was really applied to a docker sandbox, as the engine reports it. For the trial's lock."""
 
 from __future__ import annotations
 
@@ -6,24 +6,18 @@ from typing import Any
 
 from seatrial.sandboxes.docker.container import Container
 from seatrial.sandboxes.docker.sandbox_container import SandboxContainer
-from seatrial.sandboxes.docker.storage import StorageLimit
-from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.sandbox import SandboxFacts
 
 
-def facts_of(image: Image | None, sandbox: SandboxContainer | None) -> SandboxFacts:
+def facts_of(sandbox: SandboxContainer | None) -> SandboxFacts:
     """Nothing is claimed before the sandbox runs."""
-    named: dict[str, Any] = {}
-    if image is not None:
-        named = {"image": image.reference, "image_digest": image.digest, "image_source": image.provenance}
     if sandbox is None or not sandbox.container.applied:
-        return SandboxFacts(**named)
-    container, network, storage = sandbox.container, sandbox.network, sandbox.storage
+        return SandboxFacts()
+    container, network = sandbox.container, sandbox.network
     return SandboxFacts(
-        **named,
-        limits={**_limits(container), **_storage(container, storage)},
+        limits={**_limits(container), **_storage(sandbox)},
         network=network.description,
-        protections=_protections(container, storage),
+        protections=_protections(sandbox),
         not_applied=(*_not_applied(container), *network.not_applied),
         memory_killed=sandbox.memory_killed,
         suspicions=sandbox.suspicions,
@@ -43,17 +37,18 @@ def _limits(container: Container) -> dict[str, Any]:
     return limits
 
 
-def _storage(container: Container, storage: StorageLimit | None) -> dict[str, Any]:
+def _storage(sandbox: SandboxContainer) -> dict[str, Any]:
+    container, storage = sandbox.container, sandbox.storage
     limits = {"storage_mb": container.plan.storage_mb} if storage is not None or container.has_quota else {}
     if storage is not None and storage.exceeded_mb:
         limits["storage_exceeded_mb"] = storage.exceeded_mb
     return limits
 
 
-def _protections(container: Container, storage: StorageLimit | None) -> tuple[str, ...]:
-    applied = container.applied
+def _protections(sandbox: SandboxContainer) -> tuple[str, ...]:
+    container, applied = sandbox.container, sandbox.container.applied
     stored = ["storage: quota, the engine's own"] if container.has_quota else []
-    stored += [storage.description] if storage is not None else []
+    stored += [sandbox.gauge.description] if sandbox.gauge is not None else []
     if applied.get("Privileged"):
         return ("privileged: the machine's own rights, as the operator allowed", *stored)
     lines = [f"capabilities: {len(applied.get('CapAdd') or ())} of Docker's default 14"]
@@ -77,5 +72,5 @@ def _not_applied(container: Container) -> tuple[str, ...]:
     else:
         lines += container.profiles.not_applied
     if container.layers is None and container.plan.guards_tests:
-        lines.append("storage limit of /logs and /tests: the engine does not tell how full its volumes are")
+        lines.append("storage limit of /logs and /tests: the engine does not report how full its volumes are")
     return (*lines, *container.plan.asked.not_applied, *container.warnings)

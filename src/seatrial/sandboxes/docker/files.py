@@ -1,9 +1,8 @@
-"""Files into a docker sandbox and out of it: through the engine for the agent's view, through the sidecar for
-grading's.
+"""Files of a docker sandbox that cannot be entered from here: through the engine for the agent's view, through the
+sidecar for the verifier's.
 
-``sandbox_container`` asks for the one that is current, where it cannot enter the sandbox itself (``local_view``). In
-both, paths are resolved inside the sandbox, where its links cannot lead out, and what comes out is unpacked by
-``archive``, which trusts none of it.
+``sandbox_container`` uses the one of the current view. Both resolve paths inside the sandbox, where its links cannot
+lead out. ``archive`` unpacks what comes out, and trusts none of it.
 """
 
 from __future__ import annotations
@@ -11,15 +10,14 @@ from __future__ import annotations
 import base64
 import json
 import shlex
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Protocol
 
 from seatrial.errors import SandboxFault
-from seatrial.sandboxes.docker.archive import Enough, Unpacking, packed_file, packed_tree
+from seatrial.sandboxes.docker.archive import Unpacking, packed_file, packed_tree
 from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
-from seatrial.sandboxes.docker.command import EngineCommands, Order
+from seatrial.sandboxes.docker.command import EngineCommands, Order, Take
 from seatrial.sandboxes.docker.sidecar import Sidecar
 from seatrial.sandboxes.host.transfer import LeftOut, TransferLimits
 
@@ -27,27 +25,8 @@ _GO_DIRECTORY = 1 << 31
 _GO_LINK = 1 << 27
 
 
-class Files(Protocol):
-    """Absolute paths inside the sandbox. What is not there is ``FileNotFoundError``."""
-
-    async def put_file(self, source: Path, target: str) -> None: ...
-
-    async def put_tree(self, source: Path, target: str) -> None: ...
-
-    async def get_file(self, source: str, target: Path, limits: TransferLimits) -> None: ...
-
-    async def get_tree(self, source: str, target: Path, limits: TransferLimits, first: Sequence[str] = ()) -> LeftOut:
-        """Returns what was left out, and why. ``first`` are names at the top that come before anything else, where
-        the order can be chosen."""
-        ...
-
-
-class AgentFiles:
-    """The sandbox as its own processes see it."""
-
-    def __init__(self, engine: EngineClient, container: str) -> None:
-        self._engine = engine
-        self._container = container
+class ArchiveFiles(ABC):
+    """Copies files as tar archives; implements ``host.view.Files``."""
 
     async def put_file(self, source: Path, target: str) -> None:
         place = PurePosixPath(target)
@@ -59,16 +38,31 @@ class AgentFiles:
         await self._put(target, lambda: packed_tree(source))
 
     async def get_file(self, source: str, target: Path, limits: TransferLimits) -> None:
-        path = await self._followed(source)
-        async with _unpacked(Unpacking.file(target, limits)) as unpacking:
-            await self._get(path, unpacking.take)
+        async with Unpacking.file(target, limits) as unpacking:
+            await self._get(source, unpacking.take, None)
 
     async def get_tree(self, source: str, target: Path, limits: TransferLimits, first: Sequence[str] = ()) -> LeftOut:
-        if not await self._is_directory(source):
-            raise FileNotFoundError(f"{source} does not exist in the sandbox.")
-        async with _unpacked(Unpacking.tree(target, limits)) as unpacking:
-            await self._get(f"{source.rstrip('/')}/.", unpacking.take)
+        async with Unpacking.tree(target, limits) as unpacking:
+            await self._get(source, unpacking.take, first)
         return unpacking.left_out
+
+    @abstractmethod
+    async def _is_directory(self, path: str) -> bool: ...
+
+    @abstractmethod
+    async def _put(self, directory: str, pack: Callable[[], AsyncIterator[bytes]]) -> None: ...
+
+    @abstractmethod
+    async def _get(self, path: str, take: Take, first: Sequence[str] | None) -> None:
+        """Packs a file; with ``first`` the content of a directory, these names before the others."""
+
+
+class AgentFiles(ArchiveFiles):
+    """The sandbox as its own processes see it."""
+
+    def __init__(self, engine: EngineClient, container: str) -> None:
+        self._engine = engine
+        self._container = container
 
     async def _put(self, directory: str, pack: Callable[[], AsyncIterator[bytes]]) -> None:
         try:
@@ -84,7 +78,13 @@ class AgentFiles:
         async with self._engine.stream("PUT", self._archive, data=archive, query=query) as answer:
             await answer.read()
 
-    async def _get(self, path: str, take: Callable[[bytes], Awaitable[None]]) -> None:
+    async def _get(self, path: str, take: Take, first: Sequence[str] | None) -> None:
+        if first is None:
+            path = await self._followed(path)
+        elif not await self._is_directory(path):
+            raise FileNotFoundError(f"{path} does not exist in the sandbox.")
+        else:
+            path = f"{path.rstrip('/')}/."
         try:
             async with self._engine.stream("GET", self._archive, query={"path": path}) as answer:
                 async for data in answer.content.iter_chunked(1 << 18):
@@ -131,38 +131,17 @@ class AgentFiles:
         return f"/containers/{self._container}/archive"
 
 
-class GradingFiles:
+class GradingFiles(ArchiveFiles):
     """The sandbox as the verifier sees it."""
 
     def __init__(self, sidecar: Sidecar) -> None:
         self._sidecar = sidecar
 
-    async def put_file(self, source: Path, target: str) -> None:
-        place = PurePosixPath(target)
-        if target.endswith("/") or await self._sidecar.is_directory(target):
-            place = place / source.name
-        await self._sidecar.put(str(place.parent), packed_file(source, place.name))
+    async def _is_directory(self, path: str) -> bool:
+        return await self._sidecar.is_directory(path)
 
-    async def put_tree(self, source: Path, target: str) -> None:
-        await self._sidecar.put(target, packed_tree(source))
+    async def _put(self, directory: str, pack: Callable[[], AsyncIterator[bytes]]) -> None:
+        await self._sidecar.put(directory, pack())
 
-    async def get_file(self, source: str, target: Path, limits: TransferLimits) -> None:
-        async with _unpacked(Unpacking.file(target, limits)) as unpacking:
-            await self._sidecar.get(source, unpacking.take, tree=False)
-
-    async def get_tree(self, source: str, target: Path, limits: TransferLimits, first: Sequence[str] = ()) -> LeftOut:
-        async with _unpacked(Unpacking.tree(target, limits)) as unpacking:
-            await self._sidecar.get(source, unpacking.take, tree=True, first=first)
-        return unpacking.left_out
-
-
-@asynccontextmanager
-async def _unpacked(unpacking: Unpacking) -> AsyncIterator[Unpacking]:
-    try:
-        yield unpacking
-    except Enough:
-        pass  # the rest of the archive is not wanted
-    except BaseException:
-        await unpacking.abandon()
-        raise
-    await unpacking.finish()
+    async def _get(self, path: str, take: Take, first: Sequence[str] | None) -> None:
+        await self._sidecar.get(path, take, tree=first is not None, first=first or ())

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from seatrial.errors import ImageFault, SandboxFault
-from seatrial.sandboxes.docker.archive import packed_build
+from seatrial.sandboxes.docker.archive import packed_tree
 from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
 from seatrial.sandboxes.images.assembly import Images, assemble, build_limits
 from seatrial.sandboxes.images.confinement import BuildLimits
@@ -37,7 +38,7 @@ from seatrial.sandboxes.options import SandboxOptions
 _DOCKERFILE = ".seatrial.dockerfile"
 _REGISTRY_PATIENCE_SEC = 20.0
 _NOBODY = base64.urlsafe_b64encode(b"{}").decode()
-"""Credentials of nobody, as the engine wants them."""
+"""Empty credentials in the engine's encoding."""
 _SILENCE = (
     "no such host",
     "i/o timeout",
@@ -55,7 +56,7 @@ _SILENCE = (
 
 @lru_cache(maxsize=8)
 def shared_engine_images(options: SandboxOptions) -> Images:
-    """The same object for the same options: Harbor constructs every sandbox apart, and they must share one flight."""
+    """One object for the same options: Harbor constructs each sandbox separately, and they share running builds."""
     store = EngineStore(options.docker_host, limits=build_limits(options), may_fetch=options.allow_host_network_builds)
     return assemble(store, options)
 
@@ -79,14 +80,21 @@ class EngineStore:
         self._may_fetch = may_fetch
         self._patience_sec = registry_patience_sec
 
-    async def find(self, reference: str) -> Image | None:
+    @asynccontextmanager
+    async def _engine(self) -> AsyncIterator[EngineClient]:
+        """A connection whose errors are an ``ImageFault``."""
         async with EngineClient(self._host) as engine:
+            with _image_faults():
+                yield engine
+
+    async def find(self, reference: str) -> Image | None:
+        async with self._engine() as engine:
             return await _find(engine, reference)
 
     async def pull(self, reference: str, log: LogSink, *, trusted: bool = True) -> Image:
         wanted = parse(reference)
         query = {"fromImage": f"{wanted.registry}/{wanted.repository}", "tag": wanted.digest or wanted.tag}
-        async with EngineClient(self._host) as engine:
+        async with self._engine() as engine:
             try:
                 headers = {"X-Registry-Auth": _credentials(wanted.registry) if trusted else _NOBODY}
                 await _follow(engine, "/images/create", query, log, headers=headers, patience_sec=self._patience_sec)
@@ -111,10 +119,10 @@ class EngineStore:
             "labels": plan.labels,
             "rm": True,
             "forcerm": True,
-            "nocache": True,  # what was built before is known by its content, which is surer than the engine's guess
+            "nocache": True,  # we know by content what was built before, which is safer than the engine's cache
         }
-        context = packed_build(plan.context_dir, _DOCKERFILE, plan.dockerfile)
-        async with EngineClient(self._host) as engine:
+        context = packed_tree(plan.context_dir, {_DOCKERFILE: plan.dockerfile})
+        async with self._engine() as engine:
             try:
                 async with asyncio.timeout(plan.timeout_sec):
                     await _follow(engine, "/build", query, log, data=context)
@@ -136,36 +144,35 @@ class EngineStore:
         # Docker takes the tag in either place, Podman in this one only.
         name = f"{wanted.registry}/{wanted.repository}:{wanted.tag}"
         query = {"fromSrc": "-", "repo": name, "changes": changes}
-        async with EngineClient(self._host) as engine:
+        async with self._engine() as engine:
             await _follow(engine, "/images/create", query, log, data=_content(archive))
             return await _must_find(engine, reference, "bootstrapped")
 
     async def tag(self, image: Image, reference: str) -> None:
         wanted = parse(reference)
-        async with EngineClient(self._host) as engine:
+        async with self._engine() as engine:
             with_repository = {"repo": f"{wanted.registry}/{wanted.repository}", "tag": wanted.tag}
-            await _asked(engine.post(f"/images/{image.digest}/tag", **with_repository))
+            await engine.post(f"/images/{image.digest}/tag", **with_repository)
 
     async def push(self, image: Image, reference: str, log: LogSink) -> None:
         wanted = parse(reference)
-        async with EngineClient(self._host) as engine:
+        async with self._engine() as engine:
             path = f"/images/{wanted.registry}/{wanted.repository}/push"
-            await _follow(
-                engine, path, {"tag": wanted.tag}, log, headers={"X-Registry-Auth": _credentials(wanted.registry)}
-            )
+            headers = {"X-Registry-Auth": _credentials(wanted.registry)}
+            await _follow(engine, path, {"tag": wanted.tag}, log, headers=headers)
 
     async def remove(self, digest: str) -> None:
-        async with EngineClient(self._host) as engine:
-            found = await _asked(engine.get(f"/images/{digest}/json"))
-            # By its names: an image with several of them is not given up by its number without force.
+        async with self._engine() as engine:
+            found = await engine.get(f"/images/{digest}/json")
+            # By its names: an image with several names cannot be removed by its digest without force.
             for name in found.get("RepoTags") or [digest]:
-                await _asked(engine.delete(f"/images/{name}"))
+                await engine.delete(f"/images/{name}")
 
     async def list(self) -> list[StoredImage]:
         found: dict[str, StoredImage] = {}
-        async with EngineClient(self._host) as engine:
+        async with self._engine() as engine:
             for label in (LABEL_KEY, LABEL_BOOTSTRAPPED):
-                for entry in await _asked(engine.get("/images/json", filters={"label": [label]})):
+                for entry in await engine.get("/images/json", filters={"label": [label]}):
                     found[entry["Id"]] = _stored(entry)
         return list(found.values())
 
@@ -187,10 +194,8 @@ async def _find(engine: EngineClient, reference: str) -> Image | None:
     except EngineRefused as error:
         if error.status == 404:
             return None
-        raise ImageFault(error.message) from error
-    except SandboxFault as error:
-        raise ImageFault(error.message, fix=error.fix) from error
-    config = _config(found.get("Config") or {})
+        raise
+    config = ImageConfig.read(found.get("Config") or {})
     return Image(reference=reference, digest=found["Id"], source=_source(config), config=config)
 
 
@@ -199,18 +204,6 @@ async def _must_find(engine: EngineClient, reference: str, source: ImageSource) 
     if found is None:
         raise ImageFault(f"{familiar(reference)} is not in the container engine although it said so.")
     return found.model_copy(update={"source": source})
-
-
-def _config(config: Mapping[str, Any]) -> ImageConfig:
-    return ImageConfig(
-        env=dict(entry.partition("=")[::2] for entry in config.get("Env") or ()),
-        workdir=config.get("WorkingDir") or "/",
-        user=config.get("User") or "",
-        entrypoint=tuple(config.get("Entrypoint") or ()),
-        cmd=tuple(config.get("Cmd") or ()),
-        labels=config.get("Labels") or {},
-        on_build=tuple(config.get("OnBuild") or ()),
-    )
 
 
 def _source(config: ImageConfig) -> ImageSource:
@@ -229,31 +222,32 @@ async def _follow(
     headers: Mapping[str, str] | None = None,
     patience_sec: float | None = None,
 ) -> None:
-    """A call that reports as it goes. ``TimeoutError`` when nothing at all came within the patience."""
-    try:
-        async with asyncio.timeout(patience_sec) as patience:
-            async with engine.stream("POST", path, data=data, headers=headers, query=query) as answer:
-                async for line in answer.content:
-                    report = json.loads(line) if line.strip() else {}
-                    if "error" in report:
-                        raise ImageFault(str(report["error"]).strip())
-                    if report.get("status") != "Pulling from" and ("progressDetail" in report or "stream" in report):
-                        patience.reschedule(None)
-                    log(_told(report))
-    except (EngineRefused, SandboxFault) as error:
-        raise ImageFault(error.message, fix=error.fix) from error
+    """A call with progress reports. ``TimeoutError`` if none came within ``patience_sec``."""
+    with _image_faults():
+        async with (
+            asyncio.timeout(patience_sec) as patience,
+            engine.stream("POST", path, data=data, headers=headers, query=query) as answer,
+        ):
+            async for line in answer.content:
+                report = json.loads(line) if line.strip() else {}
+                if "error" in report:
+                    raise ImageFault(str(report["error"]).strip())
+                if report.get("status") != "Pulling from" and ("progressDetail" in report or "stream" in report):
+                    patience.reschedule(None)
+                log(_progress(report))
 
 
-def _told(report: Mapping[str, Any]) -> str:
+def _progress(report: Mapping[str, Any]) -> str:
     if "stream" in report:
         return str(report["stream"])
     words = [str(report[name]) for name in ("id", "status", "progress") if report.get(name)]
     return " ".join(words) + "\n" if words else ""
 
 
-async def _asked(call: Awaitable[Any]) -> Any:
+@contextmanager
+def _image_faults() -> Iterator[None]:
     try:
-        return await call
+        yield
     except SandboxFault as error:
         raise ImageFault(error.message, fix=error.fix) from error
 
@@ -265,12 +259,12 @@ async def _content(path: Path) -> AsyncIterator[bytes]:
 
 
 def _quoted(value: str) -> str:
-    """For a LABEL instruction, which knows quotes and variables."""
+    """Quoted for a LABEL instruction."""
     return json.dumps(value).replace("$", "\\$")
 
 
 def _credentials(registry: str) -> str:
-    """What ``docker login`` left for that registry, as the engine wants it."""
+    """What ``docker login`` stored for a registry, in the engine's encoding."""
     place = Path.home() / ".docker" / "config.json"
     try:
         known = json.loads(place.read_text()).get("auths", {})

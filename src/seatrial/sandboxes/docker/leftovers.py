@@ -1,7 +1,7 @@
-"""What docker sandboxes left behind when their process died, found by label and removed.
+"""Finds and removes containers of docker sandboxes whose process died, by their labels.
 
-A worker sweeps when it starts and now and then, with a predicate that knows the store's leases; ``doctor`` may list.
-A container without our labels is never touched, nor one whose process lives and whose trial is wanted.
+Workers sweep at their start and at intervals, with a predicate that knows the store's leases. Containers without our
+labels are never touched, nor those whose process lives and whose trial has a lease.
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ from seatrial.domain.frozen import Frozen
 from seatrial.errors import SeatrialError
 from seatrial.sandboxes.docker.client import EngineClient
 from seatrial.sandboxes.docker.container import LABEL_RECORD
-from seatrial.sandboxes.docker.sidecar import remove_container
-from seatrial.sandboxes.options import Owner
 from seatrial.sandboxes.record import Abandoned, SandboxRecord
 
 _log = logging.getLogger(__name__)
 
 
 class FoundContainer(Frozen):
-    """A container of ours, living or not."""
+    """A container of a sandbox, alive or not."""
 
     name: str
     record: SandboxRecord
@@ -35,13 +33,9 @@ class FoundContainer(Frozen):
         container that runs may belong to a worker elsewhere."""
         return self.record.process.is_dead or not (self.runs or self.record.process.lives)
 
-    @property
-    def owner(self) -> Owner:
-        return self.record.owner
-
 
 class Leftovers:
-    """Containers of docker sandboxes in one engine, whichever process they belong to."""
+    """All containers of docker sandboxes in one engine, of any process."""
 
     def __init__(self, engine: EngineClient) -> None:
         self._engine = engine
@@ -53,14 +47,14 @@ class Leftovers:
             yield cls(engine)
 
     async def containers(self) -> list[FoundContainer]:
-        """All that there are, living or not."""
+        """All containers of sandboxes, alive or not."""
         entries = await self._engine.get("/containers/json", all=True, filters={"label": [LABEL_RECORD]})
         found = [_read(entry) for entry in entries]
         return [container for container in found if container is not None]
 
     async def sweep(self, abandoned: Abandoned | None = None) -> list[FoundContainer]:
-        """Removes what has no living process, or is abandoned; returns what it could remove. The rest is told, and
-        found again by the next sweep."""
+        """Removes containers whose process is gone or that are abandoned, and returns those that it removed. Failures
+        are logged, and found again by the next sweep."""
         doomed = [
             container
             for container in await self.containers()
@@ -72,7 +66,7 @@ class Leftovers:
 
     async def _is_removed(self, container: FoundContainer) -> bool:
         try:
-            await remove_container(self._engine, container.name)
+            await self._engine.remove_container(container.name)
         except (SeatrialError, OSError) as error:
             _log.warning("Leftover container %s could not be removed: %s", container.name, error)
             return False
@@ -80,7 +74,7 @@ class Leftovers:
 
 
 def _read(entry: dict[str, Any]) -> FoundContainer | None:
-    """``None`` for one whose label is not of our making."""
+    """``None`` if the label is not a valid record."""
     try:
         record = SandboxRecord.model_validate_json(entry["Labels"][LABEL_RECORD])
     except (KeyError, ValueError):

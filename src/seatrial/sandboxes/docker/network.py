@@ -1,9 +1,9 @@
-"""The network of a docker sandbox: a line to our own router where that can be had, else a bridge of the engine.
+"""The network of a docker sandbox: a line to our own router where that is possible, else a bridge of the engine.
 
-``docker`` asks ``DockerNetworks`` for one per sandbox. As root on the engine's machine, the container starts without
-any network and its namespace is connected as that of a daemonless sandbox is: the same filter, the same names, the same
-switching. Elsewhere it joins one bridge that all sandboxes share (an engine has addresses for some thirty networks, so
-never one each); containers there do not reach each other, and what the bridge cannot close is said in the trial's lock.
+As root on the engine's machine, the container starts without any network, and its namespace is connected like that of a
+daemonless sandbox: the same filter, the same names, the same switching. Elsewhere it joins one bridge that all
+sandboxes share (an engine has addresses for about thirty networks, so there cannot be one for each). Containers there
+do not reach each other. What the bridge cannot close is in the trial's lock.
 """
 
 from __future__ import annotations
@@ -23,27 +23,18 @@ from seatrial.sandboxes.images.locks import file_lock
 from seatrial.sandboxes.network.network import SandboxNetwork
 from seatrial.sandboxes.network.network_set import SandboxNetworks, SharedNetworks
 from seatrial.sandboxes.network.reach import require_host_network, require_open
-from seatrial.sandboxes.options import SandboxOptions
+from seatrial.sandboxes.options import Owner, SandboxOptions
+from seatrial.sandboxes.sandbox import Network
 
 BRIDGE = "seatrial"
 LABEL = "seatrial.network"
 
 
-class EngineNetwork(Protocol):
+class EngineNetwork(Network, Protocol):
     """The network of one container."""
 
     @property
-    def description(self) -> str:
-        """What it may reach at the moment, for the trial's lock."""
-        ...
-
-    @property
     def not_applied(self) -> tuple[str, ...]: ...
-
-    @property
-    def namespace(self) -> Path | None:
-        """Where it is on this machine; ``None`` for the machine's own. ``SetupProblem`` if it cannot be entered."""
-        ...
 
     async def host_config(self) -> Mapping[str, Any]:
         """What the container has to be created with."""
@@ -53,32 +44,27 @@ class EngineNetwork(Protocol):
         """Gives the running container what its policy allows."""
         ...
 
-    async def apply(self, policy: NetworkPolicy) -> None: ...
 
-    async def release(self) -> None: ...
-
-
-class DockerNetworks:
-    """Chooses the kind of network that can be had."""
-
-    def __init__(self, engine: EngineClient, options: SandboxOptions, install: str, *, routed: bool) -> None:
-        """``routed`` says whether our own router can serve the engine's containers, see ``can_route``."""
-        self._engine = engine
-        self._options = options
-        self._install = install
-        self._routed = routed
-
-    def network(self, name: str, policy: NetworkPolicy | None) -> EngineNetwork:
-        """``None`` asks for the machine's own network."""
-        if policy is None:
-            return HostNetwork(self._options)
-        if self._routed:
-            return RoutedNetwork(_networks().of(self._options, self._install), name, policy)
-        return BridgeNetwork(self._engine, policy, self._options.cache / "locks")
+def choose_network(
+    engine: EngineClient,
+    options: SandboxOptions,
+    owner: Owner,
+    name: str,
+    policy: NetworkPolicy | None,
+    *,
+    routed: bool,
+) -> EngineNetwork:
+    """The best kind that is possible here. Without a policy it is the machine's own network; ``routed`` says whether
+    our router can serve the engine's containers, see ``can_route``."""
+    if policy is None:
+        return HostNetwork(options)
+    if routed:
+        return RoutedNetwork(_networks().of(options, owner.install), name, policy)
+    return BridgeNetwork(engine, policy, options.cache / "locks")
 
 
 def can_route() -> bool:
-    """Whether this machine has what our router needs; the engine has to be here too (``local_view.runs_here``)."""
+    """Whether this machine has what our router needs; the engine has to be here too (``local_container.runs_here``)."""
     return shutil.which("nft") is not None
 
 
@@ -103,7 +89,7 @@ class RoutedNetwork:
         return self._network.description if self._network is not None else ""
 
     @property
-    def namespace(self) -> Path | None:
+    def netns_path(self) -> Path | None:
         return self._network.netns_path if self._network is not None else None
 
     async def host_config(self) -> Mapping[str, Any]:
@@ -111,7 +97,7 @@ class RoutedNetwork:
 
     async def connect(self, container: Container) -> None:
         if container.id not in Path(f"/proc/{container.pid}/cgroup").read_text():
-            raise SandboxFault("The container's first process is not to be seen, so its network cannot be made.")
+            raise SandboxFault("The container's first process is not visible here, so its network cannot be made.")
         self._network = await self._networks.adopt(self._policy, self._name, Path(f"/proc/{container.pid}/ns/net"))
 
     async def apply(self, policy: NetworkPolicy) -> None:
@@ -144,9 +130,9 @@ class BridgeNetwork:
         return ("network: private addresses, the metadata address and the engine's machine can be reached",)
 
     @property
-    def namespace(self) -> Path | None:
+    def netns_path(self) -> Path | None:
         container = self._container
-        if container is None or container.residence is None or not container.residence.alive:
+        if container is None or container.local is None or not container.local.alive:
             raise SetupProblem(
                 "The sandbox's network cannot be entered from here, so an agent inside it cannot be led to its model.",
                 fix="Run as root on the engine's own machine, use --sandbox oci, or an agent that runs outside.",
@@ -178,11 +164,10 @@ class BridgeNetwork:
         self._container = None
 
     async def _shared_bridge(self) -> None:
-        """Makes it where it is missing. The engine would let two that ask at the same moment make two of one name."""
+        """Makes the bridge if it is missing. Without the lock, two workers could make two bridges of one name."""
         async with file_lock(self._locks / "bridge.lock"):
-            if any(
-                entry["Name"] == BRIDGE for entry in await self._engine.get("/networks", filters={"name": [BRIDGE]})
-            ):
+            found = await self._engine.get("/networks", filters={"name": [BRIDGE]})
+            if any(entry["Name"] == BRIDGE for entry in found):
                 return
             body = {
                 "Name": BRIDGE,
@@ -194,7 +179,7 @@ class BridgeNetwork:
             try:
                 await self._engine.post("/networks/create", body)
             except EngineRefused as error:
-                if error.status != 409:  # somebody on another machine has just made it
+                if error.status != 409:  # a worker on another machine has just made it
                     raise
 
 
@@ -202,7 +187,7 @@ class HostNetwork:
     """The machine's own network. Nothing about it can be limited."""
 
     description = "host (shared with the machine, nothing is closed)"
-    namespace: Path | None = None
+    netns_path: Path | None = None
     not_applied = ("network: shared with the engine's machine, as the operator allowed",)
 
     def __init__(self, options: SandboxOptions) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from seatrial.errors import SeatrialError
-from seatrial.sandboxes.check import Finding
 from seatrial.sandboxes.docker import tools as docker_tools
 from seatrial.sandboxes.docker.client import EngineClient
-from seatrial.sandboxes.docker.local_view import runs_here
+from seatrial.sandboxes.docker.local_container import runs_here
 from seatrial.sandboxes.docker.network import can_route
 from seatrial.sandboxes.options import SandboxOptions
+from seatrial.sandboxes.selection import Finding
 
 
 async def probe(options: SandboxOptions) -> list[Finding]:

@@ -1,32 +1,35 @@
 """A sandbox in a container engine, from its start to its removal: a container, its sidecar and its storage limit.
 
-``docker.DockerEnvironment`` is the only caller and knows Harbor; this knows the engine, and goes around it wherever the
-container's processes can be entered from here (``local_view``).
+``docker.DockerEnvironment`` is the only caller and knows Harbor; this knows the engine. Where the container's processes
+can be entered from here (``local_container``), it does not need the engine for files.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
-from seatrial.sandboxes.docker.accounts import find_account
 from seatrial.sandboxes.docker.changes import find_losses
 from seatrial.sandboxes.docker.changes import find_suspicions as find_in_engine
 from seatrial.sandboxes.docker.client import EngineClient
-from seatrial.sandboxes.docker.command import MARK, Ended, EngineCommands, Listener, Order
+from seatrial.sandboxes.docker.command import MARK, EngineCommands, Order
 from seatrial.sandboxes.docker.container import Container, ContainerPlan
-from seatrial.sandboxes.docker.files import AgentFiles, Files, GradingFiles
-from seatrial.sandboxes.docker.local_view import LocalView
+from seatrial.sandboxes.docker.entry import find_account
+from seatrial.sandboxes.docker.files import AgentFiles, GradingFiles
 from seatrial.sandboxes.docker.network import EngineNetwork
 from seatrial.sandboxes.docker.seccomp import Profiles
-from seatrial.sandboxes.docker.sidecar import Sidecar, SidecarTarget
-from seatrial.sandboxes.docker.storage import EngineGauge, Gauge, LayersGauge, StorageLimit
+from seatrial.sandboxes.docker.sidecar import Sidecar
+from seatrial.sandboxes.docker.storage import EngineGauge, Gauge, LayersGauge
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
+from seatrial.sandboxes.host.storage import StorageLimit
+from seatrial.sandboxes.host.transfer import Transfer
+from seatrial.sandboxes.host.view import Files, SandboxView
 from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
 from seatrial.sandboxes.oci.layer_suspicion import find_suspicions as find_in_layers
+from seatrial.sandboxes.output import Ended, Listener
+from seatrial.sandboxes.sandbox import Call
 
 _KILLED = 137
 _CANNOT_RUN = (126, 127)
@@ -34,21 +37,8 @@ _RUNTIME = ("OCI runtime exec failed", "unable to find user")
 _NO_SHELL = ('exec: "bash"', "can't execute 'bash'", "container breakout")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A command as it is asked for."""
-
-    command: str
-    env: Mapping[str, str]
-    cwd: str | None
-    user: str
-    """Empty for the container's own."""
-    mark: str
-    """By which it is found again if it has to be ended."""
-
-
 class SandboxContainer:
-    """One container and who watches it."""
+    """One container, its sidecar and its storage limit."""
 
     def __init__(
         self, engine: EngineClient, plan: ContainerPlan, network: EngineNetwork, mounts: PrivateMounts | None
@@ -57,6 +47,7 @@ class SandboxContainer:
         self.container = Container(engine, plan, mounts)
         self.network = network
         self.storage: StorageLimit | None = None
+        self.gauge: Gauge | None = None
         self.memory_killed = False
         self.suspicions: tuple[str, ...] = ()
         self._engine = engine
@@ -66,19 +57,23 @@ class SandboxContainer:
         self._left_running = False
 
     async def start(self, open_dirs: Sequence[str], profiles_dir: Path) -> None:
-        """With directories that everybody may write to."""
+        """``open_dirs`` are directories that every user may write to."""
         info, added = await asyncio.gather(self._engine.get("/info"), self.network.host_config())
         profiles = Profiles(info, profiles_dir if self._mounts is not None else None)
         await self.container.create(added, info, profiles)
         await self.container.start(open_dirs)
         await self.network.connect(self.container)
-        self.storage = StorageLimit(self.container, self._the_sidecar, self._gauge())
-        self.storage.begin()
+        limit_mb = self.container.plan.storage_mb
+        self.storage = StorageLimit(limit_mb, lambda: self._the_sidecar().kill_all(), self.container.remove)
+        self.gauge = self._make_gauge()
+        self.gauge.begin(limit_mb << 20, self.storage.exceeded)
 
     async def remove(self) -> None:
-        """All but the network, which is the last to go."""
+        """Removes everything except the network."""
+        if self.gauge is not None:
+            await self.gauge.end()
         if self.storage is not None:
-            await self.storage.end()
+            await self.storage.settled()
         await self._note_memory_kill()
         removals = [part.remove() for part in (self._sidecar, self.container) if part is not None]
         for failure in await asyncio.gather(*removals, return_exceptions=True):
@@ -86,7 +81,7 @@ class SandboxContainer:
                 raise failure
 
     def running(self) -> Container:
-        """The container; ``SandboxFault`` says why there is none."""
+        """The container. ``SandboxFault`` if it is not running."""
         if self.storage is not None and self.storage.removed_because:
             raise SandboxFault(self.storage.removed_because)
         if not self.container.started:
@@ -94,31 +89,33 @@ class SandboxContainer:
         return self.container
 
     async def run(self, call: Call, listener: Listener | None) -> Ended:
-        """A command in the view that is current, waited for to its end."""
-        container = self.running()
+        """Runs a command in the current view."""
+        container, user = self.running(), "" if call.user is None else str(call.user)
         if not self._grading:
-            order = Order(["bash", "-c", call.command], {**call.env, MARK: call.mark}, call.cwd, call.user)
+            order = Order(["bash", "-c", call.command], {**call.env, MARK: call.mark}, call.cwd, user)
             return await EngineCommands(self._engine, container.name).run(order, listener)
-        settings = container.settings
-        view, wanted = self.view, call.user or settings.user
-        account = (
-            await view.account(wanted) if view is not None else await find_account(self._engine, container.name, wanted)
-        )
-        env = {"HOME": account.home, **settings.env, **call.env}
+        plan, image = container.plan, container.plan.image.config
+        view, wanted = self.view, user or plan.service.user or image.user
+        if view is not None:
+            account = await view.start(Transfer.account, wanted)
+        else:
+            account = await find_account(self._engine, container.name, wanted)
+        # The image's own variables, not the container's: Podman adds root's HOME there.
+        env = {"HOME": account.home, **image.env, **plan.env, **call.env}
         return await self._the_sidecar().run(
-            call.command, env, call.cwd or settings.workdir, account, call.mark, listener
+            call.command, env, call.cwd or plan.workdir or image.workdir, account, call.mark, listener
         )
 
     async def end(self, mark: str) -> None:
         """Ends a command and what belongs to it."""
-        residence = self.running().residence
-        if residence is not None and self._mounts is not None:
-            await self._mounts.carry(residence.kill_command, f"{MARK}={mark}")
+        local = self.running().local
+        if local is not None and self._mounts is not None:
+            await self._mounts.carry(local.kill_command, f"{MARK}={mark}")
         else:
             await self._the_sidecar().kill(mark)
 
     async def judged(self, ended: Ended) -> Ended:
-        """A command that fails is a result; a sandbox in which none can run any more is a fault."""
+        """A command that fails is a result. A sandbox in which no command can run any more is a fault."""
         container = self.running()
         if ended.return_code == _KILLED:
             await self._note_memory_kill()
@@ -134,13 +131,13 @@ class SandboxContainer:
 
     async def begin_grading(self) -> None:
         container = self.running()
-        self._left_running = container.residence is None or container.residence.has_company(container.id)
+        self._left_running = container.local is None or container.local.has_commands(container.id)
         await self._note_suspicions(container)
         await self._the_sidecar().begin_grading()
         self._grading = True
 
     async def look_again(self) -> None:
-        """The tests have run: adds what is found now, unless nobody but they could have done it."""
+        """Searches again after the tests, unless only the tests could have changed something."""
         if self._left_running:
             await self._note_suspicions(self.running())
 
@@ -153,12 +150,12 @@ class SandboxContainer:
         self._grading = False
 
     @property
-    def view(self) -> LocalView | None:
-        """The current view of the sandbox, where it can be had without the engine."""
-        residence = self.running().residence
-        if residence is None or not residence.alive:
+    def view(self) -> SandboxView | None:
+        """The current view, if it can be entered without the engine."""
+        local = self.running().local
+        if local is None or not local.alive:
             return None
-        return self._the_sidecar().view if self._grading else residence.view
+        return self._the_sidecar().view if self._grading else local.view
 
     @property
     def files(self) -> Files:
@@ -168,17 +165,13 @@ class SandboxContainer:
 
     def _the_sidecar(self) -> Sidecar:
         if self._sidecar is None:
-            container = self.running()
-            target = SidecarTarget(
-                container.name, container.limits, container.labels, container.profiles.sidecar, container.residence
-            )
-            self._sidecar = Sidecar(self._engine, target)
+            self._sidecar = Sidecar(self._engine, self.running())
         return self._sidecar
 
-    def _gauge(self) -> Gauge:
+    def _make_gauge(self) -> Gauge:
         container = self.container
-        if container.layers is not None and (residence := container.residence) is not None:
-            return LayersGauge(container.layers, container.name, residence.processes)
+        if container.layers is not None and (local := container.local) is not None:
+            return LayersGauge(container.layers, container.name, local.processes)
         return EngineGauge(self._engine, container.name)
 
     async def _find_suspicions(self, container: Container) -> tuple[str, ...]:

@@ -1,12 +1,11 @@
-"""System calls of a docker sandbox's processes, in the words of its engine.
+"""The seccomp profiles of a docker sandbox, as options for its engine.
 
-The *agent* runs under the same profile as in the daemonless sandbox. Engines' own ones differ by make and age: Podman's
-lets every container make user namespaces and mount inside them, Docker's lets it make sockets of every family. Where
-that profile cannot be had, the engine's own holds, and the trial's lock says so.
+The *agent* has the same profile as in the daemonless sandbox. Engines' own profiles are weaker: Podman's lets every
+container make user namespaces and mount inside them, Docker's lets it make sockets of every family. Where our profile
+cannot be applied, the engine's is used, and the trial's lock says so.
 
-The *sidecar*'s processes, and so the verifier's, may do everything but what containers have no use for: a sidecar
-mounts and enters namespaces. These calls take a capability that the verifier gives up before it starts, so leaving
-them open to it gives it nothing.
+The *sidecar*'s profile, which the verifier inherits, leaves mounts and namespaces open, since a sidecar needs them.
+They take a capability that the verifier gives up before it starts.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ _REFUSED = (  # noqa: SIM905
 
 
 class Profiles:
-    """What one engine is told about system calls; ``container`` and ``sidecar`` ask."""
+    """The seccomp options for one engine's containers."""
 
     def __init__(self, info: Mapping[str, Any], shared: Path | None, packaged: Path = PROFILE) -> None:
-        """``info`` is what the engine says about itself, ``shared`` a folder that it reads too, if there is one;
-        ``packaged`` is the profile of this machine's container packages."""
+        """``info`` is the engine's ``/info``, ``shared`` a folder that the engine can read too, ``packaged`` the
+        profile of this machine's container packages."""
         self._known = any(
             option.startswith("name=seccomp") and "unconfined" not in option
             for option in info.get("SecurityOptions") or ()
@@ -113,7 +112,7 @@ class Profiles:
 
 
 def is_podman(info: Mapping[str, Any]) -> bool:
-    """It says which buildah it was made with."""
+    """Only Podman reports a version of buildah."""
     return "BuildahVersion" in info
 
 

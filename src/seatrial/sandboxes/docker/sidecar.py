@@ -1,8 +1,8 @@
-"""The container beside a docker sandbox that may do what the sandbox must not: end commands, and grade.
+"""The privileged container beside a docker sandbox, which ends commands and grades.
 
 ``sandbox_container`` makes one when it first needs it. It shares the sandbox's processes and network, runs programs of
-its own image only, and has two capabilities more than Docker gives by default: SYS_ADMIN to mount and to enter
-namespaces, SYS_PTRACE to see whose process is whose.
+its own image only, and has two capabilities more than Docker's default: SYS_ADMIN to mount and to enter namespaces,
+SYS_PTRACE to see the environment of processes.
 
 *Grading* happens in a mount namespace copied from the sandbox's, where ``/tests`` and ``/logs`` are fresh. What the
 agent left running cannot reach it:
@@ -21,15 +21,14 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.docker.client import Conversation, EngineClient, EngineRefused
-from seatrial.sandboxes.docker.command import MARK, Ended, EngineCommands, Listener, Order
-from seatrial.sandboxes.docker.local_view import LocalView, Residence
+from seatrial.sandboxes.docker.command import MARK, EngineCommands, Order, Take
+from seatrial.sandboxes.docker.container import Container
 from seatrial.sandboxes.docker.sidecar_scripts import (
     ALL_ROUNDS,
     CAPABILITIES,
@@ -48,55 +47,44 @@ from seatrial.sandboxes.docker.sidecar_scripts import (
 )
 from seatrial.sandboxes.docker.tools import BUSYBOX, ensure_tools
 from seatrial.sandboxes.host.accounts import Account
+from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
+from seatrial.sandboxes.output import Ended, Listener
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ROOT = Account(0, 0, (0,), "/root")
 _KILL_SEC = 20.0
 _PREPARE_SEC = 60.0
-_REMOVE_SEC = 30.0
-_LOOK_AGAIN_SEC = 0.05
-_SHARED = "has dependent containers"
-
-
-@dataclass(frozen=True, slots=True)
-class SidecarTarget:
-    """The sandbox that a sidecar is for."""
-
-    container: str
-    limits: Mapping[str, Any]
-    labels: Mapping[str, str]
-    seccomp: Sequence[str]
-    """The security options about system calls."""
-    residence: Residence | None = None
-    """Where the sandbox can be entered without the engine."""
 
 
 class Sidecar:
     """One sidecar, from its first use to ``remove``."""
 
-    def __init__(self, client: EngineClient, target: SidecarTarget) -> None:
+    def __init__(self, client: EngineClient, sandbox: Container) -> None:
         self._client = client
-        self._target = target
+        self._sandbox = sandbox
         self._starting = asyncio.Lock()
         self._container: str | None = None
         self._id = ""
         self._holder: int | None = None
-        self.view: LocalView | None = None
-        """What the verifier sees, while grading goes on and where it can be had without the engine."""
+        self.view: SandboxView | None = None
+        """What the verifier sees, during grading and if it can be entered without the engine."""
 
     async def kill(self, mark: str) -> None:
-        """Ends a command and what belongs to it. A process that has made itself a service stays."""
-        async with asyncio.timeout(_KILL_SEC):
-            async with self._paused():  # while a sidecar is made, the command could still finish what it was late with
-                commands = await self._commands()
-                await commands.run(Order([BUSYBOX, "sh", "-c", KILL, "sh", mark, FEW_ROUNDS]))
-            ended = await commands.run(Order([BUSYBOX, "sh", "-c", KILL, "sh", mark, ALL_ROUNDS]))
+        """Ends a command and what belongs to it. A process that detached itself as a service keeps running."""
+        try:
+            async with asyncio.timeout(_KILL_SEC):
+                async with self._paused():  # else the command could still finish while a sidecar is made
+                    commands = await self._commands()
+                    await commands.run(Order([BUSYBOX, "sh", "-c", KILL, "sh", mark, FEW_ROUNDS]))
+                ended = await commands.run(Order([BUSYBOX, "sh", "-c", KILL, "sh", mark, ALL_ROUNDS]))
+        except TimeoutError:
+            raise SandboxFault(f"A command could not be ended within {_KILL_SEC:g} s.") from None
         if ended.return_code:
             raise SandboxFault(f"A command could not be ended. {ended.stderr.strip()}".strip())
 
     async def kill_all(self) -> None:
-        """Ends every command and what they left, in the agent's view and in the verifier's. The sandbox stays."""
+        """Ends every command and what it started, in both views. The sandbox remains."""
         commands = await self._commands()
         async with asyncio.timeout(_KILL_SEC):
             ended = await commands.run(Order([BUSYBOX, "sh", "-c", KILL_ALL, "sh"]))
@@ -113,8 +101,8 @@ class Sidecar:
         if prepared.return_code or not prepared.stdout.strip().isdigit():
             raise SandboxFault(f"The verifier's view could not be made: {(prepared.stderr or prepared.stdout).strip()}")
         self._holder = int(prepared.stdout)
-        if self._target.residence is not None:
-            self.view = self._target.residence.view_of(self._holder, self._id)
+        if self._sandbox.local is not None:
+            self.view = self._sandbox.local.view_of(self._holder, self._id)
 
     async def run(
         self, command: str, env: Mapping[str, str], cwd: str, account: Account, mark: str, listener: Listener | None
@@ -133,9 +121,7 @@ class Sidecar:
         if ended.return_code:
             raise SandboxFault(f"Files could not be put into {target}: {ended.stderr.strip()}")
 
-    async def get(
-        self, source: str, take: Callable[[bytes], Awaitable[None]], *, tree: bool, first: Sequence[str] = ()
-    ) -> None:
+    async def get(self, source: str, take: Take, *, tree: bool, first: Sequence[str] = ()) -> None:
         """Packs a file, or a directory's content, of the verifier's view. ``FileNotFoundError`` if it is not there."""
         chosen = " ".join(f"./{name}" for name in first)
         script = (
@@ -155,14 +141,14 @@ class Sidecar:
             raise SandboxFault(f"{source} could not be read: {ended.stderr.strip()}")
 
     async def remove(self) -> None:
-        """Ends everything that ran in it."""
+        """Removes the container and with it all that ran there."""
         async with self._starting:
             container, self._container, self._holder = self._container, None, None
             if self.view is not None:
                 view, self.view = self.view, None
                 view.close()
             if container is not None:
-                await remove_container(self._client, container)
+                await self._client.remove_container(container)
 
     async def _tool(
         self,
@@ -170,7 +156,7 @@ class Sidecar:
         path: str,
         *,
         input: AsyncIterator[bytes] | None = None,
-        take: Callable[[bytes], Awaitable[None]] | None = None,
+        take: Take | None = None,
     ) -> Ended:
         tool = f"/proc/self/fd/8{BUSYBOX}"
         return await self._as(_ROOT, [tool, "sh", "-c", script, tool, path], {}, input=input, take=take)
@@ -183,7 +169,7 @@ class Sidecar:
         *,
         listener: Listener | None = None,
         input: AsyncIterator[bytes] | None = None,
-        take: Callable[[bytes], Awaitable[None]] | None = None,
+        take: Take | None = None,
     ) -> Ended:
         if self._holder is None:
             raise SandboxFault("Grading has not begun.")
@@ -203,8 +189,8 @@ class Sidecar:
 
     @asynccontextmanager
     async def _paused(self) -> AsyncIterator[None]:
-        """Holds the sandbox still, where the engine can."""
-        place = f"/containers/{self._target.container}"
+        """Pauses the sandbox, if the engine can."""
+        place = f"/containers/{self._sandbox.name}"
         with suppress(EngineRefused):
             await self._client.post(f"{place}/pause")
         try:
@@ -219,7 +205,10 @@ class Sidecar:
         return name
 
     async def _start_grading(self) -> Ended:
-        async with self._created(PREPARE_AND_WAIT) as name, self._client.attachment(name) as line:
+        async with (
+            self._created(PREPARE_AND_WAIT) as name,
+            self._client.conversation(f"/containers/{name}/attach?stream=1&stdout=1&stderr=1") as line,
+        ):
             await self._client.post(f"/containers/{name}/start")
             try:
                 async with asyncio.timeout(_PREPARE_SEC):
@@ -239,57 +228,44 @@ class Sidecar:
         try:
             yield name
         except BaseException:
-            await asyncio.shield(remove_container(self._client, name))
+            await asyncio.shield(self._client.remove_container(name))
             raise
 
     def _description(self, image: str, command: list[str]) -> dict[str, Any]:
-        shared = f"container:{self._target.container}"
+        shared = f"container:{self._sandbox.name}"
         return {
             "Image": image,
             "Cmd": command,
             "Env": [f"PATH={DEFAULT_PATH}"],
-            "Labels": dict(self._target.labels),
+            "Labels": self._sandbox.labels,
             "HostConfig": {
-                **self._target.limits,
+                **self._sandbox.limits,
                 "PidMode": shared,
                 "NetworkMode": shared,
                 "IpcMode": shared,
                 "CapDrop": ["ALL"],
                 "CapAdd": [*CAPABILITIES, "SYS_ADMIN", "SYS_PTRACE"],
-                "SecurityOpt": [*self._target.seccomp, "apparmor=unconfined", "label=disable"],
+                "SecurityOpt": [*self._sandbox.profiles.sidecar, "apparmor=unconfined", "label=disable"],
                 "ReadonlyRootfs": True,
                 "LogConfig": {"Type": "none"},
             },
         }
 
 
-async def remove_container(client: EngineClient, container: str) -> None:
-    """Takes a container away with its anonymous volumes; one that is gone already is fine."""
-    until = asyncio.get_running_loop().time() + _REMOVE_SEC
-    while True:
-        try:
-            return await client.delete(f"/containers/{container}", force=True, v=True)
-        except EngineRefused as error:
-            if error.status in (404, 409):  # 409: somebody else is removing it at this moment
-                return None
-            # Podman refuses to remove a container whose namespaces another one still uses, even one that is exiting.
-            if _SHARED not in error.reason or asyncio.get_running_loop().time() > until:
-                raise
-        await asyncio.sleep(_LOOK_AGAIN_SEC)
-
-
 async def _first_line(line: Conversation) -> Ended:
-    """What a process says first, or that it ended without a word."""
-    said = {False: b"", True: b""}
+    """The first line that a process prints; a return code of 1 if it ended without one."""
+    said = {"stdout": b"", "stderr": b""}
     async for piece in line.pieces():
-        said[piece.error] += piece.data
-        if b"\n" in said[False]:
-            return Ended(0, said[False].decode(errors="replace"), said[True].decode(errors="replace"))
-    return Ended(1, said[False].decode(errors="replace"), said[True].decode(errors="replace"))
+        said[piece.stream] += piece.data
+        if b"\n" in said["stdout"]:
+            break
+    code = 0 if b"\n" in said["stdout"] else 1
+    return Ended(code, *(text.decode(errors="replace") for text in said.values()))
 
 
 def _covered(env: Mapping[str, str]) -> dict[str, str]:
-    """Under names that no program on the way looks at. What has no proper name no program looks at anyway."""
+    """Renames variables so that no privileged program before the verifier's shell reads them. Names that a shell cannot
+    assign stay: no program reads them."""
     names = [name for name in env if _NAME.fullmatch(name)]
     covered = {f"{PREFIX}{name}": env[name] for name in names}
     odd = {name: value for name, value in env.items() if not _NAME.fullmatch(name)}

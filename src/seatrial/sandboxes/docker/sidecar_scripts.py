@@ -13,10 +13,10 @@ SEAL = "AUDIT_WRITE"
 """The capability that the verifier has and the agent has not."""
 CAPABILITIES = tuple(name.removeprefix("CAP_") for name in DOCKER_CAPABILITIES)
 PREFIX = "SEATRIAL_V_"
-"""Of names that no program on the way looks at."""
+"""Prefix of names that no program reads."""
 _FORGOTTEN = 2147483647
 SLEEP = f"sleep {_FORGOTTEN}"
-"""What the sandbox's first process waits for, if it is ours."""
+"""What the sandbox's first process waits for, unless the task has its own."""
 _MOST_LOGS = 64
 """Entries of ``/logs`` that the verifier sees: the agent may have made any number."""
 
@@ -61,7 +61,7 @@ done
 """
 
 FEW_ROUNDS, ALL_ROUNDS = "12", "400"
-"""In a sandbox that is held still, killed processes die as soon as it goes on. Looking for the command takes some."""
+"""Killed processes of a paused sandbox die only when it continues, so few rounds are enough there."""
 
 # Everything but the first process, what it waits for (ours its sleep, a task's own what it started first), and the
 # sidecar's own that only wait.

@@ -1,31 +1,26 @@
-"""The storage limit of a docker sandbox: the engine's quota where it has one, else somebody who looks.
+"""Measures what a docker sandbox stores, for its ``StorageLimit``.
 
-``sandbox_container`` begins one for each running container. On the engine's machine the directories that the container
-fills are watched as those of a daemonless sandbox without a disk of its own are (``host.storage``); elsewhere the
-engine is asked now and then. Whoever fills more than allowed loses its processes, and the whole sandbox at twice as
-much.
+``sandbox_container`` starts one gauge for each running container. On the engine's machine it watches the directories
+that the container fills, as for a daemonless sandbox without a disk of its own (``host.storage``). Elsewhere it asks
+the engine at intervals. A sandbox over its limit loses its processes; at twice the limit it is removed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.docker.client import EngineClient
-from seatrial.sandboxes.docker.container import Container
-from seatrial.sandboxes.docker.layers import Layers
-from seatrial.sandboxes.docker.sidecar import Sidecar
-from seatrial.sandboxes.host.storage import Allowance, Exceeded, StorageWatch, TreeMeter, removal
+from seatrial.sandboxes.docker.local_container import Layers
+from seatrial.sandboxes.host.storage import Allowance, Exceeded, StorageWatch, TreeMeter
 
-ASK_SEC = 5.0
-_LOG = logging.getLogger(__name__)
+_INTERVAL_SEC = 5.0
 
 
 class Gauge(Protocol):
-    """Looks at what one container fills, between ``begin`` and ``end``."""
+    """Measures what one container stores, between ``begin`` and ``end``."""
 
     description: str
 
@@ -44,7 +39,7 @@ class LayersGauge:
         self._layers = layers
         self._name = name
         self._processes = processes
-        # Beside the container's own directory, which goes with it.
+        # Beside the container's own directory, which is removed with it.
         self._watch = StorageWatch(layers.changes.parents[1])
 
     def begin(self, limit: int, exceeded: Exceeded) -> None:
@@ -56,13 +51,13 @@ class LayersGauge:
 
 
 class EngineGauge:
-    """What the engine says. It counts what was written to the root, and no volumes."""
+    """The engine's own count, which covers the root and no volumes."""
 
-    def __init__(self, engine: EngineClient, name: str, interval_sec: float = ASK_SEC) -> None:
-        self.description = f"storage: the engine is asked every {interval_sec:g} s, offenders are killed"
+    description = f"storage: the engine is asked every {_INTERVAL_SEC:g} s, offenders are killed"
+
+    def __init__(self, engine: EngineClient, name: str) -> None:
         self._engine = engine
         self._name = name
-        self._interval_sec = interval_sec
         self._asking: asyncio.Task[None] | None = None
 
     def begin(self, limit: int, exceeded: Exceeded) -> None:
@@ -75,61 +70,9 @@ class EngineGauge:
 
     async def _ask(self, allowance: Allowance) -> None:
         while True:
-            await asyncio.sleep(self._interval_sec)
+            await asyncio.sleep(_INTERVAL_SEC)
             try:
                 found = await self._engine.get(f"/containers/{self._name}/json", size=True)
-            except SandboxFault:  # whoever runs a command will hear of it
+            except SandboxFault:  # the next command reports it
                 continue
             allowance.judge(int(found.get("SizeRw") or 0))
-
-
-class StorageLimit:
-    """Holds one container to its limit."""
-
-    def __init__(self, container: Container, sidecar: Callable[[], Sidecar], gauge: Gauge) -> None:
-        self._container = container
-        self._sidecar = sidecar
-        self._gauge = gauge
-        self._behind: set[asyncio.Task[None]] = set()
-        self.exceeded_mb = 0
-        self.removed_because = ""
-        """Why there is no sandbox any more."""
-
-    @property
-    def description(self) -> str:
-        return self._gauge.description
-
-    def begin(self) -> None:
-        self._gauge.begin(self._container.plan.storage_mb << 20, self._exceeded)
-
-    async def end(self) -> None:
-        await self._gauge.end()
-        await self.settled()
-
-    async def settled(self) -> None:
-        """Waits until those who are to be killed are: a new command must not be among them."""
-        await asyncio.gather(*self._behind, return_exceptions=True)
-
-    def _exceeded(self, size: int, in_danger: bool) -> None:
-        used, limit = size >> 20, self._container.plan.storage_mb
-        self.exceeded_mb = max(used, self.exceeded_mb)
-        if self.removed_because:
-            return
-        if in_danger:
-            self.removed_because = removal(used, limit)
-            self._do(self._container.remove())
-        else:
-            self._do(self._sidecar().kill_all())
-        _LOG.warning("%d MB of disk used, %d MB allowed: the sandbox's processes are killed.", used, limit)
-
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(_told(work))
-        self._behind.add(task)
-        task.add_done_callback(self._behind.discard)
-
-
-async def _told(work: Coroutine[Any, Any, None]) -> None:
-    try:
-        await work
-    except (SandboxFault, TimeoutError) as error:
-        _LOG.warning("A sandbox that fills the disk could not be stopped: %s", error)

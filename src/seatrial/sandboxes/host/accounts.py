@@ -1,4 +1,4 @@
-"""Users of a sandbox, read from its own files. ``pod`` asks for each command, and so does ``docker``."""
+"""Users of a sandbox, read from its own files for each command."""
 
 from __future__ import annotations
 

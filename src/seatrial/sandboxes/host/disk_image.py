@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from seatrial.sandboxes.host.in_root import closing
 from seatrial.sandboxes.host.private_mounts import MS_NODEV, MS_NOSUID, mount, unmount
 
 VERIFIER_ROOM = 256 << 20
@@ -48,7 +49,7 @@ _LO_FLAGS_AUTOCLEAR = 4
 _LO_FLAGS_DIRECT_IO = 16
 _LOOP_CONFIG = struct.Struct("=II 52x I 176x 64x")
 """``struct loop_config``: the file, the block size, and of ``struct loop_info64`` the flags alone."""
-_ATTEMPTS = 200
+_ROUNDS = 200
 
 _FS_IOC_SHUTDOWN = 0x8004587D
 _WITHOUT_WRITING = struct.pack("I", 2)
@@ -56,7 +57,7 @@ _FITRIM = 0xC0185879
 
 
 def inodes_for(limit: int) -> int:
-    """How many files and folders belong to a storage limit of so many bytes."""
+    """The number of files and folders for a storage limit in bytes."""
     return max(limit // _BYTES_FOR_EACH_INODE, _FEWEST_INODES)
 
 
@@ -69,8 +70,7 @@ class _Template:
 
 
 class DiskImages:
-    """Makes disks. It remembers a template for each size that was asked for. Blocking; for threads of
-    ``PrivateMounts``."""
+    """Makes disks, with a cached template for each size. Blocking; for threads of ``PrivateMounts``."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -143,13 +143,13 @@ class Disk:
             fcntl.ioctl(self._top, _FITRIM, struct.pack("QQQ", 0, (1 << 64) - 1, 1 << 20))
 
     def hide(self) -> None:
-        """Takes the mount out of this process's sight; the containers keep theirs."""
+        """Unmounts it from this process's namespace; the containers keep their mounts."""
         if not self._is_hidden:
             self._is_hidden = True
             unmount(self._place)
 
     def end(self) -> None:
-        """Once no process uses it any more. What was not written to the image yet is dropped."""
+        """Call it once no process uses the disk. Unwritten data is dropped."""
         with self._lock:
             if self._top < 0:
                 return
@@ -173,8 +173,7 @@ def _new_template(directory: Path, limit: int) -> _Template:
     with tempfile.TemporaryDirectory(dir=directory, prefix=".template-") as scratch:
         file, place = Path(scratch) / "image", Path(scratch) / "mounted"
         place.mkdir()
-        image = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
+        with closing(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as image:
             os.ftruncate(image, size)
             _make_file_system(file, inodes)
             _mount_image(image, place)
@@ -183,23 +182,11 @@ def _new_template(directory: Path, limit: int) -> _Template:
             finally:
                 unmount(place, at_once=False)
             return _Template(size, tuple(_pieces(image, size)))
-        finally:
-            os.close(image)
 
 
 def _make_file_system(file: Path, inodes: int) -> None:
-    command = [
-        "mkfs.ext4",
-        "-q",
-        "-F",
-        "-O",
-        _FEATURES,
-        "-E",
-        "lazy_itable_init=1,nodiscard,num_backup_sb=0",
-        "-m",
-        "0",
-    ]
-    command += ["-b", str(_BLOCK), "-I", str(_INODE), "-N", str(inodes), str(file)]
+    options = f"-q -F -O {_FEATURES} -E lazy_itable_init=1,nodiscard,num_backup_sb=0 -m 0 -b {_BLOCK} -I {_INODE}"
+    command = ["mkfs.ext4", *options.split(), "-N", str(inodes), str(file)]
     path = f"{os.defpath}:/usr/sbin:/sbin"
     try:
         subprocess.run(command, check=True, capture_output=True, timeout=60, env={"PATH": path})
@@ -211,12 +198,9 @@ def _make_file_system(file: Path, inodes: int) -> None:
 def _hold_back(place: Path, limit: int) -> None:
     """Leaves exactly ``limit`` bytes free."""
     (place / "lost+found").rmdir()
-    file = os.open(place / _HELD_BACK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with closing(os.open(place / _HELD_BACK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)) as file:
         status = os.statvfs(place)
         os.posix_fallocate(file, 0, status.f_bavail * status.f_frsize - limit)
-    finally:
-        os.close(file)
 
 
 def _pieces(image: int, size: int) -> list[tuple[int, bytes]]:
@@ -238,30 +222,24 @@ def _pieces(image: int, size: int) -> list[tuple[int, bytes]]:
 
 
 def _mount_image(image: int, place: Path) -> None:
-    """The loop device goes with the mount's last user."""
-    device = _loop_device(image, place.parent)
-    try:
+    """The loop device is freed with the mount's last user."""
+    with closing(_loop_device(image, place.parent)) as device:
         mount(f"/proc/self/fd/{device}", place, "ext4", MS_NODEV | MS_NOSUID, _OPTIONS)
-    finally:
-        os.close(device)
 
 
 def _loop_device(image: int, scratch: Path) -> int:
-    control = os.open(_LOOP_CONTROL, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        for _ in range(_ATTEMPTS):
+    with closing(os.open(_LOOP_CONTROL, os.O_RDWR | os.O_CLOEXEC)) as control:
+        for _ in range(_ROUNDS):
             device = _open_device(fcntl.ioctl(control, _LOOP_CTL_GET_FREE), scratch)
             try:
                 flags = _LO_FLAGS_AUTOCLEAR | _LO_FLAGS_DIRECT_IO
                 fcntl.ioctl(device, _LOOP_CONFIGURE, _LOOP_CONFIG.pack(image, _BLOCK, flags))
             except OSError as error:
                 os.close(device)
-                if error.errno != errno.EBUSY:  # somebody else was faster
+                if error.errno != errno.EBUSY:  # another process was faster
                     raise
             else:
                 return device
-    finally:
-        os.close(control)
     raise OSError(errno.EBUSY, "no loop device is free")
 
 
@@ -279,7 +257,7 @@ def _open_device(number: int, scratch: Path) -> int:
 
 
 def _nameless_file(directory: Path) -> int:
-    """What the worker leaves when it dies is nothing."""
+    """A file without a name leaves nothing behind when the worker dies."""
     try:
         return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:

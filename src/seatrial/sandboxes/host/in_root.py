@@ -1,6 +1,6 @@
 """A sandbox's files, reached by descriptor from its root: the only way in which this process touches them.
 
-Every path in a sandbox belongs to whoever runs there, and may change between two system calls. So a path is resolved
+A sandbox controls all of its paths, and may change them between two system calls. So a path is resolved
 once, by the kernel, with the sandbox's root for ``/``: neither ``..`` nor a link leads out of it, and the links below
 ``/proc`` that lead into other views of the sandbox are not followed at all. Everything after that goes by descriptor.
 Where this process writes below ``/logs`` and ``/tests``, which it lays out itself, no link of any kind is followed.
@@ -16,10 +16,10 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 
 from seatrial.errors import SetupProblem
 from seatrial.openat2 import IN_ROOT, NO_MAGICLINKS, NO_SYMLINKS, has_openat2, openat2
+from seatrial.sandboxes.host.private_mounts import libc
 
 _LOOK = os.O_PATH | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -42,7 +42,7 @@ class SandboxRoot:
 
     @contextmanager
     def found(self, path: str, *, for_writing: bool = False, follow: bool = True) -> Iterator[int]:
-        """A handle that can be asked what it is, without opening it."""
+        """A handle to what is at a path, without opening it."""
         with closing(self._open(path, _LOOK | (0 if follow else os.O_NOFOLLOW), for_writing)) as handle:
             yield handle
 
@@ -95,9 +95,9 @@ class SandboxRoot:
 
 
 def is_kernel_file(handle: int) -> bool:
-    """Whether it belongs to a file system that the kernel makes up."""
+    """Whether it is on a virtual file system of the kernel."""
     facts = ctypes.create_string_buffer(256)
-    if _libc().fstatfs(handle, facts) != 0:
+    if libc().fstatfs(handle, facts) != 0:
         return True
     return ctypes.c_long.from_buffer(facts).value in _KERNEL_FILES
 
@@ -113,7 +113,7 @@ def reopened(handle: int, *, directory: bool = False) -> Iterator[int]:
 
 
 def own_path(handle: int) -> str:
-    """A path of this process that leads to what the handle stands for."""
+    """A path of this process to the file behind a handle."""
     return f"/proc/self/fd/{handle}"
 
 
@@ -126,11 +126,6 @@ def closing(descriptor: int) -> Iterator[int]:
 
 
 def _made(parent: int, name: str) -> int:
-    with suppress(FileExistsError):  # somebody else made it; what is no directory cannot be opened as one
+    with suppress(FileExistsError):  # it may exist; anything but a directory cannot be opened as one
         os.mkdir(name, 0o755, dir_fd=parent)
     return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)

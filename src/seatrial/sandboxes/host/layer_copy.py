@@ -1,23 +1,26 @@
 """Copies an image's layer over a directory: the root of a sandbox on a machine without any overlay.
 
 ``root_mount`` calls it. Only regular files, folders and links are copied; device nodes, sockets and FIFOs of an image
-are left out and never opened. A layer may be as deep as it likes: nothing here calls itself.
+are left out and never opened. Nothing here is recursive, since a layer may have any depth.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
 from pathlib import Path
 
+from seatrial.removal import remove_tree
+
 _OPAQUE = "trusted.overlay.opaque"
 
 
-def lay_over(layer: Path, target: Path) -> None:
-    """Copies one layer over what is there, removing what it says is gone. Blocking.
+def apply_layer(layer: Path, target: Path) -> None:
+    """Copies one layer over the target and removes what the layer marks as deleted. Blocking.
 
-    Folders get their owner, mode and times last, when nothing is written into them any more."""
+    Folders get their owner, mode and times last, after their content is written."""
     folders: list[tuple[Path, Path]] = []
     pending = [(layer, target)]
     while pending:
@@ -35,7 +38,7 @@ def lay_over(layer: Path, target: Path) -> None:
 def _copy_entry(source: Path, copy: Path) -> tuple[Path, Path] | None:
     """The two folders, if it is one: their content is copied later."""
     status = source.lstat()
-    if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:  # an overlay's sign for a file that is gone
+    if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:  # an overlay's mark of a deleted file
         _remove(copy)
     elif stat.S_ISDIR(status.st_mode):
         if copy.is_symlink() or not copy.is_dir():
@@ -67,16 +70,6 @@ def _is_opaque(directory: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """What an earlier layer brought."""
-    if path.is_symlink() or not path.is_dir():
-        path.unlink(missing_ok=True)
-        return
-    folders = [path]
-    for folder in folders:  # grows while it is walked
-        for entry in folder.iterdir():
-            if entry.is_dir() and not entry.is_symlink():
-                folders.append(entry)
-            else:
-                entry.unlink()
-    for folder in reversed(folders):
-        folder.rmdir()
+    """Removes what an earlier layer brought."""
+    if problem := remove_tree(path):
+        raise OSError(errno.EIO, problem, str(path))

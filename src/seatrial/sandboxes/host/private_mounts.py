@@ -33,10 +33,10 @@ _UMOUNT_NOFOLLOW = 8
 _STARTERS = 4
 """Threads that start processes. Short work only, so that no exec waits behind a long transfer."""
 _CARRIERS = 8
-"""Threads for transfers and tree removal that are over soon."""
+"""Threads for transfers and removals that end soon."""
 _LONG_CARRIERS = 2
-"""Those that take long go on two at a time, in turns. They are for ever in the kernel and back, so more of them would
-not be quicker, only in everybody's way."""
+"""Long transfers run two at a time, in turns. They switch to the kernel all the time, so more of them would not be
+faster and only slow others down."""
 
 
 class PrivateMounts:
@@ -56,7 +56,7 @@ class PrivateMounts:
             return await self._starters.run(work, *args, **kwargs)
 
     async def carry[**P, T](self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same for work that may take long; it calls ``breathe`` on its way."""
+        """The same for work that may take long. The work calls ``breathe`` regularly."""
         with clock_stopped():
             return await self._carriers.run(work, *args, **kwargs)
 
@@ -108,20 +108,20 @@ class PrivateMounts:
 
 def mount(source: str | Path | None, target: Path, kind: str | None, flags: int, data: str = "") -> None:
     arguments = [None if value is None else os.fsencode(value) for value in (source, target, kind)]
-    if _libc().mount(*arguments, ctypes.c_ulong(flags), data.encode() or None) != 0:
+    if libc().mount(*arguments, ctypes.c_ulong(flags), data.encode() or None) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"mount {kind or ''}: {os.strerror(code)}", str(target))
 
 
 def unmount(target: Path, *, at_once: bool = True) -> None:
-    """Takes a mount out of sight; it ends with its last user. Not ``at_once``, there must be none, and it has ended."""
-    if _libc().umount2(os.fsencode(target), (_MNT_DETACH if at_once else 0) | _UMOUNT_NOFOLLOW) != 0:
+    """Detaches a mount, which ends with its last user. Without ``at_once`` there must be no user, and it has ended."""
+    if libc().umount2(os.fsencode(target), (_MNT_DETACH if at_once else 0) | _UMOUNT_NOFOLLOW) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"umount: {os.strerror(code)}", str(target))
 
 
 @cache
-def _libc() -> ctypes.CDLL:
+def libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 

@@ -1,7 +1,7 @@
 """The root file system of a sandbox: a writable view of an image's read-only layers.
 
 ``pod_directory`` makes it in a thread of ``PrivateMounts``. Overlay where the kernel allows it, else fuse-overlayfs,
-else a copy; which one it was is told. Each is mounted ``nodev``: a device node in an image is of no use. What is
+else a copy. Each is mounted ``nodev``: device nodes of an image do not work. What is
 written goes to the sandbox's ``Disk`` if it has one, else to the machine's own file system.
 """
 
@@ -17,7 +17,7 @@ from typing import Literal
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.host.disk_image import Disk
-from seatrial.sandboxes.host.layer_copy import lay_over
+from seatrial.sandboxes.host.layer_copy import apply_layer
 from seatrial.sandboxes.host.private_mounts import MS_BIND, MS_NODEV, MS_REMOUNT, mount, unmount
 
 RootKind = Literal["overlay", "fuse-overlayfs", "copy"]
@@ -25,13 +25,13 @@ _OPTIONS_LIMIT = 4000
 
 
 class RootMount:
-    """The directories behind one sandbox's root, all below one directory of its own."""
+    """The directories behind one sandbox's root, all below one directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.merged = directory / "root"
         self.disk: Disk | None = None
-        """Given before ``make``, where the sandbox has a file system of its own."""
+        """Set before ``make`` if the sandbox has a disk image."""
         self._daemon = directory / "fuse.pid"
         self._server: subprocess.Popen[bytes] | None = None
 
@@ -44,10 +44,6 @@ class RootMount:
     def upper(self) -> Path:
         """What the sandbox changed; empty for a copied root."""
         return self.writable / "changes"
-
-    @property
-    def copied(self) -> Path:
-        return self.writable / "copy"
 
     @property
     def _work(self) -> Path:
@@ -75,7 +71,7 @@ class RootMount:
         raise SandboxFault(f"No root file system could be made ({'; '.join(problems)}).")
 
     def hide(self) -> None:
-        """Takes the mount out of this process's sight; the containers keep theirs."""
+        """Unmounts it from this process's namespace; the containers keep their mounts."""
         with suppress(OSError):  # it may not be mounted yet, or not any more
             unmount(self.merged)
         if self.disk is not None:
@@ -93,7 +89,7 @@ class RootMount:
             self._server.terminate()
             self._server.wait()
             return
-        with suppress(FileNotFoundError, ValueError, ProcessLookupError):  # whoever started it is gone
+        with suppress(FileNotFoundError, ValueError, ProcessLookupError):  # the process that started it is gone
             process = int(self._daemon.read_text())
             if "fuse-overlayfs" in Path(f"/proc/{process}/cmdline").read_text():
                 os.kill(process, signal.SIGTERM)
@@ -134,13 +130,14 @@ class RootMount:
             raise OSError(daemon.stderr.read().decode(errors="replace").strip() or "fuse-overlayfs did not start")
 
     def _copy(self, layers: Sequence[Path]) -> None:
-        self.copied.mkdir(exist_ok=True)
+        copied = self.writable / "copy"
+        copied.mkdir(exist_ok=True)
         for layer in reversed(layers):
-            lay_over(layer, self.copied)
-        # A mount of its own, like the others, so that a runtime can take it for a root.
-        mount(self.copied, self.merged, None, MS_BIND)
+            apply_layer(layer, copied)
+        # A mount of its own, like the others: a runtime accepts no other root.
+        mount(copied, self.merged, None, MS_BIND)
 
 
 def nodev(place: Path) -> None:
-    """Has no device node work there. For a mount of the calling thread's namespace."""
+    """Disables device nodes on a mount of the calling thread's namespace."""
     mount(None, place, None, MS_REMOUNT | MS_BIND | MS_NODEV)

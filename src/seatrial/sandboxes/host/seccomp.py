@@ -74,7 +74,7 @@ _NEVER = frozenset(
         "pidfd_getfd",
     ]
 )
-"""Refused whatever the capabilities."""
+"""Refused with any capabilities."""
 _ARCHITECTURES = {
     "x86_64": ("amd64", ("SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32")),
     "aarch64": ("arm64", ("SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM")),

@@ -1,44 +1,47 @@
-"""Keeps sandboxes from filling the disk: two looks a second at the whole file system, and a closer one when it grows.
+"""Keeps sandboxes from filling the disk: checks the whole file system twice a second, and each sandbox when it grows.
 
-A sandbox with a disk image of its own (``disk_image``) is held to its limit by the kernel; here it is only noted when
-its disk is full, and it is stopped before the machine's disk is. For all others this is the storage limit. ``Machine``
-has one watch for all daemonless sandboxes of the process, ``docker.storage`` one for each container of an engine on
-this machine; it costs two system calls a second as long as nothing grows.
+For a sandbox with a disk image (``disk_image``) the kernel enforces the limit; here a full image is only recorded, and
+the sandbox is stopped before the machine's disk is full. For all others this is the storage limit. ``Machine`` has one
+watch for all daemonless sandboxes of the process, ``docker.storage`` one for each container of an engine on this
+machine. It costs two system calls a second as long as nothing grows.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from seatrial.errors import SandboxFault
 from seatrial.sandboxes.host.disk_image import Disk, inodes_for
-from seatrial.sandboxes.host.tree_size import Count, Tree, measure_deleted
+from seatrial.sandboxes.host.tree_size import Count, measure, measure_deleted
 
+_log = logging.getLogger(__name__)
 _QUIET_LIMIT = 60
-"""Looks without growth after which sandboxes are measured anyway: others may free what one sandbox fills."""
+"""Checks without growth after which sandboxes are measured anyway: others may free what one sandbox fills."""
 
 GROWTH = 64 << 20
-"""Bytes that are worth another look."""
+"""Growth in bytes after which sandboxes are measured again."""
 
 _LAST_PART = 4
-"""Of the reserve: with less than this part free, the newest sandbox goes even if it is within its limit."""
+"""With less than this part of the reserve free, the newest sandbox is removed even within its limit."""
 
 Exceeded = Callable[[int, bool], None]
-"""Told the bytes found each time that it is too much by more than before, and whether the disk itself is in danger."""
+"""Called with the bytes found whenever the excess has grown, and whether the machine's disk is in danger."""
 
 
 class Allowance:
-    """What one sandbox may fill, and when there is something to say about it."""
+    """What one sandbox may fill, and when it has exceeded that."""
 
     def __init__(self, limit: int, exceeded: Exceeded, growth: int = GROWTH) -> None:
         self._limit = limit
-        self._exceeded = exceeded
+        self.exceeded = exceeded
         self._growth = growth
         self._allowed = limit
         self._was_told = False
@@ -46,8 +49,8 @@ class Allowance:
     def judge(self, size: int, *, disk_is_short: bool = False) -> bool:
         """Whether it endangers the disk.
 
-        What is found right after it was told may have been written before the writer was killed: that counts as seen,
-        lest whoever comes next is killed for it."""
+        Growth right after a report may have been written before the writer was killed. It is not reported, so that the
+        next command is not killed for it."""
         in_danger = size > 2 * self._limit or (disk_is_short and size > self._limit // 2)
         is_more = size > self._allowed
         is_told = in_danger or (is_more and not self._was_told)
@@ -55,12 +58,8 @@ class Allowance:
             self._allowed = max(size, self._limit) + self._growth
         self._was_told = is_told
         if is_told:
-            self._exceeded(size, in_danger)
+            self.exceeded(size, in_danger)
         return in_danger
-
-    def condemn(self, size: int) -> None:
-        """The disk is about to be full, and nobody better was found."""
-        self._exceeded(size, True)
 
 
 class Meter(Protocol):
@@ -70,7 +69,7 @@ class Meter(Protocol):
         """Bytes. Blocking, possibly for long."""
 
     def notice(self) -> int:
-        """Bytes that a sandbox with a full disk of its own has filled; 0 for any other. Takes no time."""
+        """Bytes used on a full disk image; 0 if it is not full or there is none. Quick."""
 
 
 class DiskMeter:
@@ -114,7 +113,7 @@ class TreeMeter:
         """More files than belong to the limit count as more bytes than it allows."""
         count = Count(self._most)
         for place in self._places:
-            Tree(place).measure(count)
+            measure(place, count)
         size = max(count.size - self._given, 0)
         if count.is_over:
             return max(size, self._limit + 1)
@@ -130,7 +129,6 @@ class TreeMeter:
 class Watched:
     meter: Meter
     allowance: Allowance
-    exceeded: Exceeded
     loop: asyncio.AbstractEventLoop
 
 
@@ -146,20 +144,20 @@ class StorageWatch:
         reserve: int = 2 << 30,
     ) -> None:
         """Sandboxes are measured again once the file system grew by ``growth`` bytes; below ``reserve`` free bytes,
-        whoever is over half of its limit endangers the disk."""
+        a sandbox over half of its limit endangers the disk."""
         self._place = place
         self._interval_sec = interval_sec
         self._growth = growth
         self._reserve = reserve
         self._watched: dict[str, Watched] = {}
         self._tasks: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
-        # One that nobody else waits for: a sandbox can make its measuring take long.
+        # A separate thread: a sandbox can make its measuring take long.
         self._measuring = ThreadPoolExecutor(1, "sandbox-storage")
 
     def add(self, name: str, meter: Meter, limit: int, exceeded: Exceeded) -> None:
-        """On the event loop that ``exceeded`` shall be called on."""
+        """``exceeded`` is called on the running event loop."""
         loop = asyncio.get_running_loop()
-        self._watched[name] = Watched(meter, Allowance(limit, exceeded, self._growth), exceeded, loop)
+        self._watched[name] = Watched(meter, Allowance(limit, exceeded, self._growth), loop)
         if loop not in self._tasks or self._tasks[loop].done():
             self._tasks = {known: task for known, task in self._tasks.items() if not known.is_closed()}
             self._tasks[loop] = loop.create_task(self._watch(loop))
@@ -181,7 +179,7 @@ class StorageWatch:
             await asyncio.sleep(self._interval_sec)
             for watched in self._of(loop):
                 if used := watched.meter.notice():
-                    watched.exceeded(used, False)
+                    watched.allowance.exceeded(used, False)
             used, free = self._used()
             if used - measured < self._growth and free > self._reserve and quiet < _QUIET_LIMIT:
                 measured, quiet = min(measured, used), quiet + 1
@@ -190,7 +188,7 @@ class StorageWatch:
             await self._measure(loop)
 
     async def _measure(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Looks closer at each. One that endangers the disk is enough for this time: its end gives room back."""
+        """Measures each sandbox. Stops after one that endangers the disk, since its removal frees space."""
         newest: tuple[Watched, int] | None = None
         for watched in self._of(loop):
             size = await loop.run_in_executor(self._measuring, watched.meter.measure)
@@ -199,13 +197,61 @@ class StorageWatch:
             if watched.allowance.judge(size, disk_is_short=is_short) and is_short:
                 return
         if newest is not None and self._used()[1] < self._reserve // _LAST_PART:
-            newest[0].allowance.condemn(newest[1])
+            newest[0].allowance.exceeded(
+                newest[1], True
+            )  # the disk is about to be full, and no sandbox is over its limit
 
     def _used(self) -> tuple[int, int]:
         status = os.statvfs(self._place)
         return (status.f_blocks - status.f_bfree) * status.f_frsize, status.f_bavail * status.f_frsize
 
 
-def removal(used_mb: int, limit_mb: int) -> str:
-    """Why a sandbox that endangered the disk is not there any more."""
-    return f"The sandbox was removed: it filled {used_mb} MB of disk, and its storage limit is {limit_mb} MB."
+class StorageLimit:
+    """Acts when a sandbox exceeds its limit: kills its processes, or removes it if the machine's disk is in danger."""
+
+    def __init__(
+        self,
+        limit_mb: int,
+        kill: Callable[[], Awaitable[None]],
+        remove: Callable[[], Awaitable[None]],
+        *,
+        has_own_disk: bool = False,
+    ) -> None:
+        """With ``has_own_disk`` the kernel holds the limit, so that a full disk is only recorded."""
+        self.exceeded_mb = 0
+        self.removed_because = ""
+        """Why the sandbox does not exist any more."""
+        self._limit_mb = limit_mb
+        self._kill = kill
+        self._remove = remove
+        self._has_own_disk = has_own_disk
+        self._acting: set[asyncio.Task[None]] = set()
+
+    def exceeded(self, size: int, in_danger: bool) -> None:
+        used, limit, is_first = size >> 20, self._limit_mb, not self.exceeded_mb
+        self.exceeded_mb = max(used, self.exceeded_mb)
+        if self.removed_because:
+            return
+        if self._has_own_disk and not in_danger:
+            if is_first:
+                _log.warning("The sandbox has filled the %d MB of disk that it is allowed.", limit)
+            return
+        if in_danger:
+            self.removed_because = (
+                f"The sandbox was removed: it filled {used} MB of disk, and its storage limit is {limit} MB."
+            )
+        _log.warning("%d MB of disk used, %d MB allowed: the sandbox's processes are killed.", used, limit)
+        task = asyncio.create_task(self._act(self._remove if in_danger else self._kill))
+        self._acting.add(task)
+        task.add_done_callback(self._acting.discard)
+
+    async def settled(self) -> None:
+        """Waits until all processes that are to be killed are gone: a new command must not be among them."""
+        if self._acting:
+            await asyncio.gather(*self._acting, return_exceptions=True)
+
+    async def _act(self, action: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await action()
+        except (SandboxFault, TimeoutError) as error:
+            _log.warning("A sandbox that fills the disk could not be stopped: %s", error)

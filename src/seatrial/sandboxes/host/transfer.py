@@ -1,8 +1,7 @@
 """Files into and out of a sandbox, without any program of its image.
 
-``oci`` calls this through ``PrivateMounts``, ``docker`` through ``local_view``. ``in_root`` holds the rules for paths
-of a sandbox, ``tree_copy`` those for what is copied; here is what Harbor asks for. On this machine's side nothing
-follows a link below the directory that a transfer was given.
+``SandboxView`` calls its methods. ``in_root`` holds the rules for paths of a sandbox, ``tree_copy`` those for what is
+copied; here is what Harbor asks for. On this machine's side no link below the given directory is followed.
 """
 
 from __future__ import annotations
@@ -17,17 +16,14 @@ from pathlib import Path, PurePosixPath
 from seatrial.errors import SandboxFault
 from seatrial.growing_files import FileView, look_into
 from seatrial.removal import empty_directory
+from seatrial.sandboxes.host.accounts import Account, find_account
 from seatrial.sandboxes.host.in_root import SandboxRoot, closing, is_kernel_file, own_path
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.tree_copy import UPLOAD, Budget, LeftOut, TransferLimits, TreeCopy, copy_file
 
-__all__ = ["LeftOut", "Stop", "Transfer", "TransferLimits"]
-
-Stop = Callable[[], bool]
-"""Asked between entries whether the work is still wanted."""
+__all__ = ["LeftOut", "Transfer", "TransferLimits"]
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_DEFAULT = TransferLimits()
 
 
 class Transfer:
@@ -38,26 +34,26 @@ class Transfer:
         self._mounts = mounts
         self._process = process
 
-    def put_file(self, source: Path, target: str, stop: Stop | None = None) -> None:
+    def put_file(self, source: Path, target: str) -> None:
         with closing(os.open(source, os.O_RDONLY | os.O_CLOEXEC)) as content, self._root() as root:
             place = PurePosixPath(target)
             if target.endswith("/") or root.kind(target) == stat.S_IFDIR:
                 place = place / source.name
             with root.made_directory(str(place.parent)) as parent:
-                copy_file(content, parent, _plain(place.name), Budget(UPLOAD, stop), 0o7777)
+                copy_file(content, parent, _plain(place.name), Budget(UPLOAD), 0o7777)
 
-    def put_tree(self, source: Path, target: str, stop: Stop | None = None) -> None:
+    def put_tree(self, source: Path, target: str) -> None:
         """Copies the content of a directory over what is there."""
         with (
             closing(os.open(source, _DIRECTORY)) as origin,
             self._root() as root,
             root.made_directory(target) as goal,
         ):
-            left = TreeCopy("in", Budget(UPLOAD, stop)).run(origin, goal)
+            left = TreeCopy("in", Budget(UPLOAD)).run(origin, goal)
         if left.reasons:
             raise OSError(errno.EINVAL, f"not everything could be put into {target}: {'; '.join(left.lines()[:5])}")
 
-    def get_file(self, source: str, target: Path, limits: TransferLimits = _DEFAULT, stop: Stop | None = None) -> None:
+    def get_file(self, source: str, target: Path, limits: TransferLimits) -> None:
         """Raises ``FileNotFoundError``, or ``OSError`` for anything but a regular file and for one too large."""
         target.parent.mkdir(parents=True, exist_ok=True)
         with (
@@ -65,22 +61,14 @@ class Transfer:
             self._root() as root,
             root.file(source) as content,
         ):
-            copy_file(content, parent, target.name, Budget(limits, stop))
+            copy_file(content, parent, target.name, Budget(limits))
 
-    def get_tree(
-        self,
-        source: str,
-        target: Path,
-        limits: TransferLimits = _DEFAULT,
-        stop: Stop | None = None,
-        first: Sequence[str] = (),
-    ) -> LeftOut:
-        """Copies the content of a directory; returns what was left out, and why. ``first`` are names at its top that
-        come before anything else."""
+    def get_tree(self, source: str, target: Path, limits: TransferLimits, first: Sequence[str] = ()) -> LeftOut:
+        """Copies the content of a directory; returns what was left out. Names in ``first`` are copied first."""
         with self._root() as root, root.directory(source) as origin, host_directory(target) as goal:
             if is_kernel_file(origin):
                 raise OSError(errno.EINVAL, f"{source} holds no files of the sandbox")
-            return TreeCopy("out", Budget(limits, stop), first).run(origin, goal)
+            return TreeCopy("out", Budget(limits), first).run(origin, goal)
 
     def make_dirs(self, paths: list[str], mode: int) -> None:
         with self._root() as root:
@@ -103,7 +91,7 @@ class Transfer:
                         raise SandboxFault(f"{path} could not be emptied: {problem}")
 
     def make_executable(self, path: str) -> bool:
-        """``chmod +x`` as root would; says whether there was such a file."""
+        """``chmod +x`` as root. Returns whether there is such a file."""
         try:
             with self._root() as root, root.file(path, for_writing=True) as file:
                 os.fchmod(file, stat.S_IMODE(os.fstat(file).st_mode) | 0o111)
@@ -122,7 +110,7 @@ class Transfer:
     def look(
         self, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
     ) -> list[FileView]:
-        """What grows in directories, given by the prefix under which their files are told."""
+        """Reads what is being written in directories, given by the prefix of their files' names."""
         found: list[FileView] = []
         with self._root() as root:
             for prefix, path in folders.items():
@@ -130,7 +118,12 @@ class Transfer:
                     found += look_into(directory, prefix, seen, wanted)
         return found
 
-    def present(self, paths: list[str]) -> list[str]:
+    def account(self, wanted: str | int | None) -> Account:
+        """A user of the sandbox, see ``find_account``."""
+        with self._root() as root:
+            return find_account(root, wanted)
+
+    def present(self, paths: Sequence[str]) -> list[str]:
         """Those of the paths that lead to something executable."""
         with self._root() as root:
             return [path for path in paths if _is_executable(root, path)]

@@ -12,7 +12,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -29,7 +29,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Direction = Literal["in", "out"]
-"""Into a sandbox, from files that Harbor or the task gave; or out of one, from files that nobody vouches for."""
+"""Into a sandbox, from files of Harbor or the task; or out of one, from untrusted files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,7 @@ class TransferLimits:
 
 
 UPLOAD = TransferLimits(files=1_000_000, bytes=1 << 40, depth=200, seconds=3600.0, path=4000)
-"""For what goes in: it was checked when it was submitted."""
-
-
-class TransferStopped(Exception):
-    """Whoever wanted the files does not want them any more."""
+"""For uploads, which were checked when they were submitted."""
 
 
 @dataclass(slots=True)
@@ -79,7 +75,6 @@ class Budget:
     """What is left of the limits during one transfer."""
 
     limits: TransferLimits
-    stop: Callable[[], bool] | None = None
     files: int = 0
     bytes: int = 0
     until: float = 0.0
@@ -88,8 +83,8 @@ class Budget:
         self.until = time.monotonic() + self.limits.seconds
 
     def refusal(self, place: str, depth: int, size: int = 0) -> str:
-        """Why the next entry has to stay, or nothing. Raises ``TransferStopped``."""
-        self.check()
+        """Why the next entry is not copied; empty if it is."""
+        breathe()
         limits = self.limits
         if time.monotonic() > self.until:
             return f"there was no more time after {limits.seconds:g} s"
@@ -102,11 +97,6 @@ class Budget:
         if self.bytes + size > limits.bytes:
             return f"more than {limits.bytes >> 20} MB"
         return ""
-
-    def check(self) -> None:
-        breathe()
-        if self.stop is not None and self.stop():
-            raise TransferStopped
 
 
 @dataclass(slots=True)
@@ -169,7 +159,7 @@ class TreeCopy:
                 self._budget.files += 1
                 self._copy_found(level, found, status, name, place)
         except FileNotFoundError:
-            return  # gone while we copied
+            return  # removed meanwhile
         except OSError as error:
             if not self._out or error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
                 raise
@@ -217,12 +207,12 @@ def leads_out(destination: str, place: str) -> bool:
     """Whether a link at ``place`` would, on this machine, point anywhere but into the copied tree."""
     parts = destination.split("/")
     ups = next((index for index, part in enumerate(parts) if part != ".."), len(parts))
-    # Going up from a name that may itself be a link leads who knows where.
+    # ".." after a name may leave the tree, since the name may be a link itself.
     return destination.startswith("/") or ups >= len(place.split("/")) or ".." in parts[ups:]
 
 
 def copy_file(content: int, parent: int, name: str, budget: Budget, modes: int = 0o1777) -> None:
-    """A regular file's data as it is now; what is written to it meanwhile is not waited for."""
+    """Copies a regular file as it is now, without what is written to it meanwhile."""
     status = os.fstat(content)
     with fresh_file(parent, name) as copy:
         _copy_data(content, copy, status.st_size, budget)
@@ -231,7 +221,7 @@ def copy_file(content: int, parent: int, name: str, budget: Budget, modes: int =
 
 
 def _copy_data(content: int, copy: int, size: int, budget: Budget) -> None:
-    """Leaves holes holes: a terabyte that nobody wrote takes no room on this side either."""
+    """Keeps holes of sparse files, which take no space on either side."""
     place = 0
     while place < size:
         try:
@@ -240,12 +230,12 @@ def _copy_data(content: int, copy: int, size: int, budget: Budget) -> None:
         except OSError as error:
             if error.errno == errno.ENXIO:  # nothing but a hole from here on
                 break
-            end = size  # a file system that knows no holes
+            end = size  # a file system without support for holes
         while place < end:
             chunk = os.pread(content, min(_CHUNK, end - place), place)
             if not chunk:
-                return  # it was cut short while we read
-            budget.check()
+                return  # it was truncated meanwhile
+            breathe()
             budget.bytes += len(chunk)
             if budget.bytes > budget.limits.bytes:
                 raise OSError(errno.EFBIG, f"more than {budget.limits.bytes >> 20} MB")
@@ -279,7 +269,7 @@ def fresh_file(parent: int, name: str) -> Iterator[int]:
 
 
 def made_directory(parent: int, name: str) -> int:
-    """Opens a directory, which takes the place of anything else that has its name."""
+    """Opens a directory; replaces anything else of that name."""
     for _ in range(3):
         with suppress(FileExistsError):
             os.mkdir(name, 0o755, dir_fd=parent)

@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from seatrial.sandboxes.host.in_root import closing
+
 MOST_ENTRIES = 4_000_000
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _IN_MEMORY = ("tmpfs", "devtmpfs", "ramfs", "hugetlbfs", "proc", "sysfs", "devpts", "mqueue", "cgroup", "cgroup2")
@@ -30,7 +32,7 @@ class Count:
 
     @property
     def is_over(self) -> bool:
-        """Whether there is more than shall be counted."""
+        """Whether there are more entries than are counted."""
         return self.entries > self.most
 
     def add(self, status: os.stat_result) -> None:
@@ -49,27 +51,21 @@ class _Level:
     folders: list[str]
 
 
-class Tree:
-    """One directory, or one file. Blocking."""
-
-    def __init__(self, top: Path) -> None:
-        self._top = top
-
-    def measure(self, count: Count | None = None) -> Count:
-        """Adds what is below; what vanishes meanwhile counts nothing."""
-        count = count if count is not None else Count()
-        try:
-            if not stat.S_ISDIR((status := os.lstat(self._top)).st_mode):
-                count.add(status)
-                return count
-            here = os.open(self._top, _FOLDER)
-        except OSError:
+def measure(top: Path, count: Count | None = None) -> Count:
+    """Adds a file, or a directory with all below it. What vanishes meanwhile counts nothing. Blocking."""
+    count = count if count is not None else Count()
+    try:
+        if not stat.S_ISDIR((status := os.lstat(top)).st_mode):
+            count.add(status)
             return count
-        try:
-            here = _walk(here, count)
-        finally:
-            os.close(here)
+        here = os.open(top, _FOLDER)
+    except OSError:
         return count
+    try:
+        here = _walk(here, count)
+    finally:
+        os.close(here)
+    return count
 
 
 def _walk(here: int, count: Count) -> int:
@@ -89,7 +85,7 @@ def _walk(here: int, count: Count) -> int:
         above = os.open("..", _FOLDER, dir_fd=here)
         os.close(here)
         here = above
-        if _identity(here) != levels[-1].identity:  # somebody moved a folder while we were in it
+        if _identity(here) != levels[-1].identity:  # the folder was moved meanwhile
             break
     return here
 
@@ -150,8 +146,5 @@ def _devices_in_memory(process: int) -> set[int]:
 
 
 def _anonymous_memory() -> int:
-    file = os.memfd_create("seatrial", os.MFD_CLOEXEC)
-    try:
+    with closing(os.memfd_create("seatrial", os.MFD_CLOEXEC)) as file:
         return os.fstat(file).st_dev
-    finally:
-        os.close(file)

@@ -120,21 +120,21 @@ class Confinement:
             folder.mkdir(exist_ok=True)
         image = await self._disk_image(scratch, log) if any(disk in call.writable for call in calls) else ""
         cgroups = Cgroups.found()
-        cage = cgroups.cage(f"build-{uuid.uuid4().hex[:12]}")
+        own_cgroups = cgroups.of(f"build-{uuid.uuid4().hex[:12]}")
         if cgroups.problem:
             log(f"Memory, processors and processes of the build are not limited: {cgroups.problem}\n")
         cpus, memory_mb = self._limits.cpus or float(os.cpu_count() or 1), self._limits.memory_mb
         limits = Limits(cpus=cpus, memory_mb=memory_mb, pids=self._limits.pids, storage_mb=self._limits.disk_mb)
-        await asyncio.to_thread(cage.make, limits)
+        await asyncio.to_thread(own_cgroups.make, limits)
         try:
-            cgroup_files = list(cage.doors("agent"))
+            cgroup_files = list(own_cgroups.entry_files("agent"))
             steps = tuple(call.step(program, cgroup_files) for call in calls)
             plan = json.dumps(dataclasses.asdict(jail.Plan(str(root), str(disk), image, steps)))
             namespaces = [f"--net={call.line.namespace}" for call in calls if call.line.namespace]
             network = ["nsenter", *namespaces[:1], "--"] if namespaces else []
             yield [*_END_WITH_PARENT, *network, *_OWN_MOUNTS, "--", sys.executable, "-I", "-S", jail.__file__, plan]
         finally:
-            await asyncio.shield(asyncio.to_thread(cage.remove))
+            await asyncio.shield(asyncio.to_thread(own_cgroups.remove))
 
     async def _disk_image(self, scratch: Path, log: LogSink) -> str:
         """A sparse file with a file system of the size that a build may use."""

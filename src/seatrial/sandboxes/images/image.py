@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import ImageFault
@@ -46,6 +46,19 @@ class ImageConfig(Frozen):
     labels: dict[str, str] = {}
     on_build: tuple[str, ...] = ()
     """``ONBUILD`` instructions, which a builder would run in every build on this image."""
+
+    @classmethod
+    def read(cls, config: Mapping[str, Any]) -> ImageConfig:
+        """From the configuration that Docker and OCI images share."""
+        return cls(
+            env=dict(entry.partition("=")[::2] for entry in config.get("Env") or ()),
+            workdir=config.get("WorkingDir") or "/",
+            user=config.get("User") or "",
+            entrypoint=tuple(config.get("Entrypoint") or ()),
+            cmd=tuple(config.get("Cmd") or ()),
+            labels=dict(config.get("Labels") or {}),
+            on_build=tuple(config.get("OnBuild") or ()),
+        )
 
 
 class ImageRequest(Frozen):

@@ -57,7 +57,7 @@ class StorageReader:
     def config(self, image_id: str) -> ImageConfig:
         if image_id not in self._configs:
             path = self._images_dir / image_id / _file_name(f"sha256:{image_id}")
-            self._configs[image_id] = _config(json.loads(path.read_text()))
+            self._configs[image_id] = ImageConfig.read(json.loads(path.read_text()).get("config") or {})
         return self._configs[image_id]
 
     def directories(self, record: ImageRecord) -> tuple[Path, ...] | None:
@@ -110,20 +110,6 @@ def _record(item: dict[str, Any]) -> ImageRecord:
         names=tuple(item.get("names") or ()),
         layer=item.get("layer", ""),
         created_at=datetime.fromisoformat(created) if created else None,
-    )
-
-
-def _config(document: dict[str, Any]) -> ImageConfig:
-    config = document.get("config") or {}
-    pairs = (entry.partition("=") for entry in config.get("Env") or ())
-    return ImageConfig(
-        env={name: value for name, _, value in pairs},
-        workdir=config.get("WorkingDir") or "/",
-        user=config.get("User") or "",
-        entrypoint=tuple(config.get("Entrypoint") or ()),
-        cmd=tuple(config.get("Cmd") or ()),
-        labels=dict(config.get("Labels") or {}),
-        on_build=tuple(config.get("OnBuild") or ()),
     )
 
 

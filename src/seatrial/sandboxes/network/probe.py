@@ -8,13 +8,13 @@ import time
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.errors import SeatrialError
-from seatrial.sandboxes.check import Finding
 from seatrial.sandboxes.network import links
 from seatrial.sandboxes.network.names import MachineNames
 from seatrial.sandboxes.network.netlink import ROUTE, NetlinkSocket
 from seatrial.sandboxes.network.network_set import SandboxNetworks
 from seatrial.sandboxes.network.reach import default_network, parse_networks
 from seatrial.sandboxes.options import SandboxOptions
+from seatrial.sandboxes.selection import Finding
 
 _SETTINGS = "network settings"
 _SANDBOX = "sandbox network"

@@ -1,9 +1,8 @@
-"""Limits of a sandbox, in cgroups that we keep ourselves: version 1, version 2 and both at once.
+"""The limits of a sandbox, in cgroups that we manage ourselves: version 1, version 2 and both at once.
 
-``pod`` asks for a ``Cage`` per sandbox. The container runtime is told to leave cgroups alone: moving a process into
-the dozen hierarchies of a version 1 host costs it 15 ms a command, while a process that moves *itself*, one thread,
-into the few that matter costs next to nothing. So each command starts as ``entrance`` says and becomes the runtime from
-there.
+``pod`` has one ``SandboxCgroups``. The container runtime leaves cgroups alone: to move a process into the dozen
+hierarchies of a version 1 host costs it 15 ms for each command, while a process that moves *itself*, one thread, into
+the few that matter costs almost nothing. So each command starts with ``command_prefix`` and then becomes the runtime.
 
 The agent's and the verifier's processes share memory and CPU but not the process limit: what a fork bomb left behind
 must not keep the verifier from starting.
@@ -13,15 +12,15 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
+from seatrial.sandboxes.host.processes import memory_kills, send
 
-ROOM = "seatrial"
+PARENT_GROUP = "seatrial"
 VIEWS = ("agent", "grading")
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _PERIOD_US = 100_000
@@ -55,70 +54,67 @@ class Limits(Frozen):
     storage_mb: int
 
 
+@dataclass(frozen=True, slots=True)
+class Hierarchies:
+    """Where the cgroup hierarchies that matter are mounted."""
+
+    legacy: dict[str, Path] = field(default_factory=dict)
+    """Of version 1, by controller."""
+    unified: Path | None = None
+    every: frozenset[Path] = frozenset()
+
+
 class Cgroups:
     """The cgroup hierarchies of this machine."""
 
-    def __init__(
-        self,
-        hierarchies: dict[str, Path],
-        unified: Path | None,
-        every: frozenset[Path],
-        problem: str = "",
-        fix: str = "",
-    ) -> None:
+    def __init__(self, hierarchies: Hierarchies, problem: str = "", fix: str = "") -> None:
         self._hierarchies = hierarchies
-        self._unified = unified
-        self._every = every
         self.problem = problem
         """Why limits cannot be enforced; empty where they can."""
         self.fix = fix
-        """What somebody could do about it, where something can be done."""
+        """How to solve the problem, if it can be solved."""
 
     @classmethod
     def found(cls, mountinfo: Path = _MOUNTINFO) -> Cgroups:
-        legacy, unified, every = _mounted(mountinfo)
-        if "memory" in legacy and "pids" in legacy:
-            chosen = {name: legacy[name] for name in _LEGACY_CONTROLLERS if name in legacy}
-            return cls(chosen, None, every, _refusal(list(chosen.values())))
-        if unified is not None:
-            problem, fix = _delegation(unified)
-            return cls({}, unified, every, _refusal([unified]) or problem, fix)
-        return cls({}, None, every, "no cgroup hierarchy is mounted")
+        mounted = _mounted(mountinfo)
+        if "memory" in mounted.legacy and "pids" in mounted.legacy:
+            return cls(replace(mounted, unified=None), _refusal(list(mounted.legacy.values())))
+        if mounted.unified is not None:
+            problem, fix = _delegation(mounted.unified)
+            return cls(replace(mounted, legacy={}), _refusal([mounted.unified]) or problem, fix)
+        return cls(replace(mounted, legacy={}), "no cgroup hierarchy is mounted")
 
     @property
     def description(self) -> str:
-        if self._unified is not None:
+        if self._hierarchies.unified is not None:
             return f"cgroup v2: {', '.join(_UNIFIED_CONTROLLERS)}"
-        return f"cgroup v1: {', '.join(self._hierarchies)}"
+        return f"cgroup v1: {', '.join(self._hierarchies.legacy)}"
 
     @property
     def filters_devices(self) -> bool:
         """Without it, device nodes are kept out by the mount and by one capability less."""
-        return not self.problem and "devices" in self._hierarchies
+        return not self.problem and "devices" in self._hierarchies.legacy
 
-    def cage(self, sandbox: str) -> Cage:
-        if self.problem:
-            return Cage({}, None, frozenset(), sandbox)
-        return Cage(self._hierarchies, self._unified, self._every, sandbox)
+    def of(self, sandbox: str) -> SandboxCgroups:
+        return SandboxCgroups(Hierarchies() if self.problem else self._hierarchies, sandbox)
 
 
-class Cage:
+class SandboxCgroups:
     """The cgroups of one sandbox."""
 
-    def __init__(
-        self, hierarchies: dict[str, Path], unified: Path | None, every: frozenset[Path], sandbox: str
-    ) -> None:
-        self._every = [root / ROOM / sandbox for root in every]
-        self._legacy = {name: root / ROOM / sandbox for name, root in hierarchies.items()}
-        self._unified = unified / ROOM / sandbox if unified is not None else None
+    def __init__(self, hierarchies: Hierarchies, sandbox: str) -> None:
+        own, unified = Path(PARENT_GROUP) / sandbox, hierarchies.unified
+        self._every = [root / own for root in hierarchies.every]
+        self._legacy = {name: root / own for name, root in hierarchies.legacy.items()}
+        self._unified = unified / own if unified is not None else None
 
     @property
     def enforced(self) -> bool:
         return bool(self._legacy) or self._unified is not None
 
     @property
-    def shown(self) -> dict[str, Path]:
-        """What a sandbox may see of its own limits, by the place below ``/sys/fs/cgroup`` where programs look."""
+    def visible(self) -> dict[str, Path]:
+        """The cgroups that the sandbox may see, by the path below ``/sys/fs/cgroup`` where programs look."""
         if self._unified is not None:
             return {"": self._unified}
         return {f"/{name}": path for name, path in self._legacy.items() if name != "devices"}
@@ -144,13 +140,13 @@ class Cage:
                     (path / view).mkdir(exist_ok=True)
                     _write(path / view / "pids.max", str(limits.pids))
 
-    def entrance(self, view: str, shell: str) -> list[str]:
-        """How a command line begins that shall run in here; nothing where there are no cgroups."""
-        files = [str(path) for path in self.doors(view)]
+    def command_prefix(self, view: str, shell: str) -> list[str]:
+        """The beginning of a command line that has to run in here; empty without cgroups."""
+        files = [str(path) for path in self.entry_files(view)]
         return [shell, "sh", "-c", _ENTER, "enter", *files, "--"] if files else []
 
     def processes(self, view: str | None = None) -> set[int]:
-        """Process ids, as this machine counts them."""
+        """Process numbers of this machine."""
         found: set[int] = set()
         for place in self._populated():
             if view is None or place.name == view:
@@ -161,18 +157,18 @@ class Cage:
     def memory_kills(self) -> int:
         """How many processes the memory limit has killed."""
         if self._unified is not None:
-            return _count(_read(self._unified / "memory.events"), "oom_kill")
+            return memory_kills(_read(self._unified / "memory.events"))
         places = [self._legacy["memory"] / part for part in ("", *VIEWS)] if "memory" in self._legacy else []
-        return sum(_count(_read(place / "memory.oom_control"), "oom_kill") for place in places)
+        return sum(memory_kills(_read(place / "memory.oom_control")) for place in places)
 
     def remove(self, patience: float = 5.0) -> bool:
-        """Kills what is still inside and removes the cgroups; says whether all of them are gone."""
+        """Kills what is still inside and removes the cgroups. Returns whether all are gone."""
         until = time.monotonic() + patience
         while not self._removed():
             if time.monotonic() > until:
                 return False
             for process in self.processes():
-                _kill(process)
+                send(process)
             time.sleep(0.002)
         return True
 
@@ -187,7 +183,7 @@ class Cage:
                         raise
         return not any(path.exists() for path in there)
 
-    def doors(self, view: str) -> Iterator[Path]:
+    def entry_files(self, view: str) -> Iterator[Path]:
         """Files that a process enters by writing ``0`` to them."""
         if self._unified is not None:
             yield self._unified / view / "cgroup.procs"
@@ -215,28 +211,29 @@ def _make_unified(path: Path, limits: Limits, quota: str, memory: str) -> None:
         _write(path / view / "pids.max", str(limits.pids))
 
 
-def _mounted(mountinfo: Path) -> tuple[dict[str, Path], Path | None, frozenset[Path]]:
+def _mounted(mountinfo: Path) -> Hierarchies:
     legacy: dict[str, Path] = {}
     unified: Path | None = None
     every = set()
     for line in mountinfo.read_text().splitlines():
         fields = line.split()
-        kind, options = fields[fields.index("-") + 1], fields[-1].split(",")
-        if kind not in ("cgroup", "cgroup2"):
-            continue
-        place = Path(fields[4])
-        every.add(place)
+        kind, options, place = fields[fields.index("-") + 1], fields[-1].split(","), Path(fields[4])
         if kind == "cgroup2":
             unified = unified or place
-        legacy.update({name: place for name in options if kind == "cgroup" and name in _LEGACY_CONTROLLERS})
-    return legacy, unified, frozenset(every)
+        elif kind == "cgroup":
+            legacy |= {name: place for name in options if name in _LEGACY_CONTROLLERS}
+        else:
+            continue
+        every.add(place)
+    ordered = {name: legacy[name] for name in _LEGACY_CONTROLLERS if name in legacy}
+    return Hierarchies(ordered, unified, frozenset(every))
 
 
 def _refusal(roots: list[Path]) -> str:
-    """Why a cgroup cannot be made here, found by making one."""
+    """Why a cgroup cannot be made here. Tries it."""
     for root in roots:
         try:
-            (root / ROOM).mkdir(exist_ok=True)
+            (root / PARENT_GROUP).mkdir(exist_ok=True)
         except OSError as error:
             return f"{root} cannot be written: {os.strerror(error.errno or 0)}"
     return ""
@@ -260,7 +257,7 @@ def _delegation(root: Path) -> tuple[str, str]:
 
 
 def _write(path: Path, *entries: str, optional: bool = False) -> None:
-    """Each entry by a call of its own, as the kernel wants it; the file is opened once for all of them."""
+    """Writes each entry with its own call, as the kernel requires."""
     try:
         with path.open("wb", buffering=0) as file:
             for entry in entries:
@@ -275,12 +272,3 @@ def _read(path: Path) -> str:
         return path.read_text()
     except OSError:
         return ""
-
-
-def _count(text: str, name: str) -> int:
-    return sum(int(line.split()[1]) for line in text.splitlines() if line.split()[:1] == [name])
-
-
-def _kill(process: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)

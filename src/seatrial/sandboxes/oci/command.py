@@ -10,29 +10,14 @@ import asyncio
 import fcntl
 import os
 import signal
-import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 
 from seatrial.sandboxes.oci.runtime import LOG_FD, PROCESS_FD
-from seatrial.sandboxes.output import Listener, Stream
+from seatrial.sandboxes.output import Ended, Listener, Pipe, ready
 
 _HIGH = 16
 _LAST_WORDS = 0.1
 """Seconds given to output of processes that outlive the command."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a command ended."""
-
-    code: int
-    stdout: str
-    stderr: str
-    fault: str = ""
-    """What the runtime said, if the command never began."""
 
 
 class Command:
@@ -42,19 +27,19 @@ class Command:
         self.pid = pid
         self._process = os.pidfd_open(pid)
         self._log = log
-        self._pipes = (stdout, stderr)
-        self._streams: tuple[Stream, ...] = ()
+        self._files = (stdout, stderr)
+        self._pipes: tuple[Pipe, ...] = ()
         self._drains: list[asyncio.Task[None]] = []
         self._status: int | None = None
 
-    def listen(self, stdout: Listener | None, stderr: Listener | None) -> None:
-        """Begins to read. On the event loop, once."""
-        self._streams = (Stream(self._pipes[0], stdout), Stream(self._pipes[1], stderr))
-        self._drains = [asyncio.create_task(stream.drain()) for stream in self._streams]
+    def listen(self, listener: Listener | None = None) -> None:
+        """Starts to read the output. On the event loop, once."""
+        self._pipes = (Pipe(self._files[0], "stdout", listener), Pipe(self._files[1], "stderr", listener))
+        self._drains = [asyncio.create_task(pipe.drain()) for pipe in self._pipes]
 
     async def wait(self) -> Ended:
         """Waits for the command itself; what it left in the background may go on."""
-        await self._exit()
+        await self.gone()
         await asyncio.wait(self._drains, timeout=_LAST_WORDS)
         for drain in self._drains:
             if drain.done() and not drain.cancelled() and (error := drain.exception()) is not None:
@@ -65,7 +50,7 @@ class Command:
 
     def forget(self) -> tuple[str, str]:
         """What was printed so far. From now on output is read and thrown away."""
-        stdout, stderr = (stream.settle() for stream in self._streams)
+        stdout, stderr = (pipe.settle() for pipe in self._pipes)
         return stdout, stderr
 
     @property
@@ -78,15 +63,10 @@ class Command:
         for file in (self._process, self._log):
             os.close(file)
 
-    async def _exit(self) -> None:
-        loop = asyncio.get_running_loop()
+    async def gone(self) -> None:
+        """Waits until the runtime's process has ended."""
         if self._status is None and not self._reaped():
-            ended = loop.create_future()
-            loop.add_reader(self._process, _resolve, ended)
-            try:
-                await ended
-            finally:
-                loop.remove_reader(self._process)
+            await ready(self._process)
             self._reaped()
 
     def _reaped(self) -> bool:
@@ -94,15 +74,6 @@ class Command:
         if pid:
             self._status = status
         return bool(pid)
-
-    async def gone(self) -> None:
-        """Waits until the runtime's process has ended, after a kill."""
-        await self._exit()
-
-
-def _resolve(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 def spawn(arguments: Sequence[str], description: bytes) -> Command:
@@ -186,79 +157,3 @@ class _Files:
     def close(self) -> None:
         for file in self._held:
             os.close(file)
-
-
-def kill_tree(runtime_process: int, candidates: Callable[[], set[int]], patience: float = 10.0) -> None:
-    """Kills the command that a runtime's process started. Blocking."""
-    until = time.monotonic() + patience
-    leader = _leader(runtime_process, until)
-    if leader is None:
-        _signal(runtime_process)
-    else:
-        kill_family(leader, candidates, until - time.monotonic())
-
-
-def kill_family(leader: int, candidates: Callable[[], set[int]], patience: float = 10.0) -> None:
-    """Kills a command by its first process: its session and all of its descendants. Blocking.
-
-    All are stopped before any is killed: a shell whose child dies goes on with its next line. A process that detached
-    itself, with neither session nor parent in common, is a service and stays."""
-    until = time.monotonic() + patience
-    session = _stat(leader).session
-    stopped: set[int] = set()
-    quiet = 0
-    while quiet < 2 and time.monotonic() < until:
-        family = _family(stopped | {leader}, session, candidates())
-        for process in family - stopped:
-            _signal(process, signal.SIGSTOP)
-        quiet = 0 if family - stopped else quiet + 1
-        stopped |= family
-        time.sleep(0.001)
-    for process in stopped:
-        _signal(process)
-
-
-@dataclass(frozen=True, slots=True)
-class _Stat:
-    state: str
-    parent: int
-    session: int
-
-
-def _leader(runtime_process: int, until: float) -> int | None:
-    """The command itself: the runtime's only child, which it has a few milliseconds after its start."""
-    until = min(until, time.monotonic() + 2)
-    place = Path(f"/proc/{runtime_process}/task/{runtime_process}/children")
-    while time.monotonic() < until and _stat(runtime_process).state not in ("Z", "X", ""):
-        try:
-            children = place.read_text().split()
-        except OSError:
-            return None
-        if children:
-            return int(children[0])
-        time.sleep(0.002)
-    return None
-
-
-def _family(known: set[int], session: int, candidates: set[int]) -> set[int]:
-    stats = {process: _stat(process) for process in candidates}
-    alive = {process: entry for process, entry in stats.items() if entry.state not in ("Z", "X", "")}
-    family = {process for process, entry in alive.items() if process in known or entry.session == session}
-    while True:
-        more = {process for process, entry in alive.items() if entry.parent in (family | known)} - family
-        if not more:
-            return family
-        family |= more
-
-
-def _stat(process: int) -> _Stat:
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return _Stat("", 0, -1)
-    return _Stat(fields[0], int(fields[1]), int(fields[3]))
-
-
-def _signal(process: int, kind: signal.Signals = signal.SIGKILL) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(process, kind)

@@ -41,25 +41,25 @@ DOCKER_CAPABILITIES = tuple(
 )
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 FOUNDATIONS = ("/bin/sh", "/bin/bash", "/usr/bin/env")
-"""What scripts name in their first line. An image that had them and lost them is broken."""
+"""Interpreters that scripts name in their first line. A sandbox that lost one of its image is broken."""
 TESTS, VERIFIER = "/tests", "/logs/verifier"
 GUARDED = ("/logs", VERIFIER, TESTS)
 """Directories that the agent can neither remove nor rename."""
 MARK = "SEATRIAL_SANDBOX"
-"""Environment variable of a sandbox's first processes, by which leftovers are told from strangers."""
+"""Environment variable of a sandbox's first processes, by which leftovers are recognised."""
 
 _TOOLS = "/dev/.seatrial"
 _INIT = f"{_TOOLS}/busybox"
 OWN_SESSION = (_INIT, "setsid")
-"""Begins a command line that shall lead a session of its own."""
+"""Prefix of a command line that has to lead its own session."""
 LEADS_SESSION = (_INIT, "awk", "{exit $1 != $6}", "/proc/self/stat")
-"""Succeeds where commands lead a session anyway."""
+"""Succeeds if commands lead a session anyway."""
 _LAST_PID = f"{_TOOLS}/last_pid"
 _FIRST_PID = 20
 _COUNT = f"echo {_FIRST_PID} > {_LAST_PID};"
 # A shell that waits reaps orphans. Its first child is the first process of the agent's process namespace. From there on
 # both namespaces count alike, so that a process number the agent wrote into a file is right for the verifier too. The
-# child says when it has started all that it starts: the shell reads what the child prints, and ``pod`` hears the shell.
+# child prints a line once it has started all of its processes. The shell reads it, and reports to ``pod``.
 _NEST = (
     "({init} sleep 2147483647 > /dev/null & {count} echo; exec > /dev/null; wait) 2> /dev/null &"
     f" exec > /dev/null; read -r _ || exit 1; {{count}} echo {READY} >&2; exec < /dev/null 2> /dev/null; wait"
@@ -83,7 +83,7 @@ _READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tr
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What every process of a sandbox is held to."""
+    """What the processes of a sandbox may do."""
 
     capabilities: tuple[str, ...]
     commands: Filter | None
@@ -116,7 +116,7 @@ class Layout:
     """Directories that the task wants in memory: where each is mounted, and with which flags."""
     grading_mounts: dict[str, Path] = field(default_factory=dict)
     cgroups_above: str = ""
-    """Where a runtime that cannot leave cgroups alone shall have its own."""
+    """Cgroup for a runtime that insists on one."""
 
 
 def grading_spec(layout: Layout, confinement: Confinement, filters: CompiledFilters) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def process_spec(
     cwd: str,
     user: tuple[int, int, tuple[int, ...]],
 ) -> dict[str, Any]:
-    """One command in a running container. The runtime takes nothing of it from the container, so all is said here."""
+    """One command in a running container. The runtime copies nothing from the container, so this is complete."""
     uid, gid, groups = user
     return {
         "terminal": False,

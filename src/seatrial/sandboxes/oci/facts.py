@@ -1,11 +1,10 @@
-"""What was really done for one daemonless sandbox, in the words of the trial's lock."""
+"""What was really applied to one daemonless sandbox, for the trial's lock."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from seatrial.sandboxes.host.seccomp import PROFILE
-from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.pod import Pod
 from seatrial.sandboxes.sandbox import SandboxFacts
@@ -19,26 +18,20 @@ _STORAGE = {
 def facts_of(
     machine: Machine,
     pod: Pod | None,
-    image: Image | None,
     *,
     network: str,
     suspicions: tuple[str, ...],
     storage_exceeded_mb: int,
 ) -> SandboxFacts:
     """Nothing is claimed before the sandbox runs."""
-    named: dict[str, Any] = {}
-    if image is not None:
-        named = {"image": image.reference, "image_digest": image.digest, "image_source": image.provenance}
     if pod is None or not pod.findings.started:
-        not_applied = tuple(pod.findings.not_applied) if pod is not None else ()
-        return SandboxFacts(**named, not_applied=not_applied)
+        return SandboxFacts(not_applied=tuple(pod.findings.not_applied) if pod is not None else ())
     return SandboxFacts(
-        **named,
         limits=_limits(pod, storage_exceeded_mb),
         network=network,
         protections=_protections(machine, pod),
         not_applied=_not_applied(pod),
-        memory_killed=pod.findings.memory_killed or pod.cage.memory_kills > 0,
+        memory_killed=pod.findings.memory_killed or pod.cgroups.memory_kills > 0,
         suspicions=suspicions,
     )
 
@@ -76,5 +69,5 @@ def _protections(machine: Machine, pod: Pod) -> tuple[str, ...]:
 def _not_applied(pod: Pod) -> tuple[str, ...]:
     lines = list(pod.findings.not_applied)
     if pod.findings.root == "copy":
-        lines.append("integrity findings: changes cannot be told without an overlay")
+        lines.append("integrity findings: changes cannot be found without an overlay")
     return tuple(lines)

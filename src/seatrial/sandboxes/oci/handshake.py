@@ -1,7 +1,6 @@
-"""The pipes of a sandbox's first process, by which its parts wait for each other and ``pod`` waits for them.
+"""The pipes by which the first processes of a sandbox wait for each other, and ``pod`` for them.
 
-Nobody looks again and again whether the other is there: hundreds of sandboxes may start at once, and whoever spins
-takes the time that the one it waits for needs.
+Nothing polls: hundreds of sandboxes may start at once, and a busy loop would take the time of what it waits for.
 """
 
 from __future__ import annotations
@@ -9,16 +8,15 @@ from __future__ import annotations
 import os
 import select
 import time
-from types import TracebackType
 from typing import Self
 
 READY = "ready"
-"""What the first process says on its standard error before it closes it."""
+"""What the first process writes to its standard error before it closes it."""
 
 
 class Handshake:
-    """``given`` goes to the first process as its standard files: what it writes to the second, it can read from the
-    first; what it writes to the third is read here."""
+    """``given`` become the standard files of the first process. Its input reads what its output wrote; its standard
+    error is read here."""
 
     def __init__(self) -> None:
         self._mine, report = os.pipe2(os.O_CLOEXEC)
@@ -26,12 +24,12 @@ class Handshake:
         self._open = [*self.given]
 
     def let_go(self) -> None:
-        """Once the process has its files: from here on their end is its end."""
+        """Closes our copies once the process has its files: from then on they end with it."""
         while self._open:
             os.close(self._open.pop())
 
     def was_ready(self, patience: float) -> bool:
-        """Waits until the first process has said that it is ready, or cannot any more. Blocking."""
+        """Waits until the first process reports that it is ready, or has ended. Blocking."""
         until = time.monotonic() + patience
         heard = b""
         poll = select.poll()
@@ -46,8 +44,6 @@ class Handshake:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.let_go()
         os.close(self._mine)

@@ -1,8 +1,7 @@
-"""Suspicions from the layers of an overlay on this machine: the one that the sandbox wrote to, and the image's below.
+"""Finds suspicious changes by comparing the layer that a sandbox wrote with those of its image.
 
-``oci`` and, with an engine of this machine, ``sandbox_container`` ask when grading begins and when it is over.
-``suspicion`` says what is of interest. The layer belongs to the sandbox: it is looked at by descriptor, and only as far
-as a limit goes."""
+Both sandboxes call it when grading begins and ends, docker with an engine of this machine. ``suspicion`` defines what
+is suspicious. The sandbox controls its layer, so it is read by descriptor and within limits."""
 
 from __future__ import annotations
 
@@ -31,9 +30,9 @@ from seatrial.sandboxes.suspicion import (
 )
 
 _NAMES_LIMIT = 5_000
-"""Of one directory."""
+"""Names of one directory that are read."""
 _READ_LIMIT = 512 << 20
-"""Bytes that are compared in all."""
+"""Bytes that are compared in total."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -142,7 +141,7 @@ class _Image:
         return found
 
     def _of(self, path: str) -> SandboxRoot | None:
-        """The layer whose file it is; none where a layer says that it is gone."""
+        """The topmost layer that has the file; none if a layer marks it as deleted."""
         for layer in self._layers:
             try:
                 with layer.found(path, follow=False) as handle:

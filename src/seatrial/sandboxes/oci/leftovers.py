@@ -1,43 +1,45 @@
-"""What sandboxes left behind when their process died, found by their records and removed.
+"""Finds and removes daemonless sandboxes whose process died, by their records.
 
-A worker calls ``remove`` when it starts and now and then, with a predicate that knows the store's leases; a doctor may
-list. Only what carries a record of ours and whose owner is gone is touched; everything else on the machine stays.
+Workers call ``remove`` at their start and at intervals, with a predicate that knows the store's leases. Only sandboxes
+with a record whose owner is gone, and old directories without a record, are touched.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import signal
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
 
+from seatrial.sandboxes.host.processes import send
 from seatrial.sandboxes.host.root_mount import RootMount
 from seatrial.sandboxes.oci.cgroups import VIEWS, Cgroups
 from seatrial.sandboxes.oci.container_spec import MARK
-from seatrial.sandboxes.record import Abandoned, SandboxRecord, remove_recorded
+from seatrial.sandboxes.record import FILE, Abandoned, SandboxRecord, remove_recorded
 
 _PATIENCE_SEC = 10.0
+_NAME = re.compile(r"st-[0-9a-z-]+")
+_UNTOUCHED_SEC = 600.0
 _NUMBER_LENGTH = 20
 _log = logging.getLogger(__name__)
 
 
 class Leftovers:
-    """Sandboxes of the ``oci`` kind in one cache, whichever process they belong to. Blocking."""
+    """All sandboxes of the ``oci`` kind in one cache, of any process. Blocking."""
 
     def __init__(self, run_dir: Path, cgroups: Cgroups | None = None) -> None:
         self._run_dir = run_dir
         self._cgroups = cgroups or Cgroups.found()
 
     def sandboxes(self) -> list[SandboxRecord]:
-        """All that there are, living or not."""
+        """All sandboxes, alive or not."""
         directories = sorted(self._run_dir.iterdir()) if self._run_dir.is_dir() else []
         records = [SandboxRecord.read(directory) for directory in directories]
         return [record for record in records if record is not None]
 
     def find(self, abandoned: Abandoned | None = None) -> list[SandboxRecord]:
-        """Those whose process is gone, or that are abandoned."""
+        """Sandboxes whose process is gone, or that are abandoned."""
         return [
             record
             for record in self.sandboxes()
@@ -45,37 +47,62 @@ class Leftovers:
         ]
 
     def remove(self, abandoned: Abandoned | None = None) -> list[SandboxRecord]:
-        """Removes what ``find`` finds; returns what could be removed entirely. What could not is told, keeps nothing
-        else from being removed, and is found again by the next sweep."""
+        """Removes what ``find`` finds, and returns what is completely gone. A failure is logged, does not stop the
+        others, and is found again by the next sweep."""
         return [record for record in self.find(abandoned) if self._is_removed(record)]
 
     def _is_removed(self, record: SandboxRecord) -> bool:
         try:
             problem = self._remove(record)
-        except Exception as error:  # whatever one sandbox left must not keep the others
+        except Exception as error:  # one sandbox must not stop the removal of others
             problem = f"{type(error).__name__}: {error}"
         if problem:
             _log.warning("Leftover sandbox %s could not be removed: %s", record.sandbox, problem)
         return not problem
 
     def _remove(self, record: SandboxRecord) -> str:
-        """Returns what is in the way, or nothing."""
+        """Returns what went wrong; empty if nothing did."""
         directory = self._run_dir / record.sandbox
         processes = _first_processes(directory, record.sandbox)
         for process in processes:
-            _kill(process)
+            send(process)
         if not _gone(processes, record.sandbox):
             return "its processes do not end"
-        if not self._cgroups.cage(record.sandbox).remove():
+        if not self._cgroups.of(record.sandbox).remove():
             return "its cgroup is still in use"
         RootMount(directory).end()
         return remove_recorded(directory)
 
 
-def _first_processes(directory: Path, sandbox: str) -> list[int]:
-    """The containers' first processes. The end of the outer one is the end of every process of the sandbox.
+def remove_strays(run_dir: Path, now: float) -> int:
+    """Removes directories of sandboxes without a record, and returns how many. Blocking.
 
-    Only the bundles are looked into: beside them lies what the sandbox wrote, and its files may have any name."""
+    A record is written just after the directory is made, and removed just before it. So a directory without one that
+    was not touched for a while belongs to a process that was killed in between."""
+    return sum(_stray_is_removed(directory) for directory in find_strays(run_dir, now))
+
+
+def find_strays(run_dir: Path, now: float) -> list[Path]:
+    places = sorted(run_dir.iterdir()) if run_dir.is_dir() else []
+    return [place for place in places if _NAME.fullmatch(place.name) and _is_stray(place, now)]
+
+
+def _is_stray(place: Path, now: float) -> bool:
+    with suppress(OSError):
+        is_unrecorded = not place.is_symlink() and place.is_dir() and not (place / FILE).exists()
+        return is_unrecorded and place.stat().st_mtime < now - _UNTOUCHED_SEC
+    return False
+
+
+def _stray_is_removed(directory: Path) -> bool:
+    RootMount(directory).end()
+    return not remove_recorded(directory)
+
+
+def _first_processes(directory: Path, sandbox: str) -> list[int]:
+    """The containers' first processes. When the outer one ends, every process of the sandbox ends.
+
+    Only the bundles are read: the sandbox wrote the other files, and they may have any name."""
     found = []
     for view in VIEWS:
         try:
@@ -89,7 +116,7 @@ def _first_processes(directory: Path, sandbox: str) -> list[int]:
 
 
 def _is_ours(process: int, sandbox: str) -> bool:
-    """Numbers are used again; the mark in a process's environment is not."""
+    """The kernel reuses process numbers, so the mark in the environment decides."""
     try:
         environment = Path(f"/proc/{process}/environ").read_bytes()
     except OSError:
@@ -104,8 +131,3 @@ def _gone(processes: list[int], sandbox: str) -> bool:
             return False
         time.sleep(0.005)
     return True
-
-
-def _kill(process: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)

@@ -1,8 +1,4 @@
-"""What this process needs to run daemonless sandboxes, made once and shared by all of them.
-
-``oci`` asks for ``Machine.shared``. One private mount namespace and one set of threads serve every sandbox of the
-process, however many event loops it has.
-"""
+"""What this process needs to run daemonless sandboxes, made once and shared by all of them and all event loops."""
 
 from __future__ import annotations
 
@@ -85,12 +81,12 @@ class Machine:
 
     @classmethod
     def shared(cls, cache: Path, runtime: str = "") -> Machine:
-        """The one of this process; a process that was forked gets its own."""
+        """The one of this process. A forked process gets its own."""
         return _shared(cache, runtime, os.getpid())
 
     def reap(self, processes: set[int]) -> None:
-        """Takes note of killed processes that nobody else may be waiting for: where this process is the machine's
-        first, as in a container, orphans become its children."""
+        """Reaps killed processes that may have no other parent: if this process is the machine's first, as in a
+        container, orphans become its children."""
         for process in list(self._dying | processes):
             self._dying.add(process)
             try:
@@ -124,7 +120,7 @@ class Machine:
 
     @cached_property
     def confinement(self) -> Confinement:
-        """What commands are held to; one capability less where device nodes cannot be filtered."""
+        """What commands may do; without CAP_MKNOD where device nodes cannot be filtered."""
         capabilities = tuple(
             name for name in DOCKER_CAPABILITIES if name != "CAP_MKNOD" or self.cgroups.filters_devices
         )
@@ -137,7 +133,7 @@ class Machine:
 
     @cached_property
     def privileged(self) -> Confinement:
-        """Only where the operator allowed it and the task asks."""
+        """For tasks that request it, if the operator allows it."""
         return Confinement(
             capabilities=_held_capabilities(),
             commands=None,

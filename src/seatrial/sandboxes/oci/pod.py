@@ -1,7 +1,7 @@
 """A running sandbox: two containers over one root, with its limits, its network and its directory.
 
 ``oci.OciEnvironment`` is the only caller and knows Harbor; this knows containers. ``container_spec`` says why there are
-two, ``pod_directory`` lays out what they start on. Everything of a pod is below one directory, so that another process
+two, ``pod_directory`` prepares what they start on. Everything of a pod is below one directory, so that another process
 can find and remove what this one left.
 """
 
@@ -13,21 +13,28 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
-from seatrial.growing_files import FileView
-from seatrial.sandboxes.host.accounts import Account, find_account
-from seatrial.sandboxes.host.in_root import SandboxRoot, closing
-from seatrial.sandboxes.host.processes import children, counts_alike, has_ended, is_dead, neighbours, shares_numbers
+from seatrial.sandboxes.host.processes import (
+    children,
+    has_ended,
+    has_same_number_for_both,
+    is_dead,
+    kill_tree,
+    neighbours,
+    send,
+    shares_namespace,
+)
 from seatrial.sandboxes.host.root_mount import RootMount, nodev
 from seatrial.sandboxes.host.storage import DiskMeter, Meter, TreeMeter
 from seatrial.sandboxes.host.transfer import Transfer
+from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.oci import command
-from seatrial.sandboxes.oci.cgroups import VIEWS, Cage
+from seatrial.sandboxes.oci.cgroups import VIEWS
 from seatrial.sandboxes.oci.container_spec import (
     DEFAULT_PATH,
     FOUNDATIONS,
@@ -36,6 +43,7 @@ from seatrial.sandboxes.oci.container_spec import (
     TESTS,
     VERIFIER,
     Confinement,
+    Layout,
     agent_spec,
     grading_spec,
     process_spec,
@@ -48,7 +56,7 @@ from seatrial.sandboxes.own_processes import OwnProcessesKilled
 from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 
 _log = logging.getLogger(__name__)
-_COUNTS_APART = "process numbers: the verifier sees the agent's processes under other numbers"
+_DIFFERENT_NUMBERS = "process numbers: the verifier sees the agent's processes under other numbers"
 _STARTING_SEC = 20.0
 _ENDING_SEC = 20.0
 _KILLING_ROUNDS = 200
@@ -64,7 +72,7 @@ class Container:
     process: int
     """pidfd of its first process."""
     namespace: int
-    """Its mount namespace, which stays even if an agent kills every process in it."""
+    """Its mount namespace, which remains even if an agent kills every process in it."""
 
     @property
     def has_ended(self) -> bool:
@@ -77,7 +85,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A command as it is asked for."""
+    """A requested command."""
 
     arguments: Sequence[str]
     environment: dict[str, str]
@@ -97,7 +105,7 @@ class Findings:
     limited: bool = False
     started: bool = False
     left_running: bool = False
-    """Processes of the agent lived on when grading began."""
+    """Processes of the agent were still running when grading began."""
 
 
 class Pod:
@@ -105,13 +113,15 @@ class Pod:
 
     def __init__(self, machine: Machine, plan: PodPlan) -> None:
         self.plan = plan
-        self.cage: Cage = machine.cgroups.cage(plan.sandbox)
+        self.cgroups = machine.cgroups.of(plan.sandbox)
         self.findings = Findings(not_applied=list(plan.not_applied))
         self._machine = machine
         self._pod_directory = PodDirectory(machine, plan)
         self._containers: dict[str, Container] = {}
         self._ending = threading.Lock()
-        self._shell = "bash"
+        self._views: dict[str, SandboxView] = {}
+        self.shell = _SHELLS[0]
+        """bash, or sh in an image that never had bash."""
         self._foundations: list[str] = []
 
     @property
@@ -129,7 +139,7 @@ class Pod:
     def start(self) -> None:
         self.directory.mkdir(parents=True, mode=0o700)
         SandboxRecord.new(self.plan.sandbox, self.plan.owner).write(self.directory)
-        self._make_cage()
+        self._make_cgroups()
         kind = self._pod_directory.make_root()
         self.findings.root = kind
         if kind != "overlay":
@@ -138,59 +148,46 @@ class Pod:
         if self.root.disk is None:
             self.findings.not_applied.append(f"disk image: {self._pod_directory.without_disk}")
         try:
-            layout = self._pod_directory.furnish(self.cage)
-            first = self._run_first(grading_spec(layout, self.confinement, self._machine.filters))
-            second = self._run("agent", agent_spec(layout, self.confinement, self._machine.filters, first.pid))
-            if not counts_alike(second.pid):
-                self.findings.not_applied.append(_COUNTS_APART)
-            self._keep_filters()
+            self._start_containers(self._pod_directory.prepare(self.cgroups))
         finally:
             self._pod_directory.hide()
         self._foundations = self.transfer("agent").present(list(FOUNDATIONS))
-        self._shell = self._find_shell()
+        self.shell = self._find_shell()
         if self._machine.commands_lead_sessions is None:
             self._machine.commands_lead_sessions = self._leads_session()
         self.findings.started = True
 
+    def _start_containers(self, layout: Layout) -> None:
+        first = self._run_first(grading_spec(layout, self.confinement, self._machine.filters))
+        second = self._run("agent", agent_spec(layout, self.confinement, self._machine.filters, first.pid))
+        if not has_same_number_for_both(second.pid):
+            self.findings.not_applied.append(_DIFFERENT_NUMBERS)
+        self._keep_filters()
+
     def transfer(self, view: str) -> Transfer:
+        """Reaches the files of a view. Blocking."""
         return Transfer(self._machine.mounts, self._container(view).namespace)
 
-    def look(
-        self, view: str, folders: Mapping[str, str], seen: Mapping[str, int], wanted: Callable[[str], bool]
-    ) -> list[FileView] | None:
-        """What grows in these directories; ``None`` once the pod is being stopped."""
-        if not self._ending.acquire(blocking=False):
-            return None
-        try:
-            namespace = os.dup(self._container(view).namespace)
-        finally:
-            self._ending.release()
-        try:
-            return Transfer(self._machine.mounts, namespace).look(folders, seen, wanted)
-        finally:
-            os.close(namespace)
+    def view(self, view: str) -> SandboxView:
+        """The same for the event loop. It is closed when the pod stops."""
+        if view not in self._views:
+            self._views[view] = SandboxView(self._machine.mounts, os.dup(self._container(view).namespace))
+        return self._views[view]
 
     def spawn(self, view: str, call: Call) -> command.Command:
-        """Starts a command. Raises ``UnknownUser``, ``SandboxFault`` where the sandbox is gone, or
-        ``OwnProcessesKilled`` where the agent ended its part of it."""
+        """Starts a command. Raises ``UnknownUser``, ``SandboxFault`` if the sandbox is gone, or
+        ``OwnProcessesKilled`` if the agent ended its part of it."""
         container = self._container(view)
         self.check(view)
-        account = self._account(container, call.user)
+        account = self.transfer(view).account(call.user)
         environment = {"PATH": DEFAULT_PATH, "HOSTNAME": self.plan.hostname, "HOME": account.home, **call.environment}
         session = () if self._machine.commands_lead_sessions else OWN_SESSION
         arguments = [*session, *call.arguments]
         description = process_spec(self.confinement, arguments, environment, call.cwd, account.identity)
-        runtime = self._machine.runtime.exec(self._state, container.name)
-        entrance = self._entrance(view)
-        return command.spawn([*entrance, *runtime], json.dumps(description).encode())
-
-    @property
-    def shell(self) -> str:
-        """bash, or sh in an image that never had it."""
-        return self._shell
+        return command.spawn(self._exec(view, container), json.dumps(description).encode())
 
     def meter(self) -> Meter:
-        """Says what the sandbox takes of the disk."""
+        """Measures what the sandbox takes of the disk."""
         limit, disk = self.plan.limits.storage_mb << 20, self.root.disk
         if disk is not None:
             return DiskMeter(disk, limit)
@@ -205,39 +202,38 @@ class Pod:
             disk.make_room()
 
     def begin_grading(self) -> None:
-        """The verifier's directory is empty whenever it begins, whatever was there."""
+        """Empties the verifier's directory, whatever is in it."""
         left = self._processes("agent") - self._first_processes()
         self.findings.left_running = any(not is_dead(process) for process in left)
         self.transfer("grading").empty([VERIFIER])
 
     def end_grading(self) -> None:
         """Leaves nothing of this grading for the next one: no file, and no process that could write one."""
-        if self.cage.enforced:
+        if self.cgroups.enforced:
             self.kill_processes("grading")
         self.transfer("grading").empty([TESTS, VERIFIER])
 
     def kill_command(self, view: str, running: command.Command) -> None:
-        command.kill_tree(running.pid, lambda: self._processes(view))
+        kill_tree(running.pid, lambda: self._processes(view))
 
     def kill_processes(self, view: str) -> None:
-        """Kills everything but the container itself, again while there is any: one may have started another."""
+        """Kills all processes except the container's own. Repeats it, since one may have started another."""
         first = self._first_processes()
         for _ in range(_KILLING_ROUNDS):
             doomed = self._processes(view) - first
             if not doomed:
                 return
             for process in doomed:
-                with suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)
+                send(process)
             time.sleep(0.005)
 
     def alive(self, view: str) -> bool:
-        """The grading container is out of the agent's reach; the agent's first process is not."""
+        """Whether commands can run in a view. The agent can end its own first process, but not the grading one."""
         needed = [entry for name, entry in self._containers.items() if name in (view, "grading")]
         return bool(needed) and not any(entry.has_ended for entry in needed)
 
     def check(self, view: str) -> None:
-        """Raises ``OwnProcessesKilled`` or ``SandboxFault`` where no command can be run."""
+        """Raises ``OwnProcessesKilled`` or ``SandboxFault`` if no command can run."""
         if self.alive(view):
             return
         if self.alive("grading"):
@@ -245,29 +241,28 @@ class Pod:
         raise SandboxFault("The sandbox is broken: its processes are gone.")
 
     def broken(self, view: str) -> str:
-        """Why commands cannot be expected to work any more; empty if they can. Raises what ``check`` does."""
+        """Why commands cannot work any more; empty if they can. Raises what ``check`` does."""
         self.check(view)
         present = self.transfer("agent").present(self._foundations)
         missing = [path for path in self._foundations if path not in present]
         return f"{', '.join(missing)} cannot be run any more." if missing else ""
 
     def stop(self) -> None:
-        """Ends every process of the sandbox and removes all there is of it. Safe to call again, from any thread."""
+        """Ends every process of the sandbox and removes all of its files. Safe to call again, from any thread."""
         with self._ending:
-            self._stop()
-
-    def _stop(self) -> None:
-        self.findings.memory_killed |= self.cage.memory_kills > 0
-        gone = self._end_processes()
-        self.root.hide()
-        self.root.end()
-        containers, self._containers = self._containers, {}
-        for container in containers.values():
-            container.close()
-        if not gone:
-            raise SandboxFault(f"Processes of sandbox {self.plan.sandbox} could not be ended.")
-        if problem := remove_recorded(self.directory):
-            _log.warning("The files of sandbox %s are left for the next sweep: %s", self.plan.sandbox, problem)
+            self.findings.memory_killed |= self.cgroups.memory_kills > 0
+            gone = self._end_processes()
+            self.root.hide()
+            self.root.end()
+            containers, self._containers = self._containers, {}
+            for view in self._views.values():
+                view.close()
+            for container in containers.values():
+                container.close()
+            if not gone:
+                raise SandboxFault(f"Processes of sandbox {self.plan.sandbox} could not be ended.")
+            if problem := remove_recorded(self.directory):
+                _log.warning("The files of sandbox %s are left for the next sweep: %s", self.plan.sandbox, problem)
 
     @property
     def _state(self) -> Path:
@@ -276,13 +271,16 @@ class Pod:
     def _entrance(self, view: str) -> list[str]:
         if not self._machine.runtime.is_crun or not self.findings.limited:
             return []
-        return self.cage.entrance(view, str(self._machine.busybox))
+        return self.cgroups.command_prefix(view, str(self._machine.busybox))
 
-    def _make_cage(self) -> None:
+    def _exec(self, view: str, container: Container) -> list[str]:
+        return [*self._entrance(view), *self._machine.runtime.exec(self._state, container.name)]
+
+    def _make_cgroups(self) -> None:
         problem = self._machine.cgroups.problem
         if not problem:
             try:
-                self.cage.make(self.plan.limits)
+                self.cgroups.make(self.plan.limits)
                 self.findings.limited = True
             except OSError as error:
                 problem = str(error)
@@ -290,7 +288,7 @@ class Pod:
             self.findings.not_applied.append(f"limits not enforced: {problem}")
 
     def _run_first(self, spec: dict[str, object]) -> Container:
-        """Returns once the process namespace for the agent exists and counts as it shall."""
+        """Returns once the agent's process namespace exists and its process numbers are aligned."""
         with Handshake() as handshake:
             first = self._run("grading", spec, handshake.given)
             handshake.let_go()
@@ -303,11 +301,8 @@ class Pod:
         bundle.mkdir()
         (bundle / "config.json").write_text(json.dumps(spec))
         name = f"{self.plan.sandbox}-{view}"
-        entrance = self._entrance(view)
-        problem = command.run_to_end(
-            [*entrance, *self._machine.runtime.run(self._state, bundle, name)], standard=standard
-        )
-        if problem:
+        runtime = self._machine.runtime.run(self._state, bundle, name)
+        if problem := command.run_to_end([*self._entrance(view), *runtime], standard=standard):
             raise SandboxFault(f"The sandbox did not start: {problem}")
         pid = int((bundle / "pid").read_text())
         process = os.pidfd_open(pid)
@@ -319,15 +314,14 @@ class Pod:
         return container
 
     def _first_processes(self) -> set[int]:
-        """Those of the containers; the first of the agent's process namespace, and the one that keeps it waiting.
-
-        Orphans become children of the same parents: they are told by their namespace and by their cgroup."""
+        """The first processes of both containers, the first one of the agent's process namespace, and the one that
+        keeps it waiting. Orphans become children of the same parents; their namespace and cgroup tell them apart."""
         if (first := self._containers.get("grading")) is None:
             return set()
-        nested = [child for child in children(first.pid) if not shares_numbers(child, first.pid)]
+        nested = [child for child in children(first.pid) if not shares_namespace(child, first.pid)]
         below = {child for process in nested for child in children(process)}
-        if self.cage.enforced:
-            below &= self.cage.processes("grading")
+        if self.cgroups.enforced:
+            below &= self.cgroups.processes("grading")
         return {*(container.pid for container in self._containers.values()), *nested, *below}
 
     def _keep_filters(self) -> None:
@@ -345,16 +339,9 @@ class Pod:
         return _SHELLS[0]
 
     def _leads_session(self) -> bool:
-        container = self._container("agent")
-        environment = {"PATH": DEFAULT_PATH}
-        question = process_spec(self.confinement, list(LEADS_SESSION), environment, "/", (0, 0, ()))
-        runtime = self._machine.runtime.exec(self._state, container.name)
-        entrance = self._entrance("agent")
-        return not command.run_to_end([*entrance, *runtime], json.dumps(question).encode())
-
-    def _account(self, container: Container, user: str | int | None) -> Account:
-        with closing(self._machine.mounts.root_of(container.namespace)) as root:
-            return find_account(SandboxRoot(root), user)
+        question = process_spec(self.confinement, list(LEADS_SESSION), {"PATH": DEFAULT_PATH}, "/", (0, 0, ()))
+        arguments = self._exec("agent", self._container("agent"))
+        return not command.run_to_end(arguments, json.dumps(question).encode())
 
     def _container(self, view: str) -> Container:
         try:
@@ -363,18 +350,18 @@ class Pod:
             raise SandboxFault("The sandbox is not running.") from None
 
     def _processes(self, view: str) -> set[int]:
-        if self.cage.enforced:
-            return self.cage.processes(view)
+        if self.cgroups.enforced:
+            return self.cgroups.processes(view)
         return neighbours(self._container(view).pid)
 
     def _all_processes(self) -> set[int]:
         try:
             return {process for view in VIEWS for process in self._processes(view)}
-        except SandboxFault:  # it is being stopped
+        except SandboxFault:  # the sandbox is being stopped
             return set()
 
     def _end_processes(self) -> bool:
-        """The end of a process namespace's first process is the end of all in it, and of those nested inside."""
+        """When the first process of a process namespace ends, the kernel ends all others in it and in nested ones."""
         containers = list(self._containers.values())
         for container in containers:
             with suppress(ProcessLookupError):
@@ -383,10 +370,10 @@ class Pod:
         self._machine.reap(pids)
         if self.findings.limited:
             # An empty cgroup means the same, and does not wait for the parent to reap its children.
-            gone = self.cage.remove(_ENDING_SEC)
+            gone = self.cgroups.remove(_ENDING_SEC)
         else:
             until = time.monotonic() + _ENDING_SEC
             gone = all(has_ended(container.process, max(until - time.monotonic(), 0)) for container in containers)
-            self.cage.remove()
+            self.cgroups.remove()
         self._machine.reap(pids)
         return gone

@@ -1,21 +1,17 @@
-"""Commands of one pod, from the event loop's side: started in a thread, waited for without one, ended with theirs.
+"""Commands of one pod on the event loop: started in a thread, waited for without one.
 
-``oci`` runs every command through this. What a command left in the background keeps its pipes; they are emptied here
-until the sandbox ends, so that nobody who writes to them blocks or dies.
+``oci`` runs every command through this. Processes that a command left in the background keep its pipes. The pipes are
+read here until the sandbox ends, so that no writer blocks or dies.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
-from seatrial.sandboxes.oci.command import Command, Ended
+from seatrial.sandboxes.oci.command import Command
 from seatrial.sandboxes.oci.pod import Call, Pod
-from seatrial.sandboxes.output import Listener
-
-Listeners = tuple[Listener | None, Listener | None]
-"""For standard output and standard error."""
+from seatrial.sandboxes.output import Ended, Listener
 
 
 class PodCommands:
@@ -23,13 +19,14 @@ class PodCommands:
         self._mounts = mounts
         self._pod = pod
         self._services: list[Command] = []
-        self._behind: set[asyncio.Future[None]] = set()
+        self._draining: set[asyncio.Task[None]] = set()
 
-    async def run(self, view: str, call: Call, timeout_sec: float | None, listeners: Listeners) -> Ended:
-        """``TimeoutError`` when the time is up. Then, and when cancelled, the command is gone with its family."""
+    async def run(self, view: str, call: Call, timeout_sec: float | None, listener: Listener | None) -> Ended:
+        """Raises ``TimeoutError`` when the time is up. Then, and when cancelled, it kills the command and what it
+        started."""
         running = await self._spawn(view, call)
         try:
-            running.listen(*listeners)
+            running.listen(listener)
             async with asyncio.timeout(timeout_sec or None):
                 return await running.wait()
         except (TimeoutError, asyncio.CancelledError):
@@ -39,25 +36,21 @@ class PodCommands:
             self._dismiss(running)
 
     async def serve(self, call: Call) -> None:
-        """Starts a command that goes on in the background, its output unread."""
+        """Starts a command in the background and drops its output."""
         service = await self._spawn("agent", call)
-        service.listen(None, None)
+        service.listen()
         service.forget()
         self._services.append(service)
 
-    def do_behind(self, work: Awaitable[None]) -> None:
-        """Has something done that nobody waits for before the end."""
-        self._keep(asyncio.ensure_future(work))
-
     async def close(self) -> None:
-        """Once the pod has ended."""
+        """Call it once the pod has ended."""
         for service in self._services:
             await service.gone()
             self._dismiss(service)
         self._services.clear()
-        for task in list(self._behind):
+        for task in list(self._draining):
             task.cancel()
-        await asyncio.gather(*self._behind, return_exceptions=True)
+        await asyncio.gather(*self._draining, return_exceptions=True)
 
     async def _spawn(self, view: str, call: Call) -> Command:
         spawning = asyncio.ensure_future(self._mounts.start(self._pod.spawn, view, call))
@@ -66,7 +59,7 @@ class PodCommands:
         except asyncio.CancelledError:
             (started,) = await asyncio.gather(spawning, return_exceptions=True)
             if isinstance(started, Command):
-                started.listen(None, None)
+                started.listen()
                 await self._kill(view, started)
                 self._dismiss(started)
             raise
@@ -78,9 +71,6 @@ class PodCommands:
     def _dismiss(self, running: Command) -> None:
         running.forget()
         for drain in running.lingering:
-            self._keep(drain)
+            self._draining.add(drain)
+            drain.add_done_callback(self._draining.discard)
         running.close()
-
-    def _keep(self, task: asyncio.Future[None]) -> None:
-        self._behind.add(task)
-        task.add_done_callback(self._behind.discard)

@@ -17,8 +17,8 @@ from seatrial.sandboxes.host.in_root import SandboxRoot, closing
 from seatrial.sandboxes.host.private_mounts import MS_NODEV, MS_NOEXEC, MS_NOSUID, mount, unmount
 from seatrial.sandboxes.host.root_mount import RootKind, RootMount
 from seatrial.sandboxes.host.tree_copy import UPLOAD, Budget, TreeCopy
-from seatrial.sandboxes.host.tree_size import Tree
-from seatrial.sandboxes.oci.cgroups import ROOM, Cage
+from seatrial.sandboxes.host.tree_size import measure
+from seatrial.sandboxes.oci.cgroups import PARENT_GROUP, SandboxCgroups
 from seatrial.sandboxes.oci.container_spec import GUARDED, Layout
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.pod_plan import PodPlan
@@ -56,7 +56,7 @@ class PodDirectory:
             self.root.hide()
             self.root.end()
             # A copy of the image counts for nothing: it is no doing of the sandbox.
-            self.copied_bytes = sum(Tree(layer).measure().size for layer in layers)
+            self.copied_bytes = sum(measure(layer).size for layer in layers)
             self._make_disk(self.copied_bytes)
             try:
                 return self.root.make(layers, ("copy",))
@@ -73,7 +73,7 @@ class PodDirectory:
         except (OSError, subprocess.SubprocessError) as problem:
             self.without_disk = str(problem)
 
-    def furnish(self, cage: Cage) -> Layout:
+    def prepare(self, cgroups: SandboxCgroups) -> Layout:
         """Everything that the two containers are started on. ``hide`` belongs to it, whether it succeeds or not."""
         tests, verifier = self.root.writable / "tests", self.root.writable / "verifier"
         for path in (self._shared_memory, tests, verifier):
@@ -95,9 +95,9 @@ class PodDirectory:
             network=self._plan.network,
             host_network=self._plan.host_network,
             counts_processes=self._machine.aligns_processes,
-            limits=cage.shown,
+            limits=cgroups.visible,
             grading_mounts={"/tests": tests, "/logs/verifier": verifier},
-            cgroups_above="" if self._machine.runtime.is_crun else f"/{ROOM}/{self._plan.sandbox}",
+            cgroups_above="" if self._machine.runtime.is_crun else f"/{PARENT_GROUP}/{self._plan.sandbox}",
         )
 
     def hide(self) -> None:
@@ -111,7 +111,9 @@ class PodDirectory:
         size = f"mode=1777,size={self._plan.shared_memory_mb}m"
         mount("shm", self._shared_memory, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, size)
         for wanted, place in self._memory_dirs.items():
-            wanted.make(place)
+            place.mkdir()
+            flags = MS_NOSUID | MS_NODEV | (0 if wanted.executable else MS_NOEXEC)
+            mount("tmpfs", place, "tmpfs", flags, ",".join(("mode=1777", *wanted.options)))
 
     def _write(self, name: str, text: str) -> Path:
         path = self.root.writable / name

@@ -6,70 +6,71 @@ import asyncio
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from seatrial.errors import SandboxFault, SeatrialError, SetupProblem
-from seatrial.sandboxes.check import Finding
 from seatrial.sandboxes.host.root_mount import RootMount
 from seatrial.sandboxes.host.seccomp import seccomp_filter
 from seatrial.sandboxes.network import probe as network_check
 from seatrial.sandboxes.oci.machine import Machine
-from seatrial.sandboxes.oci.runtime import FIX, Runtime, busybox
+from seatrial.sandboxes.oci.runtime import FIX, busybox
 from seatrial.sandboxes.options import SandboxOptions
+from seatrial.sandboxes.selection import Finding
 from seatrial.settings import Settings
 
 _PROBED_BYTES = 64 << 20
 _DISK_FIX = "Loop devices and mkfs.ext4 (apt-get install e2fsprogs) are needed."
 
 
-def require() -> None:
-    """Raises ``SetupProblem`` for the first thing without which nothing works."""
+def _need_root() -> str:
     if os.geteuid() != 0:
         raise SetupProblem("The oci sandbox needs root.", fix="Run as root, or use --sandbox docker.")
-    Runtime.found(Settings().oci_runtime)
-    busybox()
-    seccomp_filter(())
-    if shutil.which("buildah") is None:
+    return ""
+
+
+def _need_buildah() -> str:
+    if (path := shutil.which("buildah")) is None:
         raise SetupProblem("buildah is not installed on this machine.", fix="Run: apt-get install buildah")
+    return path
 
 
-async def probe(options: SandboxOptions, machine: Machine) -> list[Finding]:
-    """Everything that was looked at, found or not."""
-    findings = [_root()]
-    if not findings[0].ok:
-        return findings
-    findings += [
-        await asyncio.to_thread(_told, "container runtime", lambda: machine.runtime.version),
-        _told("static busybox", lambda: str(machine.busybox)),
-        _told("seccomp profile", lambda: f"{len(seccomp_filter(()).section['syscalls'])} rules"),
-        _buildah(),
+_NEEDED: dict[str, Callable[[SandboxOptions], str]] = {
+    "root": lambda _: _need_root(),
+    "container runtime": lambda options: Machine.shared(options.cache, options.oci_runtime).runtime.version,
+    "static busybox": lambda _: str(busybox()),
+    "seccomp profile": lambda _: f"{len(seccomp_filter(()).section['syscalls'])} rules",
+    "buildah": lambda _: _need_buildah(),
+}
+"""Each returns what it found, or raises ``SetupProblem``."""
+
+
+def require() -> None:
+    """Raises ``SetupProblem`` for the first thing without which nothing works."""
+    options = SandboxOptions.of(Settings())
+    for find in _NEEDED.values():
+        find(options)
+
+
+async def probe(options: SandboxOptions) -> list[Finding]:
+    """All findings, good and bad. Without root there is only that one."""
+    findings = []
+    for name, find in _NEEDED.items():
+        try:
+            detail = await asyncio.to_thread(find, options)
+            findings.append(Finding(name=name, ok=True, detail=detail))
+        except SeatrialError as problem:
+            findings.append(Finding(name=name, ok=False, detail=problem.message, fix=problem.fix or FIX))
+            if name == "root":
+                return findings
+    machine = Machine.shared(options.cache, options.oci_runtime)
+    return [
+        *findings,
         _limits(machine),
         await _overlay(options, machine),
         await _storage(machine),
         *await network_check.probe(options),
     ]
-    return findings
-
-
-def _root() -> Finding:
-    if os.geteuid() == 0:
-        return Finding(name="root", ok=True)
-    return Finding(name="root", ok=False, detail="needs root", fix="Run as root, or use --sandbox docker.")
-
-
-def _told(name: str, find: object) -> Finding:
-    assert callable(find)
-    try:
-        return Finding(name=name, ok=True, detail=find())
-    except SeatrialError as problem:
-        return Finding(name=name, ok=False, detail=problem.message, fix=problem.fix or FIX)
-
-
-def _buildah() -> Finding:
-    path = shutil.which("buildah")
-    return Finding(
-        name="buildah", ok=path is not None, detail=path or "not found", fix="" if path else "apt-get install buildah"
-    )
 
 
 def _limits(machine: Machine) -> Finding:

@@ -12,9 +12,9 @@ from pathlib import Path
 from seatrial.errors import SetupProblem
 
 PROCESS_FD = 3
-"""Descriptor at which the runtime finds the description of a command, so that it never stands in an argument list."""
+"""Descriptor at which the runtime finds the description of a command, so that it is never in an argument list."""
 LOG_FD = 4
-"""Descriptor for the runtime's own errors, so that they are told from the command's."""
+"""Descriptor for the runtime's own errors, so that they are not mixed with the command's."""
 
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
@@ -79,7 +79,7 @@ def _refuse_others(name: str) -> None:
 
 
 def sealed_copy(program: Path) -> str:
-    """A program in memory that nobody can write to, for as long as this process lives.
+    """A copy of a program in memory that cannot be written to. It lasts as long as this process.
 
     crun never runs from a file that a container might overwrite: it copies itself into sealed memory and starts anew,
     at every call. Given such a copy from the beginning, it starts once and in half the time."""

@@ -5,6 +5,33 @@ Passes the same contract suite as the SQL store. It never awaits, so every metho
 
 from __future__ import annotations
 
-from seatrial.testing.memory_store.store import MemoryStore
+import secrets
+from typing import Self
 
-__all__ = ["MemoryStore"]
+from seatrial.ports.store import StoreFacts
+from seatrial.testing.memory_store.claims import MemoryClaims
+from seatrial.testing.memory_store.events import MemoryEvents, MemoryOutput
+from seatrial.testing.memory_store.installation import MemoryInstallation
+from seatrial.testing.memory_store.jobs import MemoryJobs
+from seatrial.testing.memory_store.tasks import MemoryTasks
+from seatrial.testing.memory_store.trials import MemoryTrials
+
+
+class MemoryStore(MemoryTasks, MemoryJobs, MemoryClaims, MemoryTrials, MemoryEvents, MemoryOutput, MemoryInstallation):
+    """All ports of the store, in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._install_id = secrets.token_hex(8)
+
+    async def facts(self) -> StoreFacts:
+        return StoreFacts(kind="memory")
+
+    async def install_id(self) -> str:
+        return self._install_id
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        pass

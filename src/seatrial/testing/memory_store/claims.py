@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from seatrial.domain import chronicle
-from seatrial.domain.isolation import Turn, turn
+from seatrial.domain import event_log
+from seatrial.domain.isolation import MayClaim, may_claim
 from seatrial.domain.job import Job
 from seatrial.domain.result import Result, Try
 from seatrial.domain.trial import (
@@ -43,12 +43,12 @@ class MemoryClaims(MemoryRecords):
         event = Claimed(worker=worker, lease=lease)
         jobs = [job for job in self._by_turns() if job_id in (None, job.id) and self._can_open(job, seal)]
         claimed: list[Trial] = []
-        if allowed in (Turn.COMPANY, Turn.COMPANY_FIRST):
+        if allowed in (MayClaim.UNSUSPECTED, MayClaim.UNSUSPECTED_FIRST):
             claimed = self._deal(event, limit, now, jobs)
-        if not claimed and allowed in (Turn.COMPANY_FIRST, Turn.SUSPECT):
+        if not claimed and allowed in (MayClaim.UNSUSPECTED_FIRST, MayClaim.SUSPECT):
             claimed = self._deal(event, min(limit, 1), now, jobs, suspected=True)
         for trial in claimed:
-            self._tell(chronicle.trial_claimed(trial), now)
+            self._append_event(event_log.trial_claimed(trial), now)
         if claimed and job_id is None:
             self._served_last = claimed[-1].job_id
         return claimed
@@ -68,8 +68,8 @@ class MemoryClaims(MemoryRecords):
         for entry in entries:
             for trial in self._current({entry.trial_id: entry.try_number}):
                 self._trials[trial.id] = trial.model_copy(update={"phase": entry.phase})
-                fact = chronicle.phase_entered(entry.job_id, trial.id, entry.try_number, entry.phase, entry.step)
-                self._tell(fact, entry.at)
+                fact = event_log.phase_entered(entry.job_id, trial.id, entry.try_number, entry.phase, entry.step)
+                self._append_event(fact, entry.at)
 
     async def finish(self, trial_id: int, try_number: int, result: Result, now: datetime) -> Trial:
         event = Ended(try_number=try_number, outcome=result.outcome, cause=result.cause)
@@ -93,7 +93,7 @@ class MemoryClaims(MemoryRecords):
         ]
         return [self._trials[trial_id] for _, trial_id in sorted(late)[:limit]]
 
-    def _turn(self, worker: str, job_id: int | None, now: datetime) -> Turn:
+    def _turn(self, worker: str, job_id: int | None, now: datetime) -> MayClaim:
         open_trials = [trial for trial in self._trials.values() if trial.state is not TrialState.ENDED]
         suspects = [
             trial
@@ -103,7 +103,7 @@ class MemoryClaims(MemoryRecords):
             and (job_id in (None, trial.job_id) or trial.worker == worker)
         ]
         holds = sum(trial.state is TrialState.RUNNING and trial.worker == worker for trial in open_trials)
-        return turn(worker, holds, suspects, now)
+        return may_claim(worker, holds, suspects, now)
 
     def _can_open(self, job: Job, seal: str | None) -> bool:
         sealed_with, known, _ = (self._keys.get(job.id) or "").partition(SEPARATOR)
@@ -152,7 +152,7 @@ class MemoryClaims(MemoryRecords):
         after = self._change(self._trial(trial_id), event, now)
         a_try = self._tries[trial_id][-1]
         self._tries[trial_id][-1] = a_try.model_copy(update={"ended_at": now, "result": result})
-        self._tell(chronicle.try_closed(after, result), now)
+        self._append_event(event_log.try_closed(after, result), now)
         if after.state is TrialState.ENDED:
             self._end_job_if_done(after.job_id, now)
         return after

@@ -17,7 +17,7 @@ class MemoryEvents(MemoryRecords):
         if any(event.job_id not in self._jobs for event in events):
             raise NotFound("The event names a job that does not exist.")
         for event in events:
-            self._tell(event, now)
+            self._append_event(event, now)
 
     async def events(
         self, after: int = 0, job_id: int | None = None, trial_id: int | None = None, limit: int = 500

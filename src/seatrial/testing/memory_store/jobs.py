@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from statistics import fmean
 
-from seatrial.domain import chronicle
+from seatrial.domain import event_log
 from seatrial.domain.job import Job, JobCounts, JobSpec
 from seatrial.domain.progress import Kind, KnownDuration, RunningTrial, WorkLeft
 from seatrial.domain.trial import CancelAsked, NewTrial, Released, Retried, Trial, TrialState, further_attempt
@@ -47,7 +47,7 @@ class MemoryJobs(MemoryRecords):
             self._keys[job.id] = keys
         if once is not None:
             self._creations[once.key] = (once.fingerprint, job.id)
-        self._tell(chronicle.job_created(job, len(trials)), now)
+        self._append_event(event_log.job_created(job, len(trials)), now)
         self._end_job_if_done(job.id, now)
         return self._jobs[job.id]
 
@@ -117,7 +117,7 @@ class MemoryJobs(MemoryRecords):
         if not asked:
             return 0
         self._jobs[job_id] = job.model_copy(update={"cancelled_at": job.cancelled_at or now})
-        self._tell(chronicle.job_cancelled(job_id, len(asked)), now)
+        self._append_event(event_log.job_cancelled(job_id, len(asked)), now)
         self._ask_to_stop(asked, now)
         self._end_job_if_done(job_id, now)
         return len(asked)
@@ -134,14 +134,14 @@ class MemoryJobs(MemoryRecords):
         trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
         held = [trial for trial in trials if trial.state is TrialState.HELD]
         for trial in held:
-            self._tell(chronicle.trial_released(self._change(trial, Released(limit_sec=limit_sec), now)), now)
+            self._append_event(event_log.trial_released(self._change(trial, Released(limit_sec=limit_sec), now)), now)
         return len(held)
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
         trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
         ended = [trial for trial in trials if trial.state is TrialState.ENDED and not trial.graded]
         for trial in ended:
-            self._tell(chronicle.trial_retried(self._change(trial, Retried(hold=hold), now)), now)
+            self._append_event(event_log.trial_retried(self._change(trial, Retried(hold=hold), now)), now)
             self._reopen(trial.job_id)
         return len(ended)
 
@@ -152,7 +152,7 @@ class MemoryJobs(MemoryRecords):
             if trial.graded:
                 last = max(other.attempt for other in self._of_job(trial.job_id) if _kind(other) == _kind(trial))
                 made = self._create_trial(trial.job_id, further_attempt(trial, last + 1), hold, now)
-                self._tell(chronicle.trial_added(made), now)
+                self._append_event(event_log.trial_added(made), now)
                 self._reopen(trial.job_id)
                 added.append(made.id)
         return added
@@ -181,7 +181,7 @@ class MemoryJobs(MemoryRecords):
         for trial in trials:
             after = self._change(trial, CancelAsked(), now)
             if after.state is TrialState.ENDED:
-                self._tell(chronicle.try_closed(after, None), now)
+                self._append_event(event_log.try_closed(after, None), now)
 
     def _admits(self, chosen: JobFilter, job: Job) -> bool:
         trials = list(self._of_job(job.id))

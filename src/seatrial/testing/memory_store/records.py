@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 
-from seatrial.domain import chronicle
+from seatrial.domain import event_log
 from seatrial.domain.event import Event, NewEvent
 from seatrial.domain.job import Job, JobCounts, StateCounts
 from seatrial.domain.result import Result, Spent, Try
@@ -64,8 +64,8 @@ class MemoryRecords:
         if job.ended_at is None and all(trial.state is TrialState.ENDED for trial in self._of_job(job_id)):
             self._jobs[job_id] = job.model_copy(update={"ended_at": now})
             self._keys.pop(job_id, None)
-            self._tell(chronicle.job_ended(job_id), now)
+            self._append_event(event_log.job_ended(job_id), now)
 
-    def _tell(self, event: NewEvent, now: datetime) -> None:
+    def _append_event(self, event: NewEvent, now: datetime) -> None:
         self._last_seq += 1
         self._events.append(Event(seq=self._last_seq, at=now, **event.model_dump(mode="json")))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.adapters.wake_up_local import LocalWakeUp
-from seatrial.domain.isolation import LOSSES_IN_COMPANY, PATIENCE, Turn, turn
+from seatrial.domain.isolation import LONGEST_WAIT, SHARED_LOSSES_ALLOWED, MayClaim, may_claim
 from seatrial.domain.job import AgentSpec, JobSpec, RetryPolicy, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
@@ -83,8 +83,8 @@ async def test_only_killers_are_blamed_and_it_comes_to_an_end(
     blamed = {number for number, trial in ended.items() if trial.outcome is Outcome.ERROR}
     assert blamed == {number for number in killers if number <= trials}
     assert all(ended[number].cause is Cause.WORKER_LOST for number in blamed)
-    assert all(trial.try_number <= max_attempts + LOSSES_IN_COMPANY for trial in ended.values())
-    assert shifts <= trials * (max_attempts + LOSSES_IN_COMPANY)
+    assert all(trial.try_number <= max_attempts + SHARED_LOSSES_ALLOWED for trial in ended.values())
+    assert shifts <= trials * (max_attempts + SHARED_LOSSES_ALLOWED)
 
 
 async def test_a_killer_that_is_always_alone_ends_after_the_attempts_of_its_job(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def a_suspect(state: TrialState = TrialState.QUEUED, worker: str | None = None) 
         attempt=1,
         state=state,
         worker=worker,
-        shared_losses=LOSSES_IN_COMPANY,
+        shared_losses=SHARED_LOSSES_ALLOWED,
         not_before=NOW,
         created_at=NOW,
     )
@@ -124,15 +124,15 @@ def a_suspect(state: TrialState = TrialState.QUEUED, worker: str | None = None) 
 @pytest.mark.parametrize(
     ("holds", "suspects", "waited", "expected"),
     [
-        (0, [], 0, Turn.COMPANY),
-        (3, [], 0, Turn.COMPANY),
-        (0, [a_suspect()], 0, Turn.COMPANY_FIRST),
-        (3, [a_suspect()], 0, Turn.COMPANY),
-        (0, [a_suspect()], 1, Turn.SUSPECT),
-        (3, [a_suspect()], 1, Turn.NOTHING),
-        (1, [a_suspect(TrialState.RUNNING, "mine")], 0, Turn.NOTHING),
-        (1, [a_suspect(TrialState.RUNNING, "another's")], 1, Turn.COMPANY),
+        (0, [], 0, MayClaim.UNSUSPECTED),
+        (3, [], 0, MayClaim.UNSUSPECTED),
+        (0, [a_suspect()], 0, MayClaim.UNSUSPECTED_FIRST),
+        (3, [a_suspect()], 0, MayClaim.UNSUSPECTED),
+        (0, [a_suspect()], 1, MayClaim.SUSPECT),
+        (3, [a_suspect()], 1, MayClaim.NOTHING),
+        (1, [a_suspect(TrialState.RUNNING, "mine")], 0, MayClaim.NOTHING),
+        (1, [a_suspect(TrialState.RUNNING, "another's")], 1, MayClaim.UNSUSPECTED),
     ],
 )
-def test_what_a_worker_may_have(holds: int, suspects: list[Trial], waited: int, expected: Turn) -> None:
-    assert turn("mine", holds, suspects, NOW + waited * PATIENCE) is expected
+def test_what_a_worker_may_have(holds: int, suspects: list[Trial], waited: int, expected: MayClaim) -> None:
+    assert may_claim("mine", holds, suspects, NOW + waited * LONGEST_WAIT) is expected

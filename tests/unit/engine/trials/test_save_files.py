@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.adapters.blobs_objects import ObjectBlobs
+from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.domain.result import Failure, Result
 from seatrial.domain.trial import Outcome
 from seatrial.engine.trials.found_files import KeepLimits, LeftOut, find_files, regular_files
@@ -21,8 +21,8 @@ from seatrial.engine.trials.save_files import FileKeeper, Kept
 SECRET = b"sk-canary-0123456789"
 
 
-async def keep(root: Path, *secrets: str, limits: KeepLimits | None = None) -> tuple[Kept, ObjectBlobs]:
-    blobs = ObjectBlobs.in_directory(root.with_name(root.name + "-blobs"))
+async def keep(root: Path, *secrets: str, limits: KeepLimits | None = None) -> tuple[Kept, FileBlobs]:
+    blobs = FileBlobs.in_directory(root.with_name(root.name + "-blobs"))
     return await FileKeeper(blobs, limits).keep("trials/1/1", root, secrets), blobs
 
 

@@ -13,7 +13,7 @@ from seatrial.sandboxes.host.in_root import SandboxRoot
 
 SOURCE = Path(__file__).parents[4] / "src" / "seatrial"
 ENTERING = {
-    "inside": {"private_mounts.py", "pod.py", "local_view.py"},
+    "inside": {"private_mounts.py", "pod.py", "view.py"},
     "rooted": {"private_mounts.py", "pod_directory.py"},
 }
 """Who may have a thread see what a sandbox sees: to open its root, to mount, and to lay out a root nobody runs in."""

@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.sandboxes.host.storage import StorageWatch, TreeMeter
 from seatrial.sandboxes.host.tree_copy import leads_out
-from seatrial.sandboxes.host.tree_size import Tree
+from seatrial.sandboxes.host.tree_size import measure
 from seatrial.sandboxes.options import Owner
 from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 from tests.waiting import eventually
@@ -53,12 +53,12 @@ def test_record_goes_last(tmp_path: Path) -> None:
 
 def test_size_counts_blocks_and_follows_no_link(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
-    before = Tree(tmp_path).measure().size
+    before = measure(tmp_path).size
     (tmp_path / "deep" / "data").write_bytes(os.urandom(100_000))
     (tmp_path / "out").symlink_to("/usr")
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(1 << 40)
-    assert 100_000 <= Tree(tmp_path).measure().size - before < 200_000
+    assert 100_000 <= measure(tmp_path).size - before < 200_000
 
 
 async def test_watch_tells_who_uses_too_much(tmp_path: Path) -> None:

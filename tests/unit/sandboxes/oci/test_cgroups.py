@@ -39,8 +39,8 @@ def test_version_2(tmp_path: Path) -> None:
     cgroups = Cgroups.found(_unified(root, "cpuset cpu io memory pids"))
     assert (cgroups.problem, cgroups.description) == ("", "cgroup v2: memory, pids, cpu")
     assert not cgroups.filters_devices
-    cage = cgroups.cage("st-1")
-    cage.make(LIMITS)
+    own = cgroups.of("st-1")
+    own.make(LIMITS)
     place = root / "seatrial" / "st-1"
     assert (place / "memory.max").read_text() == str(64 << 20)
     assert (place / "memory.swap.max").read_text() == "0"
@@ -49,36 +49,36 @@ def test_version_2(tmp_path: Path) -> None:
         assert (place / view / "pids.max").read_text() == "32"
     for above in (root, root / "seatrial", place):
         assert (above / "cgroup.subtree_control").read_text() == "+memory +pids +cpu"
-    assert cage.entrance("agent", "/bin/busybox")[-2:] == [str(place / "agent" / "cgroup.procs"), "--"]
-    assert cage.shown == {"": place}
+    assert own.command_prefix("agent", "/bin/busybox")[-2:] == [str(place / "agent" / "cgroup.procs"), "--"]
+    assert own.visible == {"": place}
     (place / "memory.events").write_text("low 0\noom 3\noom_kill 2\noom_group_kill 0\n")
     (place / "agent" / "cgroup.procs").write_text("11\n12\n")
-    assert cage.memory_kills == 2 and cage.processes() == {11, 12} == cage.processes("agent")
+    assert own.memory_kills == 2 and own.processes() == {11, 12} == own.processes("agent")
 
 
 def test_version_1_and_hybrid(legacy: Path) -> None:
     cgroups = Cgroups.found(legacy / "mountinfo")
     assert (cgroups.problem, cgroups.description) == ("", "cgroup v1: memory, pids, cpu, devices")
     assert cgroups.filters_devices
-    cage = cgroups.cage("st-1")
-    cage.make(LIMITS)
+    own = cgroups.of("st-1")
+    own.make(LIMITS)
     assert (legacy / "memory/seatrial/st-1/memory.limit_in_bytes").read_text() == str(64 << 20)
     assert (legacy / "cpu,cpuacct/seatrial/st-1/cpu.cfs_quota_us").read_text() == "150000"
     assert (legacy / "pids/seatrial/st-1/agent/pids.max").read_text() == "32"
     assert (legacy / "devices/seatrial/st-1/devices.deny").read_text() == "a"
-    doors = cage.entrance("grading", "/bin/busybox")
+    doors = own.command_prefix("grading", "/bin/busybox")
     assert str(legacy / "pids/seatrial/st-1/grading/tasks") in doors
     assert str(legacy / "memory/seatrial/st-1/tasks") in doors
     (legacy / "memory/seatrial/st-1/memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 1\n")
-    assert cage.memory_kills == 1
+    assert own.memory_kills == 1
 
 
 def test_controller_that_is_not_offered_is_told(tmp_path: Path) -> None:
     cgroups = Cgroups.found(_unified(tmp_path / "cgroup", "cpu pids"))
     assert "no memory controller" in cgroups.problem
-    cage = cgroups.cage("st-1")
-    assert not cage.enforced and cage.entrance("agent", "/bin/busybox") == []
-    assert cage.memory_kills == 0 and cage.processes() == set() and cage.remove()
+    own = cgroups.of("st-1")
+    assert not own.enforced and own.command_prefix("agent", "/bin/busybox") == []
+    assert own.memory_kills == 0 and own.processes() == set() and own.remove()
 
 
 def test_no_cgroups_are_told(tmp_path: Path) -> None:

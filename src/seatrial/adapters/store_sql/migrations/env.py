@@ -1,4 +1,4 @@
-"""Alembic's entry: the connection, and with it the transaction, is the caller's."""
+"""Alembic's entry point. The caller provides the connection and its transaction."""
 
 from alembic import context
 

@@ -1,7 +1,7 @@
 """The first tables.
 
-A migration describes the tables as they were then, so it shares nothing with ``tables.py``; a test checks that all
-migrations together produce exactly those.
+A migration describes the tables of its time, so it does not use ``tables.py``. A test checks that all migrations
+together produce the tables of that module.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _TIME = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
-    _make_shelves()
+    _make_meta_tasks_workers()
     _make_jobs()
     _make_trials()
     _make_attempts_and_events()
 
 
-def _make_shelves() -> None:
+def _make_meta_tasks_workers() -> None:
     op.create_table(
         "meta",
         sa.Column("key", sa.Text, nullable=False),

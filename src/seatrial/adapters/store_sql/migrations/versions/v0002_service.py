@@ -1,4 +1,4 @@
-"""What the service needs: names and origins to search jobs by, sealed keys, tokens, live output, repeated creations."""
+"""For the service: searchable names and origins of jobs, sealed keys, tokens, live output, idempotency keys."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def upgrade() -> None:
 
 
 def _fill_from_specs() -> None:
-    """Jobs from before have their name and dataset in the spec only."""
+    """Older jobs have their name and dataset only in the spec."""
     extract = (
         "json_extract(spec, '$.{0}')" if op.get_bind().dialect.name == "sqlite" else "CAST(spec AS json) ->> '{0}'"
     )

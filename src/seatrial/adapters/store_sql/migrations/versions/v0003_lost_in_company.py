@@ -1,4 +1,4 @@
-"""How often a trial was lost together with others, so that suspects can be run alone."""
+"""How often a trial shared a lost worker, so that suspected trials can run alone."""
 
 from __future__ import annotations
 

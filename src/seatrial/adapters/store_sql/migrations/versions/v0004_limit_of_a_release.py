@@ -1,4 +1,4 @@
-"""How long a trial may take altogether, said by the one who released it."""
+"""The time limit of a trial that was set on release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who shared a worker with whom, and what a worker may claim beside suspects. The rules are ``domain/isolation.py``."""
+"""Which trials shared a worker, and what a worker may claim. ``domain/isolation.py`` has the rules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.rows import trial_of, values_of
 from seatrial.adapters.store_sql.tables import IS_RUNNING, IS_SUSPECTED, trials, tries
-from seatrial.domain.isolation import Turn, turn
+from seatrial.domain.isolation import MayClaim, may_claim
 
 _worker: sa.BindParameter[str] = sa.bindparam("worker", type_=sa.Text)
 _try = sa.select(tries.c.worker, tries.c.started_at).where(
@@ -38,9 +38,10 @@ _held = sa.select(sa.func.count()).select_from(trials).where(IS_RUNNING, trials.
 
 
 def was_shared(connection: Connection, trial_id: int, try_number: int) -> bool:
-    """Whether the try's worker held other trials at any moment of it.
+    """Whether the try's worker held other trials at any time during the try.
 
-    Those of a lost worker are recovered one by one: the first finds the others running, the last finds their tries.
+    The trials of a lost worker are recovered one by one: for the first one the others still run, for the last one their
+    tries have ended.
     """
     mine = connection.execute(_try, {"trial": trial_id, "number": try_number}).first()
     if mine is None:
@@ -51,10 +52,10 @@ def was_shared(connection: Connection, trial_id: int, try_number: int) -> bool:
     return bool(connection.execute(_ran_beside, beside).scalar())
 
 
-def turn_of(connection: Connection, worker: str, job_id: int | None, now: datetime) -> Turn:
-    """What the worker may claim. Nearly always there are no suspects, and that costs one look at an empty index."""
+def may_claim_of(connection: Connection, worker: str, job_id: int | None, now: datetime) -> MayClaim:
+    """What the worker may claim. Usually there are no suspects, and this reads only an empty index."""
     rows = values_of(connection.execute(_suspects, {"worker": worker, "only": job_id, "now": now}))
     if not rows:
-        return Turn.COMPANY
+        return MayClaim.UNSUSPECTED
     holds = connection.execute(_held, {"worker": worker}).scalar() or 0
-    return turn(worker, holds, [trial_of(row) for row in rows], now)
+    return may_claim(worker, holds, [trial_of(row) for row in rows], now)

@@ -1,4 +1,4 @@
-"""Patience with a failing model, on a clock of our own: how long is waited, when it is given up, who is blamed."""
+"""RetryLimits with a failing model, on a clock of our own: how long is waited, when it is given up, who is blamed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from harbor.llms.base import BaseLLM, ContextLengthExceededError, LLMResponse
 
 from seatrial.agents.model_error import ModelError, classify_model_error, retry_after
-from seatrial.agents.patience import ModelHealth, Patience, PatientModel, make_patient
+from seatrial.agents.model_retries import ModelHealth, RetryingModel, RetryLimits, retry_model_calls
 from seatrial.errors import ModelFault
 
 
@@ -81,9 +81,9 @@ class PlayedModel(BaseLLM):
         return None
 
 
-def patient(model: PlayedModel, time: Time, policy: Patience | None = None, key: str | None = None) -> PatientModel:
+def patient(model: PlayedModel, time: Time, policy: RetryLimits | None = None, key: str | None = None) -> RetryingModel:
     chance = random.Random(1)
-    return PatientModel(model, policy or Patience(), key=key, sleep=time.sleep, clock=time, chance=chance)
+    return RetryingModel(model, policy or RetryLimits(), key=key, sleep=time.sleep, clock=time, chance=chance)
 
 
 async def test_a_good_answer_is_passed_on_at_once() -> None:
@@ -127,7 +127,7 @@ async def test_a_quota_window_of_a_minute_is_waited_out() -> None:
 async def test_beyond_the_limit_it_is_a_fault_of_the_model_and_stays_one() -> None:
     time = Time()
     played = PlayedModel([RateLimitError()] * 100)
-    model = patient(played, time, Patience(limit_sec=100))
+    model = patient(played, time, RetryLimits(limit_sec=100))
     with pytest.raises(ModelFault, match="RateLimitError"):
         await model.call("hi")
     assert sum(time.waits) <= 100
@@ -139,7 +139,7 @@ async def test_beyond_the_limit_it_is_a_fault_of_the_model_and_stays_one() -> No
 
 async def test_a_wait_that_cannot_fit_is_not_begun() -> None:
     time = Time()
-    model = patient(PlayedModel([RateLimitError(headers={"Retry-After": "3600"})]), time, Patience(limit_sec=600))
+    model = patient(PlayedModel([RateLimitError(headers={"Retry-After": "3600"})]), time, RetryLimits(limit_sec=600))
     with pytest.raises(ModelFault, match="asks to wait 3600 s"):
         await model.call("hi")
     assert time.waits == []
@@ -177,14 +177,14 @@ async def test_the_key_goes_with_each_call_and_never_into_a_message() -> None:
 
 
 async def test_time_that_ran_out_while_the_service_failed_is_not_the_agents() -> None:
-    model = PatientModel(PlayedModel([RateLimitError(headers={"Retry-After": "30"}), "hello"]), Patience())
+    model = RetryingModel(PlayedModel([RateLimitError(headers={"Retry-After": "30"}), "hello"]), RetryLimits())
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(model.call("hi"), 0.05)
     assert "failing" in (model.health.spoils_timeout(1000) or "")
 
 
 async def test_time_that_ran_out_on_a_silent_service_is_not_the_agents() -> None:
-    model = PatientModel(PlayedModel([lambda: asyncio.sleep(30)]), Patience())
+    model = RetryingModel(PlayedModel([lambda: asyncio.sleep(30)]), RetryLimits())
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(model.call("hi"), 0.05)
     assert "not answered" in (model.health.spoils_timeout(1000) or "")
@@ -222,7 +222,7 @@ def test_an_agent_in_the_sandbox_is_left_as_it_is() -> None:
         pass
 
     agent = Installed()
-    assert make_patient(agent, Patience()) == ModelHealth()
+    assert retry_model_calls(agent, RetryLimits()) == ModelHealth()
     assert not hasattr(agent, "_llm")
 
 

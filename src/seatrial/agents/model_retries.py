@@ -1,11 +1,11 @@
 """Retries of model calls, for agents that call the model from this process (terminus-2).
 
 Harbor tries a call three times within seconds. Quota windows last a minute, so a busy provider would end trials.
-``make_patient`` wraps the agent's model: it waits as long as the service asks (``Retry-After``), or backs off, up to a
-limit, and then raises ``ModelFault``. The trial then ends as an LLM error, never as a failure. The wrapper also adds
-the key to each call, so that no configuration contains it.
+``retry_model_calls`` wraps the agent's model: it waits as long as the service asks (``Retry-After``), or backs off, up
+to a limit, and then raises ``ModelFault``. The trial then ends as an LLM error, never as a failure. The wrapper also
+adds the key to each call, so that no configuration contains it.
 
-The runner calls ``make_patient`` once per trial and reads the returned ``ModelHealth``.
+The runner calls ``retry_model_calls`` once per trial and reads the returned ``ModelHealth``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
 
 
-class Patience(Frozen):
+class RetryLimits(Frozen):
     """Time limits of model calls and of their retries."""
 
     limit_sec: float = 600.0
@@ -75,13 +75,13 @@ class ModelHealth:
         return None
 
 
-class PatientModel(BaseLLM):
+class RetryingModel(BaseLLM):
     """Wraps the agent's model."""
 
     def __init__(
         self,
         model: BaseLLM,
-        policy: Patience,
+        policy: RetryLimits,
         *,
         key: str | None = None,
         sleep: Sleep = asyncio.sleep,
@@ -187,7 +187,7 @@ class PatientModel(BaseLLM):
         return fault
 
 
-def make_patient(agent: Any, policy: Patience, *, key: str | None = None) -> ModelHealth:
+def retry_model_calls(agent: Any, policy: RetryLimits, *, key: str | None = None) -> ModelHealth:
     """Replaces the model of an agent that runs in this process; returns its health, which is updated.
 
     Agents that call their model from inside the sandbox are not changed.
@@ -195,6 +195,5 @@ def make_patient(agent: Any, policy: Patience, *, key: str | None = None) -> Mod
     model = getattr(agent, "_llm", None)
     if not isinstance(model, BaseLLM):
         return ModelHealth()
-    patient = PatientModel(model, policy, key=key)
-    agent._llm = patient
-    return patient.health
+    agent._llm = retrying = RetryingModel(model, policy, key=key)
+    return retrying.health

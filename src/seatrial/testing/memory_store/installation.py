@@ -1,4 +1,4 @@
-"""Statistics of the installation, counted in memory."""
+"""Tokens, provider keys, workers and totals in memory."""
 
 from __future__ import annotations
 
@@ -9,12 +9,62 @@ from statistics import fmean
 
 from seatrial.domain.job import JobCounts
 from seatrial.domain.result import Result
+from seatrial.domain.token import NewToken, Token
 from seatrial.domain.trial import Outcome, TrialState
-from seatrial.ports.store import Backlog, Experience, Overview
+from seatrial.errors import NotFound
+from seatrial.ports.store import Backlog, Experience, Heartbeat, Overview, ProviderKey, WorkerRow
 from seatrial.testing.memory_store.records import MemoryRecords
 
 
-class MemoryOverview(MemoryRecords):
+class MemoryInstallation(MemoryRecords):
+    def __init__(self) -> None:
+        super().__init__()
+        self._tokens: dict[int, Token] = {}
+        self._provider_keys: dict[str, ProviderKey] = {}
+        self._workers: dict[str, WorkerRow] = {}
+
+    async def save_token(self, token: NewToken, now: datetime) -> Token:
+        kept = Token(id=len(self._tokens) + 1, created_at=now, **token.model_dump())
+        self._tokens[kept.id] = kept
+        return kept
+
+    async def token(self, fingerprint: str) -> Token | None:
+        return next((token for token in self._tokens.values() if token.fingerprint == fingerprint), None)
+
+    async def tokens(self) -> list[Token]:
+        return list(reversed(self._tokens.values()))
+
+    async def revoke_token(self, token_id: int, now: datetime) -> Token:
+        if token_id not in self._tokens:
+            raise NotFound(f"There is no token {token_id}.")
+        known = self._tokens[token_id]
+        self._tokens[token_id] = known.model_copy(update={"revoked_at": known.revoked_at or now})
+        return self._tokens[token_id]
+
+    async def note_token_use(self, token_id: int, now: datetime) -> None:
+        if token_id in self._tokens:
+            self._tokens[token_id] = self._tokens[token_id].model_copy(update={"used_at": now})
+
+    async def save_provider_key(self, name: str, sealed: str, now: datetime) -> None:
+        self._provider_keys[name] = ProviderKey(name=name, sealed=sealed, set_at=now)
+
+    async def provider_keys(self) -> list[ProviderKey]:
+        return sorted(self._provider_keys.values(), key=lambda key: key.name)
+
+    async def delete_provider_key(self, name: str) -> None:
+        if self._provider_keys.pop(name, None) is None:
+            raise NotFound(f"There is no provider key {name}.")
+
+    async def beat(self, heartbeat: Heartbeat, now: datetime) -> None:
+        self._workers[heartbeat.worker] = WorkerRow(seen_at=now, **heartbeat.model_dump())
+
+    async def workers(self, seen_since: datetime | None = None) -> list[WorkerRow]:
+        rows = sorted(self._workers.values(), key=lambda row: row.worker)
+        return [row for row in rows if seen_since is None or row.seen_at >= seen_since]
+
+    async def forget_worker(self, worker: str) -> None:
+        self._workers.pop(worker, None)
+
     async def overview(self, origin: str | None = None) -> Overview:
         chosen = {job_id for job_id, job in self._jobs.items() if origin in (None, job.spec.origin)}
         trials = [trial for trial in self._trials.values() if trial.job_id in chosen]

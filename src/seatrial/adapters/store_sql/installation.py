@@ -1,0 +1,172 @@
+"""The installation: tokens by their fingerprint, sealed provider keys, workers, and totals counted from the trials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from seatrial.adapters.store_sql.database import Database
+from seatrial.adapters.store_sql.job_filter import narrow_jobs
+from seatrial.adapters.store_sql.tables import (
+    IS_ENDED,
+    IS_HELD,
+    IS_QUEUED,
+    IS_RUNNING,
+    jobs,
+    provider_keys,
+    tokens,
+    trials,
+    workers,
+)
+from seatrial.domain.job import JobCounts, JobStatus
+from seatrial.domain.token import NewToken, Token
+from seatrial.domain.trial import Cause, Outcome, TrialState
+from seatrial.errors import NotFound
+from seatrial.ports.store import Backlog, Experience, Heartbeat, JobFilter, Overview, ProviderKey, WorkerRow
+
+_all_workers = sa.select(workers).order_by(workers.c.name)
+_workers_since = _all_workers.where(workers.c.seen_at >= sa.bindparam("since"))
+_RUNNING = sa.and_(IS_RUNNING, trials.c.id > sa.literal_column("0"))
+_QUEUED = sa.and_(IS_QUEUED, trials.c.job_id > sa.literal_column("0"))
+"""The comparison makes SQLite use the partial index of the state instead of scanning a larger one."""
+
+
+def _counted(*which: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+    """A count as a scalar subquery that does not correlate with the statement around it."""
+    there = sa.select(sa.func.count()).where(*which)
+    return there.correlate(None).scalar_subquery()
+
+
+_backlog = sa.select(
+    sa.func.count().label("queued"),
+    sa.func.count(sa.case((trials.c.not_before > sa.bindparam("now"), 1))).label("delayed"),
+    sa.func.min(trials.c.created_at, type_=trials.c.created_at.type).label("oldest_queued_at"),
+    _counted(_RUNNING).label("running"),
+    _counted(IS_ENDED, trials.c.ended_at > sa.bindparam("since")).label("ended_last_minute"),
+).where(IS_QUEUED)
+
+
+class SqlInstallation:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def save_token(self, token: NewToken, now: datetime) -> Token:
+        insert = sa.insert(tokens).values(created_at=now, **token.model_dump()).returning(*tokens.c)
+        row = await self._database.write(lambda connection: connection.execute(insert).mappings().one())
+        return Token(**row)
+
+    async def token(self, fingerprint: str) -> Token | None:
+        query = sa.select(tokens).where(tokens.c.fingerprint == fingerprint)
+        return next((Token(**row) for row in await self._database.rows(query)), None)
+
+    async def tokens(self) -> list[Token]:
+        query = sa.select(tokens).order_by(tokens.c.id.desc())
+        return [Token(**row) for row in await self._database.rows(query)]
+
+    async def revoke_token(self, token_id: int, now: datetime) -> Token:
+        revoked = sa.func.coalesce(tokens.c.revoked_at, now, type_=tokens.c.revoked_at.type)
+        update = sa.update(tokens).where(tokens.c.id == token_id).values(revoked_at=revoked).returning(*tokens.c)
+        row = await self._database.write(lambda connection: connection.execute(update).mappings().first())
+        if row is None:
+            raise NotFound(f"There is no token {token_id}.")
+        return Token(**row)
+
+    async def note_token_use(self, token_id: int, now: datetime) -> None:
+        update = sa.update(tokens).where(tokens.c.id == token_id).values(used_at=now)
+        await self._database.change(update, durable=False)
+
+    async def save_provider_key(self, name: str, sealed: str, now: datetime) -> None:
+        values = {"sealed": sealed, "set_at": now}
+
+        def operation(connection: Connection) -> None:
+            known = sa.update(provider_keys).where(provider_keys.c.name == name).values(values)
+            if connection.execute(known).rowcount == 0:
+                connection.execute(sa.insert(provider_keys).values(name=name, **values))
+
+        await self._database.write(operation)
+
+    async def provider_keys(self) -> list[ProviderKey]:
+        query = sa.select(provider_keys).order_by(provider_keys.c.name)
+        return [ProviderKey(**row) for row in await self._database.rows(query)]
+
+    async def delete_provider_key(self, name: str) -> None:
+        gone = sa.delete(provider_keys).where(provider_keys.c.name == name)
+        if not await self._database.change(gone):
+            raise NotFound(f"There is no provider key {name}.")
+
+    async def beat(self, heartbeat: Heartbeat, now: datetime) -> None:
+        values = {"document": heartbeat.model_dump_json(), "seen_at": now}
+
+        def operation(connection: Connection) -> None:
+            known = sa.update(workers).where(workers.c.name == heartbeat.worker).values(values)
+            if connection.execute(known).rowcount == 0:
+                connection.execute(sa.insert(workers).values(name=heartbeat.worker, **values))
+
+        await self._database.write(operation, durable=False)
+
+    async def workers(self, seen_since: datetime | None = None) -> list[WorkerRow]:
+        query = _all_workers if seen_since is None else _workers_since
+        rows = await self._database.rows(query, {"since": seen_since})
+        beats = [(Heartbeat.model_validate_json(row["document"]), row["seen_at"]) for row in rows]
+        return [WorkerRow(seen_at=seen_at, **dict(heartbeat)) for heartbeat, seen_at in beats]
+
+    async def forget_worker(self, worker: str) -> None:
+        await self._database.change(sa.delete(workers).where(workers.c.name == worker), durable=False)
+
+    async def overview(self, origin: str | None = None) -> Overview:
+        return await self._database.read(lambda connection: _overview(connection, origin))
+
+    async def backlog(self, now: datetime) -> Backlog:
+        given = {"now": now, "since": now - timedelta(minutes=1)}
+        (row,) = await self._database.rows(_backlog, given)
+        return Backlog(**row)
+
+    async def experience(self, tasks: Sequence[str]) -> list[Experience]:
+        query = (
+            sa.select(
+                trials.c.task_name.label("task"),
+                trials.c.agent,
+                trials.c.model,
+                sa.func.count().label("trials"),
+                sa.func.avg(trials.c.seconds).label("seconds"),
+                sa.func.avg(trials.c.cost_usd).label("cost_usd"),
+            )
+            .where(trials.c.task_name.in_(tasks), IS_ENDED, trials.c.seconds.is_not(None))
+            .where(trials.c.outcome.in_([Outcome.PASSED.value, Outcome.FAILED.value]))
+            .group_by(trials.c.task_name, trials.c.agent, trials.c.model)
+        )
+        return [Experience(**row) for row in await self._database.rows(query)]
+
+
+def _overview(connection: Connection, origin: str | None) -> Overview:
+    everything = origin is None
+    of_origin = trials.c.job_id.in_(sa.select(jobs.c.id).where(jobs.c.origin == origin))
+    tally = _tally(connection, None if everything else of_origin)
+    causes = connection.execute(
+        sa.select(trials.c.cause, sa.func.count().label("trials"))
+        .where(IS_ENDED, trials.c.outcome == Outcome.ERROR.value, trials.c.cause.is_not(None))
+        .where(sa.true() if everything else of_origin)
+        .group_by(trials.c.cause)
+    )
+    chosen = (JobFilter(status=status, origin=origin) for status in JobStatus)
+    counted = ((each.status, narrow_jobs(sa.select(sa.func.count()).select_from(jobs), each)) for each in chosen)
+    by_status = {status: connection.execute(query).scalar_one() for status, query in counted if status}
+    errors = {Cause(row.cause): row.trials for row in causes}
+    return Overview(jobs=by_status, trials=JobCounts(**tally), errors=errors)
+
+
+def _tally(connection: Connection, of_origin: sa.ColumnElement[bool] | None) -> dict[str, int]:
+    """Trials by state and, once ended, by outcome. One query per state: each uses the partial index of its state,
+    while one query for all would sort every trial."""
+    among = sa.true() if of_origin is None else of_origin
+    is_open = trials.c.job_id.in_(sa.select(jobs.c.id).where(jobs.c.ended_at.is_(None)))
+    states = {TrialState.HELD: sa.and_(IS_HELD, is_open), TrialState.QUEUED: _QUEUED, TrialState.RUNNING: _RUNNING}
+    tally = {
+        state.value: connection.execute(sa.select(sa.func.count()).where(which, among)).scalar_one()
+        for state, which in states.items()
+    }
+    ended = sa.select(trials.c.outcome, sa.func.count().label("trials")).where(IS_ENDED, among)
+    return tally | {row.outcome: row.trials for row in connection.execute(ended.group_by(trials.c.outcome))}

@@ -1,0 +1,127 @@
+"""The installation: tokens of callers, keys of model providers, workers, and totals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.job import JobCounts, JobStatus
+from seatrial.domain.token import NewToken, Token
+from seatrial.domain.trial import Cause
+
+
+class TokenStore(Protocol):
+    async def save_token(self, token: NewToken, now: datetime) -> Token: ...
+
+    async def token(self, fingerprint: str) -> Token | None:
+        """Returns the token also if it is not valid any more; the caller checks that."""
+
+    async def tokens(self) -> list[Token]:
+        """All of them, newest first."""
+
+    async def revoke_token(self, token_id: int, now: datetime) -> Token: ...
+
+    async def note_token_use(self, token_id: int, now: datetime) -> None: ...
+
+
+class ProviderKey(Frozen):
+    """A key of the installation, encrypted with its secret key."""
+
+    name: str
+    sealed: str
+    set_at: datetime
+
+
+class KeyStore(Protocol):
+    async def save_provider_key(self, name: str, sealed: str, now: datetime) -> None: ...
+
+    async def provider_keys(self) -> list[ProviderKey]: ...
+
+    async def delete_provider_key(self, name: str) -> None: ...
+
+
+class Trouble(Frozen):
+    """A background duty of a worker that currently fails. Trials are not affected."""
+
+    duty: str
+    error: str
+    """The last error, as a sentence."""
+    since: datetime
+    count: int
+    """How often it failed since then."""
+
+
+class Heartbeat(Frozen):
+    """The status report of a worker."""
+
+    worker: str
+    host: str
+    pid: int
+    capacity: int
+    started_at: datetime
+    agents: tuple[str, ...] = ()
+    sandboxes: tuple[str, ...] = ()
+    versions: dict[str, str] = {}
+    starting: bool = False
+    """It has registered and is still loading."""
+    draining: bool = False
+    paused: str = ""
+    """Why it claims nothing now, such as a full disk."""
+    troubles: tuple[Trouble, ...] = ()
+    """Its background duties that currently fail."""
+    seal: str = ""
+    """Fingerprint of its secret key, which opens sealed provider keys."""
+
+
+class WorkerRow(Heartbeat):
+    seen_at: datetime
+
+
+class WorkerStore(Protocol):
+    async def beat(self, heartbeat: Heartbeat, now: datetime) -> None: ...
+
+    async def workers(self, seen_since: datetime | None = None) -> list[WorkerRow]: ...
+
+    async def forget_worker(self, worker: str) -> None: ...
+
+
+class Overview(Frozen):
+    """The whole installation in numbers."""
+
+    jobs: dict[JobStatus, int] = {}
+    trials: JobCounts = JobCounts()
+    errors: dict[Cause, int] = {}
+
+
+class Backlog(Frozen):
+    """What waits and what runs, for ``/queue`` and the metrics."""
+
+    queued: int = 0
+    delayed: int = 0
+    """Queued, but not before a later moment."""
+    running: int = 0
+    oldest_queued_at: datetime | None = None
+    ended_last_minute: int = 0
+
+
+class Experience(Frozen):
+    """Average time and cost of earlier trials of a task with an agent and a model."""
+
+    task: str
+    agent: str
+    model: str | None
+    trials: int
+    seconds: float
+    cost_usd: float | None = None
+
+
+class OverviewStore(Protocol):
+    async def overview(self, origin: str | None = None) -> Overview:
+        """All jobs, or only those created through one API."""
+
+    async def backlog(self, now: datetime) -> Backlog: ...
+
+    async def experience(self, tasks: Sequence[str]) -> list[Experience]:
+        """Averages over the graded trials of these tasks."""

@@ -1,0 +1,34 @@
+"""Processes as this machine sees them, those in sandboxes included."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.waiting import until
+
+
+def processes_with(marker: str) -> list[int]:
+    """Those that have the marker in their command line, whose words are separated by NUL."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if marker.encode() in entry.read_bytes():
+                found.append(int(entry.parent.name))
+        except OSError:
+            continue
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def waiting_for(file: str, mark: str) -> str:
+    """A shell command that waits for a file of its sandbox; ``write_beside`` writes it."""
+    return f"bash -c 'until [ -e {file} ]; do sleep 0.1; done' {file} {mark}"
+
+
+def write_beside(file: str, mark: str, text: str = "", seconds: float = 120.0) -> None:
+    """Writes the file for the one command that waits for it, once there is one, and returns when it goes on."""
+    waiting = f"{file}\0{mark}"
+    until(lambda: processes_with(waiting), f"a command that waits for {file}", seconds)
+    [process] = processes_with(waiting)
+    Path(f"/proc/{process}/root{file}").write_text(text)
+    until(lambda: not processes_with(waiting), f"the command has {file}", seconds)
