@@ -1,6 +1,6 @@
 # Everything a developer can run. `make run` and `make test` are all a newcomer needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test run check types style units test long attacks faults bench lock screenshots reference format
+.PHONY: help setup setup-test run check types style units test long attacks faults gvisor bench lock screenshots reference format
 
 SEATRIAL := .venv/bin/seatrial
 PYTEST := .venv/bin/python -m pytest
@@ -53,10 +53,14 @@ faults: setup-test  ## A random mix of faults, 150 s on SQLite and 150 s on Post
 	@for store in sqlite postgres; do \
 	  .venv/bin/python -m tests.faults.mix --store $$store $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) || exit 1; \
 	done
+	@$(PYTEST) -q tests/faults/test_litter.py
 
 attacks: setup-test  ## Every attack of tests/attacks/README.md on each kind of sandbox (`test` has each attack, too)
 	@$(PYTEST) -q $(TOGETHER) tests/unit/test_attack_catalogue.py \
 	  $$(sed -nE 's/^\| `(tests\/[^`]+)`.*/\1/p' tests/attacks/README.md)
+
+gvisor: setup-test  ## All of the sandboxes' contract suite on gVisor (`test` runs a part of it)
+	@SEATRIAL_TEST_GVISOR=all $(PYTEST) -q tests/contracts/sandbox tests/integration/oci/test_gvisor.py -k "oci:runsc or gvisor"
 
 bench: setup-test  ## The numbers of the README, as ratios from one run
 	@.venv/bin/python -m benchmarks

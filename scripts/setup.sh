@@ -7,7 +7,7 @@ stamp=.venv/.seatrial-setup
 wanted=$(cat requirements.lock pyproject.toml scripts/setup.sh | cksum)
 
 sh scripts/system-packages.sh "${1:-run}"
-[ "${1:-run}" = test ] && [ "$(id -u)" = 0 ] && sh scripts/install-engine.sh
+[ "${1:-run}" = test ] && [ "$(id -u)" = 0 ] && sh scripts/install-engine.sh && sh scripts/install-gvisor.sh
 if [ -x .venv/bin/seatrial ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
     exit 0
 fi

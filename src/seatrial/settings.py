@@ -134,7 +134,8 @@ class Settings(Described, BaseSettings):
     docker_host: str = Field(default="", validation_alias=_names("docker_host", "DOCKER_HOST"))
     """Address of the container engine for the ``docker`` sandbox. Default: the usual socket."""
     oci_runtime: str = ""
-    """Container runtime of the ``oci`` sandbox: ``crun``, ``runc`` or a path. Default: the first that works."""
+    """Container runtime of the ``oci`` sandbox: ``crun``, ``runc``, ``runsc`` (gVisor) or a path. Default: the first of
+    crun and runc that works."""
 
     max_memory_mb: int = Field(default=0, ge=0)
     """Maximum memory that a task may request; 0 for no limit. A job with more is refused."""

@@ -70,6 +70,54 @@ def test_filters_and_steps_are_links(visit: Visit, finished: Finished) -> None:
         expect(page.locator("[data-needle]")).to_be_visible()
 
 
+def test_pages_have_addresses_titles_and_an_order_that_can_be_pasted(
+    visit: Visit, finished: Finished, shelf: Shelf
+) -> None:
+    with visit() as visitor:
+        page = visitor.page
+        visitor.go("/?name=oracle")
+        page.wait_for_url(re.compile(r"/jobs\?name=oracle$"))
+        expect(page).to_have_title("Jobs · Seatrial")
+        visitor.go(f"/jobs/{finished.oracle}")
+        expect(page).to_have_title(f"the oracle · job {finished.oracle} · Seatrial")
+        visitor.go(f"/trials/{finished.recorded}")
+        expect(page).to_have_title(f"read-the-screen · trial {finished.recorded} · Seatrial")
+        visitor.go(f"/jobs/{shelf.many}")
+        heading = page.get_by_role("columnheader", name="Trial")
+        heading.get_by_role("button").click()
+        page.wait_for_url(re.compile(r"sort=trials\.\w+\.up"))
+        page.reload()
+        expect(heading).to_have_attribute("aria-sort", "ascending")
+
+
+def test_the_palette_finds_tasks_and_jobs_by_name(visit: Visit, finished: Finished) -> None:
+    with visit() as visitor:
+        page = visitor.page
+        visitor.go("/workers")
+        page.keyboard.press("Control+k")
+        page.keyboard.type("oracle")
+        expect(page.get_by_role("option", name=re.compile("the oracle"))).to_be_visible()
+        page.keyboard.press("Control+a")
+        page.keyboard.type("read-the")
+        page.get_by_role("option", name=re.compile("task read-the-screen")).click()
+        expect(page).to_have_title("read-the-screen · Tasks · Seatrial")
+
+
+def test_a_failed_trial_says_why(visit: Visit, setting: Setting, finished: Finished) -> None:
+    job = setting.run(["mend-a-script"], agent="nop")
+    [trial] = setting.trials(job)
+    with visit() as visitor:
+        page = visitor.page
+        visitor.go(f"/trials/{trial['id']}")
+        why = page.get_by_role("region", name="Why it failed")
+        expect(why.get_by_role("region", name=re.compile("^What .* says$")).first).to_contain_text("assert")
+        expect(why.get_by_role("region", name="The verifier's last lines")).to_contain_text("failed")
+        expect(why.get_by_role("region", name="The task's instruction")).not_to_be_empty()
+        visitor.go(f"/trials/{finished.recorded}")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("read-the-screen")
+        expect(why).to_have_count(0)
+
+
 def test_steps_recording_and_timeline_move_together(visit: Visit, finished: Finished) -> None:
     with visit() as visitor:
         page = visitor.page

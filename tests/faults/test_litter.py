@@ -14,7 +14,7 @@ from seatrial.api.answers import NATIVE
 from tests.contracts.http.server import Server, real_runner, serving, task_zip
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.long, pytest.mark.timeout(900)]
 
 _OFFENDERS, _NEIGHBOURS, _FILES = 8, 3, 50_000
 _LITTER = f"""#!/bin/bash
@@ -29,7 +29,7 @@ async def test_a_neighbour_passes_beside_litter(tmp_path: Path, image_cache: Pat
         serving(tmp_path / "home", runner, capacity=_OFFENDERS + _NEIGHBOURS) as server,
     ):
         litter = await _job(server, "litter", _OFFENDERS, **{"solution/solve.sh": _LITTER})
-        await eventually(lambda: _is_collecting(server, litter), "a trial is graded and its files are collected", 240)
+        await eventually(lambda: _is_collecting(server, litter), "a trial is graded and its files are collected", 540)
         quiet = await _job(server, "quiet", _NEIGHBOURS)
         await _ended(server, quiet)
         beside = await _trials(server, quiet)

@@ -1,6 +1,6 @@
 /** Every address of the page. Each page is a chunk of its own, loaded when somebody goes there. */
 
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
 
 import { Empty, Trouble, Waiting } from "./parts/Notice";
 import { Shell } from "./shell/Shell";
@@ -22,7 +22,15 @@ const page = <Path extends string>(path: Path, load: () => Promise<{ default: Re
   createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(load), validateSearch: text });
 
 const tree = root.addChildren([
-  page("/", () => import("./pages/jobs/Jobs")),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/",
+    validateSearch: text,
+    beforeLoad: ({ search }) => {
+      throw redirect({ to: "/jobs", search, replace: true });
+    },
+  }),
+  page("/jobs", () => import("./pages/jobs/Jobs")),
   page("/jobs/$job", () => import("./pages/job/Job")),
   page("/trials/$trial", () => import("./pages/trial/Trial")),
   page("/compare", () => import("./pages/compare/Compare")),

@@ -12,6 +12,7 @@ import pytest_asyncio
 from harbor.environments.base import BaseEnvironment
 
 from tests.contracts.sandbox.differences import DIFFERENCES, difference
+from tests.contracts.sandbox.gvisor_part import EVERYTHING, GVISOR, PART
 from tests.contracts.sandbox.kinds import KINDS, Kind, Place, Wish
 from tests.engine import Engine
 from tests.engine_fixture import container_engine, image_cache, run_dir
@@ -24,13 +25,14 @@ _HERE = Path(__file__).parent
 _EXCLUDED = pytest.StashKey[int]()
 _PARAMS = [
     pytest.param("oci", marks=pytest.mark.sandbox),
+    pytest.param("oci:runsc", marks=pytest.mark.sandbox),
     pytest.param("docker", marks=pytest.mark.engine),
     pytest.param("harbor:docker", marks=pytest.mark.engine),
 ]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    kept, excluded = [], []
+    kept, excluded, left_out = [], [], []
     for item in items:
         if _HERE not in item.path.parents:
             kept.append(item)
@@ -43,11 +45,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if entry is not None and entry.how == "excluded":
             excluded.append(item)
             continue
+        if sandbox == GVISOR and item.originalname not in PART and not os.environ.get(EVERYTHING):  # type: ignore[attr-defined]
+            left_out.append(item)
+            continue
         if entry is not None:
             item.add_marker(pytest.mark.xfail(strict=True, reason=entry.why))
         kept.append(item)
-    if excluded:
-        config.hook.pytest_deselected(items=excluded)
+    if excluded or left_out:
+        config.hook.pytest_deselected(items=[*excluded, *left_out])
         items[:] = kept
     config.stash[_EXCLUDED] = len(excluded)
 

@@ -9,7 +9,7 @@ import asyncio
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +131,13 @@ class Oci(Kind):
         await asyncio.to_thread(Leftovers(place.cache / "run").remove)
 
 
+class Gvisor(Oci):
+    name = "oci:runsc"
+
+    def own_arguments(self, place: Place, wish: Wish) -> dict[str, Any]:
+        return super().own_arguments(place, replace(wish, options={"oci_runtime": "runsc", **wish.options}))
+
+
 class Docker(Kind):
     name = "docker"
     needs_engine = True
@@ -184,4 +191,4 @@ class StockDocker(Kind):
         raise NotImplementedError("stock sandboxes have no owner")
 
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (Oci(), Docker(), StockDocker())}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (Oci(), Gvisor(), Docker(), StockDocker())}

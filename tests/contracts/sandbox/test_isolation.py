@@ -17,10 +17,13 @@ from tests.contracts.sandbox.kinds import Kind, Place, Wish
 # AUDIT_WRITE, SETFCAP: what Docker gives when nobody says anything.
 DOCKER_DEFAULT = 0x00000000A80425FB
 
+# prctl(PR_GET_NO_NEW_PRIVS): gVisor answers it, but has no line for it in /proc/self/status.
+NO_NEW_PRIVILEGES = "perl -e 'print syscall(157, 39, 0, 0, 0, 0)'"
+
 
 async def _status(sandbox: BaseEnvironment, field: str) -> str:
     result = await sandbox.exec(f"grep '^{field}:' /proc/self/status")
-    return (result.stdout or "").split()[1]
+    return ((result.stdout or "").split() or ["", ""])[1]
 
 
 async def test_host_files_are_out_of_sight(sandbox: BaseEnvironment, tmp_path: Path) -> None:
@@ -65,7 +68,8 @@ async def test_worker_variables_are_not_resolved_into_tasks(kind: Kind, place: P
 
 async def test_capabilities_are_at_most_docker_s(sandbox: BaseEnvironment) -> None:
     for field in ("CapBnd", "CapEff", "CapPrm", "CapInh", "CapAmb"):
-        assert int(await _status(sandbox, field), 16) & ~DOCKER_DEFAULT == 0, field
+        # A kernel without ambient capabilities, gVisor's for one, has no line for them.
+        assert int(await _status(sandbox, field) or "0", 16) & ~DOCKER_DEFAULT == 0, field
     assert int(await _status(sandbox, "CapEff"), 16) != 0  # root of a sandbox is still root there
 
 
@@ -74,7 +78,7 @@ async def test_seccomp_is_on(sandbox: BaseEnvironment) -> None:
 
 
 async def test_no_new_privileges(sandbox: BaseEnvironment) -> None:
-    assert await _status(sandbox, "NoNewPrivs") == "1"
+    assert (await sandbox.exec(NO_NEW_PRIVILEGES)).stdout == "1"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harbor.environments.base import BaseEnvironment
 
-from seatrial.engine.live.tail import is_told
+from seatrial.engine.live.tail import is_shown
 from seatrial.sandboxes.sandbox import Sandbox
 from tests.contracts.sandbox.conftest import MakeSandbox
 from tests.contracts.sandbox.test_grading import PREPARE
@@ -15,7 +15,7 @@ from tests.contracts.sandbox.test_grading import PREPARE
 async def _look(sandbox: BaseEnvironment, **seen: int) -> dict[str, bytes] | None:
     assert isinstance(sandbox, Sandbox)
     known = {name.replace("__", "/").replace("_dot_", "."): offset for name, offset in seen.items()}
-    found = await sandbox.look(known, is_told)
+    found = await sandbox.look(known, is_shown)
     return None if found is None else {glimpse.name: glimpse.data for glimpse in found}
 
 

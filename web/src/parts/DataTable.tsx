@@ -7,7 +7,7 @@ import { useAnchor } from "./anchor";
 import type { Column } from "./column";
 import { CsvButton, type ReadAll } from "./CsvButton";
 import { plural } from "./format";
-import { type Sort, sortRows } from "./sort";
+import { type Sort, sortRows, useSort } from "./sort";
 import { Heading, ROW_PX, TableRow } from "./TableRow";
 
 type Props<Row> = {
@@ -40,7 +40,7 @@ const MOST_SORTED = 20_000;
 
 export function DataTable<Row>(props: Props<Row>) {
   const { rows, columns, rowKey, name } = props;
-  const [sort, setSort] = useState<Sort>(null);
+  const [sort, setSort] = useSort(name);
   const [at, setAt] = useState<string | number | null>(null);
   const scroller = useRef<HTMLDivElement>(null);
   const sorted = useMemo(() => sortRows(rows, columns, sort), [rows, columns, sort]);

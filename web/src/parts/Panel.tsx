@@ -15,7 +15,11 @@ export function Panel({
   flush?: boolean;
 }) {
   return (
-    <section className="min-w-0 rounded-lg border bg-panel" style={{ minHeight }}>
+    <section
+      aria-label={typeof title === "string" ? title : undefined}
+      className="min-w-0 rounded-lg border bg-panel"
+      style={{ minHeight }}
+    >
       {title ? (
         <header className="flex min-h-9 items-center justify-between gap-3 border-b px-3 py-1.5">
           <h2>{title}</h2>

@@ -1,5 +1,9 @@
 /** Rows by one column: what has no value comes last, whichever way. */
 
+import { useMemo } from "react";
+
+import { useFilters } from "./Filters";
+
 export type Sort = { id: string; down: boolean } | null;
 
 type Sortable<Row> = { id: string; value?: (row: Row) => string | number | null | undefined };
@@ -14,3 +18,17 @@ export function sortRows<Row>(rows: Row[], columns: readonly Sortable<Row>[], so
     return x < y ? -sign : x > y ? sign : 0;
   });
 }
+
+/** The order of a table, kept in the URL as `sort=jobs.score.down`: a pasted link shows the same row on top. One table of
+ * a page is sorted by its URL at a time. */
+export function useSort(table: string): [Sort, (next: Sort) => void] {
+  const [search, set] = useFilters();
+  const written = search.sort ?? "";
+  const sort = useMemo(() => {
+    const [name, id, way] = written.split(".");
+    return name === nameOf(table) && id ? { id, down: way === "down" } : null;
+  }, [written, table]);
+  return [sort, (next) => set("sort", next ? `${nameOf(table)}.${next.id}.${next.down ? "down" : "up"}` : undefined)];
+}
+
+const nameOf = (table: string) => table.replaceAll(/\W+/g, "-");

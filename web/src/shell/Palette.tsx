@@ -1,16 +1,17 @@
-/** Ctrl K: go anywhere by typing its name or number. */
+/** Ctrl K: go anywhere by typing its name or number. Jobs and tasks are searched by the service, so that old ones are found. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
-import { useState } from "react";
+import { useDeferredValue, useState } from "react";
 
 import { api, unwrap } from "@/api/client";
 
 const PLACES: [string, string][] = [
-  ["Jobs", "/"],
+  ["Jobs", "/jobs"],
   ["Tasks", "/tasks"],
   ["Launch a job", "/launch"],
+  ["Compare jobs", "/compare"],
   ["Workers and queue", "/workers"],
   ["Settings", "/settings"],
 ];
@@ -19,9 +20,16 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const [typed, setTyped] = useState("");
   const number = /^#?\d+$/.test(typed.trim()) ? Number(typed.trim().replace("#", "")) : null;
+  const name = useDeferredValue(number == null ? typed.trim() : "");
   const jobs = useQuery({
-    queryKey: ["palette-jobs"],
-    queryFn: () => unwrap(api.GET("/api/v1/jobs", { params: { query: { limit: 20 } } })),
+    queryKey: ["palette-jobs", name],
+    queryFn: () => unwrap(api.GET("/api/v1/jobs", { params: { query: { limit: 10, name: name || undefined } } })),
+    placeholderData: (old) => old,
+  });
+  const tasks = useQuery({
+    queryKey: ["palette-tasks", name],
+    queryFn: () => unwrap(api.GET("/api/v1/tasks", { params: { query: { limit: 10, latest: true, q: name || undefined } } })),
+    placeholderData: (old) => old,
   });
   const go = (to: string) => {
     onClose();
@@ -40,7 +48,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
       <Command.Input
         value={typed}
         onValueChange={setTyped}
-        placeholder="Go to a page, a job or a trial number"
+        placeholder="Go to a page, a job, a task or a trial number"
         className="mb-2 h-9 w-full border-b bg-transparent px-2 outline-none"
       />
       <Command.List className="max-h-80 overflow-auto">
@@ -70,6 +78,19 @@ export default function Palette({ onClose }: { onClose: () => void }) {
             <span className="text-ink-faint">job {job.id}</span> {job.name}
           </Command.Item>
         ))}
+        {tasks.data?.items.map((task) => (
+          <Command.Item
+            key={task.digest}
+            value={`task ${task.name} ${task.digest}`}
+            className={row}
+            onSelect={() => go(`/tasks/${encodeURIComponent(task.digest)}`)}
+          >
+            <span className="text-ink-faint">task</span> {task.name}
+          </Command.Item>
+        ))}
+        <Command.Item className={row} onSelect={() => window.location.assign("/docs")}>
+          API documentation
+        </Command.Item>
       </Command.List>
     </Command.Dialog>
   );

@@ -12,13 +12,13 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 from seatrial.errors import SandboxFault
 from seatrial.growing_files import FileView, look_into
 from seatrial.removal import empty_directory
 from seatrial.sandboxes.host.accounts import Account, find_account
 from seatrial.sandboxes.host.in_root import SandboxRoot, closing, is_kernel_file, own_path
-from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.tree_copy import UPLOAD, Budget, LeftOut, TransferLimits, TreeCopy, copy_file
 
 __all__ = ["LeftOut", "Transfer", "TransferLimits"]
@@ -26,12 +26,18 @@ __all__ = ["LeftOut", "Transfer", "TransferLimits"]
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
+class Roots(Protocol):
+    """Opens the root that a process of a sandbox sees: ``PrivateMounts``, for most."""
+
+    def root_of(self, process: int, /) -> int: ...
+
+
 class Transfer:
     """Copies between this machine and what one process of a sandbox sees. Blocking."""
 
-    def __init__(self, mounts: PrivateMounts, process: int) -> None:
+    def __init__(self, roots: Roots, process: int) -> None:
         """``process`` is a descriptor of a process or of a mount namespace."""
-        self._mounts = mounts
+        self._roots = roots
         self._process = process
 
     def put_file(self, source: Path, target: str) -> None:
@@ -130,7 +136,7 @@ class Transfer:
 
     @contextmanager
     def _root(self) -> Iterator[SandboxRoot]:
-        with closing(self._mounts.root_of(self._process)) as descriptor:
+        with closing(self._roots.root_of(self._process)) as descriptor:
             yield SandboxRoot(descriptor)
 
 

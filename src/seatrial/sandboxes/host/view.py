@@ -16,7 +16,7 @@ from typing import Concatenate, Protocol
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.root_mount import nodev
-from seatrial.sandboxes.host.transfer import LeftOut, Transfer, TransferLimits
+from seatrial.sandboxes.host.transfer import LeftOut, Roots, Transfer, TransferLimits
 
 
 class Files(Protocol):
@@ -37,9 +37,11 @@ class Files(Protocol):
 class SandboxView:
     """One mount namespace, from ``__init__`` to ``close``; implements ``Files``."""
 
-    def __init__(self, mounts: PrivateMounts, entrance: int) -> None:
-        """``entrance`` is a descriptor of a process or of a mount namespace. ``close`` closes it."""
+    def __init__(self, mounts: PrivateMounts, entrance: int, roots: Roots | None = None) -> None:
+        """``entrance`` is a descriptor of a process or of a mount namespace. ``close`` closes it. ``roots`` opens its
+        root, if it is not the namespace's own."""
         self._mounts = mounts
+        self._roots = roots or mounts
         self._entrance: int | None = entrance
         self._lock = threading.Lock()
 
@@ -66,7 +68,7 @@ class SandboxView:
     def call[**P, T](self, work: Callable[Concatenate[Transfer, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs a method of ``Transfer`` in the calling thread, which belongs to ``PrivateMounts``. Blocking."""
         with self._entered() as entrance:
-            return work(Transfer(self._mounts, entrance), *args, **kwargs)
+            return work(Transfer(self._roots, entrance), *args, **kwargs)
 
     def forbid_devices(self, *places: str) -> None:
         """Mounts these places ``nodev``, as far as they are mount points: device nodes there cannot be opened. For a

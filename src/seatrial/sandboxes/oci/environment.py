@@ -28,6 +28,7 @@ from seatrial.sandboxes.oci.pod import Call as PodCall
 from seatrial.sandboxes.oci.pod import Pod
 from seatrial.sandboxes.oci.pod_commands import PodCommands
 from seatrial.sandboxes.oci.pod_plan import SandboxDesign
+from seatrial.sandboxes.oci.pods import new_pod
 from seatrial.sandboxes.oci.probe import require
 from seatrial.sandboxes.output import Ended
 from seatrial.sandboxes.sandbox import Call, Sandbox, SandboxFacts
@@ -86,7 +87,8 @@ class OciEnvironment(Sandbox):
         self._network = await self._connect(sandbox)
         open_dirs = self._mount_targets(writable_only=True)
         asked = Asked.of(self._definition.service.dns, self.network_policy)
-        self._pod = pod = Pod(self._machine, self._design.plan(sandbox, image, self._network, open_dirs, asked))
+        plan = self._design.plan(sandbox, image, self._network, open_dirs, asked)
+        self._pod = pod = new_pod(self._machine, plan)
         self._commands = PodCommands(mounts, pod)
         await self._finish_even_if_cancelled(mounts.carry(pod.start))
         limit_mb = pod.plan.limits.storage_mb

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from seatrial.sandboxes.host.seccomp import PROFILE
+from seatrial.sandboxes.oci.gvisor import facts as gvisor
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.pod import Pod
 from seatrial.sandboxes.sandbox import SandboxFacts
@@ -50,6 +51,8 @@ def _protections(machine: Machine, pod: Pod) -> tuple[str, ...]:
     lines = [f"runtime: {machine.runtime.version}", f"root: {pod.findings.root}"]
     if pod.plan.privileged:
         lines.append(f"privileged: {count} capabilities, as the operator allowed")
+    elif machine.runtime.is_gvisor:
+        lines += gvisor.protections(count)
     else:
         lines += [
             f"{count} capabilities of Docker's default 14",

@@ -16,6 +16,7 @@ from seatrial.sandboxes.host.processes import send
 from seatrial.sandboxes.host.root_mount import RootMount
 from seatrial.sandboxes.oci.cgroups import VIEWS, Cgroups
 from seatrial.sandboxes.oci.container_spec import MARK
+from seatrial.sandboxes.oci.gvisor.runsc import is_sandbox
 from seatrial.sandboxes.record import FILE, Abandoned, SandboxRecord, remove_recorded
 
 _PATIENCE_SEC = 10.0
@@ -66,7 +67,7 @@ class Leftovers:
         processes = _first_processes(directory, record.sandbox)
         for process in processes:
             send(process)
-        if not _gone(processes, record.sandbox):
+        if not _gone(processes, record.sandbox, directory):
             return "its processes do not end"
         if not self._cgroups.of(record.sandbox).remove():
             return "its cgroup is still in use"
@@ -110,7 +111,7 @@ def _first_processes(directory: Path, sandbox: str) -> list[int]:
                 process = int(file.read(_NUMBER_LENGTH))
         except (OSError, ValueError):
             continue
-        if _is_ours(process, sandbox):
+        if _is_ours(process, sandbox) or is_sandbox(process, directory):
             found.append(process)
     return found
 
@@ -124,9 +125,9 @@ def _is_ours(process: int, sandbox: str) -> bool:
     return f"{MARK}={sandbox}".encode() in environment.split(b"\0")
 
 
-def _gone(processes: list[int], sandbox: str) -> bool:
+def _gone(processes: list[int], sandbox: str, directory: Path) -> bool:
     until = time.monotonic() + _PATIENCE_SEC
-    while any(_is_ours(process, sandbox) for process in processes):
+    while any(_is_ours(process, sandbox) or is_sandbox(process, directory) for process in processes):
         if time.monotonic() > until:
             return False
         time.sleep(0.005)

@@ -31,10 +31,10 @@ from seatrial.sandboxes.host.processes import (
 )
 from seatrial.sandboxes.host.root_mount import RootMount, nodev
 from seatrial.sandboxes.host.storage import DiskMeter, Meter, TreeMeter
-from seatrial.sandboxes.host.transfer import Transfer
+from seatrial.sandboxes.host.transfer import Roots, Transfer
 from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.oci import command
-from seatrial.sandboxes.oci.cgroups import VIEWS
+from seatrial.sandboxes.oci.cgroups import VIEWS, Limits
 from seatrial.sandboxes.oci.container_spec import (
     DEFAULT_PATH,
     FOUNDATIONS,
@@ -56,7 +56,7 @@ from seatrial.sandboxes.own_processes import OwnProcessesKilled
 from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 
 _log = logging.getLogger(__name__)
-_DIFFERENT_NUMBERS = "process numbers: the verifier sees the agent's processes under other numbers"
+DIFFERENT_NUMBERS = "process numbers: the verifier sees the agent's processes under other numbers"
 _STARTING_SEC = 20.0
 _ENDING_SEC = 20.0
 _KILLING_ROUNDS = 200
@@ -123,6 +123,8 @@ class Pod:
         self.shell = _SHELLS[0]
         """bash, or sh in an image that never had bash."""
         self._foundations: list[str] = []
+        self._roots: Roots = machine.mounts
+        """Opens the root that a container sees."""
 
     @property
     def directory(self) -> Path:
@@ -161,17 +163,18 @@ class Pod:
         first = self._run_first(grading_spec(layout, self.confinement, self._machine.filters))
         second = self._run("agent", agent_spec(layout, self.confinement, self._machine.filters, first.pid))
         if not has_same_number_for_both(second.pid):
-            self.findings.not_applied.append(_DIFFERENT_NUMBERS)
+            self.findings.not_applied.append(DIFFERENT_NUMBERS)
         self._keep_filters()
 
     def transfer(self, view: str) -> Transfer:
         """Reaches the files of a view. Blocking."""
-        return Transfer(self._machine.mounts, self._container(view).namespace)
+        return Transfer(self._roots, self._container(view).namespace)
 
     def view(self, view: str) -> SandboxView:
         """The same for the event loop. It is closed when the pod stops."""
         if view not in self._views:
-            self._views[view] = SandboxView(self._machine.mounts, os.dup(self._container(view).namespace))
+            entrance = os.dup(self._container(view).namespace)
+            self._views[view] = SandboxView(self._machine.mounts, entrance, self._roots)
         return self._views[view]
 
     def spawn(self, view: str, call: Call) -> command.Command:
@@ -276,11 +279,15 @@ class Pod:
     def _exec(self, view: str, container: Container) -> list[str]:
         return [*self._entrance(view), *self._machine.runtime.exec(self._state, container.name)]
 
+    @property
+    def _cgroup_limits(self) -> Limits:
+        return self.plan.limits
+
     def _make_cgroups(self) -> None:
         problem = self._machine.cgroups.problem
         if not problem:
             try:
-                self.cgroups.make(self.plan.limits)
+                self.cgroups.make(self._cgroup_limits)
                 self.findings.limited = True
             except OSError as error:
                 problem = str(error)

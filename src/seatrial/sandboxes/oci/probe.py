@@ -13,6 +13,7 @@ from seatrial.errors import SandboxFault, SeatrialError, SetupProblem
 from seatrial.sandboxes.host.root_mount import RootMount
 from seatrial.sandboxes.host.seccomp import seccomp_filter
 from seatrial.sandboxes.network import probe as network_check
+from seatrial.sandboxes.oci.gvisor import probe as gvisor_check
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.runtime import FIX, busybox
 from seatrial.sandboxes.options import SandboxOptions
@@ -64,13 +65,15 @@ async def probe(options: SandboxOptions) -> list[Finding]:
             if name == "root":
                 return findings
     machine = Machine.shared(options.cache, options.oci_runtime)
-    return [
-        *findings,
+    findings += [
         _limits(machine),
         await _overlay(options, machine),
         await _storage(machine),
         *await network_check.probe(options),
     ]
+    if all(finding.ok for finding in findings if finding.needed) and machine.runtime.is_gvisor:
+        findings.append(await gvisor_check.probe(machine))
+    return findings
 
 
 def _limits(machine: Machine) -> Finding:

@@ -1,9 +1,11 @@
-"""The container runtime of this machine, crun or runc: how it is found and how it is called."""
+"""The container runtime of this machine, crun, runc or gVisor's runsc: how it is found and how it is called."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import platform
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -19,6 +21,10 @@ LOG_FD = 4
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 _KNOWN = ("crun", "runc")
+_GVISOR = "runsc"
+_OLDEST_GVISOR = 20240729
+"""The release that this was tried with; that of Debian 12, of 2022, does not know the platform."""
+_INSTALL_GVISOR = "Run scripts/install-gvisor.sh (on Debian 13: apt-get install runsc)"
 FIX = "Run: apt-get install crun busybox-static"
 
 
@@ -29,6 +35,7 @@ class Runtime:
     path: str
     version: str
     is_crun: bool
+    is_gvisor: bool = False
 
     @classmethod
     def found(cls, wanted: str = "") -> Runtime:
@@ -41,11 +48,15 @@ class Runtime:
                 if shown.returncode == 0:
                     is_crun = Path(name).name == "crun"
                     kept = sealed_copy(Path(path)) if is_crun else path
-                    return cls(path=kept, version=shown.stdout.splitlines()[0], is_crun=is_crun)
+                    version, is_gvisor = shown.stdout.splitlines()[0], Path(name).name == _GVISOR
+                    if is_gvisor:
+                        _refuse_old_gvisor(version)
+                    return cls(path=kept, version=version, is_crun=is_crun, is_gvisor=is_gvisor)
         if wanted:
             raise SetupProblem(
                 f"The container runtime {wanted!r} does not work on this machine.",
-                fix="Install it, or leave SEATRIAL_OCI_RUNTIME empty.",
+                fix=f"{_INSTALL_GVISOR if Path(wanted).name == _GVISOR else 'Install it'}, or leave"
+                " SEATRIAL_OCI_RUNTIME empty.",
             )
         raise SetupProblem("No container runtime (crun or runc) works on this machine.", fix=FIX)
 
@@ -65,16 +76,25 @@ class Runtime:
 
 
 def _refuse_others(name: str) -> None:
-    if name == "runsc":
+    if name == _GVISOR and platform.machine() != "x86_64":
         raise SetupProblem(
-            "gVisor (runsc) cannot hold this sandbox yet: grading needs process namespaces and kills that it does not"
-            " have in that form. See docs/decisions/gvisor.md.",
+            "gVisor (runsc) is offered on x86-64 only.",
             fix="Set SEATRIAL_OCI_RUNTIME to crun or runc, or leave it empty.",
         )
-    if name not in _KNOWN:
+    if name not in (*_KNOWN, _GVISOR):
         raise SetupProblem(
             f"The container runtime {name!r} is not one that this sandbox knows.",
-            fix="Set SEATRIAL_OCI_RUNTIME to crun or runc, or to the path of one of them.",
+            fix="Set SEATRIAL_OCI_RUNTIME to crun, runc or runsc, or to the path of one of them.",
+        )
+
+
+def _refuse_old_gvisor(version: str) -> None:
+    """Releases are named by their days; one that has another name is somebody's own."""
+    released = re.search(r"20\d{6}", version)
+    if released is not None and int(released.group()) < _OLDEST_GVISOR:
+        raise SetupProblem(
+            f"This gVisor is too old: {version}. Releases before {_OLDEST_GVISOR} start no sandbox of ours.",
+            fix=f"{_INSTALL_GVISOR}, or leave SEATRIAL_OCI_RUNTIME empty.",
         )
 
 

@@ -13,6 +13,7 @@ import { Panel } from "@/parts/Panel";
 import { endedOf, Progress } from "@/parts/Progress";
 import { JobStatus } from "@/parts/State";
 import { Tabs } from "@/parts/Tabs";
+import { useTitle } from "@/parts/title";
 import { Actions } from "./Actions";
 import { Causes } from "./Causes";
 import { GridView } from "./GridView";
@@ -42,6 +43,8 @@ export default function Job() {
     useRefresh(id, job.data?.counts.total ?? 0),
   );
 
+  useTitle(job.data?.name, `job ${id}`);
+
   if (job.error) return <Trouble error={job.error} retry={() => void job.refetch()} />;
   if (!job.data) return <Waiting rows={10} />;
   const left = timeLeft(job.data);
@@ -49,7 +52,7 @@ export default function Job() {
     <div className="flex flex-col gap-3">
       <header className="flex flex-wrap items-center gap-x-4 gap-y-2">
         <h1 className="min-w-0 truncate">
-          <Link to="/" className="font-normal text-ink-soft no-underline hover:underline">
+          <Link to="/jobs" className="font-normal text-ink-soft no-underline hover:underline">
             jobs
           </Link>{" "}
           / {job.data.name} <span className="font-normal text-ink-faint">#{id}</span>

@@ -18,6 +18,7 @@ import { endedOf, Progress } from "@/parts/Progress";
 import { RowLink } from "@/parts/RowLink";
 import { Score } from "@/parts/Score";
 import { JobStatus } from "@/parts/State";
+import { useTitle } from "@/parts/title";
 import { TrySample } from "./TrySample";
 
 type Job = Schemas["JobItem"];
@@ -118,6 +119,7 @@ const COLUMNS: Column<Job>[] = [
 ];
 
 export default function Jobs() {
+  useTitle("Jobs");
   const filters = useChosen(CHOICES);
   const [selected, setSelected] = useState<ReadonlySet<string | number>>(new Set());
   const navigate = useNavigate();

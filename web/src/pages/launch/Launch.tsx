@@ -7,6 +7,7 @@ import { useEffect, useState } from "react";
 import { api, type Schemas, unwrap } from "@/api/client";
 import { useFilters } from "@/parts/Filters";
 import { Trouble } from "@/parts/Notice";
+import { useTitle } from "@/parts/title";
 import { How } from "./How";
 import { Summary } from "./Summary";
 import { What } from "./What";
@@ -14,6 +15,7 @@ import { useAgents, Who } from "./Who";
 import { EMPTY, lacking, requestOf, type Wish } from "./wish";
 
 export default function Launch() {
+  useTitle("Launch");
   const [filters] = useFilters();
   const navigate = useNavigate();
   const [wish, setWish] = useState<Wish>(() => ({

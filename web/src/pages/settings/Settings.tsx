@@ -5,12 +5,14 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, unwrap } from "@/api/client";
 import { Button } from "@/parts/Button";
 import { Panel } from "@/parts/Panel";
+import { useTitle } from "@/parts/title";
 import { LimitTable } from "./LimitTable";
 import { ProviderKeys } from "./ProviderKeys";
 import { Sandboxes } from "./Sandboxes";
 import { Tokens } from "./Tokens";
 
 export default function Settings() {
+  useTitle("Settings");
   const queries = useQueryClient();
   const session = useQuery({ queryKey: ["session"], queryFn: () => unwrap(api.GET("/api/v1/session")) });
   const admin = session.data?.role === "admin" || session.data?.auth === "none";

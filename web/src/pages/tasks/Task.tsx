@@ -13,6 +13,7 @@ import { Empty, ProblemList, Trouble, Waiting } from "@/parts/Notice";
 import { Figure, Figures, Panel } from "@/parts/Panel";
 import { Tabs } from "@/parts/Tabs";
 import { TRIAL_COLUMNS } from "@/pages/job/TrialTable";
+import { useTitle } from "@/parts/title";
 import { TaskFiles } from "./TaskFiles";
 
 export default function Task() {
@@ -20,6 +21,7 @@ export default function Task() {
   const [filters, setFilter] = useFilters();
   const path = { params: { path: { digest } } };
   const task = useQuery({ queryKey: ["task", digest], queryFn: () => unwrap(api.GET("/api/v1/tasks/{digest}", path)) });
+  useTitle(task.data?.name, "Tasks");
   if (task.error) return <Trouble error={task.error} />;
   if (!task.data) return <Waiting />;
   const { data } = task;

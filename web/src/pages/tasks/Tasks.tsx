@@ -12,6 +12,7 @@ import { type Choice, Filters, useChosen } from "@/parts/Filters";
 import { bytes, duration } from "@/parts/format";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
 import { RowLink } from "@/parts/RowLink";
+import { useTitle } from "@/parts/title";
 import { DropZone } from "./DropZone";
 import { SamplesButton } from "./SamplesButton";
 
@@ -97,6 +98,7 @@ const COLUMNS: Column<Task>[] = [
 ];
 
 export default function Tasks() {
+  useTitle("Tasks");
   const navigate = useNavigate();
   const [selected, setSelected] = useState<ReadonlySet<string | number>>(new Set());
   const wanted = useChosen(CHOICES);

@@ -14,6 +14,7 @@ const ROW_PX = 17;
 export function LogText({ url, size }: { url: string; size: number }) {
   const [wanted, setWanted] = useState("");
   const [hit, setHit] = useState(-1);
+  const [missed, setMissed] = useState("");
   const scroller = useRef<HTMLDivElement>(null);
   const { data, whole, error } = useLogBytes(url, size);
   const starts = useMemo(() => lineStarts(data), [data]);
@@ -30,6 +31,7 @@ export function LogText({ url, size }: { url: string; size: number }) {
   function search() {
     const found = findLine(data, starts, wanted, hit + 1);
     setHit(found);
+    setMissed(found < 0 ? wanted : "");
     if (found >= 0) list.scrollToIndex(found, { align: "center" });
   }
 
@@ -54,7 +56,9 @@ export function LogText({ url, size }: { url: string; size: number }) {
           className="h-6 w-56 rounded-md border border-line-strong bg-panel px-2 placeholder:text-ink-faint"
         />
         <span role="status">
-          {wanted && hit >= 0
+          {missed && missed === wanted
+            ? `no line has "${wanted}"${whole ? "" : " so far"}`
+            : wanted && hit >= 0
             ? `line ${hit + 1}; Enter for the next`
             : `${rows.toLocaleString("en")} lines, ${bytes(size)}${whole ? "" : ", reading …"}`}
         </span>

@@ -11,6 +11,7 @@ import { useFilters } from "@/parts/Filters";
 import { Trouble, Waiting } from "@/parts/Notice";
 import { useNow } from "@/parts/clock";
 import { Panel } from "@/parts/Panel";
+import { useTitle } from "@/parts/title";
 import { Details } from "./Details";
 import { keyOf, useFiles } from "./files";
 import { Header } from "./Header";
@@ -21,6 +22,7 @@ import { Screen } from "./Screen";
 import { StepList } from "./StepList";
 import { stepsOf } from "./steps";
 import { Timeline } from "./Timeline";
+import { WhyFailed } from "./WhyFailed";
 
 export default function Trial() {
   const id = Number(useParams({ strict: false }).trial);
@@ -89,6 +91,7 @@ export default function Trial() {
     !trial.data?.result?.files?.some((file) => /(\.cast|trajectory\.json)$/.test(file.path));
   const room = bare ? undefined : 498;
 
+  useTitle(trial.data?.task.name, `trial ${id}`);
   if (trial.error) return <Trouble error={trial.error} retry={() => void trial.refetch()} />;
   if (!trial.data) return <Waiting rows={12} />;
   return (
@@ -99,6 +102,9 @@ export default function Trial() {
         tryNumber={tryNumber}
         onTry={(number) => setFilter("try", number ? String(number) : undefined)}
       />
+      {trial.data.outcome === "failed" && state === "ended" && tryNumber == null ? (
+        <WhyFailed trial={trial.data} of={of} steps={kept} />
+      ) : null}
       <Timeline
         trial={trial.data}
         phases={running ? phasesUntil(live.phases(), clock) : recorded}

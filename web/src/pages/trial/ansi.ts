@@ -28,6 +28,9 @@ export function spansOf(line: string): Span[] {
   return spans;
 }
 
+/** The same without colours. */
+export const plainText = (text: string): string => text.replace(ESCAPE, "").replace(CONTROL, "");
+
 function restyled(old: CSSProperties, codes: string): CSSProperties {
   const numbers = codes.split(";").map((code) => Number(code || 0));
   let style = { ...old };

@@ -11,12 +11,14 @@ import { count } from "@/parts/format";
 import { Moment } from "@/parts/Moment";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
 import { Figure, Figures, Panel } from "@/parts/Panel";
+import { useTitle } from "@/parts/title";
 import { RUNNING_COLUMNS } from "./runningColumns";
 import { shortName, WORKER_COLUMNS } from "./workerColumns";
 
 const EVERY_MS = 3000;
 
 export default function Workers() {
+  useTitle("Workers");
   const queue = useQuery({
     queryKey: ["queue"],
     queryFn: () => unwrap(api.GET("/api/v1/queue")),
