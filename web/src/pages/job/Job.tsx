@@ -89,7 +89,11 @@ export default function Job() {
           at={filters.tab ?? "trials"}
           onChange={(tab) => setFilter("tab", tab)}
           tabs={[
-            { id: "trials", name: "Trials", content: <TrialTable job={id} total={counts.total + (added?.total ?? 0)} /> },
+            {
+              id: "trials",
+              name: "Trials",
+              content: <TrialTable job={id} total={counts.total + (added?.total ?? 0)} open={open} />,
+            },
             { id: "configuration", name: "Configuration", content: <SpecView spec={job.data.spec} /> },
           ]}
         />

@@ -131,7 +131,7 @@ function AttemptNumber({ of: { repeat, reruns } }: { of: Trial }) {
 const MOST_RUNNING = 500;
 
 /** What runs now comes first, wherever it is in the list. */
-function useRunning(job: number, wanted: Record<string, string>): Trial[] {
+function useRunning(job: number, wanted: Record<string, string>, open: boolean) {
   const running = useQuery({
     queryKey: ["job", job, "running", wanted],
     queryFn: () =>
@@ -141,8 +141,9 @@ function useRunning(job: number, wanted: Record<string, string>): Trial[] {
         }),
       ),
     placeholderData: (old) => old,
+    enabled: open,
   });
-  return running.data?.items ?? NONE;
+  return { running: (open && running.data?.items) || NONE, loading: running.isLoading };
 }
 
 const NONE: Trial[] = [];
@@ -152,7 +153,7 @@ function runningFirst(rows: Trial[]): Trial[] {
   return running.length ? [...running, ...rows.filter((trial) => trial.state !== "running")] : rows;
 }
 
-export function TrialTable({ job, total }: { job: number; total: number }) {
+export function TrialTable({ job, total, open: isOpen }: { job: number; total: number; open: boolean }) {
   const navigate = useNavigate();
   const wanted = useChosen(CHOICES);
   const trials = usePages(["job", job, "trials", wanted], (page) =>
@@ -162,7 +163,7 @@ export function TrialTable({ job, total }: { job: number; total: number }) {
       }),
     ),
   );
-  const running = useRunning(job, wanted);
+  const { running, loading } = useRunning(job, wanted, isOpen);
   const rows = useMemo(() => {
     const known = new Set(running.map((trial) => trial.id));
     return running.length ? [...running, ...trials.rows.filter((trial) => !known.has(trial.id))] : trials.rows;
@@ -177,7 +178,7 @@ export function TrialTable({ job, total }: { job: number; total: number }) {
         <Filters choices={CHOICES} />
       </div>
       {trials.error ? <Trouble error={trials.error} retry={() => void trials.refetch()} /> : null}
-      {trials.isPending ? (
+      {trials.isPending || loading ? (
         <Waiting />
       ) : (
         <DataTable
