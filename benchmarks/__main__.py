@@ -32,6 +32,7 @@ MEASUREMENTS = {
     "api-lists": "benchmarks.api:measure_lists",
     "api-create": "benchmarks.api:measure_create",
     "api-reads": "benchmarks.api:measure_reads",
+    "report": "benchmarks.report:measure",
     "layer": "benchmarks.layer:measure",
     "scheduler": "benchmarks.scheduler:measure",
     "memory": "benchmarks.crowd:measure_memory",

@@ -1,6 +1,7 @@
 """What no trial would leave behind in time for a test: written into the store and the blobs before the service starts.
 
-Ten thousand trials, a log of twenty megabytes, and a trial whose every text is an attack on whoever looks at it.
+Ten thousand trials, a log of twenty megabytes, a trial whose every text is an attack on whoever looks at it, and jobs
+whose scores are easily told wrong.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
 from seatrial.domain.result import Failure, PhaseTiming, Result, StoredFile, TestResult, TestStatus, Usage
 from seatrial.domain.task import Task, TaskFormat, TaskRef
-from seatrial.domain.trial import Outcome, Phase
+from seatrial.domain.trial import Cause, Outcome, Phase, Trial
 from seatrial.settings import Settings
 from seatrial.wiring import Installation, open_installation
 from tests.browser.payloads import ESCAPES, MARKUP, PAYLOADS
@@ -35,6 +36,14 @@ class Shelf:
     hostile: int
     """A trial of it whose every text is an attack."""
     hostile_task: str
+    two: int
+    """A job with two configurations: one passed both tasks; the other passed neither, but one in an added attempt."""
+    rerun: int
+    """The added attempt."""
+    mixed: int
+    """A job with one pass, one failure and one error."""
+    unscored: int
+    """A job with nothing but an error."""
 
 
 async def fill_shelf(home: Path) -> Shelf:
@@ -48,7 +57,10 @@ async def fill_shelf(home: Path) -> Shelf:
             there, " ".join(map(_printable, MARKUP)), _hostile_files(), task=task, result=_hostile_result()
         )
         job = (await there.store.trial(hostile)).trial.job_id
-        return Shelf(many, logged, job, hostile, task.digest)
+        two, rerun = await _two_configurations(there)
+        mixed = await _graded(there, "one error", ("passed", "failed", "error"))
+        unscored = await _graded(there, "only an error", ("error",))
+        return Shelf(many, logged, job, hostile, task.digest, two, rerun, mixed, unscored)
 
 
 _NOP = (AgentSpec(name="nop"),)
@@ -65,6 +77,37 @@ async def _cancelled_job(there: Installation, spec: JobSpec) -> Job:
     job = await there.store.create_job(spec, list(plan(spec)), _BEGAN, hold=True)
     await there.store.cancel_job(job.id, _BEGAN)
     return job
+
+
+async def _graded(there: Installation, name: str, outcomes: Sequence[str]) -> int:
+    """A job with one task for each outcome."""
+    refs = tuple(_ref(_task(f"graded-{number}", 4000 + number)) for number in range(len(outcomes)))
+    spec = JobSpec(name=name, tasks=refs, agents=_NOP)
+    job = await there.store.create_job(spec, list(plan(spec)), _BEGAN)
+    by_task = dict(zip((ref.name for ref in refs), outcomes, strict=True))
+    for trial in await there.store.claim("shelf", timedelta(minutes=1), len(refs), _BEGAN, job_id=job.id):
+        await _finish(there, trial, Outcome(by_task[trial.task.name]))
+    return job.id
+
+
+async def _two_configurations(there: Installation) -> tuple[int, int]:
+    refs = tuple(_ref(_task(f"graded-{number}", 4000 + number)) for number in range(2))
+    spec = JobSpec(name="two agents", tasks=refs, agents=(*_NOP, AgentSpec(name="oracle")))
+    job = await there.store.create_job(spec, list(plan(spec)), _BEGAN)
+    trials = await there.store.claim("shelf", timedelta(minutes=1), 4, _BEGAN, job_id=job.id)
+    for trial in trials:
+        await _finish(there, trial, Outcome.PASSED if trial.agent == "oracle" else Outcome.FAILED)
+    await there.store.add_attempts([next(trial.id for trial in trials if trial.agent == "nop")], _BEGAN)
+    [rerun] = await there.store.claim("shelf", timedelta(minutes=1), 1, _BEGAN, job_id=job.id)
+    await _finish(there, rerun, Outcome.PASSED)
+    return job.id, rerun.id
+
+
+async def _finish(there: Installation, trial: Trial, outcome: Outcome) -> None:
+    rewards = {} if outcome is Outcome.ERROR else {"reward": float(outcome is Outcome.PASSED)}
+    cause = Cause.VERIFIER if outcome is Outcome.ERROR else None
+    result = Result(outcome=outcome, cause=cause, rewards=rewards, seconds=9.0)
+    await there.store.finish(trial.id, trial.try_number, result, _BEGAN + timedelta(seconds=9))
 
 
 async def _ended_trial(

@@ -27,7 +27,7 @@ def test_axe_finds_nothing_on_any_page(visit: Visit, finished: Finished, theme: 
             visitor.go(path)
             expect(visitor.page.get_by_role("heading", level=1)).to_contain_text(heading)
             visitor.page.wait_for_timeout(200)
-            found[path] = _violations(visitor.page)
+            found[path] = violations(visitor.page)
     assert {path: violations for path, violations in found.items() if violations} == {}
 
 
@@ -35,14 +35,14 @@ def test_the_empty_page_and_the_dialogs_too(visit: Visit, finished: Finished) ->
     with visit(bypass_csp=True) as visitor:
         visitor.go("/?name=nothing-has-this-name")
         expect(visitor.page.get_by_text("No job matches these filters.")).to_be_visible()
-        assert _violations(visitor.page) == []
+        assert violations(visitor.page) == []
         visitor.page.keyboard.press("?")
         expect(visitor.page.get_by_role("dialog")).to_be_visible()
-        assert _violations(visitor.page) == []
+        assert violations(visitor.page) == []
         visitor.page.keyboard.press("Escape")
         visitor.page.keyboard.press("Control+k")
         expect(visitor.page.get_by_role("dialog")).to_be_visible()
-        assert _violations(visitor.page) == []
+        assert violations(visitor.page) == []
 
 
 def test_axe_would_tell(visit: Visit, finished: Finished) -> None:
@@ -54,7 +54,7 @@ def test_axe_would_tell(visit: Visit, finished: Finished) -> None:
             """() => document.querySelector("main").insertAdjacentHTML(
                  "beforeend", '<button></button><p style="color:#ccc;background:#fff">pale</p>')"""
         )
-        told = " ".join(_violations(visitor.page))
+        told = " ".join(violations(visitor.page))
     assert "button-name" in told
     assert "color-contrast" in told
 
@@ -80,7 +80,7 @@ def _pages(finished: Finished) -> dict[str, str]:
     }
 
 
-def _violations(page: Page) -> list[str]:
+def violations(page: Page) -> list[str]:
     """Of the rules that WCAG A and AA ask for, and of the best practices that axe knows."""
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(AXE.read_text())

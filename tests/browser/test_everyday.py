@@ -94,8 +94,9 @@ def test_the_palette_finds_tasks_and_jobs_by_name(visit: Visit, finished: Finish
     with visit() as visitor:
         page = visitor.page
         visitor.go("/workers")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Workers")
         page.keyboard.press("Control+k")
-        expect(page.get_by_placeholder("Go to a page")).to_be_focused()
+        expect(page.get_by_role("dialog").get_by_role("combobox")).to_be_focused()
         page.keyboard.type("oracle")
         expect(page.get_by_role("option", name=re.compile("the oracle"))).to_be_visible()
         page.keyboard.press("Control+a")

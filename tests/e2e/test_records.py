@@ -15,7 +15,7 @@ from tests.command_line import SAMPLES, CommandLine, Done
 pytestmark = pytest.mark.sandbox
 
 NAMES = sorted(path.name for path in SAMPLES.iterdir() if path.is_dir())
-KEYS = {"job", "trials", "passed", "failed", "errors", "cancelled", "wall_seconds", "results"}
+KEYS = {"job", "trials", "added", "passed", "failed", "errors", "cancelled", "wall_seconds", "results"}
 RESULT_KEYS = {"trial", "task", "agent", "model", "attempt", "outcome", "reward", "marks", "cause", "seconds"}
 
 

@@ -18,6 +18,8 @@ from seatrial.domain.trial import Outcome
 from seatrial.engine.reports.grid import Grid
 from seatrial.errors import StoreUnavailable
 from seatrial.shapes.jobs import (
+    Added,
+    AttemptsRequest,
     Cancelled,
     Comparisons,
     JobDetail,
@@ -103,10 +105,23 @@ def retry_job(
     trials: Sequence[int] | None = None,
     keys: Keys | None = None,
 ) -> Ask[int]:
-    """Runs ended trials again; earlier tries are kept. Returns the number queued."""
+    """Runs trials again that ended in errors or were cancelled; earlier tries are kept. Returns the number queued."""
     wanted = RetryRequest(outcomes=tuple(outcomes), trials=None if trials is None else tuple(trials))
     path = place("jobs", job_id, "retry")
     return Ask("POST", path, lambda answer: reads(Queued)(answer).queued, body=wanted, headers=provider_keys(keys))
+
+
+def add_attempts(
+    job_id: int,
+    *,
+    outcomes: Sequence[Outcome] = (Outcome.PASSED, Outcome.FAILED),
+    trials: Sequence[int] | None = None,
+    keys: Keys | None = None,
+) -> Ask[list[int]]:
+    """Runs graded trials again as further attempts, which are not part of the score. Returns their ids."""
+    wanted = AttemptsRequest(outcomes=tuple(outcomes), trials=None if trials is None else tuple(trials))
+    path = place("jobs", job_id, "attempts")
+    return Ask("POST", path, lambda answer: reads(Added)(answer).trials, body=wanted, headers=provider_keys(keys))
 
 
 def delete_job(job_id: int) -> Ask[None]:
@@ -177,6 +192,7 @@ class Jobs[Driver](Group[Driver]):
     cancel = verb(cancel_job)
     resume = verb(resume_job)
     retry = verb(retry_job)
+    add_attempts = verb(add_attempts)
     delete = verb(delete_job)
     report = verb(report_job)
     grid = verb(grid_of_job)

@@ -22,7 +22,7 @@ from seatrial.domain.significance import (
     sign_flip,
     usual_trials,
 )
-from seatrial.domain.statistics import SEED, Interval, Passes, mean, sample_variance, t_interval
+from seatrial.domain.statistics import SEED, Interval, Passes, mean, paired_bootstrap, sample_variance, t_interval
 
 
 class TaskDifference(Frozen):
@@ -59,6 +59,13 @@ class Comparison(Frozen):
     a_minus_b: float | None
     interval: Interval | None
     """95 % interval of ``a_minus_b``, with the tasks as a sample."""
+    bootstrap: Interval | None = None
+    """The same by a paired bootstrap: tasks are resampled, then the trials of both sides."""
+    ahead_a: int = 0
+    ahead_b: int = 0
+    """Tasks on which one side passed a larger share than the other."""
+    mcnemar: Significance | None = None
+    """Exact McNemar test over those tasks: is the split uneven? It ignores by how much the sides differ."""
     significance: Significance | None
     p_holm: float | None = None
     """``significance.p``, Holm-corrected for several pairs; ``None`` for a single pair."""
@@ -106,7 +113,12 @@ def compare(
     pairs = [(a.tasks[name].passes(basis), b.tasks[name].passes(basis)) for name in names]
     differences = [float(one.minus(other)) for one, other in pairs]
     unavailable = _reasons(len(pairs))
+    interval = _interval(differences)
+    if interval is None:
+        alike = "every task differs by the same amount, so the spread is unknown"
+        unavailable = {"interval": alike, "bootstrap": alike} | unavailable
     variances = estimate_variances(pairs)
+    ahead_a, ahead_b = sum(each > 0 for each in differences), sum(each < 0 for each in differences)
     return Comparison(
         label_a=a.label,
         label_b=b.label,
@@ -115,7 +127,11 @@ def compare(
         score_a=mean([one.rate for one, _ in pairs]),
         score_b=mean([other.rate for _, other in pairs]),
         a_minus_b=mean(differences),
-        interval=_interval(differences),
+        interval=interval,
+        bootstrap=paired_bootstrap(pairs, seed) if len(pairs) > 1 else None,
+        ahead_a=ahead_a,
+        ahead_b=ahead_b,
+        mcnemar=mcnemar(ahead_a, ahead_b) if len(pairs) > 1 else None,
         significance=_test(pairs, seed) if len(pairs) > 1 else None,
         detectable=_detectable(pairs, variances) if len(pairs) > 1 else None,
         variances=variances,
@@ -187,11 +203,10 @@ def _by_regression(names: Sequence[str], pairs: Sequence[tuple[Passes, Passes]])
 
 def _interval(differences: Sequence[float]) -> Interval | None:
     centre, variance = mean(differences), sample_variance(differences)
-    if centre is None or variance is None:
+    if centre is None or not variance:
         return None
-    note = "" if variance else "every task differs by the same amount, so the spread is unknown"
     standard_error = math.sqrt(variance / len(differences))
-    return t_interval(centre, standard_error, len(differences) - 1, lowest=-1.0, note=note)
+    return t_interval(centre, standard_error, len(differences) - 1, lowest=-1.0)
 
 
 def _test(pairs: Sequence[tuple[Passes, Passes]], seed: int) -> Significance:
@@ -209,8 +224,9 @@ def _detectable(pairs: Sequence[tuple[Passes, Passes]], variances: Variances) ->
 
 def _reasons(tasks: int) -> dict[str, str]:
     if tasks == 0:
-        names = ("score_a", "score_b", "a_minus_b", "interval", "significance", "detectable")
+        names = ("score_a", "score_b", "a_minus_b", "interval", "bootstrap", "significance", "mcnemar", "detectable")
         return dict.fromkeys(names, "no task in common has a valid trial on both sides")
     if tasks == 1:
-        return dict.fromkeys(("interval", "significance", "detectable"), "one task says nothing about others")
+        several = ("interval", "bootstrap", "significance", "mcnemar", "detectable")
+        return dict.fromkeys(several, "one task says nothing about others")
     return {}

@@ -13,6 +13,8 @@ class EventKind(StrEnum):
     JOB_CREATED = "job.created"
     JOB_CANCELLED = "job.cancelled"
     JOB_ENDED = "job.ended"
+    TRIAL_ADDED = "trial.added"
+    """An attempt outside of the plan."""
     TRIAL_RELEASED = "trial.released"
     TRIAL_CLAIMED = "trial.claimed"
     TRIAL_PHASE = "trial.phase"

@@ -42,6 +42,10 @@ def try_closed(trial: Trial, result: Result | None) -> NewEvent:
     return _about(trial, EventKind.TRIAL_ENDED, data)
 
 
+def trial_added(trial: Trial) -> NewEvent:
+    return _about(trial, EventKind.TRIAL_ADDED, {"reruns": trial.reruns, "repeat": trial.attempt})
+
+
 def trial_released(trial: Trial) -> NewEvent:
     return _about(trial, EventKind.TRIAL_RELEASED, {})
 

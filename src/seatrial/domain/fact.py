@@ -29,12 +29,14 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrialFact:
-    """One planned trial. Kept small: a report may contain hundreds of thousands."""
+    """One trial. Kept small: a report may contain hundreds of thousands."""
 
     task: str
     configuration: str
     """Label of agent and model."""
     attempt: int = 1
+    added: bool = False
+    """Whether the attempt was added after the plan. It is reported apart and never scored."""
     digest: str = ""
     """Digest of the task's content. Tasks with the same name and different content are different tasks."""
     outcome: Outcome | None = None
@@ -43,10 +45,13 @@ class TrialFact:
     marks: tuple[Mark, ...] = ()
     reward: float | None = None
     seconds: float | None = None
+    """Duration of the last try."""
+    tries: int = 0
     input_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+    """Tokens and cost of all tries together."""
     tests: tuple[TestResult, ...] = ()
 
     @property

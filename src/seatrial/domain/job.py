@@ -99,8 +99,8 @@ class JobStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
-class JobCounts(Frozen):
-    """Counts of a job's trials by state and outcome."""
+class StateCounts(Frozen):
+    """Counts of trials by state and outcome."""
 
     held: int = 0
     queued: int = 0
@@ -119,12 +119,32 @@ class JobCounts(Frozen):
         return self.passed + self.failed + self.error + self.cancelled
 
     @property
+    def active(self) -> int:
+        return self.queued + self.running
+
+
+class JobCounts(StateCounts):
+    """Counts of a job's planned trials. Attempts that were added later are counted apart."""
+
+    added: StateCounts = StateCounts()
+
+    @property
+    def moving(self) -> int:
+        """Trials that wait or run, added ones included."""
+        return self.active + self.added.active
+
+    @property
+    def done(self) -> bool:
+        """Whether every trial ended, added ones included."""
+        return self.ended == self.total and self.added.ended == self.added.total
+
+    @property
     def status(self) -> JobStatus:
-        if self.held and self.queued + self.running == 0:
+        if self.moving:
+            return JobStatus.PENDING if self.running + self.ended + self.added.running == 0 else JobStatus.RUNNING
+        if self.held + self.added.held:
             return JobStatus.PENDING
-        if self.queued + self.running == 0:
-            return JobStatus.CANCELLED if self.cancelled and self.cancelled == self.total else JobStatus.COMPLETED
-        return JobStatus.PENDING if self.running + self.ended == 0 else JobStatus.RUNNING
+        return JobStatus.CANCELLED if self.cancelled and self.cancelled == self.total else JobStatus.COMPLETED
 
 
 def plan(spec: JobSpec) -> Iterator[NewTrial]:

@@ -51,6 +51,32 @@ class Usage(Frozen):
     turns: int | None = None
 
 
+class Spent(Frozen):
+    """What all tries of a trial used together, those before the last one included. ``None``: no try reported it."""
+
+    seconds: float = 0.0
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+    def and_also(self, result: Result) -> Spent:
+        usage = result.usage
+        return Spent(
+            seconds=self.seconds + result.seconds,
+            input_tokens=_sum(self.input_tokens, usage.input_tokens),
+            cached_tokens=_sum(self.cached_tokens, usage.cached_tokens),
+            output_tokens=_sum(self.output_tokens, usage.output_tokens),
+            cost_usd=_sum(self.cost_usd, usage.cost_usd),
+        )
+
+
+def _sum[Number: (int, float)](one: Number | None, other: Number | None) -> Number | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one + other
+
+
 class Failure(Frozen):
     """The exception behind an error or a mark."""
 

@@ -30,12 +30,36 @@ class BrokenRule(Frozen):
     """What the job did instead."""
 
 
+class PlanChanges(Frozen):
+    """How a job's trials differ from its plan."""
+
+    added: int = 0
+    removed: int = 0
+
+    @classmethod
+    def of(cls, spec: JobSpec | None, *, planned: int, added: int) -> PlanChanges:
+        """``planned``: the planned trials that exist."""
+        expected = len(spec.tasks) * len(spec.agents) * spec.attempts if spec else planned
+        return cls(added=added, removed=max(0, expected - planned))
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        found = []
+        if self.added:
+            found.append(f"{_attempts(self.added)} added after the plan and not part of any score.")
+        if self.removed:
+            found.append(f"{_attempts(self.removed)} planned and removed later.")
+        return tuple(found)
+
+
 class RuleCheck(Frozen):
     """Whether a job meets the rules."""
 
     rules: str
     version: str
     broken: tuple[BrokenRule, ...]
+    notes: tuple[str, ...] = ()
+    """What a reader of the check should know although it breaks no rule."""
 
     @property
     def kept(self) -> bool:
@@ -67,17 +91,25 @@ TERMINAL_BENCH = RuleSet(
 def check_rules(
     spec: JobSpec,
     counts: Iterable[Mapping[str, Counts]] | None = None,
+    changed: PlanChanges | None = None,
     rules: RuleSet = TERMINAL_BENCH,
 ) -> RuleCheck:
     """``counts``: by task, per configuration. Without them only the plan is checked, as before a run."""
+    changed = changed or PlanChanges()
     by_task = [dict(tasks) for tasks in counts] if counts is not None else []
     broken = (
         _timeout_multiplier(spec, rules),
         _timeout_overrides(spec, rules),
         _resource_overrides(spec, rules, by_task),
         _enough_trials(spec, rules, by_task),
+        _all_there(changed),
     )
-    return RuleCheck(rules=rules.name, version=rules.version, broken=tuple(rule for rule in broken if rule))
+    return RuleCheck(
+        rules=rules.name,
+        version=rules.version,
+        broken=tuple(rule for rule in broken if rule),
+        notes=changed.sentences,
+    )
 
 
 def _timeout_multiplier(spec: JobSpec, rules: RuleSet) -> BrokenRule | None:
@@ -120,6 +152,16 @@ def _enough_trials(spec: JobSpec, rules: RuleSet, by_task: list[dict[str, Counts
     return BrokenRule(
         rule=rule, found=f"{len(short)} tasks have fewer, {min(short, key=short.__getitem__)!r} among them"
     )
+
+
+def _all_there(changed: PlanChanges) -> BrokenRule | None:
+    if not changed.removed:
+        return None
+    return BrokenRule(rule="every planned trial", found=f"{changed.removed} were removed")
+
+
+def _attempts(number: int) -> str:
+    return "1 attempt was" if number == 1 else f"{number:,} attempts were"
 
 
 def _options(spec: JobSpec, names: frozenset[str]) -> list[str]:

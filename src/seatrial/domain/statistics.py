@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
@@ -21,7 +22,9 @@ from seatrial.domain.frozen import Frozen
 LEVEL = 0.95
 SEED = 20_240_519
 """A fixed seed: the same trials give the same interval on every machine and in every order."""
-RESAMPLES = 2000
+RESAMPLES = 10_000
+SUMMED_STEPS = 500_000
+"""Up to this many additions the bootstrap's distribution is summed up exactly; beyond, it is drawn from."""
 SMALL_SAMPLE = 20
 """Below this number of tasks the t interval is not used."""
 
@@ -29,7 +32,7 @@ SMALL_SAMPLE = 20
 class Method(StrEnum):
     T = "t"
     BOOTSTRAP = "bootstrap"
-    """Hierarchical and seeded: resamples tasks, then the trials of each."""
+    """Hierarchical: resamples tasks, then the trials of each. Exact where that is quick, otherwise drawn and seeded."""
     NORMAL = "normal"
     WILSON = "wilson"
 
@@ -43,7 +46,7 @@ class Interval(Frozen):
     standard_error: float | None = None
     level: float = LEVEL
     note: str = ""
-    """A caveat for the reader."""
+    """A caveat for the reader. Empty: an interval that needs one is not given."""
 
     @property
     def half_width(self) -> float:
@@ -81,9 +84,32 @@ def sample_variance(values: Sequence[float]) -> float | None:
 
 def quantile(values: Sequence[float], share: float) -> float | None:
     """Linear interpolation, as in numpy and spreadsheets."""
+    return _quantile(sorted(values), share) if values else None
+
+
+class Quantiles(Frozen):
+    """How values are spread. Linear interpolation between them."""
+
+    values: int
+    """How many there are."""
+    p10: float
+    p25: float
+    p50: float
+    p75: float
+    p90: float
+    p99: float
+    largest: float
+
+
+def quantiles(values: Sequence[float]) -> Quantiles | None:
     if not values:
         return None
     ordered = sorted(values)
+    p10, p25, p50, p75, p90, p99 = (_quantile(ordered, share) for share in (0.1, 0.25, 0.5, 0.75, 0.9, 0.99))
+    return Quantiles(values=len(ordered), p10=p10, p25=p25, p50=p50, p75=p75, p90=p90, p99=p99, largest=ordered[-1])
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
     place = (len(ordered) - 1) * share
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
@@ -91,7 +117,7 @@ def quantile(values: Sequence[float], share: float) -> float | None:
 
 
 def t_interval(
-    centre: float, standard_error: float, freedom: int, *, lowest: float = 0.0, highest: float = 1.0, note: str = ""
+    centre: float, standard_error: float, freedom: int, *, lowest: float = 0.0, highest: float = 1.0
 ) -> Interval:
     reach = t_quantile((1 + LEVEL) / 2, freedom) * standard_error
     return Interval(
@@ -99,11 +125,10 @@ def t_interval(
         high=min(highest, centre + reach),
         method=Method.T,
         standard_error=standard_error,
-        note=note,
     )
 
 
-def wilson_interval(passes: Passes, note: str = "") -> Interval | None:
+def wilson_interval(passes: Passes) -> Interval | None:
     """For one share. Unlike the Wald interval it is reliable near 0 and 1 and with few trials."""
     passed, trials = passes
     if trials == 0:
@@ -115,19 +140,16 @@ def wilson_interval(passes: Passes, note: str = "") -> Interval | None:
     reach = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials)) / shrink
     low = 0.0 if passed == 0 else max(0.0, centre - reach)
     high = 1.0 if passed == trials else min(1.0, centre + reach)
-    return Interval(low=low, high=high, method=Method.WILSON, note=note)
+    return Interval(low=low, high=high, method=Method.WILSON)
 
 
 def sampled_tasks_interval(tasks: Sequence[Passes], seed: int = SEED) -> Interval | None:
-    """Interval of the mean rate, with the tasks as a sample. Needs two tasks."""
+    """Interval of the mean rate, with the tasks as a sample. Needs two tasks that differ: if all are alike, resampling
+    them would claim certainty."""
     rates = [task.rate for task in tasks]
     centre, variance = mean(rates), sample_variance(rates)
-    if centre is None or variance is None:
+    if centre is None or not variance:
         return None
-    if centre in (0.0, 1.0):
-        # Resampling tasks that are all alike would claim certainty; treat the tasks as one share instead.
-        everywhere = Passes(len(tasks) if centre else 0, len(tasks))
-        return wilson_interval(everywhere, note="all tasks scored the same, so the tasks were counted as one share")
     standard_error = math.sqrt(variance / len(tasks))
     near_edge = centre <= 2 * standard_error or 1 - centre <= 2 * standard_error
     if len(tasks) < SMALL_SAMPLE or near_edge:
@@ -137,11 +159,13 @@ def sampled_tasks_interval(tasks: Sequence[Passes], seed: int = SEED) -> Interva
 
 def fixed_tasks_interval(tasks: Sequence[Passes]) -> Interval | None:
     """Interval of the mean rate over these tasks only: how much another run would differ. Needs two trials of each
-    task."""
+    task, and one task that both passed and failed."""
     if not tasks or any(task.trials < 2 for task in tasks):
         return None
     centre = math.fsum(task.rate for task in tasks) / len(tasks)
     spread = math.fsum(task.rate * (1 - task.rate) / (task.trials - 1) for task in tasks)
+    if not spread:
+        return None
     standard_error = math.sqrt(spread) / len(tasks)
     reach = normal_quantile((1 + LEVEL) / 2) * standard_error
     return Interval(
@@ -149,7 +173,6 @@ def fixed_tasks_interval(tasks: Sequence[Passes]) -> Interval | None:
         high=min(1.0, centre + reach),
         method=Method.NORMAL,
         standard_error=standard_error,
-        note="" if spread else "no task both passed and failed, so the spread is unknown",
     )
 
 
@@ -167,29 +190,86 @@ def pass_hat_k(passes: Passes, k: int) -> float | None:
     return math.comb(passes.passed, k) / math.comb(passes.trials, k)
 
 
+def paired_bootstrap(pairs: Sequence[tuple[Passes, Passes]], seed: int = SEED) -> Interval | None:
+    """Interval of the mean difference of two sides on the same tasks: resamples tasks, then the trials of both sides.
+    ``None`` if every task differs by the same amount."""
+    differences = [float(one.minus(other)) for one, other in pairs]
+    variance = sample_variance(differences)
+    if not variance:
+        return None
+    return _resampled_interval(_resampled_differences(pairs), len(pairs), math.sqrt(variance / len(pairs)), seed)
+
+
 def _bootstrap_interval(tasks: Sequence[Passes], standard_error: float, seed: int) -> Interval:
-    rng = random.Random(seed)  # noqa: S311 - resampling, not secrecy
-    means = _resampled_means(_resampled_rates(tasks), len(tasks), rng)
-    low, high = quantile(means, (1 - LEVEL) / 2), quantile(means, (1 + LEVEL) / 2)
-    assert low is not None and high is not None
-    return Interval(low=low, high=min(1.0, high), method=Method.BOOTSTRAP, standard_error=standard_error)
+    return _resampled_interval(_resampled_rates(tasks), len(tasks), standard_error, seed)
 
 
-def _resampled_rates(tasks: Sequence[Passes]) -> dict[float, float]:
+type Chances = dict[Fraction, float]
+"""Probability of each value."""
+
+
+def _resampled_interval(chances: Chances, tasks: int, standard_error: float, seed: int) -> Interval:
+    ends = _summed_ends(chances, tasks) or _drawn_ends(chances, tasks, seed)
+    low, high = max(-1.0, ends[0]), min(1.0, ends[1])
+    return Interval(low=low, high=high, method=Method.BOOTSTRAP, standard_error=standard_error)
+
+
+def _resampled_rates(tasks: Sequence[Passes]) -> Chances:
     """Probability of each rate for a random task with resampled trials."""
-    chances: dict[float, float] = {}
-    for (passed, trials), members in sorted(
-        Counter(tasks).items()
-    ):  # sorted, so that the order of tasks does not matter
-        share = members / len(tasks)
-        if passed in (0, trials):
-            rate = float(passed > 0)
-            chances[rate] = chances.get(rate, 0.0) + share
-            continue
-        for again in range(trials + 1):
-            rate = again / trials
-            chances[rate] = chances.get(rate, 0.0) + share * _binomial_chance(again, trials, passed / trials)
+    chances: Chances = {}
+    for task, members in sorted(Counter(tasks).items()):  # sorted, so that the order of tasks does not matter
+        for passed, chance in _resampled_passes(task):
+            rate = Fraction(passed, max(1, task.trials))
+            chances[rate] = chances.get(rate, 0.0) + members / len(tasks) * chance
     return chances
+
+
+def _resampled_differences(pairs: Sequence[tuple[Passes, Passes]]) -> Chances:
+    """Probability of each difference for a random task with resampled trials on both sides."""
+    chances: Chances = {}
+    for (one, other), members in sorted(Counter(pairs).items()):
+        for passed_a, chance_a in _resampled_passes(one):
+            for passed_b, chance_b in _resampled_passes(other):
+                difference = Fraction(passed_a, one.trials) - Fraction(passed_b, other.trials)
+                chance = members / len(pairs) * chance_a * chance_b
+                chances[difference] = chances.get(difference, 0.0) + chance
+    return chances
+
+
+def _resampled_passes(task: Passes) -> list[tuple[int, float]]:
+    if task.passed in (0, task.trials):
+        return [(task.passed, 1.0)]
+    return [(again, _binomial_chance(again, task.trials, task.rate)) for again in range(task.trials + 1)]
+
+
+def _summed_ends(chances: Chances, tasks: int) -> tuple[float, float] | None:
+    """The quantiles of the mean over so many tasks, from its exact distribution: what endless draws would give.
+    ``None`` if the sums take too many values."""
+    scale = math.lcm(*(value.denominator for value in chances))
+    steps = {int(value * scale): chance for value, chance in chances.items()}
+    lowest = min(steps)
+    reach = max(steps) - lowest
+    if len(steps) * reach * tasks * tasks > 2 * SUMMED_STEPS:
+        return None
+    terms = [(step - lowest, chance) for step, chance in sorted(steps.items())]
+    sums = [1.0]
+    for _ in range(tasks):
+        grown = [0.0] * (len(sums) + reach)
+        for shift, chance in terms:
+            for place, known in enumerate(sums, start=shift):
+                grown[place] += known * chance
+        sums = grown
+    below = list(accumulate(sums))
+    ends = [bisect_left(below, share * below[-1] - 1e-12) for share in ((1 - LEVEL) / 2, (1 + LEVEL) / 2)]
+    low, high = ((lowest * tasks + end) / (scale * tasks) for end in ends)
+    return low, high
+
+
+def _drawn_ends(chances: Chances, tasks: int, seed: int) -> tuple[float, float]:
+    rng = random.Random(seed)  # noqa: S311 - resampling, not secrecy
+    rates = {float(value): chance for value, chance in chances.items()}
+    means = sorted(_resampled_means(rates, tasks, rng))
+    return _quantile(means, (1 - LEVEL) / 2), _quantile(means, (1 + LEVEL) / 2)
 
 
 def _resampled_means(chances: dict[float, float], tasks: int, rng: random.Random) -> list[float]:

@@ -102,7 +102,9 @@ class NewTrial(Frozen):
     agent: str
     model: str | None
     attempt: int
-    """Which attempt at the task: 1 … attempts of the job."""
+    """Which attempt at the task: 1 … attempts of the job; above that it was added."""
+    reruns: int | None = None
+    """The planned trial that an added attempt runs again."""
 
 
 class Trial(NewTrial):
@@ -134,6 +136,16 @@ class Trial(NewTrial):
     @property
     def tries_made(self) -> int:
         return self.try_number - self.tries_base
+
+    @property
+    def added(self) -> bool:
+        """Whether it was added after the plan."""
+        return self.reruns is not None
+
+    @property
+    def graded(self) -> bool:
+        """Whether it has a valid reward. That result is final."""
+        return self.outcome is not None and self.outcome.graded
 
     @property
     def suspected(self) -> bool:
@@ -192,7 +204,7 @@ class Released(Frozen):
 
 
 class Retried(Frozen):
-    """An ended trial runs again; its earlier tries are kept."""
+    """An ended trial without a grade runs again; its earlier tries are kept."""
 
     hold: bool = False
     """Wait until it is released."""
@@ -232,6 +244,7 @@ def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
             return trial.model_copy(update={"state": TrialState.QUEUED, "limit_sec": event.limit_sec})
         case Retried():
             _require(trial, TrialState.ENDED, "retried")
+            require_ungraded(trial)
             return _reset(trial, event.hold)
 
 
@@ -261,6 +274,20 @@ def _reset(trial: Trial, hold: bool) -> Trial:
             "tries_base": trial.try_number,
             "shared_losses": 0,
         }
+    )
+
+
+def further_attempt(trial: Trial, attempt: int) -> NewTrial:
+    """Another attempt at the task of a graded trial, outside of the plan. Raises ``Conflict`` without a grade."""
+    if trial.state is not TrialState.ENDED or not trial.graded:
+        raise Conflict(f"Trial {trial.id} has no grade yet.", fix="Only graded trials get a further attempt.")
+    return NewTrial(
+        task=trial.task,
+        agent_index=trial.agent_index,
+        agent=trial.agent,
+        model=trial.model,
+        attempt=attempt,
+        reruns=trial.reruns or trial.id,
     )
 
 
@@ -300,6 +327,15 @@ def _requeue(trial: Trial, not_before: datetime | None) -> Trial:
 def _require(trial: Trial, state: TrialState, change: str) -> None:
     if trial.state is not state:
         raise Conflict(f"Trial {trial.id} is {trial.state}, so it cannot be {change}.")
+
+
+def require_ungraded(trial: Trial) -> None:
+    """Raises ``Conflict`` for a trial with a valid reward: its result is never replaced."""
+    if trial.graded:
+        raise Conflict(
+            f"Trial {trial.id} {trial.outcome}, and a graded result is final.",
+            fix="Add an attempt instead: `seatrial job again`, or POST …/attempts.",
+        )
 
 
 def _require_current(trial: Trial, try_number: int) -> None:

@@ -63,7 +63,7 @@ def _support(comparison: Comparison) -> str:
     """The interval from the view of the side that is ahead."""
     parts = []
     interval = comparison.interval
-    if interval and not interval.note:
+    if interval:
         ends = (interval.low, interval.high) if (comparison.a_minus_b or 0.0) >= 0 else (-interval.high, -interval.low)
         parts.append(f"{interval.level:.0%} interval {points(ends[0])} to {points(ends[1])}".replace("%", " %"))
     if comparison.p is not None:

@@ -11,10 +11,12 @@ from seatrial.domain.comparison import Comparison
 from seatrial.domain.frozen import Frozen, common_values, trusted
 from seatrial.domain.job import JobSpec, JobStatus
 from seatrial.domain.numbers import LARGEST_ID
+from seatrial.domain.progress import Progress
+from seatrial.domain.score import ScoreLine
 from seatrial.domain.trial import Outcome
 from seatrial.engine.jobs.estimate import Estimate
 from seatrial.engine.jobs.request import AgentWish, JobWish
-from seatrial.engine.reports.listing import JobLine, ScoreLine
+from seatrial.engine.reports.listing import JobLine
 from seatrial.engine.reports.reporting import configuration_labels
 from seatrial.ports.store import JobTotals
 from seatrial.shapes.answers import Listing, Plain, Shape
@@ -46,7 +48,7 @@ class JobRequest(JobWish):
 
 
 class Totals(Shape):
-    """Totals over the last results of a job's trials."""
+    """Totals over every try of a job's trials, added attempts included."""
 
     seconds: float
     input_tokens: int
@@ -72,6 +74,9 @@ class JobItem(Shape):
     ended_at: datetime | None
     cancelled_at: datetime | None
     counts: TrialCounts
+    """Of the planned trials."""
+    added: TrialCounts | None
+    """Of the attempts that were added after the plan; null if there are none. They are not part of the score."""
     totals: Totals
     agents: list[str]
     """Its configurations: agent, or agent / model, with the options that differ."""
@@ -80,7 +85,9 @@ class JobItem(Shape):
     sandbox: str
     labels: dict[str, str]
     score: ScoreLine | None
-    """Only if requested."""
+    """Of a job with one configuration; null for several, which have no common score. Only if requested."""
+    scores: list[ScoreLine] | None
+    """One for each configuration, the best first. Only if requested."""
 
     @classmethod
     def of(cls, line: JobLine, **more: Any) -> Self:
@@ -93,19 +100,22 @@ class JobItem(Shape):
             "status": line.counts.status,
             "started_at": totals.started_at,
             "counts": TrialCounts.of(line.counts),
+            "added": TrialCounts.of(line.counts.added) if line.counts.added.total else None,
             "totals": Totals.of(totals),
             "agents": list(configuration_labels(spec.agents)),
             "tasks": len(spec.tasks),
-            "score": line.score,
+            "score": line.scores.only if line.scores else None,
+            "scores": list(line.scores.items) if line.scores else None,
             **more,
         }
         return trusted(cls, values)
 
 
 class JobDetail(JobItem):
-    """A job with its specification."""
+    """A job with its specification, its pace and the time left."""
 
     spec: JobSpec
+    progress: Progress
 
 
 class JobPage(Listing[JobItem]):
@@ -130,12 +140,26 @@ class Queued(Shape):
     """Trials that were queued again."""
 
 
+class Added(Shape):
+    trials: list[int]
+    """The new attempts."""
+
+
 class RetryRequest(Frozen):
     """Which ended trials to run again. Earlier tries are kept."""
 
     outcomes: tuple[Outcome, ...] = (Outcome.ERROR, Outcome.CANCELLED)
+    """``error`` and ``cancelled``; results of graded trials are final."""
     trials: tuple[Annotated[int, Field(ge=1, le=LARGEST_ID)], ...] | None = Field(default=None, max_length=100_000)
     """Only these trials. Default: all trials of the job."""
+
+
+class AttemptsRequest(Frozen):
+    """Which graded trials to run again, as further attempts outside of the plan."""
+
+    outcomes: tuple[Outcome, ...] = (Outcome.PASSED, Outcome.FAILED)
+    trials: tuple[Annotated[int, Field(ge=1, le=LARGEST_ID)], ...] | None = Field(default=None, max_length=100_000)
+    """Only these trials. Default: all planned trials of the job."""
 
 
 class JudgedComparison(Comparison):

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any, Self
 
 from seatrial.domain.frozen import common_values, trusted
-from seatrial.domain.job import AgentSpec, JobCounts
-from seatrial.domain.result import FilesLeftOut, Result, StoredFile, TestResult, Try
+from seatrial.domain.job import AgentSpec, StateCounts
+from seatrial.domain.result import FilesLeftOut, Result, Spent, StoredFile, TestResult, Try
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store import TrialHistory, TrialRow, TrialSummary
@@ -27,7 +27,7 @@ class TrialCounts(Shape):
     total: int
 
     @classmethod
-    def of(cls, counts: JobCounts) -> TrialCounts:
+    def of(cls, counts: StateCounts) -> TrialCounts:
         return trusted(cls, {**common_values(cls, counts), "total": counts.total})
 
 
@@ -43,7 +43,10 @@ class _TrialShape(Shape):
     agent_index: int
     """Index of the job's configuration."""
     repeat: int
-    """Which attempt at the task: 1 … attempts of the job."""
+    """Which attempt at the task: 1 … attempts of the job; above that it was added."""
+    reruns: int | None
+    """The planned trial that an added attempt runs again; null for a planned trial. Added attempts are not part of the
+    score."""
     state: TrialState
     phase: Phase | None
     outcome: Outcome | None
@@ -67,6 +70,8 @@ class TrialItem(_TrialShape):
     input_tokens: int | None
     output_tokens: int | None
     cost_usd: float | None
+    spent: Spent
+    """What all tries used together."""
 
     @classmethod
     def of(cls, summary: TrialSummary, **more: Any) -> Self:
@@ -123,6 +128,8 @@ class TrialDetail(_TrialShape):
     agent_spec: AgentSpec
     reward: float | None
     result: Result | None
+    spent: Spent
+    """What all tries used together."""
     attempts: list[AttemptItem]
 
     @classmethod
@@ -133,6 +140,7 @@ class TrialDetail(_TrialShape):
             "agent_spec": history.agent,
             "reward": result.reward if result else None,
             "result": result,
+            "spent": history.spent,
             "attempts": [AttemptItem.of(a_try) for a_try in history.tries],
         }
         return trusted(cls, values)

@@ -7,7 +7,7 @@ import pytest
 from seatrial.domain.job import AgentSpec, Job, JobSpec
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Outcome
-from seatrial.errors import MissingKey
+from seatrial.errors import InvalidInput, MissingKey
 from seatrial.testing.fake_runner import FAIL, FakeRunner
 from tests.contracts.backend.place import Place
 from tests.task_files import write_task
@@ -61,14 +61,33 @@ async def test_retry_asks_for_the_key_that_went_with_the_job(place: Place) -> No
     assert await place.outcomes(job) == [Outcome.CANCELLED]
 
 
-async def test_retry_takes_the_outcomes_that_were_named_and_no_others(place: Place) -> None:
+async def test_retry_refuses_what_was_graded(place: Place) -> None:
     job = await place.submit("a", "b")
     await place.work_off(job, FakeRunner(results={"b": (FAIL,)}))
     assert await place.backend.runs.retry(job, [Outcome.ERROR, Outcome.CANCELLED]) == 0
-    assert await place.backend.runs.retry(job, [Outcome.FAILED]) == 1
-    assert await place.outcomes(job) == [Outcome.PASSED, None]
+    for outcome in (Outcome.PASSED, Outcome.FAILED):
+        with pytest.raises(InvalidInput, match="final"):
+            await place.backend.runs.retry(job, [outcome])
+    assert await place.outcomes(job) == [Outcome.PASSED, Outcome.FAILED]
+
+
+async def test_a_graded_trial_is_run_again_as_a_further_attempt(place: Place) -> None:
+    """Rolling a failure again until it passes changes neither the score nor what the first run said."""
+    job = await place.submit("a", "b")
+    await place.work_off(job, FakeRunner(results={"b": (FAIL,)}))
+    _, before = await place.backend.jobs.report(job.id, tests=False)
+    assert len(await place.backend.runs.add_attempts(job, [Outcome.FAILED], None)) == 1
     await place.work_off(job)
-    assert await place.outcomes(job) == [Outcome.PASSED, Outcome.PASSED]
+    assert await place.outcomes(job) == [Outcome.PASSED, Outcome.FAILED, Outcome.PASSED]
+    _, after = await place.backend.jobs.report(job.id, tests=False)
+    [configuration], [was] = after.configurations, before.configurations
+    assert configuration.valid == was.valid and configuration.valid.value == 0.5
+    assert (after.counts, configuration.counts, configuration.coverage) == (before.counts, was.counts, was.coverage)
+    assert configuration.added is not None and configuration.added.counts.passed == 1
+    assert after.added == 1 and "1 attempt was added" in after.notices[0]
+    assert after.rules is not None and after.rules.notes == after.notices
+    assert after.spending.tries == 3
+    assert [row.counts.passed for row in await place.backend.jobs.page(1, None)] == [1]
 
 
 async def test_cancel_says_how_many_it_stopped_and_a_second_time_none(place: Place) -> None:

@@ -103,13 +103,15 @@ async def test_a_single_run_is_executed_with_and_without_waiting(tmp_path: Path)
 
 
 async def test_a_retry_makes_ended_runs_pending_and_keeps_their_attempts(tmp_path: Path) -> None:
-    runner = FakeRunner(results={"hello": (FAIL, PASS)}, files={"trial.log": b"hello"})
+    results = {"hello": (FAIL,)}
+    runner = FakeRunner(results=results, files={"trial.log": b"hello"})
     async with serving(tmp_path / "home", runner) as server:
         task = await server.upload(num_runs=2)
         base = f"/api/tasks/{task['id']}"
         assert set(await server.post(f"{base}/retry", status=400)) == {"detail"}
         await server.post(f"{base}/execute-async")
         assert (await server.ended(task["id"]))["passed_runs"] == 0
+        results["hello"] = (PASS,)
         answer = await server.post(f"{base}/retry")
         assert answer["task_id"] == task["id"] and isinstance(answer["message"], str)
         waiting = await server.get(base)
@@ -123,9 +125,16 @@ async def test_a_retry_makes_ended_runs_pending_and_keeps_their_attempts(tmp_pat
         assert len(runner.orders) == 3, "a retry alone runs nothing, or it would have run before what came later"
         await server.post(f"{base}/execute-async")
         done = await server.ended(task["id"])
-        assert (done["passed_runs"], done["failed_runs"]) == (2, 0)
-        attempts = await server.installation.store.tries(done["runs"][0]["id"])
-        assert [a_try.number for a_try in attempts] == [1, 2]
+        assert (done["passed_runs"], done["failed_runs"], done["total_runs"]) == (2, 0, 2)
+        assert [run["run_number"] for run in done["runs"]] == [1, 2]
+        assert (await server.get(f"{base}/runs/{done['runs'][1]['id']}"))["run_number"] == 2
+        [_, listed] = await server.get("/api/tasks", params={"status": "completed"})
+        assert {name: done[name] for name in listed} == listed
+        native = await server.get(f"/api/v1/jobs/{task['id']}")
+        assert (native["counts"]["failed"], native["added"]["passed"]) == (2, 2), "the first results stay"
+        assert native["score"]["value"] == 0.0
+        await server.post(f"{base}/retry")
+        assert [run["status"] for run in (await server.get(base))["runs"]] == ["pending", "pending"]
 
 
 async def test_a_running_task_cannot_be_retried(tmp_path: Path) -> None:

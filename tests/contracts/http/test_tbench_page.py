@@ -208,8 +208,10 @@ async def test_the_log_of_an_ended_run_has_no_escape_sequences(tmp_path: Path) -
 
 
 async def test_the_log_of_a_run_that_waits_again_says_that_it_is_an_old_one(tmp_path: Path) -> None:
-    files = {"verifier/test-stdout.txt": b"1 failed\n"}
-    async with serving(tmp_path / "home", FakeRunner(lambda order: FAIL, files=files), cors_origins=PAGE) as server:
+    """An error is retried in place; a graded run would keep its log, and the retry have one of its own."""
+    files = {"verifier/test-stdout.txt": b"no verdict\n"}
+    error = Result(outcome=Outcome.ERROR, cause=Cause.VERIFIER, message="no verdict")
+    async with serving(tmp_path / "home", FakeRunner(lambda order: error, files=files), cors_origins=PAGE) as server:
         page = RunnerPage(server)
         task = await page.upload(num_runs="1")
         [run] = (await page.read("GET", f"/api/tasks/{task['id']}"))["runs"]

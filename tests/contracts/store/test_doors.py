@@ -35,7 +35,7 @@ async def test_a_retry_forgets_nothing_and_a_second_release_sets_the_limit_anew(
     [trial_id] = await ids(store, job)
     await store.release_trials([trial_id], NOON, limit_sec=5)
     [trial] = await store.claim("w", MINUTE, 1, NOON)
-    await store.finish(trial.id, 1, passed(), NOON)
+    await store.finish(trial.id, 1, faulty(), NOON)
     assert await store.retry_trials([trial.id], NOON, hold=True) == 1
     assert await store.release_trials([trial.id], NOON, limit_sec=7) == 1
     [again] = await store.claim("w", MINUTE, 1, NOON)

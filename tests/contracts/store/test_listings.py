@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from seatrial.domain.result import Spent
 from seatrial.domain.trial import Mark, Outcome, TrialState
 from seatrial.ports.store import Page, Store, TrialFilter, TrialSummary
 from tests.contracts.store.samples import MINUTE, NOON, all_trials, faulty, passed, submit
@@ -52,6 +53,7 @@ async def test_summaries_have_the_numbers_of_the_last_result(store: Store) -> No
         input_tokens=1200,
         output_tokens=34,
         cost_usd=0.0125,
+        spent=Spent(seconds=2.5, input_tokens=1200, output_tokens=34, cost_usd=0.0125),
     )
 
 

@@ -132,11 +132,19 @@ async def test_a_retried_job_is_counted_anew(api: Api) -> None:
     path = f"/jobs/{job['id']}"
     assert (await api.get(path))["score"]["value"] == 0.0
     assert await api.post(f"{path}/retry", {}) == {"queued": 0}
-    assert await api.post(f"{path}/retry", {"outcomes": ["failed"]}) == {"queued": 1}
-    assert (await api.get(path))["status"] == "pending"
+    await api.post(f"{path}/retry", {"outcomes": ["failed"]}, status=422)
+    [trial] = (await api.get(f"{path}/trials"))["items"]
+    await api.post(f"{path}/retry", {"trials": [trial["id"]]}, status=409)
+    assert len((await api.post(f"{path}/attempts", {"outcomes": ["failed"]}, status=201))["trials"]) == 1
+    assert (await api.get(path))["status"] == "running"
     await api.work_off(FakeRunner(results={"one": (PASS,)}))
     again = await api.get(path)
-    assert (again["score"]["value"], again["counts"]["passed"], again["counts"]["failed"]) == (1.0, 1, 0)
+    assert (again["score"]["value"], again["counts"]["passed"], again["counts"]["failed"]) == (0.0, 0, 1)
+    assert again["added"]["passed"] == 1
+    grid = (await api.get(f"{path}/grid"))["tasks"][0]
+    assert ([len(cells) for cells in grid["cells"]], [len(cells) for cells in grid["added"]]) == ([1], [1])
+    table = (await api.ask("GET", f"{path}/trials.csv", 200)).text.splitlines()
+    assert [line.split(",")[-6] for line in table] == ["reruns", str(trial["id"]), ""]
 
 
 async def test_cancel_resume_and_delete_with_files(api: Api) -> None:

@@ -177,7 +177,11 @@ async def test_one_trial_is_cancelled_and_retried_by_itself(api: Api) -> None:
     assert await api.post("/trials/1/retry") == {"queued": 1}
     await api.work_off()
     assert (await api.get(f"/jobs/{job['id']}"))["counts"]["passed"] == 2
-    assert await api.post("/trials/1/retry") == {"queued": 1}
+    assert "final" in (await api.ask("POST", "/trials/1/retry", 409)).json()["error"]["message"]
+    assert await api.post("/trials/1/attempts", status=201) == {"trials": [3]}
+    assert (await api.get("/trials/3"))["reruns"] == 1
+    await api.ask("POST", "/trials/3/attempts", 409)
+    await api.post("/trials/99/attempts", status=404)
     await api.post("/trials/99/cancel", status=404)
     await api.post("/trials/99/retry", status=404)
 

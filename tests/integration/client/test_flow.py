@@ -57,9 +57,11 @@ def test_a_job_from_upload_to_deletion(client: Client, tmp_path: Path) -> None:
     assert client.jobs.table(job.id, tmp_path / "trials.csv").read_text().count("\n") == 3
 
     assert client.jobs.retry(job.id) == 0  # none of them ended in an error
-    assert client.jobs.retry(job.id, outcomes=[Outcome.PASSED], trials=[trials[0].id]) == 1
+    with pytest.raises(InvalidInput, match="final"):
+        client.jobs.retry(job.id, outcomes=[Outcome.PASSED], trials=[trials[0].id])
+    assert len(client.jobs.add_attempts(job.id, trials=[trials[0].id])) == 1
     again = client.jobs.wait(job.id, timeout=60)
-    assert sorted(trial.attempt for trial in client.trials.list(job=job.id)) == [1, 2]
+    assert [trial.reruns for trial in client.trials.list(job=job.id)] == [trials[0].id, None, None]
     assert again.ended_at != ended.ended_at
     client.jobs.delete(job.id)
     with pytest.raises(NotFound):

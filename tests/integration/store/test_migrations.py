@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,9 +16,14 @@ from sqlalchemy.engine import Connection
 from seatrial.adapters.store_sql import migrate, migrations
 from seatrial.adapters.store_sql.database import database_at
 from seatrial.adapters.store_sql.migrate import upgrade
+from seatrial.adapters.store_sql.migrations.versions import v0005_added_attempts
 from seatrial.adapters.store_sql.store import SqlStore
 from seatrial.adapters.store_sql.tables import metadata
+from seatrial.domain.result import Spent, Usage
+from seatrial.domain.trial import Outcome
 from seatrial.errors import InvalidInput, SetupProblem
+from seatrial.ports.store import Page, TrialFilter
+from tests.contracts.store.samples import MINUTE, NOON, faulty, passed, submit
 
 
 async def look(url: str, operation: Any) -> Any:
@@ -134,3 +140,29 @@ def test_other_databases_are_refused_without_telling_the_password() -> None:
     with pytest.raises(InvalidInput) as refusal:
         database_at("mysql://me:secret@host/name")
     assert "secret" not in str(refusal.value)
+
+
+async def test_what_earlier_tries_used_is_filled_in(url: str) -> None:
+    """As in a store from before spent_… was kept: two tries with a result, and a trial without any."""
+    async with SqlStore.at(url) as store:
+        job = await submit(store, trials=2)
+        for result in (faulty().model_copy(update={"usage": Usage(input_tokens=5, cached_tokens=2)}), passed()):
+            [trial] = await store.claim("w", MINUTE, 1, NOON, job_id=job.id)
+            if result.outcome is Outcome.ERROR:
+                await store.try_again(trial.id, trial.try_number, result, timedelta(0), NOON)
+                await store.cancel_trials([trial.id + 1], NOON)
+            else:
+                await store.finish(trial.id, trial.try_number, result, NOON)
+        before = [summary.spent for summary in await store.summaries(TrialFilter(job_id=job.id), Page())]
+        assert before[1] == Spent(seconds=3.5, input_tokens=1205, cached_tokens=2, output_tokens=34, cost_usd=0.0125)
+        database = database_at(url)
+        await database.open()
+        await database.write(_as_before)
+        await database.close()
+        assert [each.spent for each in await store.summaries(TrialFilter(job_id=job.id), Page())] == before
+
+
+def _as_before(connection: Connection) -> None:
+    blank = ", ".join(f"spent_{name} = NULL" for name in Spent.model_fields)
+    connection.exec_driver_sql(f"UPDATE trials SET {blank}")
+    v0005_added_attempts._fill_in(connection)

@@ -249,6 +249,9 @@ def job_json() -> dict[str, Any]:
         "attempts": 1,
         "sandbox": "auto",
         "labels": {},
+        "added": None,
         "score": None,
+        "scores": None,
+        "progress": {},
         "spec": {"tasks": [], "agents": []},
     }

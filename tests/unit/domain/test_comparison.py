@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
 from seatrial.domain.comparison import Comparison, Side, compare, compare_all, pair_up, pairs_within, side
 from seatrial.domain.fact import Basis, Counts, TrialFact
@@ -46,10 +47,12 @@ def test_the_difference_is_the_paired_one_of_scipy(counts: list[tuple[int, int]]
     differences = np.array([one / 5 - other / 4 for one, other in counts])
     found = compare(a, b)
     assert found.a_minus_b == pytest.approx(float(differences.mean()), abs=1e-12)
-    assert found.interval is not None
     error = float(stats.sem(differences))
-    assert found.interval.standard_error == pytest.approx(error, abs=1e-9)
-    if error > 1e-9:
+    assert (found.interval is None) == (len({one * 4 - other * 5 for one, other in counts}) == 1)
+    if found.interval is None:
+        assert "same amount" in found.unavailable["interval"]
+    else:
+        assert found.interval.standard_error == pytest.approx(error, abs=1e-9)
         low, high = stats.t.interval(0.95, len(differences) - 1, loc=differences.mean(), scale=error)
         assert (found.interval.low, found.interval.high) == pytest.approx((max(-1, low), min(1, high)))
     swapped = compare(b, a)
@@ -57,6 +60,16 @@ def test_the_difference_is_the_paired_one_of_scipy(counts: list[tuple[int, int]]
     assert swapped.significance is not None
     assert found.significance is not None
     assert swapped.significance.p == pytest.approx(found.significance.p)
+
+
+def test_mcnemar_over_the_tasks_on_which_one_side_is_ahead_is_that_of_statsmodels() -> None:
+    a, b = numbered("A", [5, 4, 3, 5, 2, 0, 1, 4, 5], 5), numbered("B", [3, 4, 1, 2, 3, 0, 0, 1, 2], 5)
+    found = compare(a, b)
+    assert (found.ahead_a, found.ahead_b) == (6, 1)
+    assert found.mcnemar is not None
+    assert found.mcnemar.p == pytest.approx(statsmodels_mcnemar([[0, 6], [1, 2]], exact=True).pvalue)
+    assert found.bootstrap is not None and found.interval is not None
+    assert found.bootstrap.low == pytest.approx(found.interval.low, abs=0.15)
 
 
 def test_single_trials_are_tested_with_mcnemar_and_more_with_sign_flips() -> None:
@@ -208,7 +221,7 @@ def test_one_task_and_no_task() -> None:
     assert verdict(one) == (
         "On the only common task, a, A passed 4 of 5 trials and B 1 of 5; one task says nothing about others."
     )
-    assert set(one.unavailable) == {"interval", "significance", "detectable"}
+    assert set(one.unavailable) == {"interval", "bootstrap", "significance", "mcnemar", "detectable"}
     none = compare(tallied("A", a=(4, 5)), tallied("B", b=(1, 5)))
     assert verdict(none).startswith("A and B have no task in common")
     assert none.a_minus_b is None

@@ -6,15 +6,17 @@ import json
 import math
 import random
 import time
-from itertools import pairwise
+from dataclasses import replace
+from itertools import pairwise, product
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.domain.fact import TrialFact
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.report import ConfigurationReport, JobReport, report
+from seatrial.domain.report import ConfigurationReport, JobReport, Spread, report
 from seatrial.domain.result import TestResult
 from seatrial.domain.result import TestStatus as Status
 from seatrial.domain.statistics import Method
@@ -80,11 +82,12 @@ def test_cancelled_trials_are_counted_but_never_scored() -> None:
     assert found.coverage == pytest.approx(6 / 8)
 
 
-def test_during_a_run_everything_is_over_what_has_ended() -> None:
+def test_during_a_run_scores_are_over_what_ended_and_coverage_over_the_plan() -> None:
     facts = trials("a", "PF..") + trials("b", "S...") + trials("c", "....")
     found = only(facts)
     assert not report(facts).complete
-    assert found.coverage == pytest.approx(2 / 3)
+    assert found.coverage == pytest.approx(2 / 12)
+    assert (found.headline.so_far, found.headline.ended, found.headline.planned) == (True, 3, 12)
     assert found.leaderboard.value == pytest.approx((1 / 2 + 0) / 2)
     assert found.pending == ("c",)
     assert found.without_valid_trial == ("b",)
@@ -111,7 +114,9 @@ def test_a_single_trial_a_task_has_no_run_to_run_interval() -> None:
     found = only(trials("a", "P") + trials("b", "FF") + trials("c", "P"))
     assert found.leaderboard.tasks_fixed is None
     assert found.leaderboard.unavailable["tasks_fixed"] == "needs 2 scored trials of every task; 2 of 3 have fewer"
-    assert only(trials("a", "PP") + trials("b", "FF")).leaderboard.tasks_fixed is not None
+    assert only(trials("a", "PP") + trials("b", "PF")).leaderboard.tasks_fixed is not None
+    alike = only(trials("a", "PP") + trials("b", "FF")).leaderboard
+    assert (alike.tasks_fixed, alike.unavailable["tasks_fixed"]) == (None, "no task both passed and failed")
 
 
 def test_pass_rates_say_what_they_lack() -> None:
@@ -168,13 +173,52 @@ def test_spending_and_durations() -> None:
     assert found.durations.p90 == pytest.approx(2.8)
 
 
+def test_a_success_costs_what_its_own_trials_cost() -> None:
+    """Passes of trials without a known cost would make the others look cheaper."""
+    priced = [replace(fact, cost_usd=2.0) for fact in trials("a", "PF")]
+    found = only(priced + trials("b", "PP")).spending
+    assert (found.cost_usd, found.priced, found.cost_per_trial, found.cost_per_success) == (4.0, 2, 2.0, 4.0)
+
+
+def test_the_spread_of_durations_tokens_and_costs() -> None:
+    facts = [
+        replace(fact, seconds=10.0 * number, input_tokens=100 * number, output_tokens=number, cost_usd=0.1 * number)
+        for number, fact in enumerate(trials("a", "PFPFPSPFPC"), start=1)
+    ]
+    spread = only(facts).spread
+    assert spread.seconds is not None and spread.tokens is not None and spread.cost_usd is not None
+    assert (spread.seconds.values, spread.seconds.p50) == (9, 50.0), "a cancelled trial did not end by itself"
+    assert (spread.tokens.values, spread.tokens.p50, spread.tokens.largest) == (10, 555.5, 1010)
+    assert spread.cost_usd.p90 == pytest.approx(float(np.quantile([0.1 * n for n in range(1, 11)], 0.9)))
+    assert only(trials("b", "PF")).spread == Spread()
+
+
+@settings(max_examples=25)
+@given(st.lists(st.text(st.sampled_from("PFSC"), min_size=1, max_size=3), min_size=1, max_size=3))
+def test_bounds_are_those_of_every_way_to_fill_in_what_is_missing(tasks: list[str]) -> None:
+    found = only([fact for index, letters in enumerate(tasks) for fact in trials(f"t{index}", letters)]).bounds
+    gaps = [letter for letters in tasks for letter in letters if letter in "SC"]
+    scores = []
+    for filled in product("PF", repeat=len(gaps)):
+        rest = iter(filled)
+        rates = [
+            sum((next(rest) if letter in "SC" else letter) == "P" for letter in letters) / len(letters)
+            for letters in tasks
+        ]
+        scores.append(sum(rates) / len(rates))
+    if found is None:
+        assert not gaps
+    else:
+        assert (found.low, found.high, found.trials) == pytest.approx((min(scores), max(scores), len(gaps)))
+
+
 def test_unknown_costs_are_not_zero() -> None:
     found = only(trials("a", "PF"))
     assert found.spending.cost_usd is None
     assert found.spending.unavailable["cost_per_success"] == "no trial reported a cost"
     free = only([TrialFact(task="a", configuration="x", outcome=Outcome.FAILED, cost_usd=0.0)])
     assert free.spending.cost_usd == 0.0
-    assert free.spending.unavailable == {"cost_per_success": "nothing passed"}
+    assert free.spending.unavailable == {"cost_per_success": "no trial with a known cost passed"}
 
 
 def test_marks_are_counted_beside_the_outcome() -> None:
@@ -213,7 +257,7 @@ def test_matrix_counts_each_test_by_configuration() -> None:
     ("facts", "leaderboard", "valid", "coverage"),
     [
         ([], None, None, None),
-        (trials("a", "..") + trials("b", ".."), None, None, None),
+        (trials("a", "..") + trials("b", ".."), None, None, 0.0),
         (trials("a", "CC") + trials("b", "CC"), 0.0, None, 0.0),
         (trials("a", "SS") + trials("b", "LL"), 0.0, None, 0.0),
         (trials("a", "AA") + trials("b", "AA"), 0.0, 0.0, 1.0),
@@ -298,7 +342,7 @@ def test_every_report_is_sound_and_independent_of_order(facts: list[TrialFact], 
 
 
 def test_the_seed_decides_the_bootstrap() -> None:
-    facts = [fact for index in range(9) for fact in trials(f"t{index}", "P" * (index % 6) + "F" * (5 - index % 6))]
+    facts = [fact for index in range(1, 15) for fact in trials(f"t{index}", "P" * index + "F" * 30)]
     assert report(facts, seed=1) == report(facts, seed=1)
     assert any(report(facts, seed=1) != report(facts, seed=seed) for seed in range(2, 8))
 

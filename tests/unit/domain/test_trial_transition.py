@@ -23,6 +23,7 @@ from seatrial.domain.trial import (
     TrialEvent,
     TrialState,
     TryAgain,
+    further_attempt,
     transition,
 )
 from seatrial.errors import Conflict, StaleTry
@@ -106,6 +107,22 @@ def test_a_retried_trial_has_its_full_allowance_again() -> None:
 def test_only_ended_trials_are_retried() -> None:
     with pytest.raises(Conflict):
         transition(queued(), Retried(), NOW)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PASSED, Outcome.FAILED])
+def test_a_graded_trial_is_never_replaced(outcome: Outcome) -> None:
+    ended = transition(running(), Ended(try_number=1, outcome=outcome), NOW)
+    with pytest.raises(Conflict, match="final"):
+        transition(ended, Retried(), NOW)
+    further = further_attempt(ended, 6)
+    assert (further.attempt, further.reruns, further.task) == (6, ended.id, ended.task)
+
+
+def test_only_graded_trials_get_a_further_attempt() -> None:
+    error = transition(running(), Ended(try_number=1, outcome=Outcome.ERROR, cause=Cause.LLM), NOW)
+    for trial in (queued(), running(), error):
+        with pytest.raises(Conflict):
+            further_attempt(trial, 2)
 
 
 EVENTS = st.one_of(

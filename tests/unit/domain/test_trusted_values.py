@@ -9,11 +9,13 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from seatrial.domain.frozen import trusted
-from seatrial.domain.job import AgentSpec, Job, JobCounts, JobSpec
+from seatrial.domain.job import AgentSpec, Job, JobCounts, JobSpec, StateCounts
+from seatrial.domain.progress import Progress
 from seatrial.domain.result import Result, Try, Usage
+from seatrial.domain.score import ScoreLine
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
-from seatrial.engine.reports.listing import JobLine, ScoreLine
+from seatrial.engine.reports.listing import JobLine, ScoreLines
 from seatrial.ports.store import JobTotals, TrialHistory, TrialSummary
 from seatrial.shapes.jobs import JobDetail, JobItem, Totals
 from seatrial.shapes.tasks import TaskItem
@@ -90,12 +92,16 @@ def test_a_task_on_the_wire_has_every_field_in_its_type() -> None:
 
 def test_a_job_on_the_wire_has_every_field_in_its_type() -> None:
     spec = JobSpec(tasks=(TASK,), agents=(AgentSpec(name="oracle"),), labels={"team": "a"})
-    counts, totals = JobCounts(passed=1, error=2), JobTotals(seconds=2.0, cost_usd=0.5, started_at=NOW)
+    counts, totals = (
+        JobCounts(passed=1, error=2, added=StateCounts(failed=1)),
+        JobTotals(seconds=2.0, cost_usd=0.5, started_at=NOW),
+    )
     job = Job(id=1, spec=spec, created_at=NOW)
-    for score in (None, ScoreLine(value=0.5, low=0.1, high=0.9, coverage=1.0)):
-        line = JobLine(job=job, counts=counts, totals=totals, score=score)
+    one = ScoreLine(label="oracle", value=0.5, low=0.1, high=0.9, coverage=1.0)
+    for scores in (None, ScoreLines(items=(one,)), ScoreLines(items=(one, one))):
+        line = JobLine(job=job, counts=counts, totals=totals, scores=scores)
         assert_valid(JobItem.of(line))
-        assert_valid(JobDetail.of(line, spec=spec))
+        assert_valid(JobDetail.of(line, spec=spec, progress=Progress(ended=3, planned=3)))
     assert_valid(TrialCounts.of(counts))
     assert_valid(Totals.of(totals))
 

@@ -5,6 +5,7 @@ import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useMemo, us
 
 import { useAnchor } from "./anchor";
 import type { Column } from "./column";
+import type { CsvColumn } from "./csv";
 import { CsvButton, type ReadAll } from "./CsvButton";
 import { plural } from "./format";
 import { type Sort, sortRows, useSort } from "./sort";
@@ -23,6 +24,8 @@ type Props<Row> = {
   onEnd?: () => void;
   /** Every row there is, where `rows` may be the first pages only: for the CSV. */
   all?: ReadAll<Row>;
+  /** Columns of the file, where they are others than those on the screen. */
+  csv?: CsvColumn<Row>[];
   /** Whether `rows` are all there are; what is not loaded yet is fetched when somebody sorts. */
   whole?: boolean;
   /** How many rows there are, where that is known and `rows` may be fewer. */
@@ -103,7 +106,7 @@ export function DataTable<Row>(props: Props<Row>) {
         </span>
         <CsvButton
           name={name}
-          columns={columns}
+          columns={props.csv ?? columns}
           rows={sorted}
           all={whole ? undefined : props.all}
           order={(found) => sortRows(found, columns, sort)}

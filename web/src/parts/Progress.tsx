@@ -7,14 +7,13 @@ const PARTS: [keyof Counts, string][] = [
   ["failed", "bg-failed"],
   ["error", "bg-error"],
   ["cancelled", "bg-line-strong"],
-  ["running", "bg-running"],
 ];
 
 export function endedOf(counts: Counts): number {
   return counts.passed + counts.failed + counts.error + counts.cancelled;
 }
 
-/** How far a job is, and how it stands so far. */
+/** How far a job is: the bar fills with what ended. */
 export function Progress({ counts }: { counts: Counts }) {
   const ended = endedOf(counts);
   const told = `${ended} of ${counts.total} trials ended: ${counts.passed} passed, ${counts.failed} failed, ${counts.error} errors`;

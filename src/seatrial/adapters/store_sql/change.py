@@ -90,7 +90,7 @@ def _compare_and_set(
             raise NotFound(f"There is no trial {trial_id}.")
         was = trial_of(row)
         after = transition(was, event, now)
-        values = changing_values(after) | (summary_values(was.try_number, result) if result is not None else {})
+        values = changing_values(after) | (summary_values(row, result) if result is not None else {})
         if connection.execute(_write_back, _guard(was) | values).rowcount:
             return after
 

@@ -12,21 +12,31 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from seatrial.adapters.store_sql.change import change_all, end_job_if_done
+from seatrial.adapters.store_sql.change import end_job_if_done
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
+from seatrial.adapters.store_sql.job_changes import (
+    add_attempts,
+    cancel_job,
+    cancel_trials,
+    delete_job,
+    new_trial,
+    release_trials,
+    retry_trials,
+    unknown_job,
+)
 from seatrial.adapters.store_sql.job_filter import narrow_jobs
-from seatrial.adapters.store_sql.rows import Values, job_of, trial_of, values_of
+from seatrial.adapters.store_sql.rows import Values, job_of, values_of
 from seatrial.adapters.store_sql.specs import IDS_AT_ONCE, JobSpecs
-from seatrial.adapters.store_sql.tables import IS_ENDED, IS_HELD, IS_QUEUED, IS_RUNNING, creations, jobs, trials
+from seatrial.adapters.store_sql.tables import creations, jobs, trials
+from seatrial.adapters.store_sql.work_left import work_left
 from seatrial.domain import event_log
-from seatrial.domain.event import NewEvent
-from seatrial.domain.job import Job, JobCounts, JobSpec
-from seatrial.domain.trial import CancelAsked, NewTrial, Released, Retried, Trial, TrialState
-from seatrial.errors import Conflict, NotFound
+from seatrial.domain.job import Job, JobCounts, JobSpec, StateCounts
+from seatrial.domain.progress import WorkLeft
+from seatrial.domain.trial import NewTrial, Released, TrialState
+from seatrial.errors import Conflict
 from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, Tally
 
-_IS_UNFINISHED = sa.or_(IS_HELD, IS_QUEUED, IS_RUNNING)
 _CREATING = 0x5EA7_0004
 """Advisory lock in PostgreSQL, one for each idempotency key."""
 
@@ -35,23 +45,29 @@ _standing_alone = sa.select(jobs.c.id, jobs.c.created_at, jobs.c.cancelled_at, j
 _standing_by_id = _standing_alone.where(jobs.c.id == sa.bindparam("id"))
 _by_id = sa.select(jobs).where(jobs.c.id == sa.bindparam("id"))
 _among = trials.c.job_id.in_(sa.bindparam("job_ids", expanding=True))
-_standings = (trials.c.job_id, trials.c.state, trials.c.outcome)
+_is_added = trials.c.reruns.is_not(None).label("added")
+_standings = (trials.c.job_id, trials.c.state, trials.c.outcome, _is_added)
 _counts = sa.select(*_standings, sa.func.count().label("trials")).where(_among).group_by(*_standings)
 _sums = (
     sa.select(
         *_standings,
         sa.func.count().label("trials"),
-        sa.func.coalesce(sa.func.sum(trials.c.seconds), 0.0).label("seconds"),
-        sa.func.coalesce(sa.func.sum(trials.c.input_tokens), 0).label("input_tokens"),
-        sa.func.coalesce(sa.func.sum(trials.c.output_tokens), 0).label("output_tokens"),
-        sa.func.sum(trials.c.cost_usd).label("cost_usd"),
+        sa.func.coalesce(sa.func.sum(trials.c.spent_seconds), 0.0).label("seconds"),
+        sa.func.coalesce(sa.func.sum(trials.c.spent_input_tokens), 0).label("input_tokens"),
+        sa.func.coalesce(sa.func.sum(trials.c.spent_output_tokens), 0).label("output_tokens"),
+        sa.func.sum(trials.c.spent_cost_usd).label("cost_usd"),
         sa.func.min(trials.c.started_at).label("started_at"),
     )
     .where(_among)
     .group_by(*_standings)
 )
-_ways = (trials.c.job_id, trials.c.task_digest.label("digest"), trials.c.outcome, trials.c.cause)
-_tallies = sa.select(*_ways, sa.func.count().label("trials")).where(_among).group_by(*_ways).order_by(*_ways)
+_ways = (trials.c.job_id, trials.c.task_digest.label("digest"), trials.c.agent_index, trials.c.outcome, trials.c.cause)
+_tallies = (
+    sa.select(*_ways, sa.func.count().label("trials"))
+    .where(_among, trials.c.reruns.is_(None))
+    .group_by(*_ways)
+    .order_by(*_ways)
+)
 
 
 class SqlJobs:
@@ -81,7 +97,7 @@ class SqlJobs:
         query = _by_id if spec is None else _standing_by_id
         rows = await self._database.rows(query, {"id": job_id})
         if not rows:
-            raise _unknown(job_id)
+            raise unknown_job(job_id)
         return job_of(rows[0], spec or self._specs.learn(job_id, rows[0]["spec"]))
 
     async def jobs(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
@@ -100,25 +116,17 @@ class SqlJobs:
         return int(await self._database.value(query))
 
     async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
-        tally: dict[int, dict[str, int]] = {job_id: {} for job_id in job_ids}
-        for ids in batched(tally, IDS_AT_ONCE):
-            for row in await self._database.rows(_counts, {"job_ids": ids}):
-                tally[row["job_id"]][_standing(row)] = row["trials"]
-        return {job_id: JobCounts(**found) for job_id, found in tally.items()}
+        return {job_id: _counted(rows) for job_id, rows in (await self._by_job(_counts, job_ids)).items()}
 
     async def numbers(self, job_ids: Sequence[int]) -> dict[int, JobNumbers]:
-        found: dict[int, list[Values]] = {job_id: [] for job_id in job_ids}
-        for ids in batched(found, IDS_AT_ONCE):
-            for row in await self._database.rows(_sums, {"job_ids": ids}):
-                found[row["job_id"]].append(row)
-        return {job_id: _numbers(rows) for job_id, rows in found.items()}
+        return {job_id: _numbers(rows) for job_id, rows in (await self._by_job(_sums, job_ids)).items()}
 
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
-        found: dict[int, list[Tally]] = {job_id: [] for job_id in job_ids}
-        for ids in batched(found, IDS_AT_ONCE):
-            for row in await self._database.rows(_tallies, {"job_ids": ids}):
-                found[row.pop("job_id")].append(Tally(**row))
-        return found
+        found = await self._by_job(_tallies, job_ids)
+        return {job_id: [_tally(row) for row in rows] for job_id, rows in found.items()}
+
+    async def work_left(self, job_id: int, since: datetime) -> WorkLeft:
+        return await self._database.read(lambda connection: work_left(connection, job_id, since))
 
     async def save_job_keys(self, job_id: int, keys: str) -> None:
         open_job = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.ended_at.is_(None)).values(sealed_keys=keys)
@@ -132,22 +140,35 @@ class SqlJobs:
         return keys
 
     async def cancel_job(self, job_id: int, now: datetime) -> int:
-        return await self._database.write(lambda connection: _cancel(connection, job_id, now))
+        return await self._database.write(lambda connection: cancel_job(connection, job_id, now))
 
     async def cancel_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
-        return await self._database.write(lambda connection: _cancel_trials(connection, sorted(set(trial_ids)), now))
+        return await self._database.write(lambda connection: cancel_trials(connection, sorted(set(trial_ids)), now))
 
     async def release_trials(self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None) -> int:
         released = Released(limit_sec=limit_sec)
         return await self._database.write(
-            lambda connection: _release(connection, sorted(set(trial_ids)), released, now)
+            lambda connection: release_trials(connection, sorted(set(trial_ids)), released, now)
         )
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
-        return await self._database.write(lambda connection: _retry(connection, sorted(set(trial_ids)), now, hold))
+        return await self._database.write(
+            lambda connection: retry_trials(connection, sorted(set(trial_ids)), now, hold)
+        )
+
+    async def add_attempts(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> list[int]:
+        return await self._database.write(lambda connection: add_attempts(connection, trial_ids, now, hold))
 
     async def delete_job(self, job_id: int) -> None:
-        await self._database.write(lambda connection: _delete(connection, job_id))
+        await self._database.write(lambda connection: delete_job(connection, job_id))
+
+    async def _by_job(self, query: sa.Select[Any], job_ids: Sequence[int]) -> dict[int, list[Values]]:
+        """The rows of each job; every id has an entry."""
+        found: dict[int, list[Values]] = {job_id: [] for job_id in job_ids}
+        for ids in batched(found, IDS_AT_ONCE):
+            for row in await self._database.rows(query, {"job_ids": ids}):
+                found[row["job_id"]].append(row)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +209,7 @@ def _create(connection: Connection, wish: _Creation) -> Job:
     }
     job_id = connection.execute(sa.insert(jobs).values(values).returning(jobs.c.id)).scalar_one()
     if planned:
-        connection.execute(sa.insert(trials), [_new_trial(job_id, trial, wish) for trial in planned])
+        connection.execute(sa.insert(trials), [new_trial(job_id, trial, wish.state, now) for trial in planned])
     facts = [event_log.job_created(Job(id=job_id, spec=spec, created_at=now), len(planned))]
     if not planned:
         facts += end_job_if_done(connection, job_id, now)
@@ -208,7 +229,7 @@ def _numbers(rows: Sequence[Values]) -> JobNumbers:
     costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
     starts = [row["started_at"] for row in rows if row["started_at"] is not None]
     return JobNumbers(
-        counts=JobCounts(**{_standing(row): row["trials"] for row in rows}),
+        counts=_counted(rows),
         totals=JobTotals(
             seconds=sum(row["seconds"] for row in rows),
             input_tokens=sum(row["input_tokens"] for row in rows),
@@ -219,111 +240,16 @@ def _numbers(rows: Sequence[Values]) -> JobNumbers:
     )
 
 
+def _counted(rows: Sequence[Values]) -> JobCounts:
+    planned = {_standing(row): row["trials"] for row in rows if not row["added"]}
+    added = {_standing(row): row["trials"] for row in rows if row["added"]}
+    return JobCounts(**planned, added=StateCounts(**added)) if added else JobCounts(**planned)
+
+
+def _tally(row: Values) -> Tally:
+    return Tally(**{name: value for name, value in row.items() if name != "job_id"})
+
+
 def _standing(row: Values) -> str:
     """The state of a trial or, once it has ended, its outcome: the names of the fields of ``JobCounts``."""
     return str(row["outcome"] if row["state"] == TrialState.ENDED else row["state"])
-
-
-def _new_trial(job_id: int, trial: NewTrial, wish: _Creation) -> dict[str, Any]:
-    return {
-        "job_id": job_id,
-        "task_name": trial.task.name,
-        "task_digest": trial.task.digest,
-        "agent_index": trial.agent_index,
-        "agent": trial.agent,
-        "model": trial.model,
-        "repeat": trial.attempt,
-        "state": wish.state.value,
-        "attempt": 0,
-        "attempts_base": 0,
-        "cancel_requested": False,
-        "created_at": wish.now,
-    }
-
-
-def _cancel(connection: Connection, job_id: int, now: datetime) -> int:
-    _lock_jobs(connection, [job_id])
-    unfinished = sa.and_(trials.c.job_id == job_id, _IS_UNFINISHED)
-    asked = [trial for trial in _lock_trials(connection, unfinished) if not trial.cancel_requested]
-    if not asked:
-        return 0
-    connection.execute(
-        sa.update(jobs).where(jobs.c.id == job_id, jobs.c.cancelled_at.is_(None)).values(cancelled_at=now)
-    )
-    facts = [event_log.job_cancelled(job_id, len(asked)), *_ask_to_stop(connection, asked, now)]
-    append_events(connection, facts + end_job_if_done(connection, job_id, now), now)
-    return len(asked)
-
-
-def _cancel_trials(connection: Connection, trial_ids: list[int], now: datetime) -> int:
-    facts: list[NewEvent] = []
-    stopped = 0
-    for ids in batched(trial_ids, IDS_AT_ONCE):
-        job_ids = _lock_jobs_of(connection, ids)
-        unfinished = sa.and_(trials.c.id.in_(ids), _IS_UNFINISHED)
-        asked = [trial for trial in _lock_trials(connection, unfinished) if not trial.cancel_requested]
-        facts += _ask_to_stop(connection, asked, now)
-        for job_id in job_ids:
-            facts += end_job_if_done(connection, job_id, now)
-        stopped += len(asked)
-    append_events(connection, facts, now)
-    return stopped
-
-
-def _ask_to_stop(connection: Connection, asked: list[Trial], now: datetime) -> list[NewEvent]:
-    after = change_all(connection, asked, CancelAsked(), now)
-    return [event_log.try_closed(trial, None) for trial in after if trial.state is TrialState.ENDED]
-
-
-def _release(connection: Connection, trial_ids: list[int], released: Released, now: datetime) -> int:
-    facts: list[NewEvent] = []
-    for ids in batched(trial_ids, IDS_AT_ONCE):
-        _lock_jobs_of(connection, ids)
-        held = _lock_trials(connection, sa.and_(trials.c.id.in_(ids), IS_HELD))
-        facts += [event_log.trial_released(trial) for trial in change_all(connection, held, released, now)]
-    append_events(connection, facts, now)
-    return len(facts)
-
-
-def _lock_jobs_of(connection: Connection, trial_ids: Sequence[int]) -> list[int]:
-    rows = connection.execute(sa.select(trials.c.id, trials.c.job_id).where(trials.c.id.in_(trial_ids))).all()
-    if missing := set(trial_ids) - {row.id for row in rows}:
-        raise NotFound(f"There is no trial {min(missing)}.")
-    job_ids = sorted({row.job_id for row in rows})
-    _lock_jobs(connection, job_ids)
-    return job_ids
-
-
-def _retry(connection: Connection, trial_ids: list[int], now: datetime, hold: bool) -> int:
-    facts: list[NewEvent] = []
-    for ids in batched(trial_ids, IDS_AT_ONCE):
-        _lock_jobs_of(connection, ids)
-        ended = _lock_trials(connection, sa.and_(trials.c.id.in_(ids), IS_ENDED))
-        facts += [event_log.trial_retried(trial) for trial in change_all(connection, ended, Retried(hold=hold), now)]
-        reopened = {trial.job_id for trial in ended}
-        connection.execute(sa.update(jobs).where(jobs.c.id.in_(reopened)).values(cancelled_at=None, ended_at=None))
-    append_events(connection, facts, now)
-    return len(facts)
-
-
-def _delete(connection: Connection, job_id: int) -> None:
-    _lock_jobs(connection, [job_id])
-    gone = connection.execute(sa.delete(jobs).where(jobs.c.id == job_id, jobs.c.ended_at.is_not(None))).rowcount
-    if not gone:
-        raise Conflict(f"Job {job_id} has trials left to do.", fix=f"Cancel it first: seatrial job cancel {job_id}")
-
-
-def _lock_jobs(connection: Connection, job_ids: list[int]) -> None:
-    query = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids)).order_by(jobs.c.id).with_for_update(key_share=True)
-    found = set(connection.execute(query).scalars())
-    if missing := set(job_ids) - found:
-        raise _unknown(min(missing))
-
-
-def _lock_trials(connection: Connection, which: sa.ColumnElement[bool]) -> list[Trial]:
-    query = sa.select(trials).where(which).order_by(trials.c.id).with_for_update(key_share=True)
-    return [trial_of(row) for row in values_of(connection.execute(query))]
-
-
-def _unknown(job_id: int) -> NotFound:
-    return NotFound(f"There is no job {job_id}.")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 from sqlalchemy.engine import Result as Rows
 
+from seatrial.adapters.store_sql.tables import trials
 from seatrial.domain.frozen import trusted
 from seatrial.domain.job import Job, JobSpec
-from seatrial.domain.result import Result, Try
+from seatrial.domain.result import Result, Spent, Try
 from seatrial.domain.task import Task, TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
-from seatrial.ports.store import TrialRow, TrialSummary
+from seatrial.ports.store import TrialNumbers, TrialRow, TrialSummary
 
 _SMALL = 16_000
 _COLUMNS = {"attempt": "repeat", "try_number": "attempt", "tries_base": "attempts_base"}
@@ -33,10 +35,27 @@ _CHANGING = (
     "started_at",
     "ended_at",
 )
-_FIXED = ("id", "job_id", "agent_index", "agent", "model", "attempt", "created_at")
+_FIXED = ("id", "job_id", "agent_index", "agent", "model", "attempt", "reruns", "created_at")
 _OF_TRIAL = tuple((name, _COLUMNS.get(name, name)) for name in _FIXED + _CHANGING)
 """Fields and their columns."""
 _SUMMED = ("reward", "seconds", "input_tokens", "output_tokens", "cost_usd")
+_OF_SPENT = tuple((name, f"spent_{name}") for name in Spent.model_fields)
+NUMBERS = (
+    trials.c.id,
+    trials.c.task_name,
+    trials.c.task_digest,
+    trials.c.agent_index,
+    trials.c.repeat,
+    trials.c.reruns,
+    trials.c.attempt,
+    trials.c.outcome,
+    trials.c.cause,
+    trials.c.reward,
+    trials.c.marks,
+    trials.c.seconds,
+    *(trials.c[column] for _, column in _OF_SPENT),
+)
+"""The columns that ``numbers_of`` reads, in their order."""
 _OF_TRY = ("trial_id", "number", "worker", "started_at", "ended_at")
 _OF_JOB = ("id", "created_at", "cancelled_at", "ended_at")
 _STATES = {state.value: state for state in TrialState}
@@ -90,8 +109,43 @@ def trial_row_of(row: Values) -> TrialRow:
 def summary_of(row: Values) -> TrialSummary:
     values = {name: row[name] for name in _SUMMED}
     values["trial"] = trial_of(row)
+    values["spent"] = spent_of(row)
     values["marks"] = tuple(map(Mark, marks.split())) if (marks := row["marks"]) else ()
     return trusted(TrialSummary, values)
+
+
+def numbers_of(rows: Iterable[Any]) -> list[TrialNumbers]:
+    """From rows of ``NUMBERS``. A task is made once: it has many trials."""
+    tasks: dict[tuple[str, str], TaskRef] = {}
+    names = tuple(Spent.model_fields)
+    found = []
+    for number, name, digest, index, attempt, reruns, tries, outcome, cause, reward, marks, seconds, *spent in rows:
+        if (task := tasks.get((name, digest))) is None:
+            task = tasks[name, digest] = TaskRef(name=name, digest=digest)
+        spent[0] = spent[0] or 0.0  # seconds, of a trial without a result
+        found.append(
+            TrialNumbers(
+                number,
+                task,
+                index,
+                attempt,
+                reruns is not None,
+                tries,
+                _OUTCOMES[outcome],
+                _CAUSES[cause],
+                reward,
+                tuple(map(Mark, marks.split())) if marks else (),
+                seconds,
+                trusted(Spent, dict(zip(names, spent, strict=True))),
+            )
+        )
+    return found
+
+
+def spent_of(row: Values) -> Spent:
+    values = {name: row[column] for name, column in _OF_SPENT}
+    values["seconds"] = values["seconds"] or 0.0
+    return trusted(Spent, values)
 
 
 def try_of(row: Values, start: str = "") -> Try:
@@ -110,9 +164,12 @@ def changing_values(trial: Trial) -> dict[str, Any]:
     return {_COLUMNS.get(name, name): getattr(trial, name) for name in _CHANGING}
 
 
-def summary_values(number: int, result: Result) -> dict[str, Any]:
+def summary_values(row: Values, result: Result) -> dict[str, Any]:
+    """What the trial's row tells about its tries, once the current one has this result."""
+    spent = spent_of(row).and_also(result)
     return {
-        "result_attempt": number,
+        **{column: getattr(spent, name) for name, column in _OF_SPENT},
+        "result_attempt": row["attempt"],
         "reward": result.reward,
         "marks": " ".join(result.marks),
         "seconds": result.seconds,

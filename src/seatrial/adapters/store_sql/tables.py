@@ -143,6 +143,13 @@ trials = sa.Table(
     sa.Column("input_tokens", sa.BigInteger),
     sa.Column("output_tokens", sa.BigInteger),
     sa.Column("cost_usd", sa.Double),
+    # What all tries used together.
+    sa.Column("spent_seconds", sa.Double),
+    sa.Column("spent_input_tokens", sa.BigInteger),
+    sa.Column("spent_cached_tokens", sa.BigInteger),
+    sa.Column("spent_output_tokens", sa.BigInteger),
+    sa.Column("spent_cost_usd", sa.Double),
+    sa.Column("reruns", sa.BigInteger),
     sa.Index("ix_trials_job", "job_id", "id"),
     sa.Index("ix_trials_job_state", "job_id", "state", "outcome"),
     sa.Index("ix_trials_task", "task_name", "id"),
@@ -237,4 +244,6 @@ IS_HELD = trials.c.state == sa.literal_column("'held'")
 IS_QUEUED = trials.c.state == sa.literal_column("'queued'")
 IS_RUNNING = trials.c.state == sa.literal_column("'running'")
 IS_ENDED = trials.c.state == sa.literal_column("'ended'")
+IS_UNGRADED = trials.c.outcome.in_(["error", "cancelled"])
+"""Of an ended trial: it may be retried."""
 IS_SUSPECTED = sa.and_(trials.c.shared_losses >= sa.literal_column("2"), trials.c.state != sa.literal_column("'ended'"))

@@ -14,7 +14,15 @@ from seatrial.adapters.store_sql.change import close_try
 from seatrial.adapters.store_sql.claims import ClaimRequest, claim_trials
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
-from seatrial.adapters.store_sql.rows import summary_of, trial_of, trial_row_of, try_of, values_of
+from seatrial.adapters.store_sql.rows import (
+    NUMBERS,
+    numbers_of,
+    summary_of,
+    trial_of,
+    trial_row_of,
+    try_of,
+    values_of,
+)
 from seatrial.adapters.store_sql.shared_workers import was_shared
 from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, trials, tries
@@ -22,7 +30,16 @@ from seatrial.domain import event_log
 from seatrial.domain.result import Result, Try
 from seatrial.domain.trial import Ended, GivenBack, Trial, TrialEvent, TrialState, TryAgain, WorkerLost
 from seatrial.errors import NotFound
-from seatrial.ports.store import Page, PhaseEntry, RenewalReport, TrialFilter, TrialHistory, TrialRow, TrialSummary
+from seatrial.ports.store import (
+    Page,
+    PhaseEntry,
+    RenewalReport,
+    TrialFilter,
+    TrialHistory,
+    TrialNumbers,
+    TrialRow,
+    TrialSummary,
+)
 
 _CHUNK = 200
 
@@ -51,6 +68,7 @@ _history = (
     .where(trials.c.id == sa.bindparam("id"))
     .order_by(tries.c.number)
 )
+_numbers = sa.select(*NUMBERS).where(trials.c.job_id == sa.bindparam("job")).order_by(trials.c.id)
 
 
 class SqlTrials:
@@ -148,6 +166,12 @@ class SqlTrials:
         query = _page(of_any_job, of_job=chosen.job_id is not None, continued=page.before is not None)
         given = {"job": chosen.job_id, "before": page.before, "limit": page.limit, "skip": page.skip}
         return [summary_of(row) for row in await self._database.rows(query, given)]
+
+    async def trial_numbers(self, job_id: int) -> list[TrialNumbers]:
+        def operation(connection: Connection) -> list[TrialNumbers]:
+            return numbers_of(connection.execute(_numbers, {"job": job_id}))
+
+        return await self._database.read(operation)
 
     async def running_by_worker(self) -> dict[str, int]:
         return {row["worker"]: row["trials"] for row in await self._database.rows(_running_by_worker)}

@@ -10,9 +10,10 @@ from fastapi import HTTPException
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
-from seatrial.api.compat.tbench_shapes import ORIGIN
+from seatrial.api.compat.tbench_shapes import ORIGIN, RunnerTask
 from seatrial.api.context import Service
 from seatrial.domain.job import Job
+from seatrial.engine.reports.listing import JobLine
 from seatrial.errors import InvalidInput, NotFound
 from seatrial.ports.store import TrialFilter, TrialRow
 
@@ -27,7 +28,19 @@ async def job_of(service: Service, task_id: int) -> Job:
 
 
 async def rows_of(service: Service, job: Job) -> list[TrialRow]:
-    return [row async for row in service.installation.store.trials(TrialFilter(job_id=job.id))]
+    """The runs of a task. After a retry these are the last attempts, under the numbers of the runs that they repeat."""
+    numbers: dict[int, int] = {}
+    latest: dict[int, TrialRow] = {}
+    async for row in service.installation.store.trials(TrialFilter(job_id=job.id)):
+        first = row.trial.reruns or row.trial.id
+        latest[first] = _numbered(row, numbers.setdefault(first, row.trial.attempt))
+    return list(latest.values())
+
+
+async def task_of(service: Service, line: JobLine) -> RunnerTask:
+    """Of a retried task, the counts are those of its last runs."""
+    rows = await rows_of(service, line.job) if line.counts.added.total else None
+    return RunnerTask.of(line, rows)
 
 
 async def run_of(service: Service, task_id: int, run_id: int) -> TrialRow:
@@ -35,8 +48,18 @@ async def run_of(service: Service, task_id: int, run_id: int) -> TrialRow:
     with suppress(NotFound):
         row = await service.installation.store.trial(run_id)
         if row.trial.job_id == task_id:
-            return row
+            return await _renumbered(service, row)
     raise HTTPException(404, "Run not found")
+
+
+async def _renumbered(service: Service, row: TrialRow) -> TrialRow:
+    if row.trial.reruns is None:
+        return row
+    return _numbered(row, (await service.installation.store.trial(row.trial.reruns)).trial.attempt)
+
+
+def _numbered(row: TrialRow, number: int) -> TrialRow:
+    return row.model_copy(update={"trial": row.trial.model_copy(update={"attempt": number})})
 
 
 def validated[T: BaseModel](kind: type[T], fields: dict[str, Any]) -> T:

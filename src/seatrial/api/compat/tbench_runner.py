@@ -25,14 +25,14 @@ from seatrial.api.compat.tbench_answers import (
     TaskNumbers,
     may_fail,
 )
-from seatrial.api.compat.tbench_lookup import as_400, job_of, rows_of, run_of, validated
+from seatrial.api.compat.tbench_lookup import as_400, job_of, rows_of, run_of, task_of, validated
 from seatrial.api.compat.tbench_shapes import ORIGIN, RunItem, RunnerTask, TaskDetail, TaskStatus
 from seatrial.api.compat.tbench_upload import NewTask, once_of, received_zip, wish_of
 from seatrial.api.context import ServiceDep
 from seatrial.api.routes.pages import JobId, Skip, TrialId
 from seatrial.api.routes.router import plain_router
 from seatrial.domain.catalogue import AGENTS, MODELS, Agent
-from seatrial.domain.trial import Outcome, TrialState
+from seatrial.domain.trial import TrialState
 from seatrial.engine.jobs.submit import Door
 from seatrial.engine.trials.run_log import log_text
 from seatrial.errors import InvalidInput
@@ -121,7 +121,7 @@ async def create_task(
             spec = submission.plan(wish, tasks, Door(ORIGIN, service.model_urls))
             once = once_of(request.scope.get("seatrial.caller"), spec, idempotency_key)
             job = await submission.prepare(spec, once)
-    return RunnerTask.of(await service.listing.line(job, with_score=False))
+    return await task_of(service, await service.listing.line(job, with_score=False))
 
 
 @router.get("/api/tasks", responses=may_fail())
@@ -134,7 +134,7 @@ async def list_tasks(
     """Newest first."""
     chosen = status.filter if status is not None else JobFilter(origin=ORIGIN)
     lines = await service.listing.page(Page(limit=limit, skip=skip), chosen)
-    return [RunnerTask.of(line) for line in lines]
+    return [await task_of(service, line) for line in lines]
 
 
 @router.get("/api/tasks/{task_id}", responses=may_fail(404))
@@ -153,11 +153,12 @@ async def delete_task(service: ServiceDep, task_id: JobId) -> Message:
 
 @router.post("/api/tasks/{task_id}/retry", responses=may_fail(400, 404))
 async def retry_task(service: ServiceDep, task_id: JobId) -> TaskMessage:
-    """Makes ended runs pending again. Earlier tries are kept."""
+    """Makes ended runs pending again. Earlier results are kept: a graded run becomes a further attempt with its number,
+    and the job's score stays that of its first runs."""
     rows = await rows_of(service, await job_of(service, task_id))
     if any(row.trial.state in (TrialState.QUEUED, TrialState.RUNNING) for row in rows):
         raise HTTPException(400, "The task is running; it can be retried when it has ended.")
-    if not await service.installation.jobs.retry(task_id, tuple(Outcome), hold=True):
+    if not await service.installation.jobs.start_over(task_id):
         raise HTTPException(400, "The task has no run that has ended.")
     return TaskMessage(message="Task reset for retry", task_id=task_id)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel, Field
 
-from seatrial.domain.job import JobCounts, JobStatus
+from seatrial.domain.job import JobCounts, JobStatus, StateCounts
 from seatrial.domain.result import Result, TestStatus
 from seatrial.domain.trial import Mark, Outcome, Trial, TrialState
 from seatrial.engine.reports.listing import JobLine
@@ -29,9 +30,9 @@ class TaskStatus(StrEnum):
 
     @classmethod
     def of(cls, counts: JobCounts) -> TaskStatus:
-        if counts.queued + counts.running:
+        if counts.moving:
             return cls.RUNNING
-        if counts.held:
+        if counts.held + counts.added.held:
             return cls.PENDING
         if counts.status is JobStatus.CANCELLED:
             return cls.CANCELLED
@@ -95,8 +96,9 @@ class RunnerTask(BaseModel):
     """Not in the original API: infrastructure errors are not failures of the agent."""
 
     @classmethod
-    def of(cls, line: JobLine) -> RunnerTask:
-        return cls(**_task_fields(line))
+    def of(cls, line: JobLine, rows: list[TrialRow] | None = None) -> RunnerTask:
+        """``rows``: the runs to count, if they are not the job's planned trials."""
+        return cls(**_task_fields(line, line.counts if rows is None else counts_of(rows)))
 
 
 class RunItem(BaseModel):
@@ -150,7 +152,7 @@ class TaskDetail(RunnerTask):
 
     @classmethod
     def with_runs(cls, line: JobLine, rows: list[TrialRow]) -> TaskDetail:
-        counts = line.counts
+        counts = counts_of(rows)
         graded = counts.passed + counts.failed
         statistics = Statistics(
             total=counts.total,
@@ -161,7 +163,7 @@ class TaskDetail(RunnerTask):
             error=counts.error + counts.cancelled,
             pass_rate=counts.passed / graded if graded else None,
         )
-        return cls(**_task_fields(line), runs=[RunItem.of(row) for row in rows], statistics=statistics)
+        return cls(**_task_fields(line, counts), runs=[RunItem.of(row) for row in rows], statistics=statistics)
 
 
 class RunResult(BaseModel):
@@ -214,8 +216,12 @@ def duration_of(trial: Trial, result: Result | None) -> float | None:
     return (trial.ended_at - trial.started_at).total_seconds() or None
 
 
-def _task_fields(line: JobLine) -> dict[str, Any]:
-    job, counts, labels = line.job, line.counts, line.job.spec.labels
+def counts_of(rows: list[TrialRow]) -> StateCounts:
+    return StateCounts(**Counter(str(row.trial.outcome or row.trial.state) for row in rows))
+
+
+def _task_fields(line: JobLine, counts: StateCounts) -> dict[str, Any]:
+    job, labels = line.job, line.job.spec.labels
     return {
         "id": job.id,
         "name": job.spec.name,
@@ -225,7 +231,7 @@ def _task_fields(line: JobLine) -> dict[str, Any]:
         "agent": labels.get(AGENT, ""),
         "harness": labels.get(HARNESS, ""),
         "num_runs": job.spec.attempts,
-        "status": TaskStatus.of(counts),
+        "status": TaskStatus.of(line.counts),
         "created_at": job.created_at,
         "started_at": line.totals.started_at,
         "completed_at": job.ended_at,

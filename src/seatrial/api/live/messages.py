@@ -12,7 +12,9 @@ from seatrial.domain.output import Output
 from seatrial.errors import InvalidInput
 
 _ENDS = (EventKind.JOB_ENDED, EventKind.TRIAL_ENDED)
-_REOPENING = frozenset({EventKind.TRIAL_RETRY, EventKind.TRIAL_RELEASED, EventKind.TRIAL_CLAIMED})
+_REOPENING = frozenset(
+    {EventKind.TRIAL_ADDED, EventKind.TRIAL_RETRY, EventKind.TRIAL_RELEASED, EventKind.TRIAL_CLAIMED}
+)
 
 OUTPUT = "trial.output"
 """The kind of live output; all other kinds are events."""

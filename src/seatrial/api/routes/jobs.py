@@ -18,10 +18,13 @@ from seatrial.engine.jobs.estimate import Estimator
 from seatrial.engine.jobs.submit import Door
 from seatrial.engine.recent import EndedJobs
 from seatrial.engine.reports.listing import JobListing
+from seatrial.engine.reports.progress import progress_of
 from seatrial.errors import MissingKey
 from seatrial.ports.store import JobFilter, JobStore, Page
 from seatrial.shapes.answers import Plain
 from seatrial.shapes.jobs import (
+    Added,
+    AttemptsRequest,
     Cancelled,
     JobDetail,
     JobEstimate,
@@ -91,9 +94,12 @@ async def list_jobs(
 
 @router.get("/{job_id}", responses=errors(404))
 async def get_job(service: ServiceDep, job_id: JobId) -> JobDetail:
-    """One job: its counts, its score so far, and its specification."""
+    """One job: its counts, its scores so far, its pace, and its specification."""
     job = await service.installation.store.job(job_id)
-    return JobDetail.of(await service.listing.line(job), spec=job.spec)
+    line = await service.listing.line(job)
+    now = service.installation.clock()
+    found = await progress_of(service.installation.store, line.job, line.counts, now)
+    return JobDetail.of(line, spec=job.spec, progress=found)
 
 
 @router.delete("/{job_id}", status_code=204, responses=errors(404, 409))
@@ -114,10 +120,18 @@ async def resume_job(service: ServiceDep, job_id: JobId, keys: GivenKeys) -> Que
     return Queued(queued=await service.installation.jobs.resume(job_id, keys))
 
 
-@router.post("/{job_id}/retry", responses=errors(400, 404))
+@router.post("/{job_id}/retry", responses=errors(400, 404, 409))
 async def retry_job(service: ServiceDep, job_id: JobId, keys: GivenKeys, wanted: RetryRequest) -> Queued:
-    """Runs ended trials of a job again: by default those that ended in errors or were cancelled."""
+    """Runs trials of a job again that ended in errors or were cancelled. Graded trials are refused: their results are
+    final."""
     return Queued(queued=await service.installation.jobs.retry(job_id, wanted.outcomes, wanted.trials, keys))
+
+
+@router.post("/{job_id}/attempts", status_code=201, responses=errors(400, 404))
+async def add_attempts(service: ServiceDep, job_id: JobId, keys: GivenKeys, wanted: AttemptsRequest) -> Added:
+    """Runs graded trials again as further attempts outside of the plan. Their results are shown apart and are not part
+    of the score."""
+    return Added(trials=await service.installation.jobs.add_attempts(job_id, wanted.outcomes, wanted.trials, keys))
 
 
 async def job_items(
@@ -129,7 +143,7 @@ async def job_items(
     unknown = [job for job in jobs if job.id not in known]
     for line in await listing.lines(unknown, with_score=with_score):
         known[line.job.id] = item = JobItem.of(line)
-        if line.counts.ended == line.counts.total:
+        if line.counts.done:
             ended.put(line.job, item, with_score)
     return [known[job.id] for job in jobs]
 

@@ -13,9 +13,10 @@ from seatrial.api.routes.router import errors, native_router, trial_page
 from seatrial.domain.numbers import LARGEST_COUNT
 from seatrial.domain.trial import Cause, Outcome, TrialState
 from seatrial.engine.trials.trial_files import ended_try
+from seatrial.errors import Conflict
 from seatrial.ports.store import TrialFilter, TrialRow
 from seatrial.shapes.answers import Plain
-from seatrial.shapes.jobs import Cancelled, Queued
+from seatrial.shapes.jobs import Added, Cancelled, Queued
 from seatrial.shapes.trials import ResultPage, TestList, TrialDetail, TrialPage, TrialResult
 
 router = native_router("", "trials")
@@ -91,10 +92,23 @@ async def cancel_trial(service: ServiceDep, trial_id: TrialId) -> Cancelled:
     return Cancelled(cancelled=await service.installation.jobs.cancel_trial(trial_id))
 
 
-@router.post("/trials/{trial_id}/retry", responses=errors(400, 404))
+@router.post("/trials/{trial_id}/retry", responses=errors(400, 404, 409))
 async def retry_trial(service: ServiceDep, trial_id: TrialId, keys: GivenKeys) -> Queued:
-    """Runs an ended trial again, whatever its outcome. Earlier tries are kept."""
+    """Runs a trial again that ended in an error or was cancelled. Earlier tries are kept. 409 for a graded trial: its
+    result is final."""
     return Queued(queued=await service.installation.jobs.retry_trial(trial_id, keys))
+
+
+@router.post("/trials/{trial_id}/attempts", status_code=201, responses=errors(400, 404, 409))
+async def add_attempt(service: ServiceDep, trial_id: TrialId, keys: GivenKeys) -> Added:
+    """Runs a graded trial again as a further attempt outside of the plan, which is not part of the score."""
+    jobs = service.installation.jobs
+    trial = (await service.installation.store.trial(trial_id)).trial
+    if not trial.graded:
+        raise Conflict(
+            f"Trial {trial_id} has no grade.", fix=f"Retry it when it has ended: POST /trials/{trial_id}/retry"
+        )
+    return Added(trials=await jobs.add_attempts(trial.job_id, trials=[trial_id], keys=keys))
 
 
 @router.get("/trials/{trial_id}/tests", responses=errors(404))

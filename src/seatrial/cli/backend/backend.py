@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.job import Job, JobCounts, JobSpec
+from seatrial.domain.job import Job, JobCounts, JobSpec, JobStatus
+from seatrial.domain.score import ScoreLine
 from seatrial.domain.task import Dataset, Task
 
 if TYPE_CHECKING:
@@ -38,10 +39,26 @@ class JobRow(Frozen):
     name: str
     counts: JobCounts
     created_at: datetime
+    cancelled_at: datetime | None = None
+    scores: tuple[ScoreLine, ...] = ()
+    """One for each configuration, the best first."""
 
     @classmethod
-    def of(cls, job: Job, counts: JobCounts) -> JobRow:
-        return cls(id=job.id, name=job.title, counts=counts, created_at=job.created_at)
+    def of(cls, job: Job, counts: JobCounts, scores: tuple[ScoreLine, ...] = ()) -> JobRow:
+        return cls(
+            id=job.id,
+            name=job.title,
+            counts=counts,
+            created_at=job.created_at,
+            cancelled_at=job.cancelled_at,
+            scores=scores,
+        )
+
+    @property
+    def status(self) -> str:
+        """A job that was cancelled says so, also if some of its trials had ended before."""
+        stopped = self.cancelled_at is not None and self.counts.cancelled and self.counts.done
+        return JobStatus.CANCELLED.value if stopped else self.counts.status.value
 
 
 @dataclass(frozen=True)
@@ -67,7 +84,11 @@ class Runs(Protocol):
         ...
 
     async def retry(self, job: Job, outcomes: Sequence[Outcome]) -> int:
-        """Queues ended trials again; returns how many."""
+        """Queues ungraded trials again; returns how many."""
+        ...
+
+    async def add_attempts(self, job: Job, outcomes: Sequence[Outcome], trials: Sequence[int] | None) -> list[int]:
+        """Runs graded trials again as further attempts outside of the plan; returns their numbers."""
         ...
 
     async def see_through(self, job: Job, as_json: bool) -> int:

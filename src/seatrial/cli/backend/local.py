@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Self
 
@@ -26,10 +27,12 @@ from seatrial.domain.task import Dataset, Task
 from seatrial.domain.trial import Outcome
 from seatrial.engine.jobs.choice import choose, dataset_of, every_task, library_tasks
 from seatrial.engine.reports.comparing import look_up, pair_sides
+from seatrial.engine.reports.listing import JobListing
+from seatrial.engine.reports.progress import progress_of
 from seatrial.engine.reports.reporting import report_job
 from seatrial.engine.trials.trial_files import KeptFiles, TryFiles
 from seatrial.errors import InvalidInput, NotFound
-from seatrial.ports.store import Page, TrialFilter, TrialRow
+from seatrial.ports.store import JobFilter, Page, TrialFilter, TrialRow
 from seatrial.ports.tasks import Inspection
 from seatrial.processes import on_signals
 from seatrial.shapes.datasets import DatasetItem
@@ -38,6 +41,8 @@ from seatrial.wiring import Installation, import_dataset, make_worker
 from seatrial.worker import Worker
 
 _LOOK_EVERY_SEC = 0.2
+_PACE_EVERY_LOOKS = 5
+"""The pace costs the store more than the counts."""
 
 Hire = Callable[[int, int], Worker]
 """From a capacity and a job id to a worker that runs only that job."""
@@ -64,13 +69,17 @@ class LocalRuns:
     async def retry(self, job: Job, outcomes: Sequence[Outcome]) -> int:
         return await self.here.jobs.retry(job.id, outcomes)
 
+    async def add_attempts(self, job: Job, outcomes: Sequence[Outcome], trials: Sequence[int] | None) -> list[int]:
+        return await self.here.jobs.add_attempts(job.id, outcomes, trials)
+
     async def see_through(self, job: Job, as_json: bool) -> int:
         """An interrupt stops the worker and requeues running trials. Ended trials are kept."""
         started = time.monotonic()
         worker = self.hire(job.spec.concurrency or self.here.settings.worker_concurrency, job.id)
         interrupted = await _drive(self.here, worker, job, quiet=as_json)
         rows = [row async for row in self.here.store.trials(TrialFilter(job_id=job.id))]
-        print_outcome(job, rows, time.monotonic() - started, as_json)
+        report = await report_job(self.here.store, job)
+        print_outcome(job, report, rows, time.monotonic() - started, as_json)
         if interrupted:
             say(f"Interrupted. Continue with: seatrial job resume {job.id}", err=True)
             return INTERRUPTED
@@ -91,9 +100,9 @@ class LocalJobs:
     here: Installation
 
     async def page(self, limit: int, before: int | None) -> list[JobRow]:
-        jobs = await self.here.store.jobs(Page(limit=limit, before=before))
-        counts = await self.here.store.counts([job.id for job in jobs])
-        return [JobRow.of(job, counts[job.id]) for job in jobs]
+        listing = JobListing(self.here.store)
+        lines = await listing.page(Page(limit=limit, before=before), JobFilter(), with_score=True)
+        return [JobRow.of(line.job, line.counts, line.scores.items if line.scores else ()) for line in lines]
 
     async def get(self, job_id: int) -> tuple[Job, JobCounts]:
         job = await self.here.store.job(job_id)
@@ -206,10 +215,12 @@ async def _drive(here: Installation, worker: Worker, job: Job, quiet: bool) -> b
 
 async def _until_ended(here: Installation, job: Job, quiet: bool) -> None:
     with show_progress(job, quiet) as show:
-        while True:
+        for look in count():
             counts = (await here.store.counts([job.id]))[job.id]
-            show(counts)
-            if counts.queued + counts.running == 0:
+            if look % _PACE_EVERY_LOOKS == 0 or counts.done:
+                found = await progress_of(here.store, job, counts, here.clock())
+            show(counts, found)
+            if not counts.moving:
                 return
             await asyncio.sleep(_LOOK_EVERY_SEC)
 

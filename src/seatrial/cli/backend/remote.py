@@ -37,15 +37,23 @@ class RemoteJobs:
 
     async def page(self, limit: int, before: int | None) -> list[JobRow]:
         found: list[JobRow] = []
-        async for job in self.client.jobs.list(before=before, page_size=min(limit, 500)):
-            found.append(JobRow(id=job.id, name=job.name, counts=counts_of(job.counts), created_at=job.created_at))
+        async for job in self.client.jobs.list(before=before, page_size=min(limit, 500), with_score=True):
+            row = JobRow(
+                id=job.id,
+                name=job.name,
+                counts=counts_of(job),
+                created_at=job.created_at,
+                cancelled_at=job.cancelled_at,
+                scores=tuple(job.scores or ()),
+            )
+            found.append(row)
             if len(found) == limit:
                 break
         return found
 
     async def get(self, job_id: int) -> tuple[Job, JobCounts]:
         found = await self.client.jobs.get(job_id)
-        return job_of(found), counts_of(found.counts)
+        return job_of(found), counts_of(found)
 
     async def rows(self, job_id: int) -> list[TrialRow]:
         return [row_of(found) async for found in self.client.trials.results(job_id)]

@@ -69,6 +69,12 @@ class RemoteRuns:
             job.spec.agents, lambda keys: self.client.jobs.retry(job.id, outcomes=outcomes, keys=keys)
         )
 
+    async def add_attempts(self, job: Job, outcomes: Sequence[Outcome], trials: Sequence[int] | None) -> list[int]:
+        return await self._with_keys(
+            job.spec.agents,
+            lambda keys: self.client.jobs.add_attempts(job.id, outcomes=outcomes, trials=trials, keys=keys),
+        )
+
     async def see_through(self, job: Job, as_json: bool) -> int:
         """An interrupt leaves the job running on the service."""
         began = time.monotonic()
@@ -84,7 +90,8 @@ class RemoteRuns:
             )
             return INTERRUPTED
         rows = await self.rows(job.id)
-        print_outcome(job, rows, time.monotonic() - began, as_json)
+        report = await self.client.jobs.report(job.id)
+        print_outcome(job, report, rows, time.monotonic() - began, as_json)
         return exit_status(rows)
 
     def advice(self, job: Job) -> str:
@@ -134,10 +141,11 @@ class RemoteRuns:
         try:
             while not waiting.done():
                 with suppress(StoreUnavailable):  # the waiting task decides when to give up
-                    show(counts_of((await self.client.jobs.get(job_id)).counts))
+                    now = await self.client.jobs.get(job_id)
+                    show(counts_of(now), now.progress)
                 await asyncio.wait({waiting}, timeout=_LOOK_EVERY_SEC)
             ended = waiting.result()
-            show(counts_of(ended.counts))
+            show(counts_of(ended), ended.progress)
             return ended
         finally:
             waiting.cancel()

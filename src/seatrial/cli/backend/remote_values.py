@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.domain.job import Job, JobCounts
+from seatrial.domain.job import Job, JobCounts, StateCounts
 from seatrial.domain.result import Result, Try
 from seatrial.domain.task import TaskProblem
 from seatrial.domain.trial import Trial
 from seatrial.ports.store import TrialRow
 from seatrial.ports.tasks import Inspection
-from seatrial.shapes.jobs import JobDetail
+from seatrial.shapes.jobs import JobDetail, JobItem
 from seatrial.shapes.tasks import CheckedArchive
-from seatrial.shapes.trials import AttemptItem, TrialCounts, TrialDetail, TrialResult
+from seatrial.shapes.trials import AttemptItem, TrialDetail, TrialResult
 
 
-def counts_of(found: TrialCounts) -> JobCounts:
-    return JobCounts(**found.model_dump(exclude={"total"}))
+def counts_of(found: JobItem) -> JobCounts:
+    added = StateCounts(**found.added.model_dump(exclude={"total"})) if found.added else StateCounts()
+    return JobCounts(**found.counts.model_dump(exclude={"total"}), added=added)
 
 
 def job_of(found: JobDetail) -> Job:

@@ -1,4 +1,4 @@
-"""``seatrial job``: list, show, cancel, resume and retry jobs."""
+"""``seatrial job``: list, show, cancel, resume, retry jobs and run them again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from seatrial.cli.view.say import say
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend, JobRow
 
-app = typer.Typer(help="List, show, cancel, resume and retry jobs.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="List, show, cancel, resume and retry jobs; run their trials again.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
 @app.command("list")
@@ -25,6 +29,8 @@ async def list_jobs(
     as_json: AsJson = False,
 ) -> None:
     """List jobs, newest first."""
+    from seatrial.cli.view.tables import score_parts
+
     jobs = await backend.jobs.page(limit, before)
     if as_json:
         print_json([_row(job) for job in jobs])
@@ -37,6 +43,8 @@ async def list_jobs(
             f"{job.id:>5}  {row['status']:<10} {row['ended']:>5}/{row['trials']:<5} passed {row['passed']:<5}"
             f" failed {row['failed']:<5} errors {row['errors']:<4} {job.created_at:%Y-%m-%d %H:%M}  {job.name}"
         )
+        for line in job.scores:
+            say(f"       {'  '.join(score_parts(line))}  {line.label}")
 
 
 @app.command()
@@ -49,6 +57,7 @@ async def show(backend: Backend, job_id: JobId, as_json: AsJson = False) -> None
     job, counts = await backend.jobs.get(job_id)
     rows = await backend.jobs.rows(job_id)
     row = _row(JobRow.of(job, counts))
+    del row["scores"]  # `seatrial report` has them
     if as_json:
         content = {**row, "spec": job.spec.model_dump(mode="json")}
         print_json({**content, "results": [trial_summary(found) for found in rows]})
@@ -84,21 +93,16 @@ async def resume(backend: Backend, job_id: JobId, as_json: AsJson = False) -> in
 async def retry(
     backend: Backend,
     job_id: JobId,
-    failed: Annotated[bool, typer.Option("--failed", help="Also retry trials that failed.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Retry every trial that has ended.")] = False,
     queue_only: QueueOnly = False,
     as_json: AsJson = False,
 ) -> int:
-    """Run trials of a job again, by default those that ended in errors or were cancelled. Earlier tries are kept."""
+    """Run trials of a job again that ended in errors or were cancelled. Earlier tries are kept.
+
+    Trials that passed or failed are final; `seatrial job again` adds attempts."""
     from seatrial.domain.trial import Outcome
 
-    outcomes = {Outcome.ERROR, Outcome.CANCELLED}
-    if failed or everything:
-        outcomes.add(Outcome.FAILED)
-    if everything:
-        outcomes.add(Outcome.PASSED)
     job, _ = await backend.jobs.get(job_id)
-    queued = await backend.runs.retry(job, sorted(outcomes))
+    queued = await backend.runs.retry(job, [Outcome.ERROR, Outcome.CANCELLED])
     if queue_only and as_json:
         print_json({"job": job_id, "queued": queued})
         return 0
@@ -108,17 +112,46 @@ async def retry(
     return await backend.runs.see_through(job, as_json)
 
 
+@app.command()
+@on_backend
+async def again(
+    backend: Backend,
+    job_id: JobId,
+    trials: Annotated[list[int] | None, typer.Option("--trial", help="Only this trial. Repeatable.")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Only trials that failed.")] = False,
+    queue_only: QueueOnly = False,
+    as_json: AsJson = False,
+) -> int:
+    """Run graded trials of a job again, as further attempts outside of the plan.
+
+    The results of the planned trials stay. Added attempts are shown apart and are not part of the score."""
+    from seatrial.domain.trial import Outcome
+
+    job, _ = await backend.jobs.get(job_id)
+    outcomes = [Outcome.FAILED] if failed else [Outcome.PASSED, Outcome.FAILED]
+    added = await backend.runs.add_attempts(job, outcomes, trials or None)
+    if queue_only and as_json:
+        print_json({"job": job_id, "added": added})
+        return 0
+    if queue_only or not (added or as_json):
+        say(f"job {job_id}: {len(added)} attempt(s) added")
+        return 0
+    return await backend.runs.see_through(job, as_json)
+
+
 def _row(job: JobRow) -> dict[str, object]:
     counts = job.counts
     return {
         "job": job.id,
         "name": job.name,
-        "status": str(counts.status),
+        "status": job.status,
         "trials": counts.total,
         "ended": counts.ended,
         "passed": counts.passed,
         "failed": counts.failed,
         "errors": counts.error,
         "cancelled": counts.cancelled,
+        "added": counts.added.total,
         "created_at": job.created_at,
+        "scores": list(job.scores),
     }

@@ -9,6 +9,7 @@ import typer
 
 from seatrial.cli.backend.session import on_backend, print_json
 from seatrial.cli.options import AsJson, JobId
+from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
@@ -23,12 +24,18 @@ async def report(
     backend: Backend,
     job_id: JobId,
     tests: Annotated[bool, typer.Option("--tests", help="Also show every test.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table, for a pull request.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a job's scores with their uncertainty, errors, costs and durations. Also works while the job runs."""
     job, found = await backend.jobs.report(job_id, tests)
     if as_json:
         print_json(report_json(job, found))
+        return
+    if markdown:
+        from seatrial.cli.view.markdown import report_lines
+
+        say("\n".join(report_lines(job, found)))
         return
     from seatrial.cli.view.details import print_report
     from seatrial.cli.view.figures import open_console

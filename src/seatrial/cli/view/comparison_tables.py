@@ -45,6 +45,9 @@ def _summary(comparison: Comparison) -> Table:
         grid.add_row("B − A", _difference_text(comparison))
     if comparison.significance is not None:
         grid.add_row("test", _test_text(comparison))
+    if comparison.mcnemar is not None:
+        split = f"A ahead on {plural(comparison.ahead_a, 'task')}, B on {comparison.ahead_b}"
+        grid.add_row("", f"{split}: {p_text(comparison.mcnemar.p)} ({comparison.mcnemar.test})")
     if comparison.detectable is not None:
         source = "stated default variances" if comparison.variances.assumed else "the spread of these trials"
         seen = f"{points(comparison.detectable)} points is the smallest difference seen with a chance of 80 %"
@@ -57,9 +60,10 @@ def _difference_text(comparison: Comparison) -> str:
     interval = comparison.interval
     if interval is None:
         return f"{difference} points (no interval: {comparison.unavailable['interval']})"
-    note = f"; {interval.note}" if interval.note else ""
     ends = f"{points(-interval.high)} to {points(-interval.low)}"
-    return f"{difference} points, 95 % interval {ends}{note}"
+    other = comparison.bootstrap
+    drawn = f", by bootstrap {points(-other.high)} to {points(-other.low)}" if other else ""
+    return f"{difference} points, 95 % interval {ends}{drawn}"
 
 
 def _test_text(comparison: Comparison) -> str:

@@ -36,14 +36,13 @@ def signed_points(share: float) -> str:
     return f"{value:+.1f}".replace("-", "−") if value else "0.0"
 
 
-def estimate(value: float | None, interval: Interval | None) -> str:
+def estimate(value: float | None, low: float | None, high: float | None) -> str:
     """``62.4 % ± 4.1``, or ``96.0 % (85.2 to 99.1)`` if the interval is asymmetric."""
-    if value is None or interval is None:
+    if value is None or low is None or high is None:
         return percent(value)
-    below, above = value - interval.low, interval.high - value
-    if abs(below - above) < 0.0005:
-        return f"{percent(value)} ± {100 * interval.half_width:.1f}"
-    return f"{percent(value)} ({100 * interval.low:.1f} to {100 * interval.high:.1f})"
+    if abs((value - low) - (high - value)) < 0.0005:
+        return f"{percent(value)} ± {100 * (high - low) / 2:.1f}"
+    return f"{percent(value)} ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def span(interval: Interval | None) -> str:

@@ -1,4 +1,4 @@
-"""Live progress of a job: counts, rate, time left. A live line on a terminal, occasional plain lines elsewhere."""
+"""Live progress of a job: counts, pace, time left. A live line on a terminal, occasional plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from seatrial.domain.job import Job, JobCounts
+from seatrial.domain.progress import Progress
 
-Show = Callable[[JobCounts], None]
+Show = Callable[[JobCounts, Progress], None]
 
 _PLAIN_EVERY_SEC = 10.0
 
@@ -18,7 +19,7 @@ _PLAIN_EVERY_SEC = 10.0
 def show_progress(job: Job, quiet: bool) -> Iterator[Show]:
     """Yields a function that takes new counts a few times a second."""
     if quiet:
-        yield lambda counts: None
+        yield lambda counts, progress: None
     elif sys.stderr.isatty():
         with _moving_line(job) as show:
             yield show
@@ -29,7 +30,8 @@ def show_progress(job: Job, quiet: bool) -> Iterator[Show]:
 @contextmanager
 def _moving_line(job: Job) -> Iterator[Show]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
 
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -38,12 +40,11 @@ def _moving_line(job: Job) -> Iterator[Show]:
         TextColumn("{task.fields[status]}", markup=False),
         TimeElapsedColumn(),
     )
-    pace = Pace()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Bars(*columns, console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task(f"job {job.id}", total=None, status="")
 
-        def show(counts: JobCounts) -> None:
-            status = f"{counts_text(counts)} · {pace.text(counts)}"
+        def show(counts: JobCounts, found: Progress) -> None:
+            status = f"{counts_text(counts)} · {pace_text(found)}"
             progress.update(bar, completed=counts.ended, total=counts.total, status=status)
 
         yield show
@@ -52,38 +53,25 @@ def _moving_line(job: Job) -> Iterator[Show]:
 class _PlainLines:
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._pace = Pace()
         self._last_at = time.monotonic()
         self._last = JobCounts()
 
-    def __call__(self, counts: JobCounts) -> None:
+    def __call__(self, counts: JobCounts, found: Progress) -> None:
         now = time.monotonic()
         done = counts.ended == counts.total
-        pace = self._pace.text(counts)
         if counts != self._last and (done or now - self._last_at >= _PLAIN_EVERY_SEC):
-            line = f"job {self._job.id}: {counts.ended}/{counts.total} · {counts_text(counts)} · {pace}"
+            line = f"job {self._job.id}: {counts.ended}/{counts.total} · {counts_text(counts)} · {pace_text(found)}"
             sys.stderr.write(line + "\n")
             self._last_at, self._last = now, counts
 
 
-class Pace:
-    """Trials per second and the time left, from the trials that ended since its creation."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._began = clock()
-        self._ended_before: int | None = None
-
-    def text(self, counts: JobCounts) -> str:
-        if self._ended_before is None:
-            self._ended_before = counts.ended
-        ended = counts.ended - self._ended_before
-        elapsed = self._clock() - self._began
-        if not ended or elapsed <= 0:
-            return "starting"
-        rate = ended / elapsed
-        left = (counts.total - counts.ended) / rate
-        return f"{rate:.1f}/s · {duration(left)} left" if rate >= 1 else f"{rate * 60:.1f}/min · {duration(left)} left"
+def pace_text(found: Progress) -> str:
+    """``2.1/s · 3 m 05 s left``."""
+    if found.per_second is None:
+        pace = "starting" if not found.ended else "nothing ended lately"
+    else:
+        pace = f"{found.per_second:.1f}/s" if found.per_second >= 1 else f"{found.per_second * 60:.1f}/min"
+    return pace if found.seconds_left is None else f"{pace} · {duration(found.seconds_left)} left"
 
 
 def counts_text(counts: JobCounts) -> str:

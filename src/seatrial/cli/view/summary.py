@@ -9,8 +9,8 @@ from seatrial.cli.backend.session import print_json
 from seatrial.cli.view.progress import duration
 from seatrial.cli.view.say import say
 from seatrial.domain.job import Job
+from seatrial.domain.report import JobReport
 from seatrial.domain.result import Result, TestStatus
-from seatrial.domain.trial import Outcome
 from seatrial.engine.jobs.estimate import Estimate
 from seatrial.engine.jobs.request import planned_trials
 from seatrial.ports.store import TrialRow
@@ -18,14 +18,14 @@ from seatrial.ports.store import TrialRow
 INTERRUPTED = 130
 
 
-def print_outcome(job: Job, rows: Sequence[TrialRow], wall_seconds: float, as_json: bool) -> None:
+def print_outcome(job: Job, report: JobReport, rows: Sequence[TrialRow], wall_seconds: float, as_json: bool) -> None:
     if as_json:
-        print_json(summary(job, rows, wall_seconds))
+        print_json(summary(job, report, rows, wall_seconds))
         return
     from seatrial.cli.view.figures import open_console
     from seatrial.cli.view.tables import print_run
 
-    print_run(open_console(), job, rows, wall_seconds)
+    print_run(open_console(), job, report, rows, wall_seconds)
 
 
 def exit_status(rows: Sequence[TrialRow]) -> int:
@@ -33,16 +33,17 @@ def exit_status(rows: Sequence[TrialRow]) -> int:
     return 0 if all(row.trial.outcome is not None and row.trial.outcome.graded for row in rows) else 3
 
 
-def summary(job: Job, rows: Sequence[TrialRow], wall_seconds: float) -> dict[str, object]:
-    """The JSON object of ``--json``."""
-    outcomes = [row.trial.outcome for row in rows]
+def summary(job: Job, report: JobReport, rows: Sequence[TrialRow], wall_seconds: float) -> dict[str, object]:
+    """The JSON object of ``--json``. Counts are of the planned trials."""
+    counts = report.counts
     return {
         "job": job.id,
-        "trials": len(rows),
-        "passed": outcomes.count(Outcome.PASSED),
-        "failed": outcomes.count(Outcome.FAILED),
-        "errors": outcomes.count(Outcome.ERROR),
-        "cancelled": outcomes.count(Outcome.CANCELLED),
+        "trials": counts.planned,
+        "passed": counts.passed,
+        "failed": counts.failed,
+        "errors": counts.error,
+        "cancelled": counts.cancelled,
+        "added": report.added,
         "wall_seconds": round(wall_seconds, 3),
         "results": [trial_summary(row) for row in rows],
     }
@@ -56,6 +57,7 @@ def trial_summary(row: TrialRow) -> dict[str, object]:
         "agent": trial.agent,
         "model": trial.model,
         "attempt": trial.attempt,
+        "reruns": trial.reruns,
         "outcome": trial.outcome,
         "reward": result.reward if result else None,
         "rewards": result.rewards if result else {},

@@ -25,14 +25,13 @@ from seatrial.cli.view.figures import (
     tokens,
 )
 from seatrial.cli.view.progress import duration
-from seatrial.domain.fact import Basis, Counts
+from seatrial.domain.fact import Counts
 from seatrial.domain.job import Job
 from seatrial.domain.matrix import TestLine
 from seatrial.domain.report import ConfigurationReport, JobReport, TaskReport
 from seatrial.domain.rules import RuleCheck
-from seatrial.domain.statistics import wilson_interval
+from seatrial.domain.score import ScoreLine
 from seatrial.domain.trial import Outcome
-from seatrial.engine.reports.reporting import report_rows
 from seatrial.ports.store import TrialRow
 
 _EVERY_COLUMN = ("passed", "score", "95 %", "time", "tokens", "cost", "errors")
@@ -43,13 +42,12 @@ _MOST_REASONS = 5
 _NAME_WIDTH = 18
 
 
-def print_run(console: Console, job: Job, rows: Sequence[TrialRow], wall_seconds: float) -> None:
+def print_run(console: Console, job: Job, report: JobReport, rows: Sequence[TrialRow], wall_seconds: float) -> None:
     """The result of ``seatrial run``: a table of task × agent × model, then one headline per configuration."""
-    report = report_rows(rows, job)
     console.print(task_table(report, console.width))
     for line in headlines(report):
         console.print(line)
-    for line in (*gaps(report), *notes(report), *reasons(rows)):
+    for line in (*changes(report), *gaps(report), *notes(report), *reasons(rows)):
         console.print(line)
     console.print(plain(f"job {job.id}: {status_line(report.counts)}; {duration(wall_seconds)} in total"))
 
@@ -99,14 +97,10 @@ def headlines(report: JobReport) -> Iterator[Text]:
 
 
 def headline(configuration: ConfigurationReport) -> Text:
-    """``61.2 % ± 4.1  valid 62.4 %  coverage 98.1 %  pass@5 74.0 %  $41.20``."""
-    score = configuration.leaderboard
-    parts = [
-        _estimate_of(configuration),
-        f"valid {percent(configuration.valid.value)}",
-        f"coverage {percent(configuration.coverage)}",
-    ]
-    best = next((rate for rate in reversed(score.pass_rates) if rate.pass_at_k is not None and rate.k > 1), None)
+    """``62.4 % ± 4.1  coverage 98.1 %  leaderboard 61.2 %  pass@5 74.0 %  $41.20``."""
+    parts = list(score_parts(configuration.headline))
+    rates = configuration.valid.pass_rates
+    best = next((rate for rate in reversed(rates) if rate.pass_at_k is not None and rate.k > 1), None)
     if best is not None:
         parts.append(f"pass@{best.k} {percent(best.pass_at_k)}")
     if configuration.spending.cost_usd is not None:
@@ -114,11 +108,22 @@ def headline(configuration: ConfigurationReport) -> Text:
     return Text("  ".join(parts))
 
 
+def changes(report: JobReport) -> Iterator[Text]:
+    """Attempts that were added to the plan or removed from it, and trials that were cancelled."""
+    for sentence in report.notices:
+        yield plain(sentence, style="yellow")
+    for each in report.configurations:
+        if each.added is not None:
+            cost = each.added.spending.cost_usd
+            spent = f"; {dollars(cost)}" if cost is not None else ""
+            yield plain(f"{each.label}: added {status_line(each.added.counts)}{spent}")
+
+
 def gaps(report: JobReport) -> Iterator[Text]:
     """Tasks for which a configuration has no valid trial."""
     for each in report.configurations:
         if each.without_valid_trial:
-            gap = f"no valid trial of {listing(each.without_valid_trial)}: 0 in the first score, not in the valid one"
+            gap = f"no valid trial of {listing(each.without_valid_trial)}: not in the score, 0 on the leaderboard"
             yield plain(f"{each.label}: {gap}", style="yellow")
 
 
@@ -145,9 +150,9 @@ def reasons(rows: Sequence[TrialRow]) -> Iterator[Text]:
 def rules_line(check: RuleCheck) -> Text:
     name = f"{check.rules} {check.version}"
     if check.kept:
-        return plain(f"Rules of {name}: kept.", style="green")
+        return plain(" ".join((f"Rules of {name}: kept.", *check.notes)), style="green")
     broken = "; ".join(f"{rule.rule} ({rule.found})" for rule in check.broken)
-    return plain(f"Rules of {name} broken: {broken}.", style="yellow")
+    return plain(" ".join((f"Rules of {name} broken: {broken}.", *check.notes)), style="yellow")
 
 
 def status_line(counts: Counts) -> str:
@@ -160,11 +165,20 @@ def status_line(counts: Counts) -> str:
     return f"{total}: {', '.join(words)}" if words else total
 
 
-def _estimate_of(each: ConfigurationReport) -> str:
-    score = each.leaderboard
-    if score.tasks == 1:  # not comparable between tasks, but useful for this one
-        return estimate(score.value, wilson_interval(each.counts.passes(Basis.LEADERBOARD)))
-    return estimate(score.value, score.tasks_as_sample)
+def score_parts(line: ScoreLine) -> Iterator[str]:
+    """The score over valid trials, how much of the plan it covers, what leaderboards would say and, if many trials have
+    no valid result, how far the score could be off."""
+    if line.value is None:
+        yield "not scored"
+    else:
+        yield estimate(line.value, line.low, line.high) + (
+            f" so far, {line.ended} of {line.planned}" if line.so_far else ""
+        )
+    yield f"coverage {percent(line.coverage)}"
+    if line.value is not None and line.leaderboard is not None:
+        yield f"leaderboard {percent(line.leaderboard)}"
+    if line.bounds is not None and line.value is not None:
+        yield f"bounds {100 * line.bounds.low:.1f} to {percent(line.bounds.high)}"
 
 
 def _widths(cells: Sequence[dict[str, Text]]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Releases, resumes, retries, cancels and deletes jobs, for the CLI and all APIs."""
+"""Releases, resumes, retries, runs again, cancels and deletes jobs, for the CLI and all APIs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from itertools import batched
 from types import MappingProxyType
 
 from seatrial.domain.job import Job
-from seatrial.domain.trial import Outcome, TrialState
+from seatrial.domain.trial import Outcome, TrialState, require_ungraded
 from seatrial.engine.clock import Clock
 from seatrial.engine.jobs.admission import Ceilings
 from seatrial.engine.jobs.keys import KeyRing
 from seatrial.engine.reports.summaries import summaries_of
 from seatrial.engine.trials.trial_files import trial_prefix
-from seatrial.errors import Conflict
+from seatrial.errors import Conflict, InvalidInput
 from seatrial.ports.blobs import Blobs
-from seatrial.ports.store import JobStore, Store, TrialRow, TrialStore
+from seatrial.ports.store import JobStore, Store, TrialRow, TrialStore, TrialSummary
 from seatrial.ports.wake_up import WakeUp
 
 UNGRADED = (Outcome.ERROR, Outcome.CANCELLED)
-"""The outcomes that are retried by default."""
+"""The outcomes that can be retried."""
+GRADED = (Outcome.PASSED, Outcome.FAILED)
+"""The outcomes that are final. Another run is a further attempt."""
 _AT_ONCE = 16
 _NO_KEYS: Mapping[str, str] = MappingProxyType({})
 _FIRST_LOOK_SEC = 0.1
@@ -43,8 +45,7 @@ class JobControl:
         """Queues held trials of a job. Returns how many. ``limit_sec`` limits each whole trial."""
         self.ceilings.check_limit(limit_sec)
         await self._require_keys(job, keys)
-        if (sealed := self.keys.sealed(keys)) is not None:
-            await self.store.save_job_keys(job.id, sealed)
+        await self._save_keys(job, keys)
         return await self._queue_held(trial_ids, limit_sec)
 
     async def resume(self, job_id: int, keys: Mapping[str, str] = _NO_KEYS) -> int:
@@ -63,27 +64,59 @@ class JobControl:
         outcomes: Collection[Outcome] = UNGRADED,
         trials: Collection[int] | None = None,
         keys: Mapping[str, str] = _NO_KEYS,
-        *,
-        hold: bool = False,
     ) -> int:
         """Queues ended trials with these outcomes again and keeps their earlier tries. Returns how many.
 
-        ``trials`` limits it to these trials. With ``hold`` they wait for ``release``, which may bring keys."""
+        ``trials`` limits it to these trials. Refuses graded trials: their results are final."""
+        if any(outcome.graded for outcome in outcomes):
+            raise InvalidInput(
+                "Trials that passed or failed are final and cannot be retried.",
+                field="outcomes",
+                fix="Add attempts instead: `seatrial job again`, or POST …/attempts.",
+            )
         job = await self.store.job(job_id)
-        named = None if trials is None else set(trials)
-        ids = [
-            each.trial.id
-            async for each in summaries_of(self.store, job_id)
-            if each.trial.outcome in outcomes and (named is None or each.trial.id in named)
-        ]
-        if hold:
-            return await self.store.retry_trials(ids, self.clock(), hold=True)
-        return await self._queue_again(job, ids, keys)
+        found = await self._named(job_id, trials)
+        if trials is not None:
+            for each in found:
+                require_ungraded(each.trial)
+        return await self._queue_again(job, [each.trial.id for each in found if each.trial.outcome in outcomes], keys)
 
     async def retry_trial(self, trial_id: int, keys: Mapping[str, str] = _NO_KEYS) -> int:
-        """Queues one trial again, whatever its outcome."""
-        row = await self.store.trial(trial_id)
-        return await self._queue_again(await self.store.job(row.trial.job_id), [trial_id], keys)
+        """Queues one trial again. Refuses a graded one."""
+        trial = (await self.store.trial(trial_id)).trial
+        require_ungraded(trial)
+        return await self._queue_again(await self.store.job(trial.job_id), [trial_id], keys)
+
+    async def add_attempts(
+        self,
+        job_id: int,
+        outcomes: Collection[Outcome] = GRADED,
+        trials: Collection[int] | None = None,
+        keys: Mapping[str, str] = _NO_KEYS,
+    ) -> list[int]:
+        """Runs graded trials with these outcomes again, as further attempts outside of the plan. Returns their ids.
+
+        They are never part of the score. A trial that was run again once is still one trial to run again."""
+        job = await self.store.job(job_id)
+        wanted = [each.trial for each in await self._named(job_id, trials) if each.trial.outcome in outcomes]
+        ids = [trial.id for trial in wanted if trial.graded and (trials is not None or not trial.added)]
+        if not ids:
+            return []
+        await self._require_keys(job, keys)
+        added = await self.store.add_attempts(ids, self.clock(), hold=True)
+        await self._save_keys(job, keys)
+        await self._queue_held(added)
+        return added
+
+    async def start_over(self, job_id: int) -> int:
+        """Makes every ended trial wait to be run again: graded ones as further attempts, others in place. Those that a
+        further attempt already replaced stay as they are. Returns how many wait."""
+        latest: dict[int, TrialSummary] = {}
+        async for each in summaries_of(self.store, job_id):  # newest first
+            latest.setdefault(each.trial.reruns or each.trial.id, each)
+        ids = sorted(each.trial.id for each in latest.values())
+        again = await self.store.retry_trials(ids, self.clock(), hold=True)
+        return again + len(await self.store.add_attempts(ids, self.clock(), hold=True))
 
     async def cancel(self, job_id: int) -> int:
         """Ends queued trials and asks running ones to stop. Returns how many."""
@@ -118,9 +151,19 @@ class JobControl:
             return 0
         await self._require_keys(job, keys)
         reopened = await self.store.retry_trials(trial_ids, self.clock(), hold=True)
-        if (sealed := self.keys.sealed(keys)) is not None and (reopened or job.ended_at is None):
-            await self.store.save_job_keys(job.id, sealed)
+        if reopened or job.ended_at is None:
+            await self._save_keys(job, keys)
         return await self._queue_held(trial_ids)
+
+    async def _named(self, job_id: int, trials: Collection[int] | None) -> list[TrialSummary]:
+        """The trials of a job, or these of them."""
+        named = None if trials is None else set(trials)
+        found = [each async for each in summaries_of(self.store, job_id)]
+        return [each for each in found if named is None or each.trial.id in named]
+
+    async def _save_keys(self, job: Job, keys: Mapping[str, str]) -> None:
+        if (sealed := self.keys.sealed(keys)) is not None:
+            await self.store.save_job_keys(job.id, sealed)
 
     async def _queue_held(self, trial_ids: Sequence[int], limit_sec: float | None = None) -> int:
         released = await self.store.release_trials(trial_ids, self.clock(), limit_sec=limit_sec)

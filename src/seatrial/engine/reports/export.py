@@ -44,6 +44,7 @@ def facts(row: TrialRow) -> dict[str, Any]:
         "job": trial.job_id,
         "trial": trial.id,
         "attempt": trial.attempt,
+        "reruns": trial.reruns,
         "task_digest": trial.task.digest,
         "agent": trial.agent,
         "model": trial.model,

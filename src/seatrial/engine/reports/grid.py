@@ -37,7 +37,15 @@ COLUMNS = (
     "created_at",
     "started_at",
     "ended_at",
+    "reruns",
+    "spent_seconds",
+    "spent_input_tokens",
+    "spent_cached_tokens",
+    "spent_output_tokens",
+    "spent_cost_usd",
 )
+"""``reruns``: the planned trial that an added attempt runs again; such a line is not part of the score. ``spent_…``:
+over all tries. ``repeat`` is the attempt and ``attempt`` the try."""
 
 
 class GridCell(Frozen):
@@ -55,7 +63,9 @@ class GridRow(Frozen):
     name: str
     digest: str
     cells: tuple[tuple[GridCell, ...], ...]
-    """For each configuration, in their order, its trials of this task by attempt."""
+    """For each configuration, in their order, its planned trials of this task by attempt."""
+    added: tuple[tuple[GridCell, ...], ...] = ()
+    """The same for attempts that were added after the plan; empty if the task has none."""
 
 
 class Grid(Frozen):
@@ -66,6 +76,7 @@ class Grid(Frozen):
 async def grid_of(trials: TrialStore, job: Job) -> Grid:
     labels, names = configuration_labels(job.spec.agents), task_names(job.spec.tasks)
     cells: dict[str, list[list[GridCell]]] = {digest: [[] for _ in labels] for digest in names}
+    added: dict[str, list[list[GridCell]]] = {}
     async for summary in summaries_of(trials, job.id):
         trial = summary.trial
         cell = GridCell(
@@ -76,9 +87,11 @@ async def grid_of(trials: TrialStore, job: Job) -> Grid:
             reward=summary.reward if trial.state is TrialState.ENDED else None,
             marks=summary.marks if trial.state is TrialState.ENDED else (),
         )
-        cells[trial.task.digest][trial.agent_index].append(cell)
+        digest = trial.task.digest
+        where = added.setdefault(digest, [[] for _ in labels]) if trial.added else cells[digest]
+        where[trial.agent_index].append(cell)
     rows = [
-        GridRow(name=names[digest], digest=digest, cells=tuple(map(_in_order, found)))
+        GridRow(name=names[digest], digest=digest, cells=_in_order(found), added=_in_order(added.get(digest, [])))
         for digest, found in cells.items()
     ]
     return Grid(configurations=labels, tasks=tuple(sorted(rows, key=lambda row: (row.name, row.digest))))
@@ -101,12 +114,12 @@ async def table_of(trials: TrialStore, job: Job) -> AsyncIterator[str]:
     yield text.getvalue()
 
 
-def _in_order(cells: list[GridCell]) -> tuple[GridCell, ...]:
-    return tuple(sorted(cells, key=lambda cell: cell.repeat))
+def _in_order(columns: list[list[GridCell]]) -> tuple[tuple[GridCell, ...], ...]:
+    return tuple(tuple(sorted(cells, key=lambda cell: cell.repeat)) for cells in columns)
 
 
 def _row(summary: TrialSummary, labels: tuple[str, ...]) -> tuple[object, ...]:
-    trial = summary.trial
+    trial, spent = summary.trial, summary.spent
     return (
         trial.id,
         trial.task.name,
@@ -126,6 +139,12 @@ def _row(summary: TrialSummary, labels: tuple[str, ...]) -> tuple[object, ...]:
         summary.output_tokens,
         summary.cost_usd,
         *(moment.isoformat() if moment else "" for moment in (trial.created_at, trial.started_at, trial.ended_at)),
+        trial.reruns,
+        spent.seconds,
+        spent.input_tokens,
+        spent.cached_tokens,
+        spent.output_tokens,
+        spent.cost_usd,
     )
 
 

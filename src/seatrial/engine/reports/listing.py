@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
-from seatrial.domain.fact import Basis, Counts
+from seatrial.domain.fact import Counts
 from seatrial.domain.frozen import Frozen, trusted
-from seatrial.domain.job import Job, JobCounts
-from seatrial.domain.score import score
-from seatrial.domain.statistics import wilson_interval
+from seatrial.domain.job import Job, JobCounts, JobSpec
+from seatrial.domain.score import ScoreLine, best_first, score_line
 from seatrial.domain.trial import Cause, Outcome
 from seatrial.engine.recent import EndedJobs, RecentlyUsed
+from seatrial.engine.reports.reporting import configuration_labels
 from seatrial.errors import NotFound
 from seatrial.ports.store import JobFilter, JobNumbers, JobStore, JobTotals, Page, Tally
 
@@ -26,23 +26,23 @@ _OPEN_SCORE_SEC = 2.0
 """Maximum age of the score of a running job, so that many viewers cost one computation."""
 
 
-class ScoreLine(Frozen):
-    """One score for a whole job: the mean over its tasks of the share that passed. Every error counts as 0."""
+class ScoreLines(Frozen):
+    """One score for each configuration of a job, the best first. There is no score over several."""
 
-    value: float | None = None
-    """``None`` if no trial has ended."""
-    low: float | None = None
-    high: float | None = None
-    """95 %, with the tasks as a sample. For a single task, over its trials."""
-    coverage: float | None = None
-    """Share of the ended trials that are valid."""
+    items: tuple[ScoreLine, ...]
+
+    @property
+    def only(self) -> ScoreLine | None:
+        """The score of a job with a single configuration."""
+        return self.items[0] if len(self.items) == 1 else None
 
 
 class JobLine(Frozen):
     job: Job
     counts: JobCounts
     totals: JobTotals
-    score: ScoreLine | None = None
+    scores: ScoreLines | None = None
+    """Only if requested."""
 
 
 class JobListing:
@@ -54,7 +54,7 @@ class JobListing:
         self._jobs = jobs
         self._ended = ended or EndedJobs()
         self._seconds = seconds
-        self._open_scores: RecentlyUsed[tuple[float, ScoreLine]] = RecentlyUsed(_OPEN_JOBS)
+        self._open_scores: RecentlyUsed[tuple[float, ScoreLines]] = RecentlyUsed(_OPEN_JOBS)
 
     async def page(self, page: Page, chosen: JobFilter, *, with_score: bool = False) -> list[JobLine]:
         return await self.lines(await self._jobs.jobs(page, chosen), with_score=with_score)
@@ -73,7 +73,7 @@ class JobListing:
                     "job": job,
                     "counts": numbers[job.id].counts,
                     "totals": numbers[job.id].totals,
-                    "score": scores.get(job.id),
+                    "scores": scores.get(job.id),
                 },
             )
             for job in jobs
@@ -81,7 +81,7 @@ class JobListing:
 
     async def _as_counted(self, job: Job, counts: JobCounts) -> Job:
         """Reads a job again if it ended between reading it and counting its trials, so that both agree."""
-        if job.ended_at is None and counts.total and counts.ended == counts.total:
+        if job.ended_at is None and counts.total and counts.done:
             with suppress(NotFound):  # it was deleted just now
                 return await self._jobs.job(job.id)
         return job
@@ -92,49 +92,41 @@ class JobListing:
         ids = [job.id for job in unknown]
         known |= await self._jobs.numbers(ids) if ids else {}
         for job in unknown:
-            counts = known[job.id].counts
-            if counts.ended == counts.total:
+            if known[job.id].counts.done:
                 self._ended.put(job, known[job.id])
         return known
 
-    async def _all_scores(self, jobs: Sequence[Job]) -> dict[int, ScoreLine]:
+    async def _all_scores(self, jobs: Sequence[Job]) -> dict[int, ScoreLines]:
         known = {job.id: line for job in jobs if (line := self._known_score(job)) is not None}
         unknown = [job for job in jobs if job.id not in known]
         tallies = await self._jobs.tallies([job.id for job in unknown]) if unknown else {}
         for job in unknown:  # in a thread, because an interval takes thousands of draws
-            known[job.id] = await asyncio.to_thread(score_line, tallies[job.id])
+            known[job.id] = await asyncio.to_thread(score_lines, job.spec, tallies[job.id])
             self._ended.put(job, known[job.id])
             if job.ended_at is None:
                 self._open_scores.put(job.id, (self._seconds(), known[job.id]))
         return known
 
-    def _known_score(self, job: Job) -> ScoreLine | None:
+    def _known_score(self, job: Job) -> ScoreLines | None:
         if job.ended_at is not None:
-            return self._ended.get(job, ScoreLine)
+            return self._ended.get(job, ScoreLines)
         worked_out = self._open_scores.get(job.id)
         if worked_out is None or self._seconds() - worked_out[0] > _OPEN_SCORE_SEC:
             return None
         return worked_out[1]
 
 
-def score_line(tallies: Iterable[Tally]) -> ScoreLine:
-    """Computes the score. Tasks with unfinished trials are left out, as in a report."""
-    tasks: dict[str, list[Tally]] = {}
+def score_lines(spec: JobSpec, tallies: Iterable[Tally]) -> ScoreLines:
+    """From what the trials came to; the same numbers as in the report."""
+    found: dict[int, dict[str, list[Tally]]] = {}
     for tally in tallies:
-        tasks.setdefault(tally.digest, []).append(tally)
-    counts = [_counts(found) for found in tasks.values()]
-    passes = [each.passes(Basis.LEADERBOARD) for each in counts if not each.pending]
-    ended = sum(each.ended for each in counts)
-    found = score(passes, 0)
-    interval = found.tasks_as_sample
-    if interval is None and len(passes) == 1:
-        interval = wilson_interval(passes[0])
-    return ScoreLine(
-        value=found.value if ended else None,
-        low=interval.low if interval and ended else None,
-        high=interval.high if interval and ended else None,
-        coverage=sum(each.valid for each in counts) / ended if ended else None,
+        found.setdefault(tally.agent_index, {}).setdefault(tally.digest, []).append(tally)
+    labels, planned = configuration_labels(spec.agents), len(spec.tasks) * spec.attempts
+    lines = (
+        score_line(label, [_counts(task) for task in found.get(index, {}).values()], planned)
+        for index, label in enumerate(labels)
     )
+    return ScoreLines(items=best_first(lines))
 
 
 def _counts(tallies: Sequence[Tally]) -> Counts:

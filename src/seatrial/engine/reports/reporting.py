@@ -5,50 +5,46 @@ Gives configurations and tasks distinct labels if their names are ambiguous.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from seatrial.domain.comparison import Side, side
 from seatrial.domain.fact import TrialFact, by_configuration
 from seatrial.domain.job import AgentSpec, Job, JobSpec
 from seatrial.domain.report import JobReport, report
-from seatrial.domain.result import Result
+from seatrial.domain.result import TestResult
 from seatrial.domain.task import TaskRef
-from seatrial.domain.trial import Trial, TrialState
-from seatrial.engine.reports.summaries import summaries_of
-from seatrial.ports.store import TrialFilter, TrialRow, TrialStore
+from seatrial.ports.store import TrialFilter, TrialNumbers, TrialStore
+
+Tests = Mapping[int, tuple[TestResult, ...]]
+"""Results of the verifier's tests, by trial."""
 
 
 async def report_job(trials: TrialStore, job: Job, *, with_tests: bool = False) -> JobReport:
-    return report_rows([row async for row in trials.trials(TrialFilter(job_id=job.id))], job, with_tests=with_tests)
+    """``with_tests``: read per-test results too, which take far more time and memory than all the rest."""
+    numbers = await trials.trial_numbers(job.id)
+    tests = await _tests_of(trials, job) if with_tests else {}
+    return await asyncio.to_thread(report_numbers, numbers, job, tests)  # others may not wait for the draws
 
 
-def report_rows(rows: Iterable[TrialRow], job: Job, *, with_tests: bool = False) -> JobReport:
-    """The report of a job whose rows were already read."""
-    facts = facts_of(rows, job.spec, with_tests=with_tests)
+def report_numbers(numbers: Iterable[TrialNumbers], job: Job, tests: Tests = MappingProxyType({})) -> JobReport:
+    facts = facts_of(numbers, job.spec, tests)
     return report(facts, spec=job.spec, order=configuration_labels(job.spec.agents))
 
 
 async def sides_of_job(trials: TrialStore, job: Job) -> tuple[Side, ...]:
     """One side for each configuration of the job, in the job's order."""
     names = _Names(job.spec)
-    # A comparison needs outcomes only.
-    facts = [names.fact(summary.trial) async for summary in summaries_of(trials, job.id)]
+    facts = [names.fact(each) for each in await trials.trial_numbers(job.id) if not each.added]
     found = by_configuration(facts, configuration_labels(job.spec.agents))
     return tuple(side(label, of_label) for label, of_label in found.items())
 
 
-def facts_of(rows: Iterable[TrialRow], spec: JobSpec, *, with_tests: bool = False) -> list[TrialFact]:
-    """``with_tests``: include results of tests, which take far more memory than everything else."""
+def facts_of(numbers: Iterable[TrialNumbers], spec: JobSpec, tests: Tests = MappingProxyType({})) -> list[TrialFact]:
     names = _Names(spec)
-    return [
-        # Before a trial has ended, its result is that of an earlier try and does not count.
-        _with_result(names.fact(row.trial), row.result, with_tests)
-        if row.result is not None and row.trial.state is TrialState.ENDED
-        else names.fact(row.trial)
-        for row in rows
-    ]
+    return [names.fact(each, tests.get(each.trial_id, ())) for each in numbers]
 
 
 def configuration_labels(agents: Sequence[AgentSpec]) -> tuple[str, ...]:
@@ -92,26 +88,30 @@ class _Names:
         self._labels = configuration_labels(spec.agents)
         self._tasks = task_names(spec.tasks)
 
-    def fact(self, trial: Trial) -> TrialFact:
+    def fact(self, trial: TrialNumbers, tests: tuple[TestResult, ...] = ()) -> TrialFact:
+        spent = trial.spent
+        # Until a trial ended, its result is that of an earlier try, which no longer counts. Its cost does.
+        ended = trial.outcome is not None
         return TrialFact(
             task=self._tasks.get(trial.task.digest, trial.task.name),
             configuration=self._labels[trial.agent_index],
             attempt=trial.attempt,
+            added=trial.added,
             digest=trial.task.digest,
             outcome=trial.outcome,
             cause=trial.cause,
+            marks=trial.marks if ended else (),
+            reward=trial.reward if ended else None,
+            seconds=trial.seconds if ended else None,
+            tries=trial.tries,
+            input_tokens=spent.input_tokens,
+            cached_tokens=spent.cached_tokens,
+            output_tokens=spent.output_tokens,
+            cost_usd=spent.cost_usd,
+            tests=tests if ended else (),
         )
 
 
-def _with_result(fact: TrialFact, result: Result, with_tests: bool) -> TrialFact:
-    return replace(
-        fact,
-        marks=result.marks,
-        reward=result.reward,
-        seconds=result.seconds,
-        input_tokens=result.usage.input_tokens,
-        cached_tokens=result.usage.cached_tokens,
-        output_tokens=result.usage.output_tokens,
-        cost_usd=result.usage.cost_usd,
-        tests=result.tests if with_tests else (),
-    )
+async def _tests_of(trials: TrialStore, job: Job) -> dict[int, tuple[TestResult, ...]]:
+    rows = trials.trials(TrialFilter(job_id=job.id))
+    return {row.trial.id: row.result.tests async for row in rows if row.result is not None and row.result.tests}

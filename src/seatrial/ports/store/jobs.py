@@ -11,6 +11,7 @@ from pydantic import Field
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job, JobCounts, JobSpec, JobStatus
 from seatrial.domain.numbers import LARGEST_COUNT, LARGEST_ID
+from seatrial.domain.progress import WorkLeft
 from seatrial.domain.trial import Cause, NewTrial, Outcome
 
 
@@ -47,7 +48,7 @@ class Once(Frozen):
 
 
 class JobTotals(Frozen):
-    """Sums over the last results of a job's trials."""
+    """Sums over every try of every trial of a job, added attempts included."""
 
     seconds: float = 0.0
     input_tokens: int = 0
@@ -63,9 +64,11 @@ class JobNumbers(Frozen):
 
 
 class Tally(Frozen):
-    """How many trials of a task have the same outcome and cause. Enough to compute a score."""
+    """How many planned trials of a task and a configuration have the same outcome and cause. Enough for a score."""
 
     digest: str
+    agent_index: int = 0
+    """Index of the job's configuration."""
     outcome: Outcome | None = None
     """``None``: not ended."""
     cause: Cause | None = None
@@ -103,7 +106,13 @@ class JobStore(Protocol):
         """Counts and totals, of one moment. Every id has an entry."""
 
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
-        """How often each task of a job ended with each outcome. Every id has an entry."""
+        """How often each task and configuration of a job ended with each outcome, without added attempts. Every id has
+        an entry."""
+        ...
+
+    async def work_left(self, job_id: int, since: datetime) -> WorkLeft:
+        """What runs and waits, how long such trials took, and how many ended after ``since``, of one moment."""
+        ...
 
     async def save_job_keys(self, job_id: int, keys: str) -> None:
         """Replaces the sealed provider keys of a job that has not ended."""
@@ -121,9 +130,17 @@ class JobStore(Protocol):
         """Ends queued trials and asks running ones to stop. Returns how many."""
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
-        """Queues ended trials again and keeps their earlier tries. Ignores other trials. Returns how many.
+        """Queues ended trials without a grade again and keeps their earlier tries. Ignores other trials. Returns how
+        many.
 
         Their jobs are open and not cancelled afterwards. With ``hold`` the trials wait until they are released."""
+
+    async def add_attempts(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> list[int]:
+        """Adds an attempt outside of the plan for each of these graded trials; ignores others. Returns the new ids.
+
+        Attempts of a task are numbered on. Appends ``trial.added``. Their jobs are open and not cancelled afterwards.
+        With ``hold`` the attempts wait until they are released."""
+        ...
 
     async def delete_job(self, job_id: int) -> None:
         """Deletes an ended job with its trials, tries and events. Raises ``Conflict`` if the job has not ended.

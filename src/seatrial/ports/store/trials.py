@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec
-from seatrial.domain.result import Result, Try
+from seatrial.domain.result import Result, Spent, Try
+from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store.jobs import Page
 
@@ -42,6 +43,14 @@ class TrialHistory(Frozen):
     """First to last."""
 
     @property
+    def spent(self) -> Spent:
+        """What all tries used together."""
+        spent = Spent()
+        for a_try in self.tries:
+            spent = spent.and_also(a_try.result) if a_try.result is not None else spent
+        return spent
+
+    @property
     def result(self) -> Result | None:
         """The result of the last try that has one."""
         return next((a_try.result for a_try in reversed(self.tries) if a_try.result is not None), None)
@@ -57,6 +66,26 @@ class TrialSummary(Frozen):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+    spent: Spent = Spent()
+    """Over all tries, also while the trial waits for another one."""
+
+
+class TrialNumbers(NamedTuple):
+    """What reports need of a trial. A plain tuple, because a report reads a hundred thousand of them."""
+
+    trial_id: int
+    task: TaskRef
+    agent_index: int
+    attempt: int
+    added: bool
+    tries: int
+    outcome: Outcome | None
+    """``None`` until the trial has ended. The next fields are then those of an earlier try."""
+    cause: Cause | None
+    reward: float | None
+    marks: tuple[Mark, ...]
+    seconds: float | None
+    spent: Spent
 
 
 class PhaseEntry(Frozen):
@@ -128,6 +157,10 @@ class TrialStore(Protocol):
 
     def trials(self, chosen: TrialFilter) -> AsyncGenerator[TrialRow]:
         """In order of id, read in chunks to save memory."""
+
+    async def trial_numbers(self, job_id: int) -> list[TrialNumbers]:
+        """Of every trial of a job, in order of id."""
+        ...
 
     async def summaries(self, chosen: TrialFilter, page: Page) -> list[TrialSummary]:
         """One page, newest first."""

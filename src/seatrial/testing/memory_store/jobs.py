@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
+from statistics import fmean
 
 from seatrial.domain import event_log
 from seatrial.domain.job import Job, JobCounts, JobSpec
-from seatrial.domain.trial import CancelAsked, NewTrial, Released, Retried, Trial, TrialState
+from seatrial.domain.progress import Kind, KnownDuration, RunningTrial, WorkLeft
+from seatrial.domain.trial import CancelAsked, NewTrial, Released, Retried, Trial, TrialState, further_attempt
 from seatrial.errors import Conflict, NotFound
 from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, Tally
 from seatrial.testing.memory_store.records import MemoryRecords
@@ -40,11 +42,7 @@ class MemoryJobs(MemoryRecords):
         job = Job(id=self._last_job, spec=spec, created_at=now)
         self._jobs[job.id] = job
         for planned in trials:
-            self._last_trial += 1
-            state = TrialState.HELD if hold else TrialState.QUEUED
-            trial = Trial(id=self._last_trial, job_id=job.id, created_at=now, state=state, **dict(planned))
-            self._trials[trial.id] = trial
-            self._tries[trial.id] = []
+            self._create_trial(job.id, planned, hold, now)
         if keys is not None:
             self._keys[job.id] = keys
         if once is not None:
@@ -75,12 +73,35 @@ class MemoryJobs(MemoryRecords):
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
         found: dict[int, list[Tally]] = {}
         for job_id in job_ids:
-            ways = Counter((t.task.digest, t.outcome, t.cause) for t in self._of_job(job_id))
+            planned = (t for t in self._of_job(job_id) if not t.added)
+            ways = Counter((t.task.digest, t.agent_index, t.outcome, t.cause) for t in planned)
             found[job_id] = [
-                Tally(digest=digest, outcome=outcome, cause=cause, trials=times)
-                for (digest, outcome, cause), times in sorted(ways.items(), key=str)
+                Tally(digest=digest, agent_index=index, outcome=outcome, cause=cause, trials=times)
+                for (digest, index, outcome, cause), times in sorted(ways.items(), key=str)
             ]
         return found
+
+    async def work_left(self, job_id: int, since: datetime) -> WorkLeft:
+        trials = list(self._of_job(job_id))
+        took: dict[Kind, list[float]] = {}
+        for trial in trials:
+            if trial.graded and (result := self._last_result(trial.id)) is not None:
+                took.setdefault(_kind(trial), []).append(result.seconds)
+        waiting = Counter(_kind(trial) for trial in trials if trial.state in (TrialState.HELD, TrialState.QUEUED))
+        return WorkLeft(
+            running=tuple(
+                RunningTrial(digest=trial.task.digest, agent_index=trial.agent_index, started_at=trial.started_at)
+                for trial in trials
+                if trial.state is TrialState.RUNNING and trial.started_at is not None
+            ),
+            waiting=dict(waiting),
+            durations={
+                kind: KnownDuration(trials=len(seconds), mean=fmean(seconds), longest=max(seconds))
+                for kind, seconds in took.items()
+            },
+            recently_ended=sum(trial.ended_at is not None and trial.ended_at > since for trial in trials),
+            first_started_at=min((trial.started_at for trial in trials if trial.started_at), default=None),
+        )
 
     async def save_job_keys(self, job_id: int, keys: str) -> None:
         if (await self.job(job_id)).ended_at is not None:
@@ -118,12 +139,23 @@ class MemoryJobs(MemoryRecords):
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
         trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
-        ended = [trial for trial in trials if trial.state is TrialState.ENDED]
+        ended = [trial for trial in trials if trial.state is TrialState.ENDED and not trial.graded]
         for trial in ended:
             self._append_event(event_log.trial_retried(self._change(trial, Retried(hold=hold), now)), now)
-            job = self._jobs[trial.job_id]
-            self._jobs[job.id] = job.model_copy(update={"cancelled_at": None, "ended_at": None})
+            self._reopen(trial.job_id)
         return len(ended)
+
+    async def add_attempts(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> list[int]:
+        trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
+        added = []
+        for trial in trials:
+            if trial.graded:
+                last = max(other.attempt for other in self._of_job(trial.job_id) if _kind(other) == _kind(trial))
+                made = self._create_trial(trial.job_id, further_attempt(trial, last + 1), hold, now)
+                self._append_event(event_log.trial_added(made), now)
+                self._reopen(trial.job_id)
+                added.append(made.id)
+        return added
 
     async def delete_job(self, job_id: int) -> None:
         if (await self.job(job_id)).ended_at is None:
@@ -132,6 +164,17 @@ class MemoryJobs(MemoryRecords):
             del self._trials[trial.id], self._tries[trial.id]
         self._events = [event for event in self._events if event.job_id != job_id]
         del self._jobs[job_id]
+
+    def _create_trial(self, job_id: int, planned: NewTrial, hold: bool, now: datetime) -> Trial:
+        self._last_trial += 1
+        state = TrialState.HELD if hold else TrialState.QUEUED
+        trial = Trial(id=self._last_trial, job_id=job_id, created_at=now, state=state, **dict(planned))
+        self._trials[trial.id] = trial
+        self._tries[trial.id] = []
+        return trial
+
+    def _reopen(self, job_id: int) -> None:
+        self._jobs[job_id] = self._jobs[job_id].model_copy(update={"cancelled_at": None, "ended_at": None})
 
     def _ask_to_stop(self, trials: Sequence[Trial], now: datetime) -> None:
         """A queued trial ends now; a running one is asked to stop."""
@@ -143,8 +186,8 @@ class MemoryJobs(MemoryRecords):
     def _admits(self, chosen: JobFilter, job: Job) -> bool:
         trials = list(self._of_job(job.id))
         counts = self._count(job.id)
-        moves = counts.queued + counts.running > 0
-        waits = counts.held > 0 and not moves
+        moves = counts.moving > 0
+        waits = counts.held + counts.added.held > 0 and not moves
         return (
             chosen.status in (None, counts.status)
             and (chosen.waits is None or (waits if chosen.waits else moves))
@@ -159,15 +202,19 @@ class MemoryJobs(MemoryRecords):
 
     def _total(self, job_id: int) -> JobTotals:
         trials = list(self._of_job(job_id))
-        results = [result for trial in trials if (result := self._last_result(trial.id)) is not None]
-        costs = [result.usage.cost_usd for result in results if result.usage.cost_usd is not None]
+        spent = [self._spent(trial.id) for trial in trials]
+        costs = [each.cost_usd for each in spent if each.cost_usd is not None]
         return JobTotals(
-            seconds=sum(result.seconds for result in results),
-            input_tokens=sum(result.usage.input_tokens or 0 for result in results),
-            output_tokens=sum(result.usage.output_tokens or 0 for result in results),
+            seconds=sum(each.seconds for each in spent),
+            input_tokens=sum(each.input_tokens or 0 for each in spent),
+            output_tokens=sum(each.output_tokens or 0 for each in spent),
             cost_usd=sum(costs) if costs else None,
             started_at=min((trial.started_at for trial in trials if trial.started_at), default=None),
         )
+
+
+def _kind(trial: Trial) -> Kind:
+    return trial.task.digest, trial.agent_index
 
 
 def _can_be_asked(trial: Trial) -> bool:

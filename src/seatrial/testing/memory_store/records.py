@@ -5,13 +5,14 @@ Every change of a trial goes through ``transition``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 
 from seatrial.domain import event_log
 from seatrial.domain.event import Event, NewEvent
-from seatrial.domain.job import Job, JobCounts
-from seatrial.domain.result import Result, Try
+from seatrial.domain.job import Job, JobCounts, StateCounts
+from seatrial.domain.result import Result, Spent, Try
 from seatrial.domain.trial import Trial, TrialEvent, TrialState, transition
 from seatrial.errors import NotFound
 
@@ -41,11 +42,18 @@ class MemoryRecords:
         return results[-1] if results else None
 
     def _count(self, job_id: int) -> JobCounts:
-        tally: dict[str, int] = {}
-        for trial in self._of_job(job_id):
-            key = trial.outcome if trial.outcome is not None else trial.state
-            tally[key] = tally.get(key, 0) + 1
-        return JobCounts(**tally)
+        trials = list(self._of_job(job_id))
+        planned, added = (
+            Counter(str(trial.outcome or trial.state) for trial in trials if trial.added is which)
+            for which in (False, True)
+        )
+        return JobCounts(**planned, added=StateCounts(**added))
+
+    def _spent(self, trial_id: int) -> Spent:
+        spent = Spent()
+        for a_try in self._tries[trial_id]:
+            spent = spent.and_also(a_try.result) if a_try.result is not None else spent
+        return spent
 
     def _change(self, trial: Trial, event: TrialEvent, now: datetime) -> Trial:
         self._trials[trial.id] = transition(trial, event, now)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator
 
-from seatrial.domain.result import Result, Try
+from seatrial.domain.result import Result, Spent, Try
 from seatrial.domain.trial import Trial, TrialState
-from seatrial.ports.store import Page, TrialFilter, TrialHistory, TrialRow, TrialSummary
+from seatrial.ports.store import Page, TrialFilter, TrialHistory, TrialNumbers, TrialRow, TrialSummary
 from seatrial.testing.memory_store.records import MemoryRecords
 
 
@@ -23,7 +23,29 @@ class MemoryTrials(MemoryRecords):
         newest_first = reversed(self._chosen(chosen))
         below = [trial for trial in newest_first if page.before is None or trial.id < page.before]
         rows = below[page.skip : page.skip + page.limit]
-        return [_summary(trial, self._last_result(trial.id)) for trial in rows]
+        return [_summary(trial, self._last_result(trial.id), self._spent(trial.id)) for trial in rows]
+
+    async def trial_numbers(self, job_id: int) -> list[TrialNumbers]:
+        found = []
+        for trial in self._of_job(job_id):
+            result = self._last_result(trial.id)
+            found.append(
+                TrialNumbers(
+                    trial_id=trial.id,
+                    task=trial.task,
+                    agent_index=trial.agent_index,
+                    attempt=trial.attempt,
+                    added=trial.added,
+                    tries=trial.try_number,
+                    outcome=trial.outcome,
+                    cause=trial.cause,
+                    reward=result.reward if result else None,
+                    marks=result.marks if result else (),
+                    seconds=result.seconds if result else None,
+                    spent=self._spent(trial.id),
+                )
+            )
+        return found
 
     async def history(self, trial_id: int) -> TrialHistory:
         trial = self._trial(trial_id)
@@ -53,7 +75,7 @@ class MemoryTrials(MemoryRecords):
         ]
 
 
-def _summary(trial: Trial, result: Result | None) -> TrialSummary:
+def _summary(trial: Trial, result: Result | None, spent: Spent) -> TrialSummary:
     if result is None:
         return TrialSummary(trial=trial)
     return TrialSummary(
@@ -64,4 +86,5 @@ def _summary(trial: Trial, result: Result | None) -> TrialSummary:
         input_tokens=result.usage.input_tokens,
         output_tokens=result.usage.output_tokens,
         cost_usd=result.usage.cost_usd,
+        spent=spent,
     )

@@ -16,7 +16,7 @@ from seatrial.domain.output import RING_PIECES, NewOutput, Output, OutputStream
 from seatrial.domain.trial import Trial, TrialState
 from seatrial.ports.store import TrialFilter
 from seatrial.testing.memory_store import MemoryStore
-from tests.contracts.store.samples import MINUTE, NOON, passed, submit
+from tests.contracts.store.samples import MINUTE, NOON, faulty, passed, submit
 from tests.waiting import LIMIT_SEC, eventually
 
 
@@ -188,7 +188,7 @@ async def test_output_that_fell_out_of_the_ring_is_said_to_be_missing() -> None:
 async def test_a_trial_that_is_retried_after_its_end_is_told_to_its_last_end() -> None:
     store = MemoryStore()
     trial = await running(store)
-    await store.finish(trial.id, trial.try_number, passed(), NOON)
+    await store.finish(trial.id, trial.try_number, faulty(), NOON)
     await store.retry_trials([trial.id], NOON)
     rounds = Rounds()
     broadcast = Broadcast(store, sleep=rounds.sleep)

@@ -54,21 +54,21 @@ async def test_an_ended_job_is_made_once_and_an_open_one_every_time() -> None:
     assert again is ended
     assert (ended.status, ended.counts.passed, ended.score) == (JobStatus.COMPLETED, 1, None)
     [scored] = await page_of(items, with_score=True)
-    assert scored.score is not None and scored.model_copy(update={"score": None}) == ended
+    assert scored.score is not None and scored.model_copy(update={"score": None, "scores": None}) == ended
 
 
 async def test_a_retried_job_is_told_anew_and_so_is_its_second_end() -> None:
     store = MemoryStore()
     items = items_of(store)
     await a_job(store)
-    trial_id = await finish(store, Outcome.FAILED, NOW)
+    trial_id = await finish(store, Outcome.ERROR, NOW)
     await page_of(items)
     await store.retry_trials([trial_id], NOW)
     [retried] = await page_of(items)
-    assert (retried.ended_at, retried.counts.queued, retried.counts.failed) == (None, 1, 0)
+    assert (retried.ended_at, retried.counts.queued, retried.counts.error) == (None, 1, 0)
     await finish(store, Outcome.PASSED, NOW + MINUTE)
     [ended] = await page_of(items)
-    assert (ended.ended_at, ended.counts.passed, ended.counts.failed) == (NOW + MINUTE, 1, 0)
+    assert (ended.ended_at, ended.counts.passed, ended.counts.error) == (NOW + MINUTE, 1, 0)
 
 
 async def test_a_page_keeps_its_order_with_some_of_it_remembered() -> None:

@@ -103,4 +103,4 @@ async def test_json_of_a_report_names_the_job(store: MemoryStore) -> None:
     job = await store.job(1)
     content = json.loads(json.dumps(report_json(job, await report_job(store, job)), allow_nan=False))
     assert (content["job"], content["name"], content["complete"]) == (1, "job-1", True)
-    assert [each["leaderboard"]["value"] for each in content["configurations"]] == [0.5, 1.0]
+    assert [each["leaderboard"]["value"] for each in content["configurations"]] == [1.0, 0.5], "best first"

@@ -16,11 +16,11 @@ from seatrial.domain.comparison import compare, compare_all, side
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
 from seatrial.domain.result import Result, TestResult, Usage
 from seatrial.domain.result import TestStatus as Status
-from seatrial.domain.statistics import Interval, Method
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Trial, TrialState
-from seatrial.engine.reports.reporting import facts_of, report_rows
+from seatrial.engine.reports.reporting import facts_of
 from seatrial.ports.store import TrialRow
+from tests.summaries import reported, summarised
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 GPT = AgentSpec(name="terminus-2", model="openrouter/gpt-x")
@@ -62,19 +62,20 @@ def seen(width: int = 120) -> tuple[Console, io.StringIO]:
 
 def run_table(job: Job, rows: list[TrialRow], width: int = 120) -> list[str]:
     console, output = seen(width)
-    print_run(console, job, rows, 721.0)
+    print_run(console, job, reported(rows, job), rows, 721.0)
     return [line.rstrip() for line in output.getvalue().splitlines()]
 
 
 def test_a_run_ends_with_its_table_and_headline() -> None:
     job, rows = make_job({"chess": ("PPFFE",), "regex": ("PPPPP",), "zip": ("FFFFF",)})
-    lines = run_table(job, rows)
+    lines = run_table(job, rows, 160)
     assert lines == [
         "task    passed    score        95 %      time   tokens   cost  errors",
         "chess      2/4   50.0 %   15 – 85 %  1 m 12 s  241.0 k  $3.05  1 llm",
         "regex      5/5  100.0 %  57 – 100 %  1 m 12 s  241.0 k  $3.05  –",
         "zip        0/5    0.0 %    0 – 43 %  1 m 12 s  241.0 k  $3.05  –",
-        "terminus-2 / openrouter/gpt-x  46.7 % (0.0 to 100.0)  valid 50.0 %  coverage 93.3 %  pass@5 66.7 %  $9.15",
+        "terminus-2 / openrouter/gpt-x  50.0 % ± 50.0  coverage 93.3 %  leaderboard 46.7 %  "
+        "bounds 46.7 to 53.3 %  pass@2 61.1 %  $9.15",
         "errors by cause: 1 llm",
         "marks: 7 agent_timeout",
         "job 7: 15 trials: 7 passed, 7 failed, 1 error; 12 m 01 s in total",
@@ -85,8 +86,8 @@ def test_every_task_has_a_row_for_each_configuration() -> None:
     job, rows = make_job({"chess": ("PP", "PF"), "regex": ("FF", "PP")}, (GPT, CLAUDE))
     lines = run_table(job, rows)
     assert [line.split()[0] for line in lines[1:5]] == ["chess", "chess", "regex", "regex"]
-    assert "terminus-2 / openrouter/gpt-x" in lines[1]
-    assert "terminus-2 / anthropic/claude" in lines[2]
+    assert "terminus-2 / anthropic/claude" in lines[1], "the better one first"
+    assert "terminus-2 / openrouter/gpt-x" in lines[2]
     assert any(line.startswith("terminus-2 / anthropic/claude  75.0 %") for line in lines)
 
 
@@ -122,9 +123,9 @@ def test_narrow_terminals_lose_columns_but_no_name_and_no_digit(width: int) -> N
 def test_text_of_tasks_is_only_text() -> None:
     job, rows = make_job({TRICKY: ("PE",)}, (AgentSpec(name="pkg:Agent[bold]", model="[link=x]m"),))
     console = Console(file=io.StringIO(), width=160, force_terminal=True)
-    print_run(console, job, rows, 1.0)
-    print_report(console, job, report_rows(rows, job, with_tests=True))
-    facts = facts_of(rows, job.spec)
+    print_run(console, job, reported(rows, job), rows, 1.0)
+    print_report(console, job, reported(rows, job, with_tests=True))
+    facts = facts_of(summarised(rows), job.spec)
     print_comparisons(console, [compare(side("[red]A", facts), side("B\x1b]0;x\x07", facts))], every_task=True)
     assert isinstance(console.file, io.StringIO)
     output = console.file.getvalue()
@@ -139,30 +140,32 @@ def test_text_of_tasks_is_only_text() -> None:
 def test_a_task_without_a_valid_trial_is_named() -> None:
     job, rows = make_job({"chess": ("PP",), "regex": ("EE",)})
     lines = run_table(job, rows)
-    story = "no valid trial of regex: 0 in the first score, not in the valid one"
+    story = "no valid trial of regex: not in the score, 0 on the leaderboard"
     assert f"terminus-2 / openrouter/gpt-x: {story}" in lines
     assert any(line.startswith("regex      0/0        –") for line in lines)
 
 
-def test_one_task_has_the_interval_of_a_share() -> None:
+def test_one_task_has_an_interval_in_its_row_and_none_over_tasks() -> None:
     job, rows = make_job({"chess": ("PPPFF",)})
-    assert any("60.0 % (23.1 to 88.2)  valid 60.0 %" in line for line in run_table(job, rows))
+    lines = run_table(job, rows)
+    assert "23 – 88 %" in lines[1] and any("60.0 %  coverage 100.0 %" in line for line in lines[2:])
 
 
 def test_a_report_labels_both_intervals_and_the_rules() -> None:
     job, rows = make_job({f"t{index:02}": ("PPFFF" if index % 3 else "PPPPP",) for index in range(24)})
     console, output = seen(140)
-    print_report(console, job, report_rows(rows, job, with_tests=True))
+    print_report(console, job, reported(rows, job, with_tests=True))
     text = output.getvalue()
     for part in (
         "job 7 (nightly): 120 trials: 72 passed, 48 failed",
-        "60.0 % ± 12.2  valid 60.0 %  coverage 100.0 %  pass@5 100.0 %  $73.20",
+        "60.0 % ± 12.2  coverage 100.0 %  leaderboard 60.0 %  pass@5 100.0 %  $73.20",
         "tasks as a sample: 47.8 to 72.2 % (95 % t)",
         "tasks fixed, run to run: 52.0 to 68.0 % (95 % normal)",
         "pass@1 60.0 %  pass@2 80.0 %  pass@5 100.0 %  pass^2 40.0 %  pass^5 33.3 %",
-        "coverage     100.0 %: 120 valid of 120",
-        "mean reward  0.600",
-        "marks        48 agent_timeout",
+        "coverage           100.0 %: 120 valid of 120 planned",
+        "mean reward        0.600",
+        "marks              48 agent_timeout",
+        "cost per trial     p10 $0.61, p50 $0.61, p90 $0.61, p99 $0.61",
         "median 1 m 12 s, p90 1 m 12 s, longest 1 m 12 s, in all 2 h 24 m",
         "4.8 M in (120.0 k cached), 984.0 k out",
         "$73.20, $0.61 per trial, $1.02 per success",
@@ -175,7 +178,7 @@ def test_a_report_labels_both_intervals_and_the_rules() -> None:
 def test_a_report_says_why_a_number_is_missing() -> None:
     job, rows = make_job({"chess": ("P",)})
     console, output = seen(140)
-    print_report(console, job, report_rows(rows, job))
+    print_report(console, job, reported(rows, job))
     text = output.getvalue()
     assert "tasks as a sample: not available, one task says nothing about others" in text
     assert "tasks fixed, run to run: not available, needs 2 scored trials of every task; 1 of 1 have fewer" in text
@@ -189,7 +192,7 @@ def test_nothing_ended_yet_is_still_a_report() -> None:
         for row in rows
     ]
     console, output = seen()
-    print_report(console, job, report_rows(queued, job))
+    print_report(console, job, reported(queued, job))
     assert "0 of 2 trials ended" in output.getvalue()
     assert "Still running" in output.getvalue()
     assert "no task has a trial to score" in output.getvalue()
@@ -203,7 +206,9 @@ def test_an_empty_job_prints_something() -> None:
 def test_a_comparison_shows_verdict_numbers_and_regressions() -> None:
     job_a, rows_a = make_job({f"t{index:02}": ("PPPPF" if index < 20 else "FFFFF",) for index in range(30)})
     job_b, rows_b = make_job({f"t{index:02}": ("PFFFF" if index < 20 else "FFFFP",) for index in range(30)})
-    comparisons = compare_all([(side("old", facts_of(rows_a, job_a.spec)), side("new", facts_of(rows_b, job_b.spec)))])
+    comparisons = compare_all(
+        [(side("old", facts_of(summarised(rows_a), job_a.spec)), side("new", facts_of(summarised(rows_b), job_b.spec)))]
+    )
     console, output = seen(120)
     print_comparisons(console, comparisons)
     text = output.getvalue()
@@ -223,7 +228,7 @@ def test_a_comparison_shows_verdict_numbers_and_regressions() -> None:
 def test_a_comparison_names_what_it_left_out() -> None:
     job_a, rows_a = make_job({"common": ("PP",), "mine": ("PP",)})
     job_b, rows_b = make_job({"common": ("PF",), "yours": ("EE",)})
-    a, b = side("A", facts_of(rows_a, job_a.spec)), side("B", facts_of(rows_b, job_b.spec))
+    a, b = side("A", facts_of(summarised(rows_a), job_a.spec)), side("B", facts_of(summarised(rows_b), job_b.spec))
     console, output = seen()
     print_comparisons(console, [compare(a, b)])
     assert "Only in A: mine" in output.getvalue()
@@ -232,11 +237,10 @@ def test_a_comparison_names_what_it_left_out() -> None:
 
 
 def test_figures_carry_their_unit() -> None:
-    even = Interval(low=0.5, high=0.7, method=Method.T)
-    assert estimate(0.6, even) == "60.0 % ± 10.0"
-    assert estimate(0.65, even) == "65.0 % (50.0 to 70.0)"
-    assert estimate(0.6, None) == "60.0 %"
-    assert estimate(None, None) == percent(None) == span(None) == dollars(None) == tokens(None) == "–"
+    assert estimate(0.6, 0.5, 0.7) == "60.0 % ± 10.0"
+    assert estimate(0.65, 0.5, 0.7) == "65.0 % (50.0 to 70.0)"
+    assert estimate(0.6, None, None) == "60.0 %"
+    assert estimate(None, None, None) == percent(None) == span(None) == dollars(None) == tokens(None) == "–"
     assert [tokens(number) for number in (812, 48_200, 999_949, 999_950, 3_100_000)] == [
         "812", "48.2 k", "999.9 k", "1.0 M", "3.1 M",
     ]  # fmt: skip

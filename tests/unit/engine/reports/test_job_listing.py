@@ -10,7 +10,7 @@ from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Outcome
-from seatrial.engine.reports.listing import JobListing, score_line
+from seatrial.engine.reports.listing import JobListing, score_lines
 from seatrial.engine.reports.reporting import report_job
 from seatrial.ports.store import JobNumbers, Tally
 from seatrial.testing.memory_store import MemoryStore
@@ -68,12 +68,13 @@ async def test_the_score_is_that_of_the_report() -> None:
     store = MemoryStore()
     job = await a_job(store)
     await finish(store, job)
-    line = (await JobListing(store).line(await store.job(job.id))).score
+    lines = (await JobListing(store).line(await store.job(job.id))).scores
     report = (await report_job(store, job)).configurations[0]
-    assert line is not None and report.leaderboard.tasks_as_sample is not None
-    assert line.value == report.leaderboard.value == 0.5
-    assert (line.low, line.high) == (report.leaderboard.tasks_as_sample.low, report.leaderboard.tasks_as_sample.high)
-    assert line.coverage == report.coverage == pytest.approx(5 / 6)
+    assert lines is not None and lines.items == (report.headline,) and lines.only == report.headline
+    interval = report.valid.tasks_as_sample
+    assert (lines.items[0].low, lines.items[0].high) == ((interval.low, interval.high) if interval else (None, None))
+    assert (report.headline.leaderboard, report.headline.value) == (report.leaderboard.value, report.valid.value)
+    assert report.headline.leaderboard == 0.5 and report.coverage == pytest.approx(5 / 6)
 
 
 async def test_the_score_of_an_open_job_is_worked_out_anew_every_few_seconds() -> None:
@@ -82,8 +83,8 @@ async def test_the_score_of_an_open_job_is_worked_out_anew_every_few_seconds() -
     (trial,) = await store.claim("w", timedelta(minutes=1), 1, NOW, job_id=job.id)
 
     async def value() -> float | None:
-        line = (await listing.line(await store.job(job.id))).score
-        return line.value if line else None
+        lines = (await listing.line(await store.job(job.id))).scores
+        return lines.items[0].value if lines else None
 
     assert await value() is None
     await store.finish(trial.id, trial.try_number, Result(outcome=Outcome.PASSED), NOW)
@@ -92,9 +93,10 @@ async def test_the_score_of_an_open_job_is_worked_out_anew_every_few_seconds() -
     assert await value() == 1.0
 
 
-def test_nothing_ended_has_no_score_and_one_task_has_its_own_interval() -> None:
-    assert score_line([Tally(digest="a", trials=3)]).value is None
-    one = score_line([Tally(digest="a", outcome=Outcome.PASSED, trials=3), Tally(digest="a", trials=1)])
-    assert one.value == 1.0
-    assert one.low is not None and 0.3 < one.low < 0.6
-    assert one.coverage == 1.0
+def test_nothing_ended_has_no_score_and_one_task_no_interval() -> None:
+    spec = JobSpec(tasks=(TaskRef(name="a", digest="a"),), agents=(AgentSpec(name="oracle"),), attempts=4)
+    [waiting] = score_lines(spec, [Tally(digest="a", trials=4)]).items
+    assert (waiting.value, waiting.coverage, waiting.no_interval) == (None, 0.0, "no task has a score")
+    [one] = score_lines(spec, [Tally(digest="a", outcome=Outcome.PASSED, trials=3), Tally(digest="a", trials=1)]).items
+    assert (one.value, one.low, one.high, one.no_interval) == (1.0, None, None, "one task says nothing about others")
+    assert (one.coverage, one.so_far) == (0.75, True)

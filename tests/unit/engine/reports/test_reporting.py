@@ -15,12 +15,12 @@ from seatrial.engine.reports.reporting import (
     configuration_labels,
     facts_of,
     report_job,
-    report_rows,
     sides_of_job,
     task_names,
 )
 from seatrial.ports.store import TrialFilter, TrialRow
 from seatrial.testing.memory_store import MemoryStore
+from tests.summaries import reported, summarised
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 TASK = TaskRef(name="chess", digest="sha256:" + "a" * 64)
@@ -64,7 +64,7 @@ def job(*agents: AgentSpec) -> Job:
 
 
 def test_a_row_becomes_a_fact() -> None:
-    (fact,) = facts_of([row(Outcome.PASSED, attempt=2)], job().spec)
+    (fact,) = facts_of(summarised([row(Outcome.PASSED, attempt=2)]), job().spec)
     assert (fact.task, fact.configuration, fact.attempt, fact.digest) == ("chess", "terminus-2 / m", 2, TASK.digest)
     assert (fact.outcome, fact.cause, fact.reward, fact.marks) == (Outcome.PASSED, None, 1.0, (Mark.AGENT_TIMEOUT,))
     assert (fact.input_tokens, fact.cached_tokens, fact.output_tokens) == (100, 40, 7)
@@ -72,13 +72,13 @@ def test_a_row_becomes_a_fact() -> None:
 
 
 def test_tests_come_along_when_asked_for() -> None:
-    (fact,) = facts_of([row(Outcome.PASSED)], job().spec, with_tests=True)
-    assert [test.name for test in fact.tests] == ["test_it"]
+    assert [line.test for line in reported([row(Outcome.PASSED)], job(), with_tests=True).tests] == ["test_it"]
 
 
 def test_the_result_of_an_earlier_attempt_does_not_count() -> None:
-    (fact,) = facts_of([row(None)], job().spec)
-    assert (fact.outcome, fact.reward, fact.seconds, fact.cost_usd, fact.marks) == (None, None, None, None, ())
+    (fact,) = facts_of(summarised([row(None)]), job().spec)
+    assert (fact.outcome, fact.reward, fact.seconds, fact.marks) == (None, None, None, ())
+    assert (fact.cost_usd, fact.input_tokens) == (0.25, 100), "what it cost counts all the same"
 
 
 def test_namesakes_are_told_apart_by_what_differs() -> None:
@@ -121,11 +121,11 @@ async def stored() -> tuple[MemoryStore, Job]:
     return store, made
 
 
-async def test_report_of_a_job_in_the_order_of_its_agents(stored: tuple[MemoryStore, Job]) -> None:
+async def test_report_of_a_job_has_the_best_configuration_first(stored: tuple[MemoryStore, Job]) -> None:
     store, made = stored
     found = await report_job(store, made, with_tests=True)
-    assert found == report_rows([row async for row in store.trials(TrialFilter())], made, with_tests=True)
-    first, second = found.configurations
+    assert found == reported([row async for row in store.trials(TrialFilter())], made, with_tests=True)
+    second, first = found.configurations
     assert (first.label, second.label) == ("terminus-2 / m", "oracle")
     assert (first.leaderboard.value, first.valid.value, first.coverage) == (0.25, 0.5, 0.5)
     assert (second.leaderboard.value, second.counts.ended, second.counts.planned) == (1.0, 3, 4)
@@ -136,8 +136,9 @@ async def test_report_of_a_job_in_the_order_of_its_agents(stored: tuple[MemorySt
 async def test_sides_of_a_job_count_as_its_report_does(stored: tuple[MemoryStore, Job]) -> None:
     store, made = stored
     sides = await sides_of_job(store, made)
-    for side, configuration in zip(sides, (await report_job(store, made)).configurations, strict=True):
-        assert side.configuration == configuration.label
+    found = {each.label: each for each in (await report_job(store, made)).configurations}
+    for side in sides:
+        configuration = found[side.configuration]
         for task in configuration.tasks:
             assert side.tasks[task.task] == task.counts.model_copy(update={"marks": {}})
             assert side.digests[task.task] == task.digest

@@ -7,7 +7,7 @@ import type { Column } from "@/parts/column";
 import { DataTable } from "@/parts/DataTable";
 import { FIELD } from "@/parts/field";
 import { useFilters } from "@/parts/Filters";
-import { percent } from "@/parts/format";
+import { percent, plural } from "@/parts/format";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
 import { Figure, Figures, Panel } from "@/parts/Panel";
 import { Pairs } from "./Pairs";
@@ -128,14 +128,18 @@ function One({ item, jobs }: { item: Comparison; jobs: number[] }) {
           <Figure name="difference" value={item.a_minus_b == null ? "–" : <Change of={-item.a_minus_b} large />} />
           <Figure
             name="95 % interval"
-            value={item.interval ? `${points(-item.interval.high)} to ${points(-item.interval.low)}` : "–"}
-            hint={item.interval?.note}
+            value={item.interval ? `${points(-item.interval.high)} to ${points(-item.interval.low)}` : "none"}
+            hint={item.interval ? item.interval.note : item.unavailable?.interval}
           />
           <Figure
             name={item.p_holm != null ? "p (Holm)" : "p"}
             value={(item.p_holm ?? item.significance?.p)?.toPrecision(3) ?? "–"}
             hint={item.significance?.test}
           />
+          <Figure name="better on · worse on" value={`${item.ahead_b} · ${plural(item.ahead_a, "tasks")}`} />
+          {item.mcnemar && item.mcnemar.test !== item.significance?.test ? (
+            <Figure name="p (McNemar)" value={item.mcnemar.p.toPrecision(3)} hint="Over the tasks that differ" />
+          ) : null}
           <Figure name="tasks in common" value={item.tasks.length} />
         </Figures>
       </div>

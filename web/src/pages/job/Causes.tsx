@@ -9,13 +9,13 @@ const WORDS: Record<string, string> = {
   agent: "agent crashed",
 };
 
-/** Why trials could not be graded. None of these counts against an agent. */
+/** Why trials could not be graded. Only a crash of the agent counts against it. */
 export function Causes({ report }: { report: Schemas["JobReport"] | undefined }) {
   const errors = Object.entries(report?.counts.errors ?? {}).filter(([, number]) => number > 0);
   const marks = Object.entries(report?.counts.marks ?? {}).filter(([, number]) => number > 0);
   const most = Math.max(1, ...errors.map(([, number]) => number));
   if (!errors.length && !marks.length)
-    return <p className="text-sm text-ink-soft">None. Every ended trial got a valid reward.</p>;
+    return <p className="text-sm text-ink-soft">None{report?.complete === false ? " so far" : ""}.</p>;
   return (
     <div className="flex flex-col gap-2 text-sm">
       {errors.map(([cause, number]) => (

@@ -52,6 +52,10 @@ function csvColumns(configurations: string[]): CsvColumn<Row>[] {
       name,
       value: (row: Row) => row.cells[column]?.map(standing).join(" "),
     })),
+    ...configurations.map((name, column) => ({
+      name: `${name}, added attempts`,
+      value: (row: Row) => row.added?.[column]?.map(standing).join(" "),
+    })),
   ];
 }
 
@@ -108,23 +112,28 @@ const TaskRow = memo(function TaskRow({ row }: { row: Row }) {
       </RowLink>
       {row.cells.map((cell, column) => (
         <span key={column} className="flex gap-1 overflow-hidden px-2">
-          {cell.map((trial) => {
-            const how = standing(trial);
-            const story = `attempt ${trial.repeat}: ${how}${trial.reward != null ? `, reward ${trial.reward}` : ""}${trial.marks.length ? `, ${trial.marks.join(", ")}` : ""}`;
-            return (
-              <RowLink
-                key={trial.trial}
-                to={`/trials/${trial.trial}`}
-                title={story}
-                label={`${row.name}, ${story}`}
-                className="flex p-0.5"
-              >
-                <StateShape of={how} />
-              </RowLink>
-            );
-          })}
+          {cell.map((trial) => (
+            <Sign key={trial.trial} task={row.name} trial={trial} />
+          ))}
+          {row.added?.[column]?.length ? (
+            <span className="ml-1 flex gap-1 border-l border-line-strong pl-1.5" data-added>
+              {row.added[column].map((trial) => (
+                <Sign key={trial.trial} task={row.name} trial={trial} note=", added, not part of the score" />
+              ))}
+            </span>
+          ) : null}
         </span>
       ))}
     </>
   );
 });
+
+function Sign({ task, trial, note = "" }: { task: string; trial: Schemas["GridCell"]; note?: string }) {
+  const how = standing(trial);
+  const story = `attempt ${trial.repeat}: ${how}${trial.reward != null ? `, reward ${trial.reward}` : ""}${trial.marks?.length ? `, ${trial.marks.join(", ")}` : ""}${note}`;
+  return (
+    <RowLink to={`/trials/${trial.trial}`} title={story} label={`${task}, ${story}`} className="flex p-0.5">
+      <StateShape of={how} />
+    </RowLink>
+  );
+}

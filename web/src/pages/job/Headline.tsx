@@ -7,41 +7,62 @@ import { elapsed } from "@/parts/Moment";
 import { Waiting } from "@/parts/Notice";
 import { Figure, Figures } from "@/parts/Panel";
 import { endedOf } from "@/parts/Progress";
-import { Score, uncertainty } from "@/parts/Score";
+import { LargeScore, uncertainty } from "@/parts/Score";
 
 type Configuration = Schemas["ConfigurationReport"];
 
-/** The numbers of the job, each with its uncertainty; one line for each configuration. */
+/** More configurations than this are in the table only. */
+const AT_TOP = 6;
+
+/** The numbers of the job: one score for each configuration, the best first, and what all of them took. */
 export function Headline({ job, report }: { job: Schemas["JobDetail"]; report: Schemas["JobReport"] | undefined }) {
   const seconds = elapsed(job.started_at, job.ended_at, useNow(job.ended_at ? null : 1000));
-  const ended = endedOf(job.counts);
-  const pace = seconds && ended ? ended / seconds : null;
+  const { ended, per_second: pace } = job.progress;
+  const scores = job.scores ?? [];
   return (
     <section aria-label="Result" className="rounded-lg border bg-panel">
-      <div className="p-3">
+      <div className="flex flex-col gap-3 p-3">
+        <div className="flex flex-wrap gap-x-10 gap-y-3">
+          {scores.slice(0, AT_TOP).map((line) => (
+            <LargeScore key={line.label} of={line} named={scores.length > 1} />
+          ))}
+          {scores.length > AT_TOP ? (
+            <p className="self-end text-xs text-ink-soft">and {scores.length - AT_TOP} more in the table</p>
+          ) : null}
+        </div>
         <Figures end>
-          <div className="col-span-2">
-            <div className="text-xs text-ink-faint">score</div>
-            <Score of={job.score} large />
-          </div>
-          <Figure name="passed" value={`${count(job.counts.passed)} of ${count(job.counts.total)}`} />
-          <Figure
-            name="coverage"
-            value={percent(job.score?.coverage)}
-            hint="Share of ended trials that could be graded; the others were infrastructure errors"
-          />
+          <Figure name="passed" value={`${count(job.counts.passed)} of ${count(ended)}`} hint="Of the trials that ended" />
           <Figure
             name="cost"
             value={money(job.totals.cost_usd)}
-            hint="Cost of model calls, as reported by agents"
+            hint="Cost of model calls, as reported by agents, over all tries"
           />
-          <Figure name="tokens" value={count(job.totals.input_tokens + job.totals.output_tokens)} />
-          <Figure name="time" value={duration(seconds)} />
-          <Figure name="pace" value={pace ? `${pace.toFixed(pace < 1 ? 2 : 1)} trials/s` : "–"} />
           <Figure
-            name="in flight"
-            value={`${count(job.counts.queued)} queued · ${count(job.counts.running)} running`}
+            name="tokens"
+            value={count(job.totals.input_tokens + job.totals.output_tokens)}
+            hint="Input and output, over all tries"
           />
+          <Figure name="time" value={duration(seconds)} />
+          {job.ended_at ? null : (
+            <>
+              <Figure
+                name="pace"
+                value={pace ? `${pace.toFixed(pace < 1 ? 2 : 1)} trials/s` : "–"}
+                hint="Trials that ended in the last five minutes, per second"
+              />
+              <Figure
+                name="in flight"
+                value={`${count(job.counts.queued)} queued · ${count(job.counts.running)} running`}
+              />
+            </>
+          )}
+          {job.added ? (
+            <Figure
+              name="added attempts"
+              value={`${count(job.added.passed)} of ${count(endedOf(job.added))} passed`}
+              hint="Attempts that were added after the planned ones; in no score and no other count"
+            />
+          ) : null}
         </Figures>
       </div>
       <div className="min-h-26 border-t">
@@ -90,24 +111,16 @@ const COLUMNS: Column<Configuration>[] = [
     "score",
     "Score",
     "5.5rem",
-    (of) => percent(of.leaderboard.value),
-    (of) => of.leaderboard.value,
-    (of) => intervalOf(of)?.note || undefined,
+    ({ headline }) => (headline.value == null ? "not scored" : percent(headline.value)),
+    ({ headline }) => headline.value,
   ),
   figures(
     "interval",
     "95 % interval",
     "8rem",
-    (of) => (of.leaderboard.value == null ? "–" : uncertainty(of.leaderboard.value, intervalOf(of) ?? {}) || "–"),
-    (of) => (intervalOf(of) ? `${intervalOf(of)?.low} to ${intervalOf(of)?.high}` : ""),
-    (of) => intervalOf(of)?.note || undefined,
-  ),
-  figures(
-    "valid",
-    "Valid only",
-    "6rem",
-    (of) => percent(of.valid.value),
-    (of) => of.valid.value,
+    ({ headline }) => uncertainty(headline.value, headline) || "none",
+    ({ headline }) => (headline.low == null ? headline.no_interval : `${headline.low} to ${headline.high}`),
+    ({ headline }) => headline.no_interval ?? undefined,
   ),
   figures(
     "coverage",
@@ -115,6 +128,15 @@ const COLUMNS: Column<Configuration>[] = [
     "6rem",
     (of) => percent(of.coverage),
     (of) => of.coverage,
+    ({ headline }) => `${headline.valid} valid of ${headline.planned} planned trials`,
+  ),
+  figures(
+    "leaderboard",
+    "Errors as 0",
+    "6.5rem",
+    ({ headline }) => (headline.value == null ? "–" : percent(headline.leaderboard)),
+    ({ headline }) => (headline.value == null ? null : headline.leaderboard),
+    () => "As leaderboards count",
   ),
   figures(
     "at",
@@ -148,16 +170,12 @@ const COLUMNS: Column<Configuration>[] = [
   ),
 ];
 
-function intervalOf(of: Configuration) {
-  return of.leaderboard.tasks_as_sample ?? of.leaderboard.tasks_fixed;
-}
-
 /** At the largest k that every task has trials for. */
 function rate(of: Configuration, name: "pass_at_k" | "pass_hat_k"): string {
-  const best = of.leaderboard.pass_rates.filter((one) => one[name] != null).at(-1);
+  const best = of.valid.pass_rates.filter((one) => one[name] != null).at(-1);
   return best ? `${percent(best[name])} (k=${best.k})` : "–";
 }
 
 function whyNot(of: Configuration): string | undefined {
-  return of.leaderboard.pass_rates.find((one) => one.unavailable)?.unavailable ?? undefined;
+  return of.valid.pass_rates.find((one) => one.unavailable)?.unavailable ?? undefined;
 }

@@ -3,14 +3,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 
-import { api, type Schemas, unwrap } from "@/api/client";
+import { api, unwrap } from "@/api/client";
 import { useLive } from "@/api/live";
 import { duration } from "@/parts/format";
 import { useFilters } from "@/parts/Filters";
-import { elapsed } from "@/parts/Moment";
 import { Trouble, Waiting } from "@/parts/Notice";
 import { Panel } from "@/parts/Panel";
-import { endedOf, Progress } from "@/parts/Progress";
+import { Progress } from "@/parts/Progress";
 import { JobStatus } from "@/parts/State";
 import { Tabs } from "@/parts/Tabs";
 import { useTitle } from "@/parts/title";
@@ -18,10 +17,14 @@ import { Actions } from "./Actions";
 import { Causes } from "./Causes";
 import { GridView } from "./GridView";
 import { Headline } from "./Headline";
+import { Notices } from "./Notices";
 import { Pace } from "./Pace";
 import { useRefresh } from "./refresh";
 import { SpecView } from "./SpecView";
 import { TrialTable } from "./TrialTable";
+
+/** Pace and time left change while nothing else happens. */
+const PROGRESS_MS = 10_000;
 
 export default function Job() {
   const id = Number(useParams({ strict: false }).job);
@@ -29,6 +32,7 @@ export default function Job() {
   const job = useQuery({
     queryKey: ["job", id],
     queryFn: () => unwrap(api.GET("/api/v1/jobs/{job_id}", { params: { path: { job_id: id } } })),
+    refetchInterval: ({ state }) => (state.data && !state.data.ended_at ? PROGRESS_MS : false),
   });
   const open = job.data ? !job.data.ended_at : true;
   const report = useQuery({
@@ -47,7 +51,8 @@ export default function Job() {
 
   if (job.error) return <Trouble error={job.error} retry={() => void job.refetch()} />;
   if (!job.data) return <Waiting rows={10} />;
-  const left = timeLeft(job.data);
+  const { counts, added } = job.data;
+  const left = job.data.progress.seconds_left;
   return (
     <div className="flex flex-col gap-3">
       <header className="flex flex-wrap items-center gap-x-4 gap-y-2">
@@ -59,12 +64,13 @@ export default function Job() {
         </h1>
         <JobStatus status={job.data.status} />
         <span className="w-56">
-          <Progress counts={job.data.counts} />
+          <Progress counts={counts} />
         </span>
-        {left ? <span className="text-sm text-ink-soft">about {duration(left)} left</span> : null}
+        {left != null ? <span className="text-sm text-ink-soft">about {duration(left)} left</span> : null}
         <span className="grow" />
         <Actions job={job.data} />
       </header>
+      <Notices job={job.data} report={report.data} />
       <Headline job={job.data} report={report.data} />
       <div className="grid gap-3 xl:grid-cols-[minmax(0,1fr)_20rem]">
         <GridView job={id} />
@@ -83,18 +89,15 @@ export default function Job() {
           at={filters.tab ?? "trials"}
           onChange={(tab) => setFilter("tab", tab)}
           tabs={[
-            { id: "trials", name: "Trials", content: <TrialTable job={id} total={job.data.counts.total} /> },
+            {
+              id: "trials",
+              name: "Trials",
+              content: <TrialTable job={id} total={counts.total + (added?.total ?? 0)} open={open} />,
+            },
             { id: "configuration", name: "Configuration", content: <SpecView spec={job.data.spec} /> },
           ]}
         />
       </Panel>
     </div>
   );
-}
-
-/** From the pace so far; nothing while there is none. */
-function timeLeft(job: Schemas["JobDetail"]): number | null {
-  const ended = endedOf(job.counts);
-  const spent = elapsed(job.started_at, null);
-  return spent == null || job.ended_at || ended === 0 ? null : (spent / ended) * (job.counts.total - ended);
 }

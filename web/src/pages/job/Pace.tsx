@@ -1,4 +1,4 @@
-/** Throughput, queue and cost over time, from what the page has seen of the ended trials. Charts are a chunk of their own. */
+/** Throughput, queue and cost over time, up to what the job says now, from the trials that ended last. Charts are a chunk of their own. */
 
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
@@ -20,14 +20,15 @@ export function Pace({ job }: { job: Schemas["JobDetail"] }) {
     placeholderData: (old) => old,
   });
   const ended = (trials.data?.items ?? [])
-    .filter((trial) => trial.ended_at)
+    .filter((trial) => trial.ended_at && trial.reruns == null)
     .sort((a, b) => Date.parse(a.ended_at as string) - Date.parse(b.ended_at as string));
   if (ended.length < 2) return <p className="text-sm text-ink-soft">Appears once trials have ended.</p>;
   return (
     <Suspense fallback={<div className="h-28" />}>
       <PaceChart
-        ended={ended.map((trial) => ({ at: Date.parse(trial.ended_at as string), cost: trial.cost_usd ?? 0 }))}
-        total={job.counts.total}
+        ended={ended.map((trial) => ({ at: Date.parse(trial.ended_at as string), cost: trial.spent.cost_usd ?? 0 }))}
+        left={job.progress.planned - job.progress.ended}
+        cost={job.totals.cost_usd ?? 0}
       />
     </Suspense>
   );

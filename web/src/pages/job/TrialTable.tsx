@@ -1,7 +1,8 @@
 /** The trials of a job as a list: filtered, sorted, walked by keyboard, saved as CSV. */
 
+import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useCallback } from "react";
+import { useCallback, useMemo } from "react";
 
 import { api, type Schemas, unwrap } from "@/api/client";
 import { usePages } from "@/api/paging";
@@ -9,6 +10,7 @@ import type { Column } from "@/parts/column";
 import { DataTable } from "@/parts/DataTable";
 import { type Choice, Filters, useChosen } from "@/parts/Filters";
 import { configuration, count, duration, money } from "@/parts/format";
+import { Elapsed, elapsed } from "@/parts/Moment";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
 import { RowLink } from "@/parts/RowLink";
 import { standing, StateLabel } from "@/parts/State";
@@ -59,9 +61,9 @@ export const TRIAL_COLUMNS: Column<Trial>[] = [
   {
     id: "repeat",
     name: "Attempt",
-    width: "4.5rem",
+    width: "6rem",
     align: "right",
-    cell: (trial) => trial.repeat,
+    cell: (trial) => <AttemptNumber of={trial} />,
     value: (trial) => trial.repeat,
   },
   {
@@ -84,27 +86,74 @@ export const TRIAL_COLUMNS: Column<Trial>[] = [
     name: "Time",
     width: "5.5rem",
     align: "right",
-    cell: (trial) => duration(trial.seconds),
-    value: (trial) => trial.seconds,
+    cell: (trial) =>
+      trial.state === "running" ? <Elapsed from={trial.started_at} to={null} /> : duration(trial.seconds),
+    value: (trial) => (trial.state === "running" ? elapsed(trial.started_at, null) : trial.seconds),
   },
-  { id: "tokens", name: "Tokens", width: "5rem", align: "right", cell: (trial) => count(tokens(trial)), value: tokens },
+  {
+    id: "tokens",
+    name: "Tokens",
+    width: "5rem",
+    align: "right",
+    cell: (trial) => <span title={overTries(trial)}>{count(tokens(trial))}</span>,
+    value: tokens,
+  },
   {
     id: "cost",
     name: "Cost",
     width: "5rem",
     align: "right",
-    cell: (trial) => money(trial.cost_usd),
-    value: (trial) => trial.cost_usd,
+    cell: (trial) => <span title={overTries(trial)}>{money(trial.spent.cost_usd)}</span>,
+    value: (trial) => trial.spent.cost_usd,
   },
 ];
 
-function tokens(trial: Trial): number | null {
-  return trial.input_tokens == null && trial.output_tokens == null
+function tokens({ spent }: Trial): number | null {
+  return spent.input_tokens == null && spent.output_tokens == null
     ? null
-    : (trial.input_tokens ?? 0) + (trial.output_tokens ?? 0);
+    : (spent.input_tokens ?? 0) + (spent.output_tokens ?? 0);
 }
 
-export function TrialTable({ job, total }: { job: number; total: number }) {
+function overTries(trial: Trial): string | undefined {
+  return trial.attempt > 1 ? `Over all ${trial.attempt} tries` : undefined;
+}
+
+function AttemptNumber({ of: { repeat, reruns } }: { of: Trial }) {
+  if (reruns == null) return repeat;
+  return (
+    <span title={`Added after the planned attempts; not part of the score. It runs trial ${reruns} again.`}>
+      <span className="text-ink-soft">added</span> {repeat}
+    </span>
+  );
+}
+
+/** The service lists no more at once. */
+const MOST_RUNNING = 500;
+
+/** What runs now comes first, wherever it is in the list. */
+function useRunning(job: number, wanted: Record<string, string>, open: boolean) {
+  const running = useQuery({
+    queryKey: ["job", job, "running", wanted],
+    queryFn: () =>
+      unwrap(
+        api.GET("/api/v1/jobs/{job_id}/trials", {
+          params: { path: { job_id: job }, query: { ...wanted, state: ["running"], limit: MOST_RUNNING } as never },
+        }),
+      ),
+    placeholderData: (old) => old,
+    enabled: open,
+  });
+  return { running: (open && running.data?.items) || NONE, loading: running.isLoading };
+}
+
+const NONE: Trial[] = [];
+
+function runningFirst(rows: Trial[]): Trial[] {
+  const running = rows.filter((trial) => trial.state === "running");
+  return running.length ? [...running, ...rows.filter((trial) => trial.state !== "running")] : rows;
+}
+
+export function TrialTable({ job, total, open: isOpen }: { job: number; total: number; open: boolean }) {
   const navigate = useNavigate();
   const wanted = useChosen(CHOICES);
   const trials = usePages(["job", job, "trials", wanted], (page) =>
@@ -114,6 +163,11 @@ export function TrialTable({ job, total }: { job: number; total: number }) {
       }),
     ),
   );
+  const { running, loading } = useRunning(job, wanted, isOpen);
+  const rows = useMemo(() => {
+    const known = new Set(running.map((trial) => trial.id));
+    return running.length ? [...running, ...trials.rows.filter((trial) => !known.has(trial.id))] : trials.rows;
+  }, [running, trials.rows]);
   const open = useCallback(
     (trial: Trial) => void navigate({ to: "/trials/$trial", params: { trial: String(trial.id) } }),
     [navigate],
@@ -124,17 +178,17 @@ export function TrialTable({ job, total }: { job: number; total: number }) {
         <Filters choices={CHOICES} />
       </div>
       {trials.error ? <Trouble error={trials.error} retry={() => void trials.refetch()} /> : null}
-      {trials.isPending ? (
+      {trials.isPending || loading ? (
         <Waiting />
       ) : (
         <DataTable
           name="trials"
-          rows={trials.rows}
+          rows={rows}
           columns={TRIAL_COLUMNS}
           rowKey={(trial) => trial.id}
           onEnd={trials.more}
           whole={trials.isWhole}
-          all={trials.all}
+          all={(tell, signal) => trials.all(tell, signal).then(runningFirst)}
           total={Object.keys(wanted).length ? undefined : total}
           height="34rem"
           onOpen={open}

@@ -33,6 +33,7 @@ export function useRefresh(job: number, total: number): (event: LiveEvent) => vo
       const few = pagesOf(queries, key) > 2 && ids.length <= FETCHED_ONE_BY_ONE;
       return Promise.all([
         headline(),
+        queries.invalidateQueries({ queryKey: ["job", job, "running"] }),
         few ? Promise.all(ids.map(fetchTrial)).then(patch) : queries.invalidateQueries({ queryKey: key }),
       ]);
     }, SOON_MS);

@@ -9,6 +9,7 @@ import { usePages } from "@/api/paging";
 import { SETTLED_MS, useInvalidation } from "@/api/refresh";
 import { Button, buttonLook } from "@/parts/Button";
 import type { Column } from "@/parts/column";
+import type { CsvColumn } from "@/parts/csv";
 import { DataTable } from "@/parts/DataTable";
 import { type Choice, Filters, useChosen } from "@/parts/Filters";
 import { money } from "@/parts/format";
@@ -16,7 +17,7 @@ import { Elapsed, elapsed, Moment } from "@/parts/Moment";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
 import { endedOf, Progress } from "@/parts/Progress";
 import { RowLink } from "@/parts/RowLink";
-import { Score } from "@/parts/Score";
+import { type Line, Scores, scoresCell } from "@/parts/Score";
 import { JobStatus } from "@/parts/State";
 import { useTitle } from "@/parts/title";
 import { TrySample } from "./TrySample";
@@ -73,8 +74,8 @@ const COLUMNS: Column<Job>[] = [
     id: "score",
     name: "Score",
     width: "17rem",
-    cell: (job) => <Score of={job.score} />,
-    value: (job) => job.score?.value,
+    cell: (job) => <Scores of={job.scores} />,
+    value: (job) => job.scores?.[0]?.value,
   },
   {
     id: "errors",
@@ -117,6 +118,20 @@ const COLUMNS: Column<Job>[] = [
     value: (job) => job.created_at,
   },
 ];
+
+const SCORES: CsvColumn<Job>[] = [
+  { name: "Score", value: (job) => scoresCell(job.scores, (line) => line.value ?? "not scored") },
+  { name: "95 % interval", value: (job) => scoresCell(job.scores, intervalOf) },
+  { name: "Coverage", value: (job) => scoresCell(job.scores, (line) => line.coverage) },
+  { name: "Score with errors as 0", value: (job) => scoresCell(job.scores, (line) => line.leaderboard) },
+];
+
+/** A file has the scores of all configurations. */
+const CSV: CsvColumn<Job>[] = COLUMNS.flatMap((column) => (column.id === "score" ? SCORES : [column]));
+
+function intervalOf({ low, high, no_interval }: Line): string | null | undefined {
+  return low == null || high == null ? no_interval : `${low} to ${high}`;
+}
 
 export default function Jobs() {
   useTitle("Jobs");
@@ -174,6 +189,7 @@ export default function Jobs() {
             onEnd={jobs.more}
             whole={jobs.isWhole}
             all={jobs.all}
+            csv={CSV}
             selected={selected}
             onSelect={select}
             onOpen={(job) => void navigate({ to: "/jobs/$job", params: { job: String(job.id) } })}

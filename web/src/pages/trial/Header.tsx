@@ -1,7 +1,8 @@
 import { Link } from "@tanstack/react-router";
+import { useState } from "react";
 
 import { useAct } from "@/api/act";
-import { api, type Schemas } from "@/api/client";
+import { api, type Schemas, unwrap } from "@/api/client";
 import { Button, buttonLook } from "@/parts/Button";
 import { FIELD } from "@/parts/field";
 import { count, duration, money, plural } from "@/parts/format";
@@ -26,6 +27,12 @@ export function Header({ trial, steps, tryNumber, onTry }: Props) {
     ? (usage.input_tokens ?? 0) + (usage.output_tokens ?? 0)
     : steps.reduce((sum, step) => sum + step.inputTokens + step.outputTokens, 0);
   const cost = usage ? usage.cost_usd : steps.reduce((sum, step) => sum + step.cost, 0) || null;
+  const graded = trial.outcome === "passed" || trial.outcome === "failed";
+  const [added, setAdded] = useState<number>();
+  const addAttempt = async () => {
+    const { trials } = await unwrap(api.POST("/api/v1/trials/{trial_id}/attempts", path));
+    setAdded(trials[0]);
+  };
   const note =
     trial.outcome === "error"
       ? (trial.cause ?? undefined)
@@ -83,9 +90,17 @@ export function Header({ trial, steps, tryNumber, onTry }: Props) {
               </select>
             </label>
           ) : null}
-          {trial.state === "ended" ? (
+          {graded ? (
+            <Button
+              disabled={busy}
+              title="Runs the task once more, outside of the planned attempts. This result stays as it is."
+              onClick={() => void act(addAttempt)}
+            >
+              New attempt
+            </Button>
+          ) : trial.state === "ended" ? (
             <Button disabled={busy} onClick={() => void act(() => api.POST("/api/v1/trials/{trial_id}/retry", path))}>
-              Run again
+              Retry
             </Button>
           ) : (
             <Button
@@ -105,6 +120,7 @@ export function Header({ trial, steps, tryNumber, onTry }: Props) {
           </Link>
         </div>
       </div>
+      <Standing trial={trial} added={added} />
       {result?.message && trial.outcome !== "passed" ? (
         <p className={`text-sm ${trial.outcome === "error" ? "text-error" : "text-ink-soft"}`}>
           {trial.outcome === "error" ? "Error: " : ""}
@@ -113,5 +129,46 @@ export function Header({ trial, steps, tryNumber, onTry }: Props) {
       ) : null}
       {error ? <Trouble error={error} /> : null}
     </header>
+  );
+}
+
+/** Whether it counts, what all of its tries used, and which attempt was added just now. */
+function Standing({ trial, added }: { trial: Schemas["TrialDetail"]; added: number | undefined }) {
+  const { spent, reruns } = trial;
+  const tokens = (spent.input_tokens ?? 0) + (spent.output_tokens ?? 0);
+  return (
+    <>
+      {reruns == null ? null : (
+        <p className="text-sm text-ink-soft">
+          A new attempt after the planned ones; not part of the score. It reruns <TrialLink id={reruns} />.
+        </p>
+      )}
+      {trial.attempts.length > 1 ? (
+        <p className="text-sm text-ink-soft">
+          {[
+            `All ${trial.attempts.length} tries together: ${duration(spent.seconds)}`,
+            tokens ? `${count(tokens)} tokens` : null,
+            spent.cost_usd != null ? money(spent.cost_usd) : null,
+          ]
+            .filter(Boolean)
+            .join(" · ")}
+        </p>
+      ) : null}
+      <p role="status" className={added == null ? "sr-only" : "text-sm text-ink-soft"}>
+        {added == null ? null : (
+          <>
+            Queued as <TrialLink id={added} />, shown apart from the planned attempts.
+          </>
+        )}
+      </p>
+    </>
+  );
+}
+
+function TrialLink({ id }: { id: number }) {
+  return (
+    <Link to="/trials/$trial" params={{ trial: String(id) }}>
+      trial {id}
+    </Link>
   );
 }

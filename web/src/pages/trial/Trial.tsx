@@ -97,6 +97,7 @@ export default function Trial() {
   return (
     <div className="flex flex-col gap-3">
       <Header
+        key={id}
         trial={trial.data}
         steps={steps}
         tryNumber={tryNumber}

@@ -1,0 +1,119 @@
+"""The golden set has the same numbers, to the digit, in the report of both backends, the API, the listing, the CSV, on
+the terminal and in Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from seatrial.cli.commands.report import comparisons_json, report_json
+from seatrial.cli.view.details import print_report
+from seatrial.cli.view.markdown import report_lines
+from seatrial.domain.fact import Basis
+from seatrial.domain.job import Job
+from seatrial.engine.reports.grid import table_of
+from tests.contracts.backend.place import Place, local_place, remote_place
+from tests.golden.trials import record
+
+NUMBERS: dict[str, Any] = json.loads((Path(__file__).parent / "numbers.json").read_text())
+
+
+@pytest.fixture(params=["local", "remote"])
+async def golden(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Place, Job]]:
+    async with (local_place if request.param == "local" else remote_place)(tmp_path) as place:
+        yield place, await record(place.here.store)
+
+
+def taken(found: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
+    return {name: found[name] for name in expected}
+
+
+async def test_the_report_as_json(golden: tuple[Place, Job]) -> None:
+    place, job = golden
+    found = json.loads(json.dumps(report_json(*await place.backend.jobs.report(job.id, tests=False))))
+    assert [each["label"] for each in found["configurations"]] == NUMBERS["order"]
+    for each in found["configurations"]:
+        expected = NUMBERS[each["label"]]
+        for part in ("headline", "counts", "spending"):
+            assert taken(each[part], expected[part]) == expected[part], (each["label"], part)
+        assert each["coverage"] == expected["headline"]["coverage"]
+        assert each["spread"]["seconds"]["p50"] == expected["seconds_p50"]
+        added = each["added"] and {
+            "passed": each["added"]["counts"]["passed"], "cost_usd": each["added"]["spending"]["cost_usd"]
+        }  # fmt: skip
+        assert added == expected["added"]
+    whole = {**taken(found, {"added": 0, "removed": 0, "notices": 0})}
+    whole |= taken(found["spending"], {"cost_usd": 0, "input_tokens": 0, "output_tokens": 0})
+    assert whole == NUMBERS["job"]
+
+
+async def test_the_list_of_jobs(golden: tuple[Place, Job]) -> None:
+    place, job = golden
+    [row] = await place.backend.jobs.page(5, None)
+    for line in row.scores:
+        expected = NUMBERS[line.label]["headline"]
+        assert taken(line.model_dump(mode="json"), expected) == expected
+    assert [line.label for line in row.scores] == NUMBERS["order"]
+    totals = (await place.here.store.numbers([job.id]))[job.id].totals
+    assert totals.model_dump(include={"cost_usd", "input_tokens", "output_tokens"}) == pytest.approx(
+        taken(NUMBERS["job"], {"cost_usd": 0, "input_tokens": 0, "output_tokens": 0})
+    )
+    assert (row.counts.passed, row.counts.added.passed) == (8, 1)
+
+
+async def test_the_comparison(golden: tuple[Place, Job]) -> None:
+    place, job = golden
+    sides = [f"{job.id}:alpha", f"{job.id}:beta"]
+    [found] = json.loads(json.dumps(comparisons_json(await place.backend.jobs.compare(sides, Basis.VALID, False))))[
+        "comparisons"
+    ]
+    expected = NUMBERS["comparison"]
+    assert found["a_minus_b"] == expected["a_minus_b"]
+    assert (found["ahead_a"], found["ahead_b"]) == (expected["ahead_a"], expected["ahead_b"])
+    assert (found["mcnemar"]["p"], len(found["tasks"])) == (expected["mcnemar_p"], expected["tasks"])
+
+
+async def test_the_table_adds_up(golden: tuple[Place, Job]) -> None:
+    place, job = golden
+    text = "".join([piece async for piece in table_of(place.here.store, job)])
+    lines = list(csv.DictReader(io.StringIO(text)))
+    for label in NUMBERS["order"]:
+        planned = [line for line in lines if line["configuration"] == label and not line["reruns"]]
+        expected = NUMBERS[label]
+        assert len(planned) == expected["counts"]["planned"]
+        assert sum(line["outcome"] == "passed" for line in planned) == expected["counts"]["passed"]
+        tokens = sum(int(line["spent_input_tokens"] or 0) for line in planned)
+        assert tokens == expected["spending"]["input_tokens"]
+        costs = [float(line["spent_cost_usd"]) for line in planned if line["spent_cost_usd"]]
+        assert (sum(costs) if costs else None) == pytest.approx(expected["spending"]["cost_usd"])
+    assert [line["outcome"] for line in lines if line["reruns"]] == ["passed"]
+
+
+async def test_the_terminal_and_markdown(golden: tuple[Place, Job]) -> None:
+    place, job = golden
+    _, report = await place.backend.jobs.report(job.id, tests=False)
+    output = io.StringIO()
+    print_report(Console(file=output, width=160), job, report)
+    text = output.getvalue()
+    for part in (
+        "66.7 % (25.0 to 100.0)  coverage 83.3 %  leaderboard 54.2 %  bounds 50.0 to 66.7 %",
+        "22.2 % (0.0 to 55.6)  coverage 75.0 %  leaderboard 16.7 %  bounds 16.7 to 41.7 %",
+        "$1.10, $0.11 per trial, $0.18 per success",
+        *NUMBERS["job"]["notices"],
+        "alpha: added 1 trial: 1 passed; $0.10",
+    ):
+        assert part in text, text
+    table = "\n".join(report_lines(job, report))
+    assert (
+        "| alpha | 66.7 % (25.0 to 100.0) | 83.3 % | 54.2 % | 50.0 to 66.7 % | 6 of 12 | $1.10 | $0.18 | 20.0 s |"
+        in table
+    )
+    assert "| beta | 22.2 % (0.0 to 55.6) | 75.0 % | 16.7 % | 16.7 to 41.7 % | 2 of 12 | – | – | 15.0 s |" in table
+    assert all(notice in table for notice in NUMBERS["job"]["notices"])
