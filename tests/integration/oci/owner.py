@@ -23,7 +23,7 @@ async def main() -> None:
     (tests / "test.sh").write_text("true\n")
     await graded.upload_dir(tests, "/tests")
     grading = asyncio.create_task(graded.exec(f"exec -a {install} sleep 600"))
-    await eventually(lambda: len(processes_with(f"{install}\0600")) == 3, "all three commands run")
+    await eventually(lambda: len(processes_with(f"{install}\x00600")) == 3, "all three commands run")
     assert not command.done() and not grading.done()
     print("ready", flush=True)
     await asyncio.sleep(600)
