@@ -46,7 +46,7 @@ class PlanChanges(Frozen):
     def sentences(self) -> tuple[str, ...]:
         found = []
         if self.added:
-            found.append(f"{_attempts(self.added)} added after the plan and not part of any score.")
+            found.append(f"{_attempts(self.added)} added after the plan, outside of every score.")
         if self.removed:
             found.append(f"{_attempts(self.removed)} planned and removed later.")
         return tuple(found)
