@@ -91,7 +91,10 @@ async def _graded(there: Installation, name: str, outcomes: Sequence[str]) -> in
 
 
 async def _two_configurations(there: Installation) -> tuple[int, int]:
-    refs = tuple(_ref(_task(f"graded-{number}", 4000 + number)) for number in range(2))
+    tasks = [_task(f"graded-{number}", 4000 + number) for number in range(2)]
+    for task in tasks:
+        await there.store.save_task(task, _BEGAN)
+    refs = tuple(map(_ref, tasks))
     spec = JobSpec(name="two agents", tasks=refs, agents=(*_NOP, AgentSpec(name="oracle")))
     job = await there.store.create_job(spec, list(plan(spec)), _BEGAN)
     trials = await there.store.claim("shelf", timedelta(minutes=1), 4, _BEGAN, job_id=job.id)

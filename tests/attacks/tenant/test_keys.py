@@ -77,17 +77,17 @@ async def test_keys_of_a_jobs_other_agents_stay_out_of_the_sandbox(tmp_path: Pat
     assert notes == ("provider key in the sandbox: the job's own",)
 
 
-async def test_a_retry_without_the_key_does_not_fall_back_to_ours(tmp_path: Path) -> None:
+async def test_running_it_again_without_the_key_does_not_fall_back_to_ours(tmp_path: Path) -> None:
     """The job's key went when it ended."""
     async with doors_open(tmp_path, Role.USER) as doors:
         body = [{"name": "codex", "model": "openai/gpt-4"}]
         job = await doors.job(agents=body, keys={"OPENAI_API_KEY": THEIRS})
         await orders_of(doors.api.service.installation, 1)
-        path, every = f"/api/v1/jobs/{job['id']}/retry", {"outcomes": ["passed", "failed", "error"]}
+        path, every = f"/api/v1/jobs/{job['id']}/attempts", {"outcomes": ["passed", "failed"]}
         refused = await doors.api.client.post(path, json=every, headers=doors.headers)
         assert refused.status_code == 400 and "inside of its sandbox" in refused.text
         again = {**doors.headers, "X-Provider-Key": f"OPENAI_API_KEY={THEIRS}"}
-        assert (await doors.api.client.post(path, json=every, headers=again)).json() == {"queued": 1}
+        assert (await doors.api.client.post(path, json=every, headers=again)).json() == {"trials": [2]}
 
 
 async def test_the_operator_may_allow_it_and_the_trial_says_so(tmp_path: Path) -> None:
