@@ -59,7 +59,7 @@ def seatrial(*arguments: str, status: int = 0) -> str:
 
 def test_a_report_in_json_is_one_object(job: int) -> None:
     content = json.loads(seatrial("report", str(job), "--json"))
-    terminus, oracle = content["configurations"]
+    oracle, terminus = content["configurations"]
     assert (content["job"], content["name"], content["complete"]) == (job, "nightly", True)
     assert (terminus["label"], oracle["label"]) == ("terminus-2 / gpt-x", "oracle")
     assert terminus["leaderboard"]["value"] == pytest.approx(4 / 12)
