@@ -24,6 +24,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Self
 
+from seatrial.adapters.blob_paths import key_of, path_of
 from seatrial.adapters.owned_folder import Handle, make_folder, move_into, open_folder
 from seatrial.errors import InvalidInput, NotFound, StorageFull, StoreUnavailable
 from seatrial.fair_threads import FairThreads, breathe
@@ -57,14 +58,14 @@ class FileBlobs:
         return cls(folder)
 
     async def put_file(self, key: str, source: Path) -> int:
-        path = _path(key)
+        path = path_of(key)
         file = Handle(os.open(source, os.O_RDONLY | os.O_CLOEXEC))  # by this process: the account may not read it
         return await self._put(key, lambda: self._write(path, _pieces(file)))
 
     async def take_file(self, key: str, source: Path) -> int:
         if PLAIN_KEY.fullmatch(checked_key(key)):
             size = source.stat().st_size
-            if await self._move(_path(key), source):
+            if await self._move(path_of(key), source):
                 return size
         return await self.put_file(key, source)
 
@@ -72,7 +73,7 @@ class FileBlobs:
         plain = all(PLAIN_KEY.fullmatch(checked_key(f"{prefix}/{name}")) for name in names)
         if plain and names:
             sizes = [(root / name).lstat().st_size for name in names]
-            if await self._move(_path(prefix), root, replacing=False):
+            if await self._move(path_of(prefix), root, replacing=False):
                 return sizes
         taken: list[int] = []
         for start in range(0, len(names), _FILES_AT_ONCE):
@@ -81,11 +82,11 @@ class FileBlobs:
         return taken
 
     async def put_bytes(self, key: str, data: bytes) -> None:
-        path = _path(key)
+        path = path_of(key)
         await self._put(key, lambda: self._write(path, (data,)))
 
     async def read(self, key: str, start: int = 0, length: int | None = None) -> bytes:
-        path = _path(key)
+        path = path_of(key)
 
         def work() -> bytes:
             with self._opened(path) as file:
@@ -96,13 +97,13 @@ class FileBlobs:
         return await self._run(key, work)
 
     async def stream(self, key: str) -> AsyncIterator[bytes]:
-        path = _path(key)
+        path = path_of(key)
         file = await self._run(key, lambda: Handle(self._open(path)))
         while piece := await self._run(key, lambda: os.read(file.number, _CHUNK)):
             yield piece
 
     async def info(self, key: str) -> BlobInfo:
-        path = _path(key)
+        path = path_of(key)
 
         def work() -> BlobInfo:
             with self._opened(path) as file:
@@ -111,15 +112,15 @@ class FileBlobs:
         return await self._run(key, work)
 
     async def list(self, prefix: str) -> AsyncIterator[BlobInfo]:
-        found = self._found(_path(prefix) if prefix else "")
+        found = self._found(path_of(prefix) if prefix else "")
         while some := await self._run(prefix, lambda: _some(found)):
             for path, size in some:
-                yield BlobInfo(key=_key(path), size=size)
+                yield BlobInfo(key=key_of(path), size=size)
 
     async def delete(self, prefix: str) -> int:
         if not prefix:
             raise InvalidInput("Everything at once is never deleted.", field="prefix")
-        path = _path(prefix)
+        path = path_of(prefix)
         return await self._run(prefix, lambda: self._delete(path))
 
     async def _put(self, key: str, work: Callable[[], int]) -> int:
@@ -301,15 +302,6 @@ def _range(file: int, start: int, end: int) -> Iterator[bytes]:
 
 def _some[T](found: Iterator[T]) -> list[T]:
     return list(islice(found, _LISTED_AT_ONCE))
-
-
-def _path(key: str) -> str:
-    """A name with ``#`` in it is an unfinished file, so that sign is escaped."""
-    return checked_key(key).replace("%", "%25").replace("#", "%23")
-
-
-def _key(path: str) -> str:
-    return path.replace("%23", "#").replace("%25", "%")
 
 
 @contextmanager

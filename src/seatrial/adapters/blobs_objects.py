@@ -18,9 +18,10 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import from_url
 
+from seatrial.adapters.blob_paths import key_of, path_of
 from seatrial.errors import InvalidInput, NotFound, StorageFull, StoreUnavailable
 from seatrial.fair_threads import FairThreads
-from seatrial.ports.blobs import BlobInfo, checked_key
+from seatrial.ports.blobs import BlobInfo
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -61,7 +62,7 @@ class ObjectBlobs:
             return len(data)
         with self._writing(key):
             await self._threads.run(
-                obstore.put, self._store, _path(key), source, chunk_size=_PART, max_concurrency=_PARTS_AT_ONCE
+                obstore.put, self._store, path_of(key), source, chunk_size=_PART, max_concurrency=_PARTS_AT_ONCE
             )
         return (await self.info(key)).size
 
@@ -77,7 +78,7 @@ class ObjectBlobs:
 
     async def put_bytes(self, key: str, data: bytes) -> None:
         with self._writing(key):
-            await self._threads.run(obstore.put, self._store, _path(key), data)
+            await self._threads.run(obstore.put, self._store, path_of(key), data)
 
     async def read(self, key: str, start: int = 0, length: int | None = None) -> bytes:
         size = (await self.info(key)).size
@@ -85,32 +86,32 @@ class ObjectBlobs:
         if start >= end:
             return b""
         with _boundary(key):
-            return bytes(await self._threads.run(obstore.get_range, self._store, _path(key), start=start, end=end))
+            return bytes(await self._threads.run(obstore.get_range, self._store, path_of(key), start=start, end=end))
 
     async def stream(self, key: str) -> AsyncIterator[bytes]:
         with _boundary(key):
-            found = await self._threads.run(obstore.get, self._store, _path(key))
+            found = await self._threads.run(obstore.get, self._store, path_of(key))
             async for piece in self._in_threads(found.stream(min_chunk_size=_CHUNK)):
                 yield bytes(piece)
 
     async def info(self, key: str) -> BlobInfo:
         with _boundary(key):
-            found = await self._threads.run(obstore.head, self._store, _path(key))
+            found = await self._threads.run(obstore.head, self._store, path_of(key))
         return BlobInfo(key=key, size=found["size"])
 
     async def list(self, prefix: str) -> AsyncIterator[BlobInfo]:
         with _boundary(prefix):
-            async for batch in self._in_threads(obstore.list(self._store, _path(prefix) if prefix else None)):
+            async for batch in self._in_threads(obstore.list(self._store, path_of(prefix) if prefix else None)):
                 for found in batch:
-                    yield BlobInfo(key=_key(found["path"]), size=found["size"])
+                    yield BlobInfo(key=key_of(found["path"]), size=found["size"])
 
     async def delete(self, prefix: str) -> int:
         if not prefix:
             raise InvalidInput("Give a prefix: deleting all files at once is not allowed.", field="prefix")
-        doomed = [_path(found.key) async for found in self.list(prefix)]
+        doomed = [path_of(found.key) async for found in self.list(prefix)]
         try:
             await self.info(prefix)
-            doomed.append(_path(prefix))
+            doomed.append(path_of(prefix))
         except NotFound:
             pass
         with _boundary(prefix):
@@ -132,15 +133,6 @@ class ObjectBlobs:
         except NotFound as fault:
             problem = f"The place for files, {self._place}, does not exist."
             raise StoreUnavailable(problem, fix="Make the bucket, or set SEATRIAL_BLOBS_URL to one.") from fault
-
-
-def _path(key: str) -> str:
-    """obstore reserves names that end in ``#1`` for unfinished files, so ``#`` is escaped."""
-    return checked_key(key).replace("%", "%25").replace("#", "%23")
-
-
-def _key(path: str) -> str:
-    return path.replace("%23", "#").replace("%25", "%")
 
 
 @contextmanager
