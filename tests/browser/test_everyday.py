@@ -6,15 +6,18 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import Locator, Page, Request, expect
 
 from tests.browser.archives import talking_task
 from tests.browser.conftest import Finished, Visit
 from tests.browser.setting import Setting
 from tests.browser.shelf import MANY, Shelf
+from tests.browser.test_accessible import violations
+from tests.browser.visitor import NARROW, WIDE, Theme, confirm
 
 pytestmark = [pytest.mark.sandbox]
 
@@ -215,7 +218,7 @@ def test_a_key_travels_in_a_header_alone(visit: Visit, finished: Finished) -> No
         page.get_by_role("button", name="Use “openrouter/some/model”").click()
         with page.expect_request(lambda request: KEY in str(request.headers)):
             page.get_by_label(re.compile("OPENROUTER_API_KEY")).fill(KEY)
-        expect(page.get_by_role("button", name="Copy as CLI")).to_be_visible()
+        expect(page.get_by_role("button", name="Copy as CLI")).to_be_enabled()
         _not_kept(page)
         copied = page.evaluate("() => document.querySelector('main').innerHTML")
     with_key = [one for one in sent if KEY in str(one.headers)]
@@ -228,6 +231,73 @@ def test_a_key_travels_in_a_header_alone(visit: Visit, finished: Finished) -> No
 def _not_kept(page: Page) -> None:
     kept = page.evaluate("() => JSON.stringify([localStorage, sessionStorage, document.cookie, location.href])")
     assert KEY not in kept
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", WIDE), ("dark", NARROW)])
+def test_many_tasks_are_chosen_at_once_and_the_form_is_sent_as_a_link(
+    visit: Visit, finished: Finished, theme: Theme, width: int
+) -> None:
+    """In an order that stays: nothing that is chosen moves under the hand that goes on choosing."""
+    with visit(theme=theme, width=width) as visitor:
+        page = visitor.page
+        visitor.go("/launch")
+        tasks = page.get_by_role("group", name="tasks", exact=True)
+        expect(tasks.get_by_text("answer-file", exact=True)).to_be_visible()
+        order = tasks.get_by_role("checkbox").count(), tasks.inner_text()
+        first, last = sorted(map(_place(tasks), ("answer-file", "read-the-screen")))
+        tasks.get_by_role("checkbox").nth(first).click()
+        tasks.get_by_role("checkbox").nth(last).click(modifiers=["Shift"])
+        chosen = page.get_by_role("list", name="Chosen tasks")
+        expect(tasks.get_by_role("checkbox", checked=True)).to_have_count(last - first + 1)
+        assert (tasks.get_by_role("checkbox").count(), tasks.inner_text()) == order
+        page.get_by_role("button", name="Clear", exact=True).first.click()
+        page.get_by_label("Search tasks").fill("-THE-")
+        page.get_by_role("button", name=re.compile(r"Select \d+ that match")).click()
+        page.get_by_label("Search tasks").fill("")
+        expect(chosen).to_contain_text("read-the-screen")
+        expect(chosen).not_to_contain_text("answer-file")
+        page.get_by_label("Attempts at each task").fill("7")
+        page.wait_for_url(re.compile(r"attempts=7"))
+        names = chosen.get_by_role("button").all_inner_texts()
+        assert len(page.url) < 100 + 11 * len(names)
+        page.reload()
+        expect(chosen.get_by_role("button")).to_have_text(names)
+        expect(page.get_by_label("Attempts at each task")).to_have_value("7")
+        chosen.get_by_role("button", name="Remove read-the-screen").click()
+        expect(chosen).not_to_contain_text("read-the-screen")
+        assert violations(page) == []
+
+
+def _place(tasks: Locator) -> Callable[[str], int]:
+    names = [text.splitlines()[0] for text in tasks.locator("label").all_inner_texts()]
+    return names.index
+
+
+def test_a_job_is_cloned_with_the_options_of_each_agent(visit: Visit, setting: Setting, finished: Finished) -> None:
+    model = {"name": "terminus-2", "model": "scripted/give-up"}
+    agents = [{**model, "options": {"temperature": degrees}} for degrees in (0.1, 0.7)]
+    body = {"tasks": ["answer-file"], "agents": agents, "name": "two temperatures"}
+    job = setting.client.post("/api/v1/jobs", json=body).raise_for_status().json()["id"]
+    with visit() as visitor:
+        page = visitor.page
+        visitor.go(f"/jobs/{job}")
+        page.get_by_role("link", name="Clone").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(f"Launch job {job} again")
+        expect(page.get_by_role("list", name="Configurations")).to_contain_text("temperature=0.7")
+        summary = page.get_by_role("region", name="Summary")
+        expect(summary).to_contain_text(re.compile(r"trials\s*2"))
+        summary.get_by_role("button", name="Launch", exact=True).click()
+        page.wait_for_url(re.compile(r"/jobs/\d+"))
+        again = int(page.url.rpartition("/")[2])
+        kept = [setting.client.get(f"/api/v1/jobs/{one}").json()["spec"] for one in (job, again)]
+        assert kept[0] == kept[1]
+        expect(page.get_by_role("button", name="Delete", exact=True)).to_be_enabled()
+        page.get_by_role("button", name="Delete", exact=True).click()
+        page.get_by_role("dialog", name="Delete the job").get_by_role("button", name="Keep it").click()
+        assert setting.client.get(f"/api/v1/jobs/{again}").is_success
+        confirm(page, "Delete", "Delete the job")
+        expect(page.get_by_role("table", name="jobs")).to_be_visible()
+        assert setting.client.get(f"/api/v1/jobs/{again}").status_code == 404
 
 
 def test_an_empty_list_says_what_to_do(visit: Visit, finished: Finished) -> None:

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.archives import TELLS, packed, talking_task
 from tests.browser.conftest import Visit
-from tests.browser.visitor import NARROW, WIDE, Theme, Visitor
+from tests.browser.visitor import NARROW, WIDE, Theme, Visitor, confirm
 from tests.host_processes import waiting_for, write_beside
 from tests.task_files import write_task
 
@@ -41,7 +41,7 @@ def test_from_an_archive_to_a_second_try(visit: Visit, tmp_path: Path, theme: Th
         _cancel_and_go_on(visitor, tmp_path, name)
         expect(page.get_by_text("cancelled", exact=True).first).to_be_visible(timeout=_RUN_MS)
         _retry_the_error(visitor, late, _late(name))
-        expect(page.get_by_role("button", name=re.compile("^Retry"))).to_have_count(0)
+        expect(page.get_by_role("button", name="Retry errors")).to_be_disabled()
         _run_again(page, _late(name))
 
 
@@ -87,7 +87,7 @@ def _launch(page: Page, name: str, model: str = "") -> int:
         page.get_by_role("group", name="models", exact=True).get_by_text(model, exact=True).click()
     page.get_by_label("Name", exact=True).fill(f"{name} {model}")
     summary = page.get_by_role("region", name="Summary")
-    expect(summary.get_by_role("button", name="Copy as CLI")).to_be_visible()
+    expect(summary.get_by_role("button", name="Copy as CLI")).to_be_enabled()
     expect(summary).to_contain_text(re.compile(r"trials\s*1"))
     summary.get_by_role("button", name="Launch", exact=True).click()
     page.wait_for_url(re.compile(r"/jobs/\d+"))
@@ -146,11 +146,11 @@ def _cancel_and_go_on(visitor: Visitor, folder: Path, name: str) -> None:
     expect(page.get_by_role("list", name="Validation report")).to_contain_text("added")
     _launch(page, long.stem, "scripted/shell")
     expect(page.get_by_text("running", exact=True).first).to_be_visible(timeout=_RUN_MS)
-    page.get_by_role("button", name="Cancel", exact=True).click()
+    confirm(page, "Cancel", "Cancel the job")
     expect(page.get_by_text("cancelled", exact=True).first).to_be_visible(timeout=_RUN_MS)
     page.get_by_role("button", name="Resume").click()
     expect(page.get_by_text("running", exact=True).first).to_be_visible(timeout=_RUN_MS)
-    page.get_by_role("button", name="Cancel", exact=True).click()
+    confirm(page, "Cancel", "Cancel the job")
 
 
 def _retry_the_error(visitor: Visitor, job: int, name: str) -> None:

@@ -15,7 +15,7 @@ from tests.browser.conftest import Visit
 from tests.browser.setting import Setting
 from tests.browser.shelf import Shelf
 from tests.browser.test_accessible import violations
-from tests.browser.visitor import NARROW, WIDE, Theme
+from tests.browser.visitor import NARROW, WIDE, Theme, confirm
 
 pytestmark = [pytest.mark.sandbox]
 
@@ -91,7 +91,7 @@ def test_what_runs_comes_first_and_what_ended_fills_the_bar(visit: Visit, settin
         expect(page.get_by_role("img", name=re.compile("^1 of 2 trials ended"))).to_be_visible()
         expect(page.get_by_role("region", name="Result")).to_contain_text(re.compile(r"passed[01] of 1"))
         expect(page.get_by_text(re.compile("^about .* left$"))).to_be_visible()
-        page.get_by_role("button", name="Cancel", exact=True).click()
+        confirm(page, "Cancel", "Cancel the job")
         expect(page.get_by_role("list", name="Notices")).to_contain_text("1 of 2 planned trials", timeout=60_000)
         expect(page.locator("[data-score]")).to_contain_text("coverage 50.0 %")
 

@@ -67,6 +67,12 @@ class Visitor:
             self.scripts[response.url.removeprefix(self.base)] = int(response.headers.get("content-length", "0"))
 
 
+def confirm(page: Page, button: str, verb: str) -> None:
+    """Presses a button that asks first, and says yes."""
+    page.get_by_role("button", name=button, exact=True).click()
+    page.get_by_role("dialog", name=verb).get_by_role("button", name=verb).click()
+
+
 @contextmanager
 def visiting(
     browser: Browser, base: str, *, theme: Theme = "light", width: int = WIDE, bypass_csp: bool = False

@@ -36,7 +36,7 @@ export function usePages<Item>(key: QueryKey, fetchPage: FetchPage<Item>, { show
 }
 
 /** The whole list, however long: for files, not for the screen. */
-async function readAll<Item>(
+export async function readAll<Item>(
   fetchPage: FetchPage<Item>,
   tell: (rows: number) => void,
   signal: AbortSignal,

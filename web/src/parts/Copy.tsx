@@ -2,12 +2,14 @@ import { useState } from "react";
 
 import { Button } from "./Button";
 
-export function Copy({ text, children }: { text: string; children: string }) {
+/** Without a text there is nothing to copy yet; the button keeps its place. */
+export function Copy({ text, children }: { text: string | undefined; children: string }) {
   const [done, setDone] = useState(false);
   return (
     <Button
+      disabled={text === undefined}
       onClick={() =>
-        void navigator.clipboard.writeText(text).then(() => {
+        void navigator.clipboard.writeText(text ?? "").then(() => {
           setDone(true);
           setTimeout(() => setDone(false), 1500);
         })

@@ -1,19 +1,21 @@
-import { useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate } from "@tanstack/react-router";
 
 import { useAct } from "@/api/act";
 import { api, type Schemas } from "@/api/client";
-import { Button } from "@/parts/Button";
+import { Button, buttonLook } from "@/parts/Button";
+import { ConfirmButton } from "@/parts/ConfirmButton";
 import { plural } from "@/parts/format";
 import { Trouble } from "@/parts/Notice";
 
-/** Cancel what is left, run errors again, go on with what was cancelled, forget a job that ended. */
+/** Cancel what is left, run errors again, go on with what was cancelled, ask for the same again, delete. Every button keeps its place: one that appears
+ * under a finger that is about to press another does harm. */
 export function Actions({ job }: { job: Schemas["JobDetail"] }) {
   const navigate = useNavigate();
   const { busy, error, act } = useAct(["job", job.id]);
   const path = { params: { path: { job_id: job.id } } };
+  const errors = job.counts.error;
 
   async function forget() {
-    if (!window.confirm(`Delete job ${job.id} with all of its results and files? This cannot be undone.`)) return;
     // Away first: what is gone must not be asked for again.
     await act(async () => {
       await api.DELETE("/api/v1/jobs/{job_id}", path);
@@ -28,35 +30,45 @@ export function Actions({ job }: { job: Schemas["JobDetail"] }) {
           <Trouble error={error} />
         </div>
       ) : null}
-      {job.ended_at ? null : (
-        <Button
-          kind="danger"
-          disabled={busy}
-          onClick={() => void act(() => api.POST("/api/v1/jobs/{job_id}/cancel", path))}
-        >
-          Cancel
-        </Button>
-      )}
-      {job.counts.error ? (
-        <Button
-          disabled={busy}
-          onClick={() =>
-            void act(() => api.POST("/api/v1/jobs/{job_id}/retry", { ...path, body: { outcomes: ["error"] } as never }))
-          }
-        >
-          Retry {plural(job.counts.error, "errors")}
-        </Button>
-      ) : null}
-      {job.counts.cancelled ? (
-        <Button disabled={busy} onClick={() => void act(() => api.POST("/api/v1/jobs/{job_id}/resume", path))}>
-          Resume
-        </Button>
-      ) : null}
-      {job.ended_at ? (
-        <Button kind="quiet" disabled={busy} onClick={() => void forget()}>
-          Delete
-        </Button>
-      ) : null}
+      <ConfirmButton
+        kind="danger"
+        disabled={busy || !!job.ended_at}
+        title={job.ended_at ? "The job has ended." : undefined}
+        question={`Cancel what is left of job ${job.id}? Running trials stop, and what they did so far is lost. Resume runs cancelled trials from their beginning.`}
+        verb="Cancel the job"
+        onConfirm={() => void act(() => api.POST("/api/v1/jobs/{job_id}/cancel", path))}
+      >
+        Cancel
+      </ConfirmButton>
+      <Button
+        disabled={busy || !errors}
+        title={errors ? undefined : "No trial ended in an error."}
+        onClick={() =>
+          void act(() => api.POST("/api/v1/jobs/{job_id}/retry", { ...path, body: { outcomes: ["error"] } as never }))
+        }
+      >
+        {errors ? `Retry ${plural(errors, "errors")}` : "Retry errors"}
+      </Button>
+      <Button
+        disabled={busy || !job.counts.cancelled}
+        title={job.counts.cancelled ? undefined : "No trial was cancelled."}
+        onClick={() => void act(() => api.POST("/api/v1/jobs/{job_id}/resume", path))}
+      >
+        Resume
+      </Button>
+      <Link to="/launch" search={{ from: String(job.id) } as never} className={buttonLook()}>
+        Clone
+      </Link>
+      <ConfirmButton
+        kind="quiet"
+        disabled={busy || !job.ended_at}
+        title={job.ended_at ? undefined : "Cancel the job first."}
+        question={`Delete job ${job.id} with all of its results and files? This cannot be undone.`}
+        verb="Delete the job"
+        onConfirm={() => void forget()}
+      >
+        Delete
+      </ConfirmButton>
     </div>
   );
 }

@@ -11,7 +11,7 @@ const WIDE = `${FIELD} w-full`;
 export function How({ wish, change }: { wish: Wish; change: (part: Partial<Wish>) => void }) {
   const sandboxes = useQuery({ queryKey: ["sandboxes"], queryFn: () => unwrap(api.GET("/api/v1/sandboxes")) });
   return (
-    <Panel title="How">
+    <Panel title="Options">
       <div className="flex flex-col gap-2.5">
         <Field name="Name">
           <input

@@ -2,30 +2,65 @@
 
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 
 import { api, type Schemas, unwrap } from "@/api/client";
 import { useFilters } from "@/parts/Filters";
-import { Trouble } from "@/parts/Notice";
+import { Trouble, Waiting } from "@/parts/Notice";
 import { useTitle } from "@/parts/title";
+import { cloneOf } from "./clone";
 import { How } from "./How";
+import { searchOf, wholeDigests, wishOf } from "./link";
 import { Summary } from "./Summary";
+import { useTasks } from "./tasks";
 import { What } from "./What";
 import { useAgents, Who } from "./Who";
-import { EMPTY, lacking, requestOf, type Wish } from "./wish";
+import { lacking, requestOf, type Wish } from "./wish";
 
+type Start = { wish: Wish; notice: string };
+
+/** The form begins with what its address says: another job, or a form that somebody sent. */
 export default function Launch() {
   useTitle("Launch");
-  const [filters] = useFilters();
+  const [search] = useFilters();
+  const [asked] = useState(search);
+  const cloned = useQuery({
+    queryKey: ["job", Number(asked.from), "clone"],
+    queryFn: () =>
+      unwrap(api.GET("/api/v1/jobs/{job_id}", { params: { path: { job_id: Number(asked.from) } } })).then(cloneOf),
+    enabled: !!asked.from,
+    staleTime: Infinity,
+    retry: false,
+  });
+  const tasks = useTasks();
+  const start = useMemo((): Start | null => {
+    const wish = asked.from ? cloned.data : wishOf(asked);
+    if (!wish || (wish.tasks.length && !tasks.data)) return null;
+    return lookedUp(wish, tasks.data?.map((task) => task.digest) ?? []);
+  }, [asked, cloned.data, tasks.data]);
+  if (cloned.error) return <Trouble error={cloned.error} />;
+  if (tasks.error) return <Trouble error={tasks.error} retry={() => void tasks.refetch()} />;
+  return start ? <Form start={start} from={asked.from} /> : <Waiting />;
+}
+
+function lookedUp(wish: Wish, known: string[]): Start {
+  const { digests, unknown } = wholeDigests(wish.tasks, known);
+  const few = unknown.slice(0, 5).join(", ") + (unknown.length > 5 ? ", …" : "");
+  const notice = unknown.length && !wish.dataset ? `Not in the library, or not one task only: ${few}.` : "";
+  return { wish: { ...wish, tasks: wish.dataset ? [] : digests }, notice };
+}
+
+function Form({ start, from }: { start: Start; from: string | undefined }) {
   const navigate = useNavigate();
-  const [wish, setWish] = useState<Wish>(() => ({
-    ...EMPTY,
-    tasks: filters.tasks ? filters.tasks.split(",") : [],
-    dataset: filters.dataset ?? "",
-  }));
+  const [wish, setWish] = useState(start.wish);
   const [keys, setKeys] = useState<Record<string, string>>({});
   const change = (part: Partial<Wish>) => setWish((old) => ({ ...old, ...part }));
   const settled = useSettled(wish, 300);
+  // The address always opens the form as it is, so that it can be sent. A cloned job is named until something changes.
+  useEffect(() => {
+    if (settled !== start.wish)
+      void navigate({ to: "/launch", search: searchOf(settled) as never, replace: true, resetScroll: false });
+  }, [settled, start.wish, navigate]);
   const agents = useAgents();
   const ready = !lacking(settled, agents);
   const headers = keyHeaders(keys);
@@ -48,7 +83,8 @@ export default function Launch() {
   });
   return (
     <div className="flex flex-col gap-3 pb-56 sm:pb-40">
-      <h1>Launch a job</h1>
+      <h1>{from ? `Launch job ${from} again` : "Launch a job"}</h1>
+      {start.notice ? <p className="text-sm text-error">{start.notice}</p> : null}
       <div className="grid gap-3 lg:grid-cols-3">
         <What wish={wish} change={change} />
         <Who wish={wish} change={change} keys={keys} setKeys={setKeys} />

@@ -34,7 +34,7 @@ export function Summary({ estimate, error, lacking, busy, onLaunch }: Props) {
         />
         <Figure name="cost" value={money(shown?.cost_usd)} />
         <Figure
-          name="smallest detectable difference"
+          name="minimum detectable difference"
           value={
             shown?.detectable_difference == null ? "–" : `${(shown.detectable_difference * 100).toFixed(1)} points`
           }
@@ -51,12 +51,8 @@ export function Summary({ estimate, error, lacking, busy, onLaunch }: Props) {
             ))
           )}
         </div>
-        {shown ? (
-          <>
-            <Copy text={shown.command}>Copy as CLI</Copy>
-            <Copy text={shown.curl}>Copy as curl</Copy>
-          </>
-        ) : null}
+        <Copy text={shown?.command}>Copy as CLI</Copy>
+        <Copy text={shown?.curl}>Copy as curl</Copy>
         <Button kind="main" disabled={busy || !!told || !shown} onClick={onLaunch}>
           {busy ? "Launching …" : "Launch"}
         </Button>

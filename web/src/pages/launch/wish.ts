@@ -8,6 +8,8 @@ export type Wish = {
   dataset: string;
   agents: string[];
   models: string[];
+  /** Agents with options of their own, as another job had them. They replace agents × models. */
+  configurations: Schemas["AgentRequest"][];
   attempts: number;
   concurrency: string;
   sandbox: string;
@@ -22,6 +24,7 @@ export const EMPTY: Wish = {
   dataset: "",
   agents: ["oracle"],
   models: [],
+  configurations: [],
   attempts: 1,
   concurrency: "",
   sandbox: "auto",
@@ -35,8 +38,8 @@ export function requestOf(wish: Wish): Schemas["JobRequest"] {
     name: wish.name.trim(),
     tasks: wish.dataset ? [] : wish.tasks,
     dataset: wish.dataset || null,
-    agents: wish.agents.map((name) => ({ name })),
-    models: wish.models,
+    agents: wish.configurations.length ? wish.configurations : wish.agents.map((name) => ({ name })),
+    models: wish.configurations.length ? [] : wish.models,
     attempts: wish.attempts,
     concurrency: wish.concurrency ? Number(wish.concurrency) : null,
     sandbox: wish.sandbox,
@@ -66,6 +69,7 @@ export function optionsOf(text: string): Record<string, unknown> {
 /** Why it cannot be launched yet, in one sentence. */
 export function lacking(wish: Wish, agents: Schemas["AgentItem"][]): string {
   if (!wish.dataset && !wish.tasks.length) return "Choose at least one task or a dataset.";
+  if (wish.configurations.length) return "";
   if (!wish.agents.length) return "Choose at least one agent.";
   const needy = wish.models.length
     ? []

@@ -4,6 +4,7 @@ import { type FormEvent, useState } from "react";
 import { useAct } from "@/api/act";
 import { api, type Schemas, unwrap } from "@/api/client";
 import { Button } from "@/parts/Button";
+import { ConfirmButton } from "@/parts/ConfirmButton";
 import type { Column } from "@/parts/column";
 import { DataTable } from "@/parts/DataTable";
 import { FIELD } from "@/parts/field";
@@ -56,14 +57,16 @@ export function ProviderKeys() {
       width: "6.25rem",
       align: "right",
       cell: (key) => (
-        <Button
+        <ConfirmButton
           kind="quiet"
           disabled={busy}
-          onClick={() => void act(() => api.DELETE("/api/v1/keys/{name}", { params: { path: { name: key.name } } }))}
+          question={`Delete ${key.name}? Jobs that need it fail until it is set again.`}
+          verb="Delete the key"
+          onConfirm={() => void act(() => api.DELETE("/api/v1/keys/{name}", { params: { path: { name: key.name } } }))}
           aria-label={`Delete ${key.name}`}
         >
           Delete
-        </Button>
+        </ConfirmButton>
       ),
     },
   ];

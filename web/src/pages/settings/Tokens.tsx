@@ -4,6 +4,7 @@ import { type FormEvent, useState } from "react";
 import { useAct } from "@/api/act";
 import { api, type Schemas, unwrap } from "@/api/client";
 import { Button } from "@/parts/Button";
+import { ConfirmButton } from "@/parts/ConfirmButton";
 import { Copy } from "@/parts/Copy";
 import type { Column } from "@/parts/column";
 import { DataTable } from "@/parts/DataTable";
@@ -73,16 +74,18 @@ export function Tokens() {
       align: "right",
       cell: (token) =>
         token.valid ? (
-          <Button
+          <ConfirmButton
             kind="quiet"
             disabled={busy}
-            onClick={() =>
+            question={`Revoke the token ${token.name}? Whoever uses it is refused from now on. This cannot be undone.`}
+            verb="Revoke the token"
+            onConfirm={() =>
               void act(() => api.DELETE("/api/v1/tokens/{token_id}", { params: { path: { token_id: token.id } } }))
             }
             aria-label={`Revoke ${token.name}`}
           >
             Revoke
-          </Button>
+          </ConfirmButton>
         ) : null,
     },
   ];

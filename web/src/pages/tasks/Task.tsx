@@ -13,6 +13,7 @@ import { Empty, ProblemList, Trouble, Waiting } from "@/parts/Notice";
 import { Figure, Figures, Panel } from "@/parts/Panel";
 import { Tabs } from "@/parts/Tabs";
 import { TRIAL_COLUMNS } from "@/pages/job/TrialTable";
+import { tasksLink } from "@/pages/launch/link";
 import { useTitle } from "@/parts/title";
 import { TaskFiles } from "./TaskFiles";
 
@@ -38,7 +39,7 @@ export default function Task() {
           <a className={buttonLook()} href={`/api/v1/tasks/${encodeURIComponent(digest)}/archive`}>
             Download
           </a>
-          <Link to="/launch" search={{ tasks: digest } as never} className={buttonLook("main")}>
+          <Link to="/launch" search={{ tasks: tasksLink([digest]) } as never} className={buttonLook("main")}>
             Launch
           </Link>
         </div>

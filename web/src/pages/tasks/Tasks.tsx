@@ -15,6 +15,7 @@ import { RowLink } from "@/parts/RowLink";
 import { useTitle } from "@/parts/title";
 import { DropZone } from "./DropZone";
 import { SamplesButton } from "./SamplesButton";
+import { tasksLink } from "@/pages/launch/link";
 
 type Task = Schemas["TaskItem"];
 
@@ -122,7 +123,7 @@ export default function Tasks() {
           <Button
             kind="main"
             disabled={!selected.size}
-            onClick={() => void navigate({ to: "/launch", search: { tasks: [...selected].join(",") } as never })}
+            onClick={() => void navigate({ to: "/launch", search: { tasks: tasksLink([...selected] as string[]) } as never })}
           >
             Launch{selected.size ? ` ${selected.size}` : ""}
           </Button>

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { useAct } from "@/api/act";
 import { api, type Schemas, unwrap } from "@/api/client";
 import { Button, buttonLook } from "@/parts/Button";
+import { ConfirmButton } from "@/parts/ConfirmButton";
 import { FIELD } from "@/parts/field";
 import { count, duration, money, plural } from "@/parts/format";
 import { Trouble } from "@/parts/Notice";
@@ -103,13 +104,15 @@ export function Header({ trial, steps, tryNumber, onTry }: Props) {
               Retry
             </Button>
           ) : (
-            <Button
+            <ConfirmButton
               kind="danger"
               disabled={busy || trial.cancel_requested}
-              onClick={() => void act(() => api.POST("/api/v1/trials/{trial_id}/cancel", path))}
+              question={`Cancel trial ${trial.id}? It stops, and what it did so far is lost.`}
+              verb="Cancel the trial"
+              onConfirm={() => void act(() => api.POST("/api/v1/trials/{trial_id}/cancel", path))}
             >
               {trial.cancel_requested ? "Stopping …" : "Cancel"}
-            </Button>
+            </ConfirmButton>
           )}
           <Link
             to="/compare"
