@@ -9,11 +9,18 @@ import typer
 
 from seatrial.cli.backend.session import on_backend, print_json
 from seatrial.cli.options import AsJson, split_name
+from seatrial.cli.view.columns import Column, print_table
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
 
+_DATASETS = (
+    Column("dataset", least=16),
+    Column("tasks", right=True),
+    Column("description", least=16, prose=True, rank=1),
+)
+_TASKS = (Column("task", least=16), Column("digest", rank=1))
 app = typer.Typer(help="Manage datasets: named, versioned lists of tasks.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -57,8 +64,8 @@ async def list_datasets(backend: Backend, as_json: AsJson = False) -> None:
         return
     if not datasets:
         say("No datasets. Create one with: seatrial dataset create NAME PATH…")
-    for found in datasets:
-        say(f"{found.id:<40} {found.tasks:>5} tasks  {found.description}")
+        return
+    print_table(_DATASETS, [(found.id, str(found.tasks), found.description) for found in datasets])
 
 
 @app.command()
@@ -72,5 +79,4 @@ async def show(
         print_json(dataset)
         return
     say(f"{dataset.id}: {len(dataset.tasks)} task(s)  {dataset.description}")
-    for ref in dataset.tasks:
-        say(f"  {ref.name:<40} {ref.digest[:19]}")
+    print_table(_TASKS, [(ref.name, ref.digest[:19]) for ref in dataset.tasks])

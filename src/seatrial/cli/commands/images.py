@@ -12,15 +12,24 @@ import typer
 
 from seatrial.cli.backend.session import on_installation, print_json, read_settings
 from seatrial.cli.options import AsJson, DatasetName, DryRun, TaskPaths, with_groups
+from seatrial.cli.view.columns import Column, print_table
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.domain.task import Task
     from seatrial.sandboxes.images.assembly import Images
-    from seatrial.sandboxes.images.batch import Bring, LogFor, Outcome
+    from seatrial.sandboxes.images.batch import Bring, CatalogueLine, LogFor, Outcome
     from seatrial.sandboxes.images.image import Image, ImageRequest
     from seatrial.wiring import Installation
 
+_LIST = (
+    Column("image", least=24),
+    Column("digest", rank=4),
+    Column("size", right=True),
+    Column("source", rank=3),
+    Column("last used", rank=1),
+    Column("task", least=12, rank=2),
+)
 app = typer.Typer(help="Manage the images of sandboxes.", no_args_is_help=True, rich_markup_mode=None)
 SandboxName = Annotated[str, typer.Option("--sandbox", help="Sandbox whose images to use: oci or docker.")]
 
@@ -37,10 +46,13 @@ def list_images(sandbox: SandboxName = "oci", as_json: AsJson = False) -> None:
         return
     if not lines:
         say("No images. Build some with: seatrial images build PATH…")
-    for line in lines:
-        used = line.used_at.astimezone().strftime("%Y-%m-%d %H:%M") if line.used_at else "never"
-        name = line.name or "(no name)"
-        say(f"{name:<52} {line.digest[7:19]}  {_size(line.size_bytes):>9}  {line.source:<12} {used}  {line.task}")
+        return
+    print_table(_LIST, [_cells(line) for line in lines])
+
+
+def _cells(line: CatalogueLine) -> tuple[str, ...]:
+    used = line.used_at.astimezone().strftime("%Y-%m-%d %H:%M") if line.used_at else "never"
+    return (line.name or "(no name)", line.digest[7:19], _size(line.size_bytes), line.source, used, line.task)
 
 
 @dataclass(frozen=True)

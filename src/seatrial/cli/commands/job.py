@@ -28,23 +28,18 @@ async def list_jobs(
     before: Annotated[int | None, typer.Option(help="List only jobs with a smaller number than this.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List jobs, newest first."""
-    from seatrial.cli.view.tables import score_parts
+    """List jobs with their scores, newest first."""
+    from seatrial.cli.view.columns import print_table
+    from seatrial.cli.view.job_lists import JOBS, job_cells
 
     jobs = await backend.jobs.page(limit, before)
     if as_json:
         print_json([_row(job) for job in jobs])
         return
     if not jobs:
-        say("No jobs. Start one with: seatrial run PATH")
-    for job in jobs:
-        row = _row(job)
-        say(
-            f"{job.id:>5}  {row['status']:<10} {row['ended']:>5}/{row['trials']:<5} passed {row['passed']:<5}"
-            f" failed {row['failed']:<5} errors {row['errors']:<4} {job.created_at:%Y-%m-%d %H:%M}  {job.name}"
-        )
-        for line in job.scores:
-            say(f"       {'  '.join(score_parts(line))}  {line.label}")
+        say("No jobs. Start one with: seatrial run PATH…")
+        return
+    print_table(JOBS, [cells for job in jobs for cells in job_cells(job)])
 
 
 @app.command()
@@ -52,6 +47,8 @@ async def list_jobs(
 async def show(backend: Backend, job_id: JobId, as_json: AsJson = False) -> None:
     """Show a job and each of its trials."""
     from seatrial.cli.backend.backend import JobRow
+    from seatrial.cli.view.columns import print_table
+    from seatrial.cli.view.job_lists import TRIALS, trial_cells
     from seatrial.cli.view.summary import trial_summary
 
     job, counts = await backend.jobs.get(job_id)
@@ -63,12 +60,7 @@ async def show(backend: Backend, job_id: JobId, as_json: AsJson = False) -> None
         print_json({**content, "results": [trial_summary(found) for found in rows]})
         return
     say(f"job {job.id} ({job.title}): {row['status']}, {row['ended']} of {row['trials']} trials ended")
-    for found in rows:
-        trial = found.trial
-        state = trial.outcome or trial.phase or trial.state
-        note = (found.result.message if found.result else "") or ""
-        label = f"{trial.agent} / {trial.model}" if trial.model else trial.agent
-        say(f"{trial.id:>7}  {state:<10} {trial.task.name:<32} #{trial.attempt:<3} {label:<36} {note[:80]}")
+    print_table(TRIALS, list(trial_cells(rows)))
 
 
 @app.command()

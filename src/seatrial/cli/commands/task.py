@@ -9,6 +9,7 @@ import typer
 
 from seatrial.cli.backend.session import on_backend, on_installation, print_json
 from seatrial.cli.options import AsJson
+from seatrial.cli.view.columns import Column, print_table
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from seatrial.shapes.tasks import TaskItem
     from seatrial.wiring import Installation
 
+_LIST = (
+    Column("task", least=16),
+    Column("format", rank=2),
+    Column("difficulty", rank=3),
+    Column("category", least=12, rank=4),
+    Column("digest", rank=1),
+)
 app = typer.Typer(help="Add, list, show and pack tasks.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -54,9 +62,10 @@ async def list_tasks(backend: Backend, as_json: AsJson = False) -> None:
         print_json([_row(task) for task in tasks])
         return
     if not tasks:
-        say("No tasks. Add some with: seatrial task add PATH")
-    for task in sorted(tasks, key=lambda task: task.name):
-        say(f"{task.name:<32} {task.format:<17} {task.difficulty:<8} {task.category:<20} {task.digest[:19]}")
+        say("No tasks. Add some with: seatrial task add PATH…")
+        return
+    ordered = sorted(tasks, key=lambda task: task.name)
+    print_table(_LIST, [(task.name, task.format, task.difficulty, task.category, task.digest[:19]) for task in ordered])
 
 
 @app.command()

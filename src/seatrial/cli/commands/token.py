@@ -8,12 +8,20 @@ import typer
 
 from seatrial.cli.backend.session import on_installation, print_json
 from seatrial.cli.options import AsJson
+from seatrial.cli.view.columns import Column, print_table
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.domain.token import Role, Token
     from seatrial.wiring import Installation
 
+_LIST = (
+    Column("id", right=True),
+    Column("role"),
+    Column("state"),
+    Column("last used", rank=1),
+    Column("name", least=12),
+)
 app = typer.Typer(help="Create, list and revoke tokens of the service.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -50,12 +58,10 @@ async def list_tokens(installation: Installation, as_json: AsJson = False) -> No
         kept = [token.model_dump(mode="json", exclude={"fingerprint"}) for token in tokens]
         print_json([{**row, "valid": token.is_valid(now)} for row, token in zip(kept, tokens, strict=True)])
         return
-    for token in tokens:
-        used = f"used {token.used_at:%Y-%m-%d %H:%M}" if token.used_at else "never used"
-        state = _state(token, token.is_valid(now))
-        say(f"{token.id:>4}  {token.role:<6}  {state:<22}  {used:<21}  {token.name}")
     if not tokens:
         say("No tokens. Create one with `seatrial token create NAME`.", err=True)
+        return
+    print_table(_LIST, [_cells(token, token.is_valid(now)) for token in tokens])
 
 
 @app.command()
@@ -67,6 +73,11 @@ async def revoke(
     """Revoke a token and every installation that was opened with it."""
     token = await installation.store.revoke_token(token_id, installation.clock())
     say(f"Token {token.id} ({token.name}) is revoked.")
+
+
+def _cells(token: Token, valid: bool) -> tuple[str, ...]:
+    used = f"{token.used_at:%Y-%m-%d %H:%M}" if token.used_at else "never"
+    return (str(token.id), token.role.value, _state(token, valid), used, token.name)
 
 
 def _state(token: Token, valid: bool) -> str:

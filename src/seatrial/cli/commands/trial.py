@@ -10,6 +10,7 @@ import typer
 
 from seatrial.cli.backend.session import on_backend, print_json
 from seatrial.cli.options import AsJson, TrialId
+from seatrial.cli.view.columns import Column, print_table
 from seatrial.cli.view.say import say
 from seatrial.errors import InvalidInput
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from seatrial.engine.trials.trial_files import KeptFiles
 
 app = typer.Typer(help="Show what happened in a trial.", no_args_is_help=True, rich_markup_mode=None)
+_FILES = (Column("bytes", right=True), Column("file", least=24))
 TryNumber = Annotated[int | None, typer.Option("--try", min=1, help="Number of the try. Default: the last one.")]
 
 
@@ -80,8 +82,7 @@ async def files(
     elif as_json:
         print_json(list(kept.files))
     else:
-        for file in kept.files:
-            say(f"{file.size:>12}  {file.path}")
+        print_table(_FILES, [(str(file.size), file.path) for file in kept.files])
         for line in left_out_lines(kept.left_out):
             say(line.strip(), err=True)
 
