@@ -35,7 +35,7 @@ def agents(as_json: AsJson = False) -> None:
 
 
 def models(as_json: AsJson = False) -> None:
-    """List known models. Any other LiteLLM name works too; scripted/<script> needs no key."""
+    """List known models. Any other LiteLLM name works too; scripted/NAME needs no key."""
     from seatrial.cli.backend.session import print_json
     from seatrial.domain.catalogue import MODELS, keys_for
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seatrial.cli.backend.session import on_backend, print_json
-from seatrial.cli.options import AsJson, split_name
+from seatrial.cli.options import AsJson, Dataset, SomePaths, split_name
+from seatrial.cli.plain_help import Commands
 from seatrial.cli.view.columns import Column, print_table
 from seatrial.cli.view.say import say
 
@@ -21,16 +21,16 @@ _DATASETS = (
     Column("description", least=16, prose=True, rank=1),
 )
 _TASKS = (Column("task", least=16), Column("digest", rank=1))
-app = typer.Typer(help="Manage datasets: named, versioned lists of tasks.", no_args_is_help=True, rich_markup_mode=None)
+app = Commands(help="Manage datasets: named, versioned lists of tasks.")
 
 
 @app.command()
 @on_backend
 async def create(
     backend: Backend,
-    name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")],
-    paths: Annotated[list[Path], typer.Argument(help="Task directories, directories of tasks, or archives.")],
-    description: Annotated[str, typer.Option(help="Description of the dataset.")] = "",
+    name: Dataset,
+    paths: SomePaths,
+    description: Annotated[str, typer.Option(metavar="TEXT", help="Description of the dataset.")] = "",
 ) -> None:
     """Register tasks under a name and a version. A version never changes."""
     from seatrial.engine.jobs.choice import refuse_doubles
@@ -46,8 +46,11 @@ async def create(
 @on_backend
 async def import_(
     backend: Backend,
-    name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION in the registry.")],
-    registry: Annotated[str | None, typer.Option(help="Harbor registry file: a path or URL.")] = None,
+    name: Dataset,
+    registry: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Harbor registry file: a path or URL. Default: the configured one."),
+    ] = None,
 ) -> None:
     """Import a dataset from a Harbor registry file."""
     dataset = await backend.datasets.take_in(*split_name(name), registry)
@@ -70,9 +73,7 @@ async def list_datasets(backend: Backend, as_json: AsJson = False) -> None:
 
 @app.command()
 @on_backend
-async def show(
-    backend: Backend, name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")], as_json: AsJson = False
-) -> None:
+async def show(backend: Backend, name: Dataset, as_json: AsJson = False) -> None:
     """Show the tasks of a dataset."""
     dataset = await backend.datasets.get(*split_name(name))
     if as_json:

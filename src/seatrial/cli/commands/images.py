@@ -12,6 +12,7 @@ import typer
 
 from seatrial.cli.backend.session import on_installation, print_json, read_settings
 from seatrial.cli.options import AsJson, DatasetName, DryRun, TaskPaths, with_groups
+from seatrial.cli.plain_help import Commands
 from seatrial.cli.view.columns import Column, print_table
 from seatrial.cli.view.say import say
 
@@ -30,8 +31,8 @@ _LIST = (
     Column("last used", rank=1),
     Column("task", least=12, rank=2),
 )
-app = typer.Typer(help="Manage the images of sandboxes.", no_args_is_help=True, rich_markup_mode=None)
-SandboxName = Annotated[str, typer.Option("--sandbox", help="Sandbox whose images to use: oci or docker.")]
+app = Commands(help="Manage the images of sandboxes.")
+SandboxName = Annotated[str, typer.Option("--sandbox", metavar="SANDBOX", help="Whose images: oci or docker.")]
 
 
 @app.command("list")
@@ -64,9 +65,9 @@ class Batch:
     force: Annotated[bool, typer.Option("--force", help="Build from the Dockerfile even if an image is pinned.")] = (
         False
     )
-    jobs: Annotated[int, typer.Option("--jobs", "-n", min=1, help="Number of images to build at the same time.")] = 2
+    jobs: Annotated[int, typer.Option("-n", "--jobs", min=1, help="Images to build at the same time.")] = 2
     sandbox: SandboxName = "oci"
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the build output.")] = False
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show the build output.")] = False
     as_json: AsJson = False
 
 
@@ -85,9 +86,11 @@ async def build(installation: Installation, batch: Batch) -> None:
 async def push(
     installation: Installation,
     batch: Batch,
-    registry: Annotated[str, typer.Option(help="Repository to push to. Default: the configured one.")] = "",
+    registry: Annotated[
+        str, typer.Option(metavar="REPOSITORY", help="Where to push to. Default: the configured one.")
+    ] = "",
 ) -> None:
-    """Publish the images of tasks as REGISTRY:<task>-<version> (or :<task>), where trials look for them."""
+    """Publish the images of tasks as REPOSITORY:TASK-VERSION (or :TASK), where trials look for them."""
     from seatrial.sandboxes.images.batch import Publisher
 
     settings = installation.settings
@@ -100,7 +103,9 @@ async def push(
 
 @app.command()
 def bootstrap(
-    names: Annotated[list[str] | None, typer.Argument(help="debian:bookworm-slim, debian:12, …")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="IMAGE", help="debian:bookworm-slim (default), debian:12, …")
+    ] = None,
     sandbox: SandboxName = "oci",
 ) -> None:
     """Create Debian base images from the package mirror, for machines without access to a registry."""
@@ -110,7 +115,7 @@ def bootstrap(
 
 @app.command()
 def pull(
-    names: Annotated[list[str], typer.Argument(help="Images to pull.")],
+    names: Annotated[list[str], typer.Argument(metavar="IMAGE", help="Images to pull.")],
     sandbox: SandboxName = "oci",
 ) -> None:
     """Pull images from registries."""

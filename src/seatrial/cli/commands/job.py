@@ -8,24 +8,21 @@ import typer
 
 from seatrial.cli.backend.session import on_backend, print_json
 from seatrial.cli.options import AsJson, JobId, QueueOnly
+from seatrial.cli.plain_help import Commands
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend, JobRow
 
-app = typer.Typer(
-    help="List, show, cancel, resume and retry jobs; run their trials again.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = Commands(help="List, show, cancel, resume and retry jobs; run their trials again.")
 
 
 @app.command("list")
 @on_backend
 async def list_jobs(
     backend: Backend,
-    limit: Annotated[int, typer.Option("-l", "--limit", min=1, max=1000, help="Maximum number of jobs.")] = 20,
-    before: Annotated[int | None, typer.Option(help="List only jobs with a smaller number than this.")] = None,
+    limit: Annotated[int, typer.Option("-l", "--limit", min=1, max=1000, help="At most this many jobs.")] = 20,
+    before: Annotated[int | None, typer.Option(metavar="JOB", help="Only jobs before this one.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List jobs with their scores, newest first."""
@@ -109,7 +106,9 @@ async def retry(
 async def again(
     backend: Backend,
     job_id: JobId,
-    trials: Annotated[list[int] | None, typer.Option("--trial", help="Only this trial. Repeatable.")] = None,
+    trials: Annotated[
+        list[int] | None, typer.Option("--trial", metavar="TRIAL", help="Only this trial. Repeatable.")
+    ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Only trials that failed.")] = False,
     queue_only: QueueOnly = False,
     as_json: AsJson = False,

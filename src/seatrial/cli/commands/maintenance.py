@@ -10,18 +10,21 @@ import typer
 
 from seatrial.cli.backend.session import on_installation, read_settings
 from seatrial.cli.options import DryRun
+from seatrial.cli.plain_help import Commands
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.wiring import Installation
 
-db = typer.Typer(help="Upgrade, back up or restore the database.", no_args_is_help=True, rich_markup_mode=None)
+db = Commands(help="Upgrade, back up or restore the database.")
 
 
 @on_installation
 async def gc(
     installation: Installation,
-    keep_days: Annotated[int, typer.Option(min=0, help="Keep files of trials that ended in the last N days.")] = 30,
+    keep_days: Annotated[
+        int, typer.Option(min=0, metavar="DAYS", help="Keep files of trials that ended in the last days.")
+    ] = 30,
     dry_run: DryRun = False,
 ) -> None:
     """Remove files of old trials, and leftovers of killed workers.
@@ -59,7 +62,9 @@ async def upgrade(installation: Installation) -> None:
 
 @db.command()
 @on_installation
-async def backup(installation: Installation, target: Annotated[Path, typer.Argument(help="File to write.")]) -> None:
+async def backup(
+    installation: Installation, target: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")]
+) -> None:
     """Write a consistent copy of the database while the service runs."""
     from seatrial.wiring import backup_database
 
@@ -69,7 +74,9 @@ async def backup(installation: Installation, target: Annotated[Path, typer.Argum
 
 @db.command()
 def restore(
-    source: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="File written by `db backup`.")],
+    source: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, metavar="FILE", help="File written by `db backup`.")
+    ],
     force: Annotated[bool, typer.Option("--force", help="Replace the present database.")] = False,
 ) -> None:
     """Replace the database by a backup. The present database is kept beside it."""

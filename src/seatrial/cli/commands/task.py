@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial.cli.backend.session import on_backend, on_installation, print_json
-from seatrial.cli.options import AsJson
+from seatrial.cli.options import AsJson, SomePaths
+from seatrial.cli.plain_help import Commands
 from seatrial.cli.view.columns import Column, print_table
 from seatrial.cli.view.say import say
 
@@ -25,14 +26,14 @@ _LIST = (
     Column("category", least=12, rank=4),
     Column("digest", rank=1),
 )
-app = typer.Typer(help="Add, list, show and pack tasks.", no_args_is_help=True, rich_markup_mode=None)
+app = Commands(help="Add, list, show and pack tasks.")
 
 
 @app.command()
 @on_backend
 async def add(
     backend: Backend,
-    paths: Annotated[list[Path], typer.Argument(help="Task directories, directories of tasks, or archives.")],
+    paths: SomePaths,
     check: Annotated[bool, typer.Option("--check", help="Validate only; add nothing to the library.")] = False,
     as_json: AsJson = False,
 ) -> int:
@@ -71,7 +72,9 @@ async def list_tasks(backend: Backend, as_json: AsJson = False) -> None:
 @app.command()
 @on_backend
 async def show(
-    backend: Backend, name: Annotated[str, typer.Argument(help="Name or digest of a task.")], as_json: AsJson = False
+    backend: Backend,
+    name: Annotated[str, typer.Argument(metavar="TASK", help="Name or digest of a task.")],
+    as_json: AsJson = False,
 ) -> None:
     """Show one task: its instruction, limits and resources."""
     task = await backend.tasks.get(name)
@@ -87,9 +90,10 @@ async def show(
 @on_installation
 async def pack(
     installation: Installation,
-    path: Annotated[Path, typer.Argument(help="Task directory, or directory of tasks.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A task or a folder of tasks.")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Directory for the ZIP files; or NAME.zip, for one task.")
+        Path,
+        typer.Option("-o", "--output", metavar="PATH", help="Folder for the ZIP files; or NAME.zip, for one task."),
     ] = Path(),
 ) -> None:
     """Pack tasks as ZIP files for upload. The same content always gives the same bytes."""

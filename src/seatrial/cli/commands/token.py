@@ -8,6 +8,7 @@ import typer
 
 from seatrial.cli.backend.session import on_installation, print_json
 from seatrial.cli.options import AsJson
+from seatrial.cli.plain_help import Commands
 from seatrial.cli.view.columns import Column, print_table
 from seatrial.cli.view.say import say
 
@@ -22,16 +23,18 @@ _LIST = (
     Column("last used", rank=1),
     Column("name", least=12),
 )
-app = typer.Typer(help="Create, list and revoke tokens of the service.", no_args_is_help=True, rich_markup_mode=None)
+app = Commands(help="Create, list and revoke tokens of the service.")
 
 
 @app.command()
 @on_installation
 async def create(
     installation: Installation,
-    name: Annotated[str, typer.Argument(help="Name of the token's owner or purpose.")],
-    role: Annotated[str, typer.Option(help="viewer reads, user also runs jobs, admin also manages tokens.")] = "user",
-    expires: Annotated[str, typer.Option(help="Lifetime: 30d, 12h, 2w or never.")] = "90d",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the token's owner or purpose.")],
+    role: Annotated[
+        str, typer.Option(metavar="ROLE", help="viewer reads, user also runs jobs, admin also manages tokens.")
+    ] = "user",
+    expires: Annotated[str, typer.Option(metavar="TIME", help="Lifetime: 30d, 12h, 2w or never.")] = "90d",
     as_json: AsJson = False,
 ) -> None:
     """Create a token and print its secret. The secret is shown once; only its fingerprint is stored."""
@@ -68,7 +71,7 @@ async def list_tokens(installation: Installation, as_json: AsJson = False) -> No
 @on_installation
 async def revoke(
     installation: Installation,
-    token_id: Annotated[int, typer.Argument(metavar="ID", help="Id of the token; see `token list`.")],
+    token_id: Annotated[int, typer.Argument(metavar="TOKEN", help="Number of the token; see `seatrial token list`.")],
 ) -> None:
     """Revoke a token and every installation that was opened with it."""
     token = await installation.store.revoke_token(token_id, installation.clock())

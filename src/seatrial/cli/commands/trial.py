@@ -10,6 +10,7 @@ import typer
 
 from seatrial.cli.backend.session import on_backend, print_json
 from seatrial.cli.options import AsJson, TrialId
+from seatrial.cli.plain_help import Commands
 from seatrial.cli.view.columns import Column, print_table
 from seatrial.cli.view.say import say
 from seatrial.errors import InvalidInput
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from seatrial.domain.result import StoredFile
     from seatrial.engine.trials.trial_files import KeptFiles
 
-app = typer.Typer(help="Show what happened in a trial.", no_args_is_help=True, rich_markup_mode=None)
+app = Commands(help="Show what happened in a trial.")
 _FILES = (Column("bytes", right=True), Column("file", least=24))
-TryNumber = Annotated[int | None, typer.Option("--try", min=1, help="Number of the try. Default: the last one.")]
+TryNumber = Annotated[
+    int | None, typer.Option("--try", metavar="N", min=1, help="Number of the try. Default: the last one.")
+]
 
 
 @app.command()
@@ -58,9 +61,13 @@ async def logs(backend: Backend, trial_id: TrialId, number: TryNumber = None) ->
 async def files(
     backend: Backend,
     trial_id: TrialId,
-    path: Annotated[str | None, typer.Argument(help="File to print. Without it, the files are listed.")] = None,
+    path: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="File to print. Without it, the files are listed.")
+    ] = None,
     number: TryNumber = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Directory to copy all files into.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Folder to copy all files into.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the stored files of a trial, print one, or copy all of them."""

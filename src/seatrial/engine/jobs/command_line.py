@@ -73,7 +73,7 @@ def _numbers(wish: JobWish) -> list[str]:
         "--sandbox": wish.sandbox if wish.sandbox != "auto" else None,
         "--timeout-multiplier": f"{wish.timeout_multiplier:g}" if wish.timeout_multiplier != 1.0 else None,
         "--trial-limit": f"{wish.trial_limit_sec:g}" if wish.trial_limit_sec is not None else None,
-        "--max-tries": tries if tries != RetryPolicy().max_attempts else None,
+        "--max-retries": tries - 1 if tries != RetryPolicy().max_attempts else None,
         "--name": wish.name or None,
     }
     words = [word for flag, value in given.items() if value is not None for word in (flag, str(value))]
