@@ -24,6 +24,7 @@ from seatrial.shapes.tasks import (
     CheckedArchives,
     TakenArchive,
     TakenArchives,
+    TaskCheck,
     TaskFileList,
     TaskItem,
     TaskPage,
@@ -63,12 +64,19 @@ def upload_tasks(*paths: Path | str, progress: Progress | None = None) -> Plan[l
 
 
 def validate_tasks(*paths: Path | str, progress: Progress | None = None) -> Plan[list[CheckedArchive]]:
-    """Validates every task at the paths; the service stores nothing."""
+    """Validates every task at the paths; the service stores nothing. A directory that it already has is not sent."""
 
     async def validate(driver: Driver) -> list[CheckedArchive]:
+        checked: list[CheckedArchive] = []
         with _parcels(paths) as found:
-            sent = [await _sent(driver, parcel, "/tasks/validate", CheckedArchives, progress) for parcel in found]
-        return [checked for answer in sent for checked in answer.items]
+            for parcel in found:
+                known = await _known(driver, parcel)
+                if known is not None:
+                    each = TaskCheck(name=known.name, valid=True, task=known, problems=list(known.warnings))
+                    checked.append(CheckedArchive(filename=parcel.filename, inspections=[each], error=None))
+                else:
+                    checked += (await _sent(driver, parcel, "/tasks/validate", CheckedArchives, progress)).items
+        return checked
 
     return validate
 

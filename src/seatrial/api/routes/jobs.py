@@ -70,6 +70,15 @@ async def estimate_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys,
     )
 
 
+@router.post("/check", status_code=204, responses=errors(400))
+async def check_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys) -> None:
+    """Checks all of a request except its tasks: agents, models, keys, sandbox, limits. For clients that would upload
+    tasks for it."""
+    submission = service.installation.submission
+    spec = submission.plan(wanted, (), Door(model_urls=service.model_urls))
+    await submission.check_setup(spec, tuple(keys))
+
+
 @router.get("", responses=errors())
 async def list_jobs(
     service: ServiceDep,

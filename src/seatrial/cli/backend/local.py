@@ -15,12 +15,13 @@ from typing import Self
 from seatrial.cli.backend.backend import JobRow, Plan
 from seatrial.cli.backend.request import RunRequest, refuse_nothing
 from seatrial.cli.options import split_name
+from seatrial.cli.view.notices import say_warnings
 from seatrial.cli.view.progress import show_progress
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
 from seatrial.domain.comparison import Comparison, compare_all
 from seatrial.domain.fact import Basis
-from seatrial.domain.job import Job, JobCounts, JobSpec
+from seatrial.domain.job import Job, JobCounts
 from seatrial.domain.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
@@ -57,11 +58,14 @@ class LocalRuns:
     """Creates that worker."""
 
     async def plan(self, request: RunRequest) -> Plan:
-        spec = await self._spec(request)
-        return Plan(spec, await self.here.submission.check(spec))
+        async with self.here.library.candidates(_paths(request)) as found:
+            return await self._planned(request, found.tasks)
 
     async def submit(self, request: RunRequest) -> Job:
-        return await self.here.submission.submit(await self._spec(request))
+        async with self.here.library.candidates(_paths(request)) as found:
+            plan = await self._planned(request, found.tasks)
+            await found.keep()
+        return await self.here.submission.submit(plan.spec)
 
     async def resume(self, job: Job) -> int:
         return await self.here.jobs.resume(job.id)
@@ -88,11 +92,19 @@ class LocalRuns:
     def advice(self, job: Job) -> str:
         return f"Run them with `seatrial worker` or `seatrial job resume {job.id}`."
 
-    async def _spec(self, request: RunRequest) -> JobSpec:
-        spec = self.here.submission.plan(request, await _choose_tasks(self.here, request))
-        for agent in spec.agents:
+    async def _planned(self, request: RunRequest, given: Sequence[Task]) -> Plan:
+        """Checks everything. Adds nothing to the library, except a dataset that must be imported."""
+        submission = self.here.submission
+        setup = submission.plan(request, ())
+        for agent in setup.agents:
             _refuse_missing_module(agent.name)
-        return spec
+        await submission.check_setup(setup)
+        if request.dataset is not None:
+            await import_if_unknown(self.here, request.dataset)
+        tasks = await choose(self.here.store, request.library, request.dataset, request.selection, given)
+        spec = submission.plan(request, tasks)
+        say_warnings(given)
+        return Plan(spec, await submission.check(spec, tasks=tasks))
 
 
 @dataclass(frozen=True)
@@ -225,13 +237,9 @@ async def _until_ended(here: Installation, job: Job, quiet: bool) -> None:
             await asyncio.sleep(_LOOK_EVERY_SEC)
 
 
-async def _choose_tasks(here: Installation, request: RunRequest) -> tuple[Task, ...]:
-    """The tasks at the paths, in the library and in the dataset, narrowed by the selection."""
+def _paths(request: RunRequest) -> tuple[Path, ...]:
     refuse_nothing(request)
-    taken = [task.digest for path in request.paths for task in await here.library.add(path)]
-    if request.dataset is not None:
-        await import_if_unknown(here, request.dataset)
-    return await choose(here.store, (*taken, *request.library), request.dataset, request.selection)
+    return request.paths
 
 
 async def import_if_unknown(here: Installation, name: str) -> None:

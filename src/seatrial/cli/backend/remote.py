@@ -157,5 +157,5 @@ class RemoteBackend:
         async def of_dataset(name: str) -> list[Task]:
             return [await tasks.get(ref.digest) for ref in (await datasets.get(*split_name(name))).tasks]
 
-        runs = RemoteRuns(client, settings, jobs.rows, tasks.add, tasks.get, of_dataset)
+        runs = RemoteRuns(client, settings, jobs.rows, tasks.inspect, tasks.add, tasks.get, of_dataset)
         return cls(runs, jobs, RemoteTrials(client), tasks, datasets)

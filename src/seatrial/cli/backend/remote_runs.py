@@ -15,6 +15,7 @@ from pathlib import Path
 from seatrial.cli.backend.backend import Plan
 from seatrial.cli.backend.remote_values import counts_of, job_of
 from seatrial.cli.backend.request import RunRequest, refuse_nothing
+from seatrial.cli.view.notices import say_warnings
 from seatrial.cli.view.progress import Show, show_progress
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
@@ -24,9 +25,13 @@ from seatrial.domain.job import AgentSpec, Job
 from seatrial.domain.task import Task
 from seatrial.domain.trial import Outcome
 from seatrial.engine.jobs.choice import narrow
+from seatrial.engine.jobs.estimate import Estimate
 from seatrial.engine.jobs.request import JobWish
-from seatrial.errors import MissingKey, StoreUnavailable
+from seatrial.engine.jobs.submit import refuse_unfit
+from seatrial.engine.tasks.library import refuse_invalid
+from seatrial.errors import InvalidInput, MissingKey, NotFound, StoreUnavailable
 from seatrial.ports.store import TrialRow
+from seatrial.ports.tasks import Inspection
 from seatrial.processes import on_signals
 from seatrial.settings import Settings
 from seatrial.shapes.jobs import JobDetail
@@ -39,23 +44,23 @@ class RemoteRuns:
     client: AsyncClient
     settings: Settings
     rows: Callable[[int], Awaitable[list[TrialRow]]]
+    inspect: Callable[[Path], Awaitable[list[Inspection]]]
     add: Callable[[Path], Awaitable[list[Task]]]
     find: Callable[[str], Awaitable[Task]]
     of_dataset: Callable[[str], Awaitable[list[Task]]]
 
     async def plan(self, request: RunRequest) -> Plan:
-        """Uploads the tasks, as a local plan adds them to the library."""
-        taken = await self._take_in(request)
-        found = [*taken, *[await self.find(name) for name in request.library]]
-        if request.dataset is not None:
-            found += await self.of_dataset(request.dataset)
-        tasks = narrow(found, request.selection)
-        spec = request.spec(tasks, takes_model, "auto")
-        keys = await self._lacking(spec.agents)
-        return Plan(spec, tasks, await self.client.jobs.estimate(_wanted(request, taken), keys=keys))
+        """Uploads nothing. The service estimates only if it has all of the tasks."""
+        given = await self._inspected(request)
+        plan = await self._planned(request, given)
+        estimate = await self._estimate(_wanted(request, given), plan.spec.agents)
+        return Plan(plan.spec, plan.tasks, estimate)
 
     async def submit(self, request: RunRequest) -> Job:
-        wanted = _wanted(request, await self._take_in(request))
+        """Uploads the tasks once everything about the job is known to be right."""
+        await self._planned(request, await self._inspected(request))
+        taken = [task for path in request.paths for task in await self.add(path)]
+        wanted = _wanted(request, taken)
         made = await self._with_keys(
             request.matrix(takes_model), lambda keys: self.client.jobs.create(wanted, keys=keys)
         )
@@ -97,9 +102,31 @@ class RemoteRuns:
     def advice(self, job: Job) -> str:
         return f"Follow it with `seatrial --server {self.client.url} job resume {job.id}`."
 
-    async def _take_in(self, request: RunRequest) -> list[Task]:
+    async def _inspected(self, request: RunRequest) -> list[Task]:
+        """The tasks at the paths. Raises if one is invalid."""
         refuse_nothing(request)
-        return [task for path in request.paths for task in await self.add(path)]
+        inspections = [found for path in request.paths for found in await self.inspect(path)]
+        refuse_invalid(inspections)
+        return [found.task for found in inspections if found.task is not None]
+
+    async def _planned(self, request: RunRequest, given: Sequence[Task]) -> Plan:
+        setup = _wanted(request, ())
+        await self._with_keys(request.matrix(takes_model), lambda keys: self.client.jobs.check(setup, keys=keys))
+        found = [*given, *[await self.find(name) for name in request.library]]
+        if request.dataset is not None:
+            found += await self.of_dataset(request.dataset)
+        tasks = narrow(found, request.selection)
+        spec = request.spec(tasks, takes_model, "auto")
+        for task in tasks:
+            refuse_unfit(task, spec)
+        say_warnings(given)
+        return Plan(spec, tasks)
+
+    async def _estimate(self, wanted: JobRequest, agents: Sequence[AgentSpec]) -> Estimate | None:
+        try:
+            return await self.client.jobs.estimate(wanted, keys=await self._lacking(agents))
+        except (InvalidInput, NotFound):
+            return None
 
     async def _with_keys[Answer](
         self, agents: Sequence[AgentSpec], call: Callable[[dict[str, str]], Awaitable[Answer]]

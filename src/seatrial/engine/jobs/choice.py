@@ -88,19 +88,20 @@ async def dataset_tasks(store: TaskStore, name: str) -> list[Task]:
 
 
 async def choose(
-    store: TaskStore, names: Sequence[str], dataset: str | None, selection: TaskSelection
+    store: TaskStore, names: Sequence[str], dataset: str | None, selection: TaskSelection, given: Sequence[Task] = ()
 ) -> tuple[Task, ...]:
-    """The named tasks, or those of the whole library that match the selection."""
-    if not names and dataset is None and selection == TaskSelection():
+    """The named tasks, or those of the whole library that match the selection. ``given`` are tasks that the library
+    need not have yet."""
+    if not names and not given and dataset is None and selection == TaskSelection():
         raise InvalidInput(
             "Nothing to run.", field="tasks", fix="Name tasks, a dataset, or a selection of the library."
         )
     with _as_input("tasks"):
-        found = await library_tasks(store, names)
+        found = [*given, *await library_tasks(store, names)]
     if dataset is not None:
         with _as_input("dataset"):
             found += await dataset_tasks(store, dataset)
-    elif not names:
+    elif not names and not given:
         found = [task async for task in every_task(store)]
     return narrow(found, selection)
 
