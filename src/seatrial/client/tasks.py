@@ -31,7 +31,7 @@ from seatrial.shapes.tasks import (
 )
 from seatrial.shapes.trials import TrialItem, TrialPage
 from seatrial.task_content.digest import content_digest
-from seatrial.task_content.folder import tasks_below
+from seatrial.task_content.folder import refuse_missing, tasks_below
 from seatrial.task_content.pack import pack
 
 
@@ -209,8 +209,7 @@ def _parcels(paths: Sequence[Path | str]) -> Iterator[list[_Parcel]]:
     with tempfile.TemporaryDirectory(prefix="seatrial-pack-") as scratch:
         found: list[_Parcel] = []
         for path in map(Path, paths):
-            if not path.exists():
-                raise NotFound(f"There is no file or folder {path}.")
+            refuse_missing(path)
             tasks = tasks_below(path) if path.is_dir() else [path]
             found += [_Parcel(task, Path(scratch) / str(len(found) + n)) for n, task in enumerate(tasks)]
         yield found

@@ -122,3 +122,27 @@ async def test_a_key_of_a_task_that_nobody_knows_is_said(place: Place, capsys: p
     assert line.startswith("Note: misspelt/task.toml:") and "Did you mean 'timeout_sec'?" in line
     await place.backend.runs.submit(RunRequest(paths=(write_task(place.folder, "plain"),)))
     assert capsys.readouterr().err == ""
+
+
+async def test_a_name_that_was_misspelt_is_answered_with_the_one_that_was_meant(place: Place) -> None:
+    tasks = await place.backend.tasks.add(write_task(place.folder, "count-words"))
+    await place.backend.datasets.save("nightly", "1", tasks, "")
+    agent = (AgentEntry(name="orcale"),)
+    for request, meant in (
+        (RunRequest(library=("count-word",)), "count-words"),
+        (RunRequest(dataset="nightli"), "nightly"),
+        (RunRequest(paths=(place.folder / "count-wrods",)), "count-words"),
+        (RunRequest(library=("count-words",), agents=agent), "oracle"),
+    ):
+        with pytest.raises(SeatrialError) as refused:
+            await place.backend.runs.submit(request)
+        assert f"Did you mean '{meant}'?" in str(refused.value)
+    with pytest.raises(SeatrialError, match="Did you mean 'count-words'"):
+        await place.backend.tasks.get("count_words")
+    with pytest.raises(SeatrialError, match="Did you mean 'nightly'"):
+        await place.backend.datasets.get("nigthly", None)
+    with pytest.raises(SeatrialError, match="It has 1"):
+        await place.backend.datasets.get("nightly", "2")
+    with pytest.raises(SeatrialError) as unlike:
+        await place.backend.tasks.get("zzz")
+    assert "Did you mean" not in str(unlike.value)

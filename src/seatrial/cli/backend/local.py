@@ -26,7 +26,7 @@ from seatrial.domain.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
 from seatrial.domain.trial import Outcome
-from seatrial.engine.jobs.choice import choose, dataset_of, every_task, library_tasks
+from seatrial.engine.jobs.choice import choose, dataset_of, every_task, find_dataset, library_tasks
 from seatrial.engine.reports.comparing import look_up, pair_sides
 from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.reports.progress import progress_of
@@ -175,7 +175,7 @@ class LocalDatasets:
         return [DatasetItem.of(dataset) for dataset in await self.here.store.datasets()]
 
     async def get(self, name: str, version: str | None) -> Dataset:
-        return await self.here.store.dataset(name, version)
+        return await find_dataset(self.here.store, name, version)
 
     async def save(self, name: str, version: str, tasks: Sequence[Task], description: str) -> Dataset:
         dataset = dataset_of(name, version, description, sorted(tasks, key=lambda task: task.name))

@@ -20,8 +20,9 @@ from seatrial.domain.job import Job, JobCounts
 from seatrial.domain.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
+from seatrial.engine.jobs.choice import no_task
 from seatrial.engine.trials.trial_files import KeptFiles, choose_ended
-from seatrial.errors import InvalidInput, NotFound
+from seatrial.errors import InvalidInput
 from seatrial.ports.store import TrialRow
 from seatrial.ports.tasks import Inspection
 from seatrial.settings import Settings
@@ -117,7 +118,7 @@ class RemoteTasks:
             return await self.client.tasks.get(name)
         async for found in self.client.tasks.list(name=name, latest=True):
             return await self.client.tasks.get(found.digest)
-        raise NotFound(f"There is no task {name!r}.", fix="`seatrial task list` lists them.")
+        raise no_task(name, [task.name for task in await self.all()])
 
 
 @dataclass(frozen=True)

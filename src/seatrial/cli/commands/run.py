@@ -182,8 +182,15 @@ def run(tasks: Tasks, agents: Agents, execution: Execution, handling: Handling) 
 
 async def _run(request: RunRequest, handling: Handling) -> int:
     from seatrial.cli.backend.session import open_backend
+    from seatrial.cli.view.notices import say_notices
     from seatrial.cli.view.summary import print_plan, print_queued
+    from seatrial.domain.catalogue import takes_model
+    from seatrial.engine.jobs.notices import notices
+    from seatrial.wiring import model_names
 
+    say_notices(notices(request, request.matrix(takes_model), model_names))
+    if handling.dry_run and handling.queue_only:
+        say_notices(["--queue-only has no effect with --dry-run."])
     async with open_backend() as backend:
         if handling.dry_run:
             print_plan(await backend.runs.plan(request), handling.as_json)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.likeness import did_you_mean
 from seatrial.domain.task import Dataset, Task, TaskFormat, TaskRef, TaskSelection
 from seatrial.errors import InvalidInput, NotFound
 from seatrial.ports.store import TaskStore
@@ -83,8 +84,19 @@ def dataset_of(name: str, version: str, description: str, tasks: Sequence[Task])
 async def dataset_tasks(store: TaskStore, name: str) -> list[Task]:
     """The tasks of a registered dataset, ``NAME`` or ``NAME@VERSION``."""
     head, _, version = name.partition("@")
-    dataset = await store.dataset(head, version or None)
+    dataset = await find_dataset(store, head, version or None)
     return await store.tasks([ref.digest for ref in dataset.tasks])
+
+
+async def find_dataset(store: TaskStore, name: str, version: str | None) -> Dataset:
+    """Raises ``NotFound`` with the name that may have been meant."""
+    try:
+        return await store.dataset(name, version)
+    except NotFound as error:
+        there = await store.datasets()
+        versions = ", ".join(dataset.version for dataset in there if dataset.name == name)
+        near = f"It has {versions}." if versions else did_you_mean(name, [dataset.name for dataset in there])
+        raise NotFound(error.message, fix=f"{near} `seatrial dataset list` lists them.".lstrip()) from error
 
 
 async def choose(
@@ -131,5 +143,12 @@ def _as_input(field: str) -> Iterator[None]:
 async def _by_name(store: TaskStore, name: str) -> Task:
     found = await store.find_tasks(name, limit=1)
     if not found:
-        raise NotFound(f"There is no task {name!r}.", fix="`seatrial task list` lists them.")
+        raise no_task(name, [task.name async for task in every_task(store)])
     return found[0]
+
+
+def no_task(name: str, known: Iterable[str]) -> NotFound:
+    """The error for an unknown task, with the name that may have been meant."""
+    return NotFound(
+        f"There is no task {name!r}.", fix=f"{did_you_mean(name, known)} `seatrial task list` lists them.".lstrip()
+    )

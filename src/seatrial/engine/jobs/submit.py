@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
+from seatrial.domain.likeness import did_you_mean
 from seatrial.domain.task import Task
 from seatrial.engine.clock import Clock
 from seatrial.engine.jobs.admission import Admission
@@ -133,10 +134,11 @@ class Submission:
 
     def _check_agent(self, agent: AgentSpec) -> None:
         if ":" not in agent.name and agent.name not in self.able.agent_names():
+            near = did_you_mean(agent.name, self.able.agent_names())
             raise InvalidInput(
                 f"There is no agent {agent.name!r}.",
                 field="agent",
-                fix="`seatrial agents` lists them; your own goes by import path, pkg.mod:Class.",
+                fix=f"{near} `seatrial agents` lists them; your own goes by import path, pkg.mod:Class.".lstrip(),
             )
         if agent.model is None and self.able.needs_model(agent.name):
             raise InvalidInput(f"Agent {agent.name} needs a model.", field="model", fix="Add -m provider/model.")
