@@ -95,6 +95,16 @@ class Runs(Protocol):
         """Follows the job until it ends or the user interrupts; prints the result and returns the exit status."""
         ...
 
+    async def watch(self, job: Job, as_json: bool) -> int:
+        """Follows a job that runs elsewhere until it ends or the user interrupts; prints the result and returns the
+        exit status. Runs and stops nothing."""
+        ...
+
+    @property
+    def program(self) -> str:
+        """How the user calls this backend: ``seatrial``, or the same with ``--server``."""
+        ...
+
     def advice(self, job: Job) -> str:
         """How to continue with a job that was only queued."""
         ...

@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -15,10 +16,10 @@ from typing import Self
 from seatrial.cli.backend.backend import JobRow, Plan
 from seatrial.cli.backend.request import RunRequest, refuse_nothing
 from seatrial.cli.options import split_name
-from seatrial.cli.view.notices import say_warnings
+from seatrial.cli.view.notices import say_notices, say_warnings
 from seatrial.cli.view.progress import show_progress
 from seatrial.cli.view.say import say
-from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
+from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome, seconds_of
 from seatrial.domain.comparison import Comparison, compare_all
 from seatrial.domain.fact import Basis
 from seatrial.domain.job import Job, JobCounts
@@ -44,6 +45,9 @@ from seatrial.worker import Worker
 _LOOK_EVERY_SEC = 0.2
 _PACE_EVERY_LOOKS = 5
 """The pace costs the store more than the counts."""
+
+_ALIVE = timedelta(minutes=1)
+"""A worker that was heard of within this time is there."""
 
 Hire = Callable[[int, int], Worker]
 """From a capacity and a job id to a worker that runs only that job."""
@@ -88,6 +92,30 @@ class LocalRuns:
             say(f"Interrupted. Continue with: seatrial job resume {job.id}", err=True)
             return INTERRUPTED
         return exit_status(rows)
+
+    async def watch(self, job: Job, as_json: bool) -> int:
+        await self._say_if_nothing_runs_it(job)
+        watching = asyncio.create_task(_until_ended(self.here, job, quiet=as_json))
+        with on_signals(watching.cancel), contextlib.suppress(asyncio.CancelledError):
+            await watching
+        if watching.cancelled():
+            say(f"Job {job.id} continues. Follow it again with: seatrial job watch {job.id}", err=True)
+            return INTERRUPTED
+        job = await self.here.store.job(job.id)
+        rows = [row async for row in self.here.store.trials(TrialFilter(job_id=job.id))]
+        report = await report_job(self.here.store, job)
+        print_outcome(job, report, rows, seconds_of(job, self.here.clock()), as_json)
+        return exit_status(rows)
+
+    @property
+    def program(self) -> str:
+        return "seatrial"
+
+    async def _say_if_nothing_runs_it(self, job: Job) -> None:
+        counts = (await self.here.store.counts([job.id]))[job.id]
+        alive = await self.here.store.workers(seen_since=self.here.clock() - _ALIVE)
+        if counts.moving and not any(not worker.draining for worker in alive):
+            say_notices([f"No worker runs here, so job {job.id} waits. {self.advice(job)}"])
 
     def advice(self, job: Job) -> str:
         return f"Run them with `seatrial worker` or `seatrial job resume {job.id}`."

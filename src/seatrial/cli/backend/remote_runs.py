@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from seatrial.cli.backend.backend import Plan
@@ -18,7 +19,7 @@ from seatrial.cli.backend.request import RunRequest, refuse_nothing
 from seatrial.cli.view.notices import say_warnings
 from seatrial.cli.view.progress import Show, show_progress
 from seatrial.cli.view.say import say
-from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
+from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome, seconds_of
 from seatrial.client import AsyncClient, JobRequest
 from seatrial.domain.catalogue import keys_for, takes_model
 from seatrial.domain.job import AgentSpec, Job
@@ -83,24 +84,33 @@ class RemoteRuns:
     async def see_through(self, job: Job, as_json: bool) -> int:
         """An interrupt leaves the job running on the service."""
         began = time.monotonic()
-        ended = await self._follow(job, as_json)
-        if not ended:
-            again = f"seatrial --server {self.client.url} job"
-            say(
-                (
-                    f"Job {job.id} continues on the service. Follow it with: {again} resume {job.id}\nStop it with: "
-                    f"{again} cancel {job.id}"
-                ),
-                err=True,
-            )
-            return INTERRUPTED
-        rows = await self.rows(job.id)
-        report = await self.client.jobs.report(job.id)
-        print_outcome(job, report, rows, time.monotonic() - began, as_json)
-        return exit_status(rows)
+        if not await self._follow(job, as_json):
+            return self._left_running(job)
+        return await self._told(job, time.monotonic() - began, as_json)
+
+    async def watch(self, job: Job, as_json: bool) -> int:
+        if not await self._follow(job, as_json):
+            return self._left_running(job)
+        ended = job_of(await self.client.jobs.get(job.id))
+        return await self._told(ended, seconds_of(ended, datetime.now(UTC)), as_json)
+
+    @property
+    def program(self) -> str:
+        return f"seatrial --server {self.client.url}"
 
     def advice(self, job: Job) -> str:
-        return f"Follow it with `seatrial --server {self.client.url} job resume {job.id}`."
+        return "The workers of the service run them."
+
+    def _left_running(self, job: Job) -> int:
+        follow, stop = f"{self.program} job watch {job.id}", f"{self.program} job cancel {job.id}"
+        say(f"Job {job.id} continues on the service. Follow it again with: {follow}\nStop it with: {stop}", err=True)
+        return INTERRUPTED
+
+    async def _told(self, job: Job, seconds: float, as_json: bool) -> int:
+        rows = await self.rows(job.id)
+        report = await self.client.jobs.report(job.id)
+        print_outcome(job, report, rows, seconds, as_json, self.program)
+        return exit_status(rows)
 
     async def _inspected(self, request: RunRequest) -> list[Task]:
         """The tasks at the paths. Raises if one is invalid."""

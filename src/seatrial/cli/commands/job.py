@@ -1,4 +1,4 @@
-"""``seatrial job``: list, show, cancel, resume, retry jobs and run them again."""
+"""``seatrial job``: list, show, watch, cancel, resume, retry jobs and run them again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seatrial.cli.view.say import say
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend, JobRow
 
-app = Commands(help="List, show, cancel, resume and retry jobs; run their trials again.")
+app = Commands(help="List, show, watch, cancel, resume and retry jobs; run their trials again.")
 
 
 @app.command("list")
@@ -58,6 +58,16 @@ async def show(backend: Backend, job_id: JobId, as_json: AsJson = False) -> None
         return
     say(f"job {job.id} ({job.title}): {row['status']}, {row['ended']} of {row['trials']} trials ended")
     print_table(TRIALS, list(trial_cells(rows)))
+
+
+@app.command()
+@on_backend
+async def watch(backend: Backend, job_id: JobId, as_json: AsJson = False) -> int:
+    """Follow a job until it ends, then print its result. An interrupt leaves the job running.
+
+    Exit status: 0 if every trial got a valid reward, 3 if some ended in errors."""
+    job, _ = await backend.jobs.get(job_id)
+    return await backend.runs.watch(job, as_json)
 
 
 @app.command()

@@ -197,6 +197,6 @@ async def _run(request: RunRequest, handling: Handling) -> int:
             return 0
         job = await backend.runs.submit(request)
         if handling.queue_only:
-            print_queued(job, backend.runs.advice(job), handling.as_json)
+            print_queued(job, backend.runs.advice(job), handling.as_json, backend.runs.program)
             return 0
         return await backend.runs.see_through(job, handling.as_json)
