@@ -60,7 +60,14 @@ def test_a_run_is_told_as_if_it_were_here(remote: Remote, cli: CommandLine) -> N
     ours, theirs = str(here["results"][0]["trial"]), str(there["results"][0]["trial"])
     assert _shape(remote.json("trial", "show", theirs)) == _shape(cli.json("trial", "show", ours))
     assert _paths(remote.json("trial", "files", theirs)) == _paths(cli.json("trial", "files", ours))
-    assert "==> verifier/test-stdout.txt <==" in remote("trial", "logs", theirs).out
+    assert "==> verifier/test-stdout.txt <==" in remote("trial", "logs", theirs, "--raw").out
+    told = remote("trial", "logs", theirs).out
+    assert [line[20:] for line in told.splitlines()[1:4]] == [
+        line[20:] for line in cli("trial", "logs", ours).out.splitlines()[1:4]
+    ]
+    assert "  | PASSED the file holds 42" in told and remote("trial", "logs", theirs, "--follow").out.startswith(
+        told[:60]
+    )
     assert remote("trial", "files", theirs, "verifier/reward.txt").out.strip() == "1"
     assert _shape(remote.json("task", "show", "answer-file")) == _shape(cli.json("task", "show", "answer-file"))
     assert set(remote.json("task", "list")[0]) == set(cli.json("task", "list")[0])

@@ -20,7 +20,9 @@ from seatrial.domain.task import Dataset, Task
 if TYPE_CHECKING:
     from seatrial.cli.backend.request import RunRequest
     from seatrial.domain.comparison import Comparison
+    from seatrial.domain.event import Event
     from seatrial.domain.fact import Basis
+    from seatrial.domain.output import Output
     from seatrial.domain.report import JobReport
     from seatrial.domain.result import StoredFile, Try
     from seatrial.domain.trial import Outcome
@@ -138,6 +140,10 @@ class Trials(Protocol):
         ...
 
     def read(self, kept: KeptFiles, file: StoredFile) -> AsyncIterator[bytes]: ...
+
+    def events(self, trial_id: int, follow: bool) -> AsyncIterator[Event | Output]:
+        """What happened so far. With ``follow`` also live output, until the trial has ended."""
+        ...
 
 
 class Tasks(Protocol):

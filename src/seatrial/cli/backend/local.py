@@ -21,12 +21,14 @@ from seatrial.cli.view.progress import show_progress
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome, seconds_of
 from seatrial.domain.comparison import Comparison, compare_all
+from seatrial.domain.event import Event
 from seatrial.domain.fact import Basis
 from seatrial.domain.job import Job, JobCounts
+from seatrial.domain.output import Output
 from seatrial.domain.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
-from seatrial.domain.trial import Outcome
+from seatrial.domain.trial import Outcome, TrialState
 from seatrial.engine.jobs.choice import choose, dataset_of, every_task, find_dataset, library_tasks
 from seatrial.engine.reports.comparing import look_up, pair_sides
 from seatrial.engine.reports.listing import JobListing
@@ -176,6 +178,22 @@ class LocalTrials:
 
     def read(self, kept: KeptFiles, file: StoredFile) -> AsyncIterator[bytes]:
         return self.here.blobs.stream(kept.key(file))
+
+    async def events(self, trial_id: int, follow: bool) -> AsyncIterator[Event | Output]:
+        last_event = last_output = 0
+        while True:
+            ended = (await self.here.store.trial(trial_id)).trial.state is TrialState.ENDED
+            while found := await self.here.store.events(last_event, trial_id=trial_id):
+                last_event = found[-1].seq
+                for event in found:
+                    yield event
+            while follow and (pieces := await self.here.store.output([trial_id], last_output)):
+                last_output = pieces[-1].seq
+                for piece in pieces:
+                    yield piece
+            if ended or not follow:
+                return
+            await asyncio.sleep(_LOOK_EVERY_SEC)
 
 
 @dataclass(frozen=True)

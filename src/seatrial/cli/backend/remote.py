@@ -15,11 +15,14 @@ from seatrial.cli.backend.remote_values import counts_of, inspections_of, job_of
 from seatrial.cli.options import split_name
 from seatrial.client import AsyncClient, DatasetRequest
 from seatrial.domain.comparison import Comparison
+from seatrial.domain.event import Event
 from seatrial.domain.fact import Basis
 from seatrial.domain.job import Job, JobCounts
+from seatrial.domain.output import Output
 from seatrial.domain.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
+from seatrial.domain.trial import TrialState
 from seatrial.engine.jobs.choice import no_task
 from seatrial.engine.trials.trial_files import KeptFiles, choose_ended
 from seatrial.errors import InvalidInput
@@ -94,6 +97,15 @@ class RemoteTrials:
             with target.open("rb") as content:
                 while piece := await asyncio.to_thread(content.read, _PIECE):
                     yield piece
+
+    async def events(self, trial_id: int, follow: bool) -> AsyncIterator[Event | Output]:
+        """The service's stream ends with the trial. Of a trial that runs, only ``follow`` gives something."""
+        row, _ = await self.get(trial_id)
+        if row.trial.state is not TrialState.ENDED and not follow:
+            return
+        async for message in self.client.events.trial(trial_id):
+            if isinstance(message.body, Event) or (follow and isinstance(message.body, Output)):
+                yield message.body
 
 
 @dataclass(frozen=True)

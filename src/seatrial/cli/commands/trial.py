@@ -43,17 +43,26 @@ async def show(backend: Backend, trial_id: TrialId, as_json: AsJson = False) -> 
 
 @app.command()
 @on_backend
-async def logs(backend: Backend, trial_id: TrialId, number: TryNumber = None) -> None:
-    """Print the logs of a trial in full: the agent's, the verifier's, Harbor's."""
-    kept = await backend.trials.files(trial_id, number)
-    for file in kept.logs:
-        say(f"==> {file.path} <==")
-        text = codecs.getincrementaldecoder("utf-8")("replace")
-        async for piece in backend.trials.read(kept, file):
-            say(text.decode(piece), nl=False)
-        say()
-    if not kept.logs:
-        say("This try wrote no logs.", err=True)
+async def logs(
+    backend: Backend,
+    trial_id: TrialId,
+    number: TryNumber = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Print every log in full.")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Print what happens until the trial ends.")] = False,
+    file: Annotated[str | None, typer.Option("--file", metavar="FILE", help="Print this log in full.")] = None,
+) -> int | None:
+    """Tell what happened in a trial: its phases, the agent's steps, and why it ended as it did."""
+    from seatrial.cli.commands.trial_logs import print_follow, print_log, print_raw, print_story
+
+    if follow:
+        return await print_follow(backend, trial_id)
+    if raw:
+        await print_raw(backend, trial_id, number)
+    elif file is not None:
+        await print_log(backend, trial_id, number, file)
+    else:
+        await print_story(backend, trial_id, number)
+    return None
 
 
 @app.command()
