@@ -33,13 +33,14 @@ async def create(
     description: Annotated[str, typer.Option(metavar="TEXT", help="Description of the dataset.")] = "",
 ) -> None:
     """Register tasks under a name and a version. A version never changes."""
+    from seatrial.cli.view.figures import plural
     from seatrial.engine.jobs.choice import refuse_doubles
 
     tasks = [task for path in paths for task in await backend.tasks.add(path)]
     refuse_doubles(tasks)
     head, version = split_name(name)
     dataset = await backend.datasets.save(head, version or "1", tasks, description)
-    say(f"{dataset.id}: {len(dataset.tasks)} task(s)")
+    say(f"{dataset.id}: {plural(len(dataset.tasks), 'task')}")
 
 
 @app.command("import")
@@ -53,8 +54,10 @@ async def import_(
     ] = None,
 ) -> None:
     """Import a dataset from a Harbor registry file."""
+    from seatrial.cli.view.figures import plural
+
     dataset = await backend.datasets.take_in(*split_name(name), registry)
-    say(f"{dataset.id}: {len(dataset.tasks)} task(s)")
+    say(f"{dataset.id}: {plural(len(dataset.tasks), 'task')}")
 
 
 @app.command("list")
@@ -75,9 +78,11 @@ async def list_datasets(backend: Backend, as_json: AsJson = False) -> None:
 @on_backend
 async def show(backend: Backend, name: Dataset, as_json: AsJson = False) -> None:
     """Show the tasks of a dataset."""
+    from seatrial.cli.view.figures import plural
+
     dataset = await backend.datasets.get(*split_name(name))
     if as_json:
         print_json(dataset)
         return
-    say(f"{dataset.id}: {len(dataset.tasks)} task(s)  {dataset.description}")
+    say(f"{dataset.id}: {plural(len(dataset.tasks), 'task')}  {dataset.description}")
     print_table(_TASKS, [(ref.name, ref.digest[:19]) for ref in dataset.tasks])

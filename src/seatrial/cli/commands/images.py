@@ -140,12 +140,14 @@ def prune(
     sandbox: SandboxName = "oci",
 ) -> None:
     """Remove untagged images, and the least recently used ones while free disk space is below the limit."""
+    from seatrial.cli.view.figures import plural
+
     report = asyncio.run(_images(sandbox).pruner.prune(everything=everything, dry_run=dry_run))
     for image in report.removed:
         say(f"{image.references[0] if image.references else image.digest}  {_size(image.size_bytes)}")
     verb = "would be removed" if dry_run else "removed"
     kept = f"; {len(report.kept_in_use)} in use and kept" if report.kept_in_use else ""
-    say(f"{len(report.removed)} image(s) {verb}{kept}; {_size(report.free_bytes)} free")
+    say(f"{plural(len(report.removed), 'image')} {verb}{kept}; {_size(report.free_bytes)} free")
 
 
 def _images(sandbox: str) -> Images:

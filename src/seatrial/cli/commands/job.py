@@ -74,8 +74,10 @@ async def watch(backend: Backend, job_id: JobId, as_json: AsJson = False) -> int
 @on_backend
 async def cancel(backend: Backend, job_id: JobId) -> None:
     """Cancel a job. Queued trials end now; a worker stops the running ones within seconds."""
+    from seatrial.cli.view.figures import plural
+
     stopped = await backend.jobs.cancel(job_id)
-    say(f"job {job_id}: {stopped} trial(s) cancelled")
+    say(f"job {job_id}: {plural(stopped, 'trial')} cancelled")
 
 
 @app.command()
@@ -98,6 +100,7 @@ async def retry(
     """Run trials of a job again that ended in errors or were cancelled. Earlier tries are kept.
 
     Trials that passed or failed are final; `seatrial job again` adds attempts."""
+    from seatrial.cli.view.figures import plural
     from seatrial.domain.trial import Outcome
 
     job, _ = await backend.jobs.get(job_id)
@@ -106,7 +109,7 @@ async def retry(
         print_json({"job": job_id, "queued": queued})
         return 0
     if queue_only or not (queued or as_json):
-        say(f"job {job_id}: {queued} trial(s) queued again")
+        say(f"job {job_id}: {plural(queued, 'trial')} queued again")
         return 0
     return await backend.runs.see_through(job, as_json)
 
@@ -126,6 +129,7 @@ async def again(
     """Run graded trials of a job again, as further attempts outside of the plan.
 
     The results of the planned trials stay. Added attempts are shown apart and are not part of the score."""
+    from seatrial.cli.view.figures import plural
     from seatrial.domain.trial import Outcome
 
     job, _ = await backend.jobs.get(job_id)
@@ -135,7 +139,7 @@ async def again(
         print_json({"job": job_id, "added": added})
         return 0
     if queue_only or not (added or as_json):
-        say(f"job {job_id}: {len(added)} attempt(s) added")
+        say(f"job {job_id}: {plural(len(added), 'attempt')} added")
         return 0
     return await backend.runs.see_through(job, as_json)
 

@@ -31,6 +31,7 @@ async def gc(
 
     Trials of dead workers are queued again, or end if they were cancelled. Then their sandboxes, work directories and
     firewall tables are removed. Results, scores and locks are always kept."""
+    from seatrial.cli.view.figures import plural
     from seatrial.engine.trials.retention import Retention
     from seatrial.wiring import clean_leftovers, clean_network, recover_lost
 
@@ -42,15 +43,17 @@ async def gc(
         await installation.library.forget_removed()
     verb = "would be removed" if dry_run else "removed"
     say(
-        f"{freed.files} file(s) of {freed.trials} trial(s), {freed.bytes / 1e6:.1f} MB, "
-        f"{freed.work_dirs} dead work folder(s) {verb}; {leftovers} sandbox leftover(s) removed"
+        f"{plural(freed.files, 'file')} of {plural(freed.trials, 'trial')}, {freed.bytes / 1e6:.1f} MB, "
+        f"{plural(freed.work_dirs, 'dead work folder')} {verb}; {plural(leftovers, 'sandbox leftover')} removed"
     )
     if recovered:
-        say(f"{recovered} trial(s) of lost workers recovered")
+        say(f"{plural(recovered, 'trial')} of lost workers recovered")
 
 
 def _say_waiting(trials: int, seconds: float) -> None:
-    say(f"{trials} trial(s) have workers that do not respond. Waiting {seconds:g} s for these workers.", err=True)
+    from seatrial.cli.view.figures import plural
+
+    say(f"Workers of {plural(trials, 'trial')} do not respond. Waiting {seconds:g} s for these workers.", err=True)
 
 
 @db.command()

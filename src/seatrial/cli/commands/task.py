@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,19 +40,28 @@ async def add(
 ) -> int:
     """Validate tasks and add them to the library. Reports all problems at once, with file, line and fix."""
     inspections = [found for path in paths for found in await backend.tasks.inspect(path)]
-    if as_json:
-        print_json([inspection.model_dump(mode="json") for inspection in inspections])
-    else:
-        for inspection in inspections:
-            say(f"{inspection.name}: {'valid' if inspection.task else 'INVALID'}")
-            for problem in inspection.problems:
-                say(f"  {problem.severity}: {problem}")
-    if any(inspection.task is None for inspection in inspections):
-        return 2
-    if not check:
+    rejected = any(inspection.task is None for inspection in inspections)
+    known = {} if check or rejected else {task.digest: task for task in await backend.tasks.all()}
+    if not check and not rejected:
         for path in paths:
             await backend.tasks.add(path)
-    return 0
+    if as_json:
+        print_json([inspection.model_dump(mode="json") for inspection in inspections])
+        return 2 if rejected else 0
+    for inspection in inspections:
+        say(f"{inspection.name}: {_verdict(inspection.task, check, rejected, known)}")
+        for problem in inspection.problems:
+            say(f"  {problem.severity}: {problem}")
+    return 2 if rejected else 0
+
+
+def _verdict(task: Task | None, check: bool, rejected: bool, known: Collection[str]) -> str:
+    """All tasks are added, or none."""
+    if check:
+        return "invalid" if task is None else "valid"
+    if task is None:
+        return "rejected"
+    return "valid, not added" if rejected else "already in library" if task.digest in known else "added"
 
 
 @app.command("list")

@@ -80,6 +80,7 @@ async def files(
     as_json: AsJson = False,
 ) -> None:
     """List the stored files of a trial, print one, or copy all of them."""
+    from seatrial.cli.view.figures import plural
     from seatrial.cli.view.trial_text import left_out_lines
     from seatrial.engine.trials.save_files import kept_name
     from seatrial.ports.blobs import has_room
@@ -94,7 +95,7 @@ async def files(
             with target.open("wb") as sink:
                 async for piece in backend.trials.read(kept, file):
                     sink.write(piece)
-        say(f"{len(kept.files)} file(s) in {output}")
+        say(f"{plural(len(kept.files), 'file')} in {output}")
     elif as_json:
         print_json(list(kept.files))
     else:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from seatrial.cli.backend.backend import Plan
 from seatrial.cli.backend.session import print_json
+from seatrial.cli.view.figures import plural
 from seatrial.cli.view.progress import duration
 from seatrial.cli.view.say import say
 from seatrial.domain.job import Job
@@ -110,8 +111,6 @@ def _test_counts(result: Result | None) -> dict[str, int] | None:
 
 
 def print_queued(job: Job, advice: str, as_json: bool, program: str = "seatrial") -> None:
-    from seatrial.cli.view.figures import plural
-
     trials = planned_trials(job.spec)
     if as_json:
         print_json({"job": job.id, "queued": trials})
@@ -134,7 +133,8 @@ def print_plan(plan: Plan, as_json: bool) -> None:
         }
         print_json(content if plan.estimate is None else {**content, "estimate": plan.estimate.model_dump(mode="json")})
         return
-    say(f"{trials} trial(s): {len(tasks)} task(s) × {len(spec.agents)} agent(s) × {spec.attempts} attempt(s)")
+    factors = ((len(tasks), "task"), (len(spec.agents), "configuration"), (spec.attempts, "attempt"))
+    say(f"{plural(trials, 'trial')}: {' × '.join(plural(number, word) for number, word in factors)}")
     for agent in spec.agents:
         say(f"  agent  {agent.label}")
     for task in tasks:
@@ -150,4 +150,4 @@ def _expectation(found: Estimate) -> str:
     if found.wall_seconds is None:
         return "not known: there are no earlier trials"
     cost = "" if found.cost_usd is None else f", about ${found.cost_usd:.2f}"
-    return f"about {duration(found.wall_seconds)}{cost}, from {found.based_on} earlier trial(s)"
+    return f"about {duration(found.wall_seconds)}{cost}, from {plural(found.based_on, 'earlier trial')}"

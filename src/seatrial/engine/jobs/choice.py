@@ -124,7 +124,7 @@ def narrow(found: Iterable[Task], selection: TaskSelection) -> tuple[Task, ...]:
     chosen = selection.apply(distinct.values())
     if not chosen:
         raise InvalidInput(
-            f"None of {len(distinct)} task(s) is left after the filters.",
+            f"None of {len(distinct)} task{'s' * (len(distinct) != 1)} is left after the filters.",
             field="tasks",
             fix="Loosen -i, -x or the like.",
         )

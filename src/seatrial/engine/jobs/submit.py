@@ -158,7 +158,7 @@ def refuse_unfit(task: Task, spec: JobSpec) -> None:
         raise Unsupported(f"Task {task.name} is for {task.os}; Seatrial runs Linux tasks.", field="tasks")
     if task.resources.gpus and spec.sandbox in _OURS:
         raise Unsupported(
-            f"Task {task.name} needs {task.resources.gpus} GPU(s), which these sandboxes cannot give.",
+            f"Task {task.name} needs GPUs ({task.resources.gpus}), which these sandboxes do not have.",
             field="sandbox",
             fix="Choose one of Harbor's environments that has them, for example --sandbox harbor:modal.",
         )
