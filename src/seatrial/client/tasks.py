@@ -72,7 +72,7 @@ def validate_tasks(*paths: Path | str, progress: Progress | None = None) -> Plan
             for parcel in found:
                 known = await _known(driver, parcel)
                 if known is not None:
-                    each = TaskCheck(name=known.name, valid=True, task=known, problems=list(known.warnings))
+                    each = TaskCheck(name=known.name, valid=True, task=known, problems=list(known.warnings), known=True)
                     checked.append(CheckedArchive(filename=parcel.filename, inspections=[each], error=None))
                 else:
                     checked += (await _sent(driver, parcel, "/tasks/validate", CheckedArchives, progress)).items

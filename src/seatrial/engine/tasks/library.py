@@ -74,6 +74,13 @@ class TaskLibrary:
             tasks = tuple(inspection.task for inspection in inspections if inspection.task is not None)
             yield Candidates(tasks, tuple(roots), self._keep)
 
+    async def has(self, task: Task | None) -> bool:
+        """Whether a task of the same content was added before."""
+        try:
+            return task is not None and bool(await self.store.task(task.digest))
+        except NotFound:
+            return False
+
     def pack(self, path: Path, into: Path, *, as_file: bool = False) -> list[Path]:
         """One archive for each task at ``path``, in the folder ``into`` and named after its directory. ``as_file``: the
         one task there is becomes ``into`` itself."""

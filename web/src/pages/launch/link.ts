@@ -9,7 +9,7 @@ const PREFIX = "sha256:";
 type Search = Record<string, string>;
 
 const LISTS = ["agents", "models"] as const;
-const TEXTS = ["name", "dataset", "concurrency", "sandbox", "timeoutMultiplier", "options"] as const;
+const TEXTS = ["name", "dataset", "concurrency", "sandbox", "timeoutMultiplier", "maxRetries", "options"] as const;
 
 export function searchOf(wish: Wish): Search {
   const found: Search = {};
