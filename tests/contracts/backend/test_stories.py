@@ -65,6 +65,8 @@ async def test_logs_in_full_and_one_of_them(place: Place, capsys: pytest.Capture
 async def test_a_trial_is_followed_while_it_runs(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     job = await place.submit("a")
     [row] = await place.backend.jobs.rows(job.id)
+    with pytest.raises(NotFound, match="--follow"):
+        await print_story(place.backend, row.trial.id, None)
     async with place.working(FakeRunner(results={"a": (FAIL,)}, files=FILES)):
         assert await print_follow(place.backend, row.trial.id) == 0
     told = capsys.readouterr().out

@@ -30,7 +30,11 @@ _TAIL_PIECES = 2
 
 async def print_story(backend: Backend, trial_id: int, number: int | None) -> None:
     row, tries = await backend.trials.get(trial_id)
-    kept = await backend.trials.files(trial_id, number)  # raises if no try has ended
+    try:
+        kept = await backend.trials.files(trial_id, number)
+    except NotFound as error:
+        waits = row.trial.state is not TrialState.ENDED and number is None
+        raise NotFound(error.message, fix="--follow shows what happens until it ends." if waits else "") from error
     result = next((a_try.result for a_try in tries if a_try.number == kept.try_number), None) or row.result
     say(headline(row.trial, row.result), bold=True)
     if row.trial.state is not TrialState.ENDED:

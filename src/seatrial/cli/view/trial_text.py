@@ -51,7 +51,7 @@ def _result(result: Result) -> Iterator[str]:
         for timing in result.timings
     )
     if result.usage.input_tokens is not None:
-        cost = f", ${result.usage.cost_usd:.4f}" if result.usage.cost_usd is not None else ""
+        cost = f", ${result.usage.cost_usd:.4f}" if result.usage.cost_usd is not None else ", cost not reported"
         yield f"tokens   {result.usage.input_tokens} in, {result.usage.output_tokens} out{cost}"
     for test in result.tests:
         yield f"  {test.status:<8} {test.name}" + (f"  {test.message.splitlines()[0][:100]}" if test.message else "")
