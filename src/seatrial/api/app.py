@@ -71,9 +71,9 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with open_installation(settings) as installation:
-            access = await check_access(settings, installation.store, installation.clock())
+            access = await check_access(settings, installation.store.tokens, installation.clock())
             app.state.service = service = Service.of(installation, access)
-            async with keep_house(installation), counting(numbers, installation.store) as app.state.event_tail:
+            async with keep_house(installation), counting(numbers, installation.store.events) as app.state.event_tail:
                 yield
             await service.identities.close()
 

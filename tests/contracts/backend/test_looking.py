@@ -22,7 +22,7 @@ async def test_rows_are_all_trials_with_their_results_in_the_order_of_the_plan(p
     asked_before = len(place.requests)
     rows = await place.backend.jobs.rows(job.id)
     assert len(place.requests) - asked_before <= 1
-    stored = [row async for row in place.here.store.trials(TrialFilter(job_id=job.id))]
+    stored = [row async for row in place.here.store.trials.each(TrialFilter(job_id=job.id))]
     assert [(row.trial.id, row.trial.task, row.trial.outcome, row.result) for row in rows] == [
         (row.trial.id, row.trial.task, row.trial.outcome, row.result) for row in stored
     ]

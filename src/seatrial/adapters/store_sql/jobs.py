@@ -75,7 +75,7 @@ class SqlJobs:
         self._database = database
         self._specs = specs
 
-    async def create_job(
+    async def create(
         self,
         spec: JobSpec,
         trials: Sequence[NewTrial],
@@ -92,7 +92,7 @@ class SqlJobs:
 
         return await self._database.write(operation)
 
-    async def job(self, job_id: int) -> Job:
+    async def get(self, job_id: int) -> Job:
         spec = self._specs.recall(job_id)
         query = _by_id if spec is None else _standing_by_id
         rows = await self._database.rows(query, {"id": job_id})
@@ -100,7 +100,7 @@ class SqlJobs:
             raise unknown_job(job_id)
         return job_of(rows[0], spec or self._specs.learn(job_id, rows[0]["spec"]))
 
-    async def jobs(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
+    async def page(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
         query = _page(chosen or JobFilter(), page.before is not None)
         given = {"limit": page.limit, "skip": page.skip, "before": page.before}
 
@@ -111,7 +111,7 @@ class SqlJobs:
 
         return await self._database.read(operation)
 
-    async def count_jobs(self, chosen: JobFilter) -> int:
+    async def count(self, chosen: JobFilter) -> int:
         query = narrow_jobs(sa.select(sa.func.count()).select_from(jobs), chosen)
         return int(await self._database.value(query))
 
@@ -128,18 +128,18 @@ class SqlJobs:
     async def work_left(self, job_id: int, since: datetime) -> WorkLeft:
         return await self._database.read(lambda connection: work_left(connection, job_id, since))
 
-    async def save_job_keys(self, job_id: int, keys: str) -> None:
+    async def save_sealed_keys(self, job_id: int, keys: str) -> None:
         open_job = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.ended_at.is_(None)).values(sealed_keys=keys)
         if not await self._database.change(open_job):
-            await self.job(job_id)
+            await self.get(job_id)
             raise Conflict(f"Job {job_id} has ended.", fix="Retry its trials first.")
 
-    async def job_keys(self, job_id: int) -> str | None:
+    async def sealed_keys(self, job_id: int) -> str | None:
         query = sa.select(jobs.c.sealed_keys).where(jobs.c.id == job_id)
         keys: str | None = await self._database.value(query)
         return keys
 
-    async def cancel_job(self, job_id: int, now: datetime) -> int:
+    async def cancel(self, job_id: int, now: datetime) -> int:
         return await self._database.write(lambda connection: cancel_job(connection, job_id, now))
 
     async def cancel_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
@@ -159,7 +159,7 @@ class SqlJobs:
     async def add_attempts(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> list[int]:
         return await self._database.write(lambda connection: add_attempts(connection, trial_ids, now, hold))
 
-    async def delete_job(self, job_id: int) -> None:
+    async def delete(self, job_id: int) -> None:
         await self._database.write(lambda connection: delete_job(connection, job_id))
 
     async def _by_job(self, query: sa.Select[Any], job_ids: Sequence[int]) -> dict[int, list[Values]]:

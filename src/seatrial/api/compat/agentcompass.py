@@ -148,8 +148,8 @@ async def _run(service: Service, asked: TaskRequest) -> TrialAnswer | JSONRespon
     async with service.waiting:
         job = await there.submission.submit(wish.spec, wish.keys)
         try:
-            [trial_id] = [row.trial.id async for row in there.store.trials(TrialFilter(job_id=job.id))]
-            row = await until_trial_ended(there.store, trial_id)
+            [trial_id] = [row.trial.id async for row in there.store.trials.each(TrialFilter(job_id=job.id))]
+            row = await until_trial_ended(there.store.trials, trial_id)
         except BaseException:  # the client disconnected as well: nobody waits for the trial
             await asyncio.shield(_cancel(service, job))
             raise

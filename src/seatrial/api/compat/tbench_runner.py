@@ -171,7 +171,7 @@ async def list_runs(service: ServiceDep, task_id: JobId) -> list[RunItem]:
 @router.get("/api/tasks/{task_id}/runs/{run_id}", responses=may_fail(404))
 async def get_run(service: ServiceDep, task_id: JobId, run_id: TrialId) -> RunItem:
     row = await run_of(service, task_id, run_id)
-    return RunItem.of(row, await log_text(service.files, service.installation.store, row))
+    return RunItem.of(row, await log_text(service.files, service.installation.store.output, row))
 
 
 @router.get("/api/tasks/{task_id}/runs/{run_id}/logs", responses=may_fail(404))
@@ -185,8 +185,8 @@ async def get_logs(service: ServiceDep, task_id: JobId, run_id: TrialId) -> RunL
 async def get_stats(service: ServiceDep) -> Numbers:
     """Counts only tasks created through this API."""
     store = service.installation.store
-    tasks = {status: await store.count_jobs(status.filter) for status in TaskStatus}
-    runs = (await store.overview(ORIGIN)).trials
+    tasks = {status: await store.jobs.count(status.filter) for status in TaskStatus}
+    runs = (await store.totals.overview(ORIGIN)).trials
     return Numbers(
         tasks=TaskNumbers(
             total=sum(tasks.values()),

@@ -117,7 +117,7 @@ class Identities:
             return None
 
     async def _valid(self, mark: str) -> Token | None:
-        token = await self._tokens.token(mark)
+        token = await self._tokens.get(mark)
         now = self._clock()
         if token is None or not hmac.compare_digest(token.fingerprint, mark) or not token.is_valid(now):
             return None
@@ -136,7 +136,7 @@ class Identities:
 
     async def _write_use(self, token_id: int, now: datetime) -> None:
         try:
-            await self._tokens.note_token_use(token_id, now)
+            await self._tokens.note_use(token_id, now)
         except SeatrialError as error:
             log.warning("Could not save the last use of token %d: %s", token_id, error)
 

@@ -87,7 +87,8 @@ async def list_jobs(
     chosen = JobFilter(status=status, name=name, dataset=dataset, task=task, agent=agent, model=model, origin=origin)
     store = service.installation.store
     shown, last = cut(
-        await job_items(store, service.listing, service.ended_jobs, page.by_id(), chosen, bool(include)), page.limit
+        await job_items(store.jobs, service.listing, service.ended_jobs, page.by_id(), chosen, bool(include)),
+        page.limit,
     )
     return JobPage(items=shown, next=str(last.id) if last else None)
 
@@ -95,10 +96,10 @@ async def list_jobs(
 @router.get("/{job_id}", responses=errors(404))
 async def get_job(service: ServiceDep, job_id: JobId) -> JobDetail:
     """One job: its counts, its scores so far, its pace, and its specification."""
-    job = await service.installation.store.job(job_id)
+    job = await service.installation.store.jobs.get(job_id)
     line = await service.listing.line(job)
     now = service.installation.clock()
-    found = await progress_of(service.installation.store, line.job, line.counts, now)
+    found = await progress_of(service.installation.store.jobs, line.job, line.counts, now)
     return JobDetail.of(line, spec=job.spec, progress=found)
 
 
@@ -135,10 +136,10 @@ async def add_attempts(service: ServiceDep, job_id: JobId, keys: GivenKeys, want
 
 
 async def job_items(
-    store: JobStore, listing: JobListing, ended: EndedJobs, page: Page, chosen: JobFilter, with_score: bool
+    stored: JobStore, listing: JobListing, ended: EndedJobs, page: Page, chosen: JobFilter, with_score: bool
 ) -> list[JobItem]:
     """The items of ended jobs are cached. Most jobs of a page have ended."""
-    jobs = await store.jobs(page, chosen)
+    jobs = await stored.page(page, chosen)
     known = {job.id: item for job in jobs if (item := ended.get(job, JobItem, with_score)) is not None}
     unknown = [job for job in jobs if job.id not in known]
     for line in await listing.lines(unknown, with_score=with_score):
@@ -151,5 +152,5 @@ async def job_items(
 async def _planned(service: Service, wanted: JobRequest) -> tuple[JobSpec, tuple[Task, ...]]:
     """The job that a request describes, and its tasks."""
     installation = service.installation
-    tasks = await choose(installation.store, wanted.tasks, wanted.dataset, wanted.selection)
+    tasks = await choose(installation.store.tasks, wanted.tasks, wanted.dataset, wanted.selection)
     return installation.submission.plan(wanted, tasks, Door(model_urls=service.model_urls)), tasks

@@ -39,10 +39,10 @@ class TaskSearch(Frozen):
         return all(word in text for word in self.q.casefold().split())
 
 
-async def search_tasks(store: TaskStore, search: TaskSearch, after: TaskRef | None, limit: int) -> list[Task]:
+async def search_tasks(library: TaskStore, search: TaskSearch, after: TaskRef | None, limit: int) -> list[Task]:
     """One page, by name. Reads chunks until the page is full, to save memory."""
     found: list[Task] = []
-    async for task in every_task(store, after):
+    async for task in every_task(library, after):
         if search.admits(task):
             found.append(task)
             if len(found) == limit:
@@ -50,8 +50,8 @@ async def search_tasks(store: TaskStore, search: TaskSearch, after: TaskRef | No
     return found
 
 
-async def every_task(store: TaskStore, after: TaskRef | None = None) -> AsyncIterator[Task]:
-    while chunk := await store.task_page(after, _CHUNK):
+async def every_task(library: TaskStore, after: TaskRef | None = None) -> AsyncIterator[Task]:
+    while chunk := await library.page(after, _CHUNK):
         for task in chunk:
             yield task
         if len(chunk) < _CHUNK:
@@ -59,11 +59,11 @@ async def every_task(store: TaskStore, after: TaskRef | None = None) -> AsyncIte
         after = TaskRef(name=chunk[-1].name, digest=chunk[-1].digest)
 
 
-async def library_tasks(store: TaskStore, names: Sequence[str]) -> list[Task]:
+async def library_tasks(library: TaskStore, names: Sequence[str]) -> list[Task]:
     """Each by its digest or its name. A name means the task that was added or used last."""
     digests = [name for name in names if name.startswith("sha256:")]
-    by_digest = {task.digest: task for task in await store.tasks(digests)}
-    return [by_digest[name] if name in by_digest else await _by_name(store, name) for name in names]
+    by_digest = {task.digest: task for task in await library.get_many(digests)}
+    return [by_digest[name] if name in by_digest else await _by_name(library, name) for name in names]
 
 
 def refuse_doubles(tasks: Iterable[Task]) -> None:
@@ -80,15 +80,15 @@ def dataset_of(name: str, version: str, description: str, tasks: Sequence[Task])
     return Dataset(name=name, version=version, description=description, tasks=refs)
 
 
-async def dataset_tasks(store: TaskStore, name: str) -> list[Task]:
+async def dataset_tasks(library: TaskStore, name: str) -> list[Task]:
     """The tasks of a registered dataset, ``NAME`` or ``NAME@VERSION``."""
     head, _, version = name.partition("@")
-    dataset = await store.dataset(head, version or None)
-    return await store.tasks([ref.digest for ref in dataset.tasks])
+    dataset = await library.dataset(head, version or None)
+    return await library.get_many([ref.digest for ref in dataset.tasks])
 
 
 async def choose(
-    store: TaskStore, names: Sequence[str], dataset: str | None, selection: TaskSelection
+    library: TaskStore, names: Sequence[str], dataset: str | None, selection: TaskSelection
 ) -> tuple[Task, ...]:
     """The named tasks, or those of the whole library that match the selection."""
     if not names and dataset is None and selection == TaskSelection():
@@ -96,12 +96,12 @@ async def choose(
             "Nothing to run.", field="tasks", fix="Name tasks, a dataset, or a selection of the library."
         )
     with _as_input("tasks"):
-        found = await library_tasks(store, names)
+        found = await library_tasks(library, names)
     if dataset is not None:
         with _as_input("dataset"):
-            found += await dataset_tasks(store, dataset)
+            found += await dataset_tasks(library, dataset)
     elif not names:
-        found = [task async for task in every_task(store)]
+        found = [task async for task in every_task(library)]
     return narrow(found, selection)
 
 
@@ -127,8 +127,8 @@ def _as_input(field: str) -> Iterator[None]:
         raise InvalidInput(error.message, field=field, fix=error.fix) from error
 
 
-async def _by_name(store: TaskStore, name: str) -> Task:
-    found = await store.find_tasks(name, limit=1)
+async def _by_name(library: TaskStore, name: str) -> Task:
+    found = await library.find(name, limit=1)
     if not found:
         raise NotFound(f"There is no task {name!r}.", fix="`seatrial task list` lists them.")
     return found[0]

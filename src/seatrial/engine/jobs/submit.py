@@ -96,7 +96,7 @@ class Submission:
         self.admission.check(spec)
         if given_keys is not None:
             await self.keys.require(spec, given_keys)
-        tasks = await self.store.tasks([ref.digest for ref in spec.tasks])
+        tasks = await self.store.tasks.get_many([ref.digest for ref in spec.tasks])
         for task in tasks:
             await self._check_task(task, spec)
             self.admission.check_task(spec, task)
@@ -109,7 +109,7 @@ class Submission:
         spec = self.admission.signed(spec)
         await self.check(spec, tuple(keys))
         sealed = self.keys.sealed(keys)
-        job = await self.store.create_job(spec, tuple(plan(spec)), self.clock(), keys=sealed, once=once)
+        job = await self.store.jobs.create(spec, tuple(plan(spec)), self.clock(), keys=sealed, once=once)
         await self.wake_up.announce()
         return job
 
@@ -117,7 +117,7 @@ class Submission:
         """Stores a job whose trials wait for a release, which may bring keys."""
         spec = self.admission.signed(spec)
         await self.check(spec, None)
-        return await self.store.create_job(spec, tuple(plan(spec)), self.clock(), hold=True, once=once)
+        return await self.store.jobs.create(spec, tuple(plan(spec)), self.clock(), hold=True, once=once)
 
     def _check_agent(self, agent: AgentSpec) -> None:
         if ":" not in agent.name and agent.name not in self.able.agent_names():

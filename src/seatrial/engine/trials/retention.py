@@ -44,7 +44,7 @@ class Retention:
         """Removes files of trials that ended longer than ``keep`` ago, and work directories of dead processes."""
         horizon = self.clock() - keep
         trials = files = size = 0
-        async for row in self.store.trials(TrialFilter(states=(TrialState.ENDED,))):
+        async for row in self.store.trials.each(TrialFilter(states=(TrialState.ENDED,))):
             if row.trial.ended_at is None or row.trial.ended_at > horizon:
                 continue
             place = trial_prefix(row.trial.id)
@@ -54,7 +54,7 @@ class Retention:
             trials, files, size = trials + 1, files + len(blobs), size + sum(blob.size for blob in blobs)
             if not dry_run:
                 await self.blobs.delete(place)
-        known = {row.worker for row in await self.store.workers()}
+        known = {row.worker for row in await self.store.workers.all()}
         dead = dead_work_dirs(self.work_dir, known, self.clock().timestamp())
         if not dry_run:
             await remove_dead_work_dirs(self.work_dir, known, self.clock().timestamp())
