@@ -15,7 +15,7 @@ from typing import Self
 import uvicorn
 from fastapi import FastAPI
 
-from seatrial.api.gates.patient_http import patient_http
+from seatrial.api.gates.head_limits import patient_http
 from seatrial.errors import SetupProblem
 
 _PORTS_TRIED = 100
