@@ -161,7 +161,7 @@ def make_worker(installation: Installation, capacity: int, job_id: int | None = 
     return assemble_worker(installation, runner, capacity, job_id, clean=lambda: clean_leftovers(installation))
 
 
-async def hire_worker(installation: Installation, capacity: int) -> Worker:
+async def load_worker(installation: Installation, capacity: int) -> Worker:
     """Like ``make_worker``, and sends heartbeats while Harbor is imported, which takes seconds on a busy machine."""
     about = _about(installation, capacity).model_copy(update={"starting": True})
     every_sec = installation.settings.heartbeat_sec
@@ -257,7 +257,7 @@ def _executor(installation: Installation, runner: Runner, duties: Duties) -> Exe
 
 
 @asynccontextmanager
-async def keep_house(installation: Installation) -> AsyncIterator[Duties]:
+async def recover_in_background(installation: Installation) -> AsyncIterator[Duties]:
     """Recovers trials of lost workers while a service runs, because there may be no worker that could do it."""
     upkeep = _upkeep(installation, clean=None)
     duties = upkeep.duties

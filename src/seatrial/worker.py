@@ -199,11 +199,11 @@ class Worker:
     def _start(self, trial: Trial) -> None:
         self._held[trial.id] = trial.try_number
         self._sandboxed.add(trial.id)
-        task = asyncio.create_task(self._see_through(trial), name=f"trial-{trial.id}.{trial.try_number}")
+        task = asyncio.create_task(self._run_trial(trial), name=f"trial-{trial.id}.{trial.try_number}")
         self._running[trial.id] = task
         task.add_done_callback(lambda _: self._ended(trial))
 
-    async def _see_through(self, trial: Trial) -> None:
+    async def _run_trial(self, trial: Trial) -> None:
         with noting(job_id=trial.job_id, trial_id=trial.id, **{"try": trial.try_number}):
             try:
                 await self._executor.execute(

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from seatrial.domain.trial import Outcome, TrialState
-from seatrial.wiring import clean_leftovers, keep_house, open_installation, recover_lost
+from seatrial.wiring import clean_leftovers, open_installation, recover_in_background, recover_lost
 from tests.faults.checker import Checker
 from tests.faults.trial_worker import FakeWorker, Setup
 from tests.live_processes import submit
@@ -32,7 +32,7 @@ async def lose_a_worker(setup: Setup) -> None:
 
 async def test_by_the_service_alone(tmp_path: Path) -> None:
     setup = setup_in(tmp_path)
-    async with open_installation(setup.settings()) as installation, keep_house(installation):
+    async with open_installation(setup.settings()) as installation, recover_in_background(installation):
         job = await submit(installation, 4)
         await lose_a_worker(setup)
         await installation.store.jobs.cancel(job.id, installation.clock())

@@ -68,13 +68,13 @@ class Place:
             while (await self.here.store.jobs.get(job.id)).ended_at is None:
                 await asyncio.sleep(0.01)
 
-    async def see_through(self, job: Job, runner: Runner) -> int:
+    async def follow_to_end(self, job: Job, runner: Runner) -> int:
         """The exit status of a run that prints JSON."""
         if isinstance(self.backend, LocalBackend):
             runs = LocalRuns(self.here, lambda capacity, job_id: assemble_worker(self.here, runner, capacity, job_id))
-            return await runs.see_through(job, as_json=True)
+            return await runs.follow_to_end(job, as_json=True)
         async with self.working(runner):
-            return await self.backend.runs.see_through(job, as_json=True)
+            return await self.backend.runs.follow_to_end(job, as_json=True)
 
     @asynccontextmanager
     async def working(self, runner: Runner | None = None) -> AsyncIterator[None]:

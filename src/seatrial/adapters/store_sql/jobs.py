@@ -85,10 +85,10 @@ class SqlJobs:
         keys: str | None = None,
         once: Once | None = None,
     ) -> Job:
-        wish = _Creation(spec, trials, now, TrialState.HELD if hold else TrialState.QUEUED, keys)
+        new = _Creation(spec, trials, now, TrialState.HELD if hold else TrialState.QUEUED, keys)
 
         def operation(connection: Connection) -> Job:
-            return _create(connection, wish) if once is None else _create_once(connection, wish, once)
+            return _create(connection, new) if once is None else _create_once(connection, new, once)
 
         return await self._database.write(operation)
 
@@ -180,14 +180,14 @@ class _Creation:
     keys: str | None
 
 
-def _create_once(connection: Connection, wish: _Creation, once: Once) -> Job:
+def _create_once(connection: Connection, new: _Creation, once: Once) -> Job:
     """SQLite has one writer. On PostgreSQL a lock orders concurrent requests with the same key."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATING, sa.func.hashtext(once.key))))
     known = connection.execute(sa.select(creations).where(creations.c.key == once.key)).first()
     if known is None:
-        job = _create(connection, wish)
-        values = {"key": once.key, "fingerprint": once.fingerprint, "job_id": job.id, "created_at": wish.now}
+        job = _create(connection, new)
+        values = {"key": once.key, "fingerprint": once.fingerprint, "job_id": job.id, "created_at": new.now}
         connection.execute(sa.insert(creations).values(values))
         return job
     if known.fingerprint != once.fingerprint:
@@ -196,8 +196,8 @@ def _create_once(connection: Connection, wish: _Creation, once: Once) -> Job:
     return job_of(row, JobSpec.model_validate_json(row["spec"]))
 
 
-def _create(connection: Connection, wish: _Creation) -> Job:
-    spec, planned, now = wish.spec, wish.trials, wish.now
+def _create(connection: Connection, new: _Creation) -> Job:
+    spec, planned, now = new.spec, new.trials, new.now
     values = {
         "spec": spec.model_dump_json(),
         "name": spec.name,
@@ -205,11 +205,11 @@ def _create(connection: Connection, wish: _Creation) -> Job:
         "dataset": spec.dataset,
         "concurrency": spec.concurrency,
         "created_at": now,
-        "sealed_keys": wish.keys,
+        "sealed_keys": new.keys,
     }
     job_id = connection.execute(sa.insert(jobs).values(values).returning(jobs.c.id)).scalar_one()
     if planned:
-        connection.execute(sa.insert(trials), [new_trial(job_id, trial, wish.state, now) for trial in planned])
+        connection.execute(sa.insert(trials), [new_trial(job_id, trial, new.state, now) for trial in planned])
     facts = [event_log.job_created(Job(id=job_id, spec=spec, created_at=now), len(planned))]
     if not planned:
         facts += end_job_if_done(connection, job_id, now)

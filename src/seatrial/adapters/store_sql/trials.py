@@ -86,10 +86,10 @@ class SqlTrials:
         job_id: int | None = None,
         seal: str | None = None,
     ) -> list[Trial]:
-        wish = ClaimRequest(worker, lease, limit, now, job_id, self._served_last, seal)
+        request = ClaimRequest(worker, lease, limit, now, job_id, self._served_last, seal)
 
         def operation(connection: Connection) -> list[Trial]:
-            claimed = claim_trials(connection, wish)
+            claimed = claim_trials(connection, request)
             append_events(connection, [event_log.trial_claimed(trial) for trial in claimed], now)
             return claimed
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import Depends, Query, Request
 
 from seatrial.api.context import GivenKeys, OnceDep, Service, ServiceDep
-from seatrial.api.routes.pages import Asked, JobId, asked, cut
+from seatrial.api.routes.pages import JobId, RequestedPage, cut, requested_page
 from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.catalogue import takes_model
 from seatrial.domain.job import JobSpec, JobStatus
@@ -15,7 +15,7 @@ from seatrial.domain.task import Task
 from seatrial.engine.jobs.choice import choose
 from seatrial.engine.jobs.command_line import curl_line, run_line
 from seatrial.engine.jobs.estimate import Estimator
-from seatrial.engine.jobs.submit import Door
+from seatrial.engine.jobs.submit import EntryPoint
 from seatrial.engine.recent import EndedJobs
 from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.reports.progress import progress_of
@@ -73,7 +73,7 @@ async def estimate_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys,
 @router.get("", responses=errors())
 async def list_jobs(
     service: ServiceDep,
-    page: Annotated[Asked, Depends(asked)],
+    page: Annotated[RequestedPage, Depends(requested_page)],
     status: JobStatus | None = None,
     name: Annotated[Plain | None, Query(description="Part of the name; case is ignored.")] = None,
     dataset: Plain | None = None,
@@ -153,4 +153,4 @@ async def _planned(service: Service, wanted: JobRequest) -> tuple[JobSpec, tuple
     """The job that a request describes, and its tasks."""
     installation = service.installation
     tasks = await choose(installation.store.tasks, wanted.tasks, wanted.dataset, wanted.selection)
-    return installation.submission.plan(wanted, tasks, Door(model_urls=service.model_urls)), tasks
+    return installation.submission.plan(wanted, tasks, EntryPoint(model_urls=service.model_urls)), tasks

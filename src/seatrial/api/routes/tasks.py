@@ -12,7 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 from seatrial.api.answers import as_storage_full, is_disk_full, problem_of
 from seatrial.api.context import ServiceDep
 from seatrial.api.routes.downloads import RangeHeader, download, safe_headers
-from seatrial.api.routes.pages import Asked, Digest, asked, cut, name_cursor
+from seatrial.api.routes.pages import Digest, RequestedPage, cut, name_cursor, requested_page
 from seatrial.api.routes.router import errors, native_router, sends, trial_page
 from seatrial.api.routes.uploads import Upload, received
 from seatrial.domain.task import Task, TaskFormat
@@ -95,7 +95,7 @@ async def validate_tasks(service: ServiceDep, files: Archives) -> CheckedArchive
 @router.get("", responses=errors())
 async def list_tasks(
     service: ServiceDep,
-    page: Annotated[Asked, Depends(asked)],
+    page: Annotated[RequestedPage, Depends(requested_page)],
     name: Annotated[Plain | None, Query(description="The exact name.")] = None,
     category: Plain | None = None,
     difficulty: Plain | None = None,
@@ -154,7 +154,9 @@ async def get_task_archive(service: ServiceDep, digest: Digest) -> Response:
 
 
 @router.get("/{digest}/history", responses=errors(404))
-async def get_task_history(service: ServiceDep, digest: Digest, page: Annotated[Asked, Depends(asked)]) -> TrialPage:
+async def get_task_history(
+    service: ServiceDep, digest: Digest, page: Annotated[RequestedPage, Depends(requested_page)]
+) -> TrialPage:
     """Every trial of tasks with this name, newest first, including earlier versions of the task."""
     store = service.installation.store
     task = await store.tasks.get(digest)

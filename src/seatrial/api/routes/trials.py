@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Query
 
 from seatrial.api.context import GivenKeys, ServiceDep
-from seatrial.api.routes.pages import Asked, JobId, TrialId, asked, cut
+from seatrial.api.routes.pages import JobId, RequestedPage, TrialId, cut, requested_page
 from seatrial.api.routes.router import errors, native_router, trial_page
 from seatrial.domain.numbers import LARGEST_COUNT
 from seatrial.domain.trial import Cause, Outcome, TrialState
@@ -45,7 +45,7 @@ async def chosen(
 
 
 Chosen = Annotated[TrialFilter, Depends(chosen)]
-Wanted = Annotated[Asked, Depends(asked)]
+Wanted = Annotated[RequestedPage, Depends(requested_page)]
 
 
 @router.get("/trials", responses=errors())

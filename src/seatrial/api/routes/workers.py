@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Depends
 
 from seatrial.api.context import Service, ServiceDep
-from seatrial.api.routes.pages import Asked, asked, cut
+from seatrial.api.routes.pages import RequestedPage, cut, requested_page
 from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.sandbox_choice import chosen_sandbox
 from seatrial.domain.trial import Trial, TrialState
@@ -56,7 +56,9 @@ async def get_queue(service: ServiceDep) -> QueueState:
 
 
 @router.get("/queue/running", responses=errors())
-async def list_running_trials(service: ServiceDep, page: Annotated[Asked, Depends(asked)]) -> RunningPage:
+async def list_running_trials(
+    service: ServiceDep, page: Annotated[RequestedPage, Depends(requested_page)]
+) -> RunningPage:
     """Running trials with their worker and sandbox, newest first."""
     store = service.installation.store
     found = await store.trials.summaries(TrialFilter(states=(TrialState.RUNNING,)), page.by_id())

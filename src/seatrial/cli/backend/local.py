@@ -72,7 +72,7 @@ class LocalRuns:
     async def add_attempts(self, job: Job, outcomes: Sequence[Outcome], trials: Sequence[int] | None) -> list[int]:
         return await self.here.jobs.add_attempts(job.id, outcomes, trials)
 
-    async def see_through(self, job: Job, as_json: bool) -> int:
+    async def follow_to_end(self, job: Job, as_json: bool) -> int:
         """An interrupt stops the worker and requeues running trials. Ended trials are kept."""
         started = time.monotonic()
         worker = self.hire(job.spec.concurrency or self.here.settings.worker_concurrency, job.id)

@@ -85,7 +85,7 @@ async def resume(backend: Backend, job_id: JobId, as_json: AsJson = False) -> in
     """Continue a job that was interrupted or cancelled. Trials with a result are not run again."""
     job, _ = await backend.jobs.get(job_id)
     await backend.runs.resume(job)
-    return await backend.runs.see_through(job, as_json)
+    return await backend.runs.follow_to_end(job, as_json)
 
 
 @app.command()
@@ -109,7 +109,7 @@ async def retry(
     if queue_only or not (queued or as_json):
         say(f"job {job_id}: {queued} trial(s) queued again")
         return 0
-    return await backend.runs.see_through(job, as_json)
+    return await backend.runs.follow_to_end(job, as_json)
 
 
 @app.command()
@@ -136,7 +136,7 @@ async def again(
     if queue_only or not (added or as_json):
         say(f"job {job_id}: {len(added)} attempt(s) added")
         return 0
-    return await backend.runs.see_through(job, as_json)
+    return await backend.runs.follow_to_end(job, as_json)
 
 
 def _row(job: JobRow) -> dict[str, object]:

@@ -16,7 +16,7 @@ from seatrial.engine.clock import Clock
 from seatrial.engine.jobs.admission import Admission
 from seatrial.engine.jobs.keys import KeyRing
 from seatrial.engine.jobs.model_urls import ModelUrls
-from seatrial.engine.jobs.request import JobWish, refuse_keys
+from seatrial.engine.jobs.request import JobParameters, refuse_keys
 from seatrial.errors import InvalidInput, Unsupported
 from seatrial.ports.store import Once, Store
 from seatrial.ports.wake_up import WakeUp
@@ -37,7 +37,7 @@ class Capabilities:
 
 
 @dataclass(frozen=True)
-class Door:
+class EntryPoint:
     """The entry point of a job, and what its callers may ask for."""
 
     origin: str = "seatrial"
@@ -45,7 +45,7 @@ class Door:
     """The allowed addresses of models. ``None`` at the command line, where every address is allowed."""
 
 
-COMMAND_LINE = Door()
+COMMAND_LINE = EntryPoint()
 
 
 @dataclass(frozen=True)
@@ -61,20 +61,20 @@ class Submission:
 
     def plan(
         self,
-        wish: JobWish,
+        parameters: JobParameters,
         tasks: Iterable[Task],
-        door: Door = COMMAND_LINE,
+        entry: EntryPoint = COMMAND_LINE,
         *,
         instruction: str | None = None,
         own_keys: bool = True,
     ) -> JobSpec:
         """The job for a request and its tasks. Raises if the entry point does not allow it."""
-        more = {"origin": door.origin, "instruction": instruction, "own_keys": own_keys}
-        spec = wish.spec(tasks, self.able.takes_model, self.able.default_sandbox).model_copy(update=more)
-        if door.model_urls is None:
+        more = {"origin": entry.origin, "instruction": instruction, "own_keys": own_keys}
+        spec = parameters.spec(tasks, self.able.takes_model, self.able.default_sandbox).model_copy(update=more)
+        if entry.model_urls is None:
             return spec
-        refuse_keys(wish)
-        return door.model_urls.admit(spec)
+        refuse_keys(parameters)
+        return entry.model_urls.admit(spec)
 
     async def check(self, spec: JobSpec, given_keys: Collection[str] | None = ()) -> list[Task]:
         """Returns the tasks of the job. Raises if the job cannot run, and says what to change.
