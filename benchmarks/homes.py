@@ -47,13 +47,13 @@ async def work_off(installation: Installation, worker: Worker, jobs: list[Job]) 
     started = installation.clock()
     working = asyncio.create_task(worker.run())
     while True:
-        counts = (await installation.store.counts(ids)).values()
+        counts = (await installation.store.jobs.counts(ids)).values()
         if working.done() or not any(count.queued + count.running for count in counts):
             break
         await asyncio.sleep(_LOOK_EVERY_SEC)
     worker.leave()
     await working
-    trials = [row.trial for job in ids async for row in installation.store.trials(TrialFilter(job_id=job))]
+    trials = [row.trial for job in ids async for row in installation.store.trials.each(TrialFilter(job_id=job))]
     ends = [trial.ended_at for trial in trials if trial.outcome is Outcome.PASSED and trial.ended_at is not None]
     if len(ends) != wanted:
         raise RuntimeError(f"{len(ends)} of {wanted} trials passed.")

@@ -53,23 +53,23 @@ async def measure(place: Place) -> list[Row]:
 async def _rate(installation: Installation, address: str, trials: int, listeners: int) -> float:
     """By the store's own times, from the first claim to the last end; everybody must have heard everything."""
     job = await submit(installation, trials, hold=True)
-    held = [row.trial.id async for row in installation.store.trials(TrialFilter(job_id=job.id))]
+    held = [row.trial.id async for row in installation.store.trials.each(TrialFilter(job_id=job.id))]
     async with AsyncExitStack() as stack:
         ears: list[Ear] = []
         if listeners:
             ears = await stack.enter_async_context(listening(address, f"/jobs/{job.id}/events", listeners))
             await asyncio.sleep(2)
         await installation.jobs.release(job, held)
-        while (await installation.store.job(job.id)).ended_at is None or any(ear.ended_at is None for ear in ears):
+        while (await installation.store.jobs.get(job.id)).ended_at is None or any(ear.ended_at is None for ear in ears):
             await asyncio.sleep(0.2)
     await _check(installation, job, ears)
-    attempts = [a_try for trial_id in held for a_try in await installation.store.tries(trial_id)]
+    attempts = [a_try for trial_id in held for a_try in await installation.store.trials.tries(trial_id)]
     ends = [a_try.ended_at for a_try in attempts if a_try.ended_at is not None]
     return trials / (max(ends) - min(a_try.started_at for a_try in attempts)).total_seconds()
 
 
 async def _check(installation: Installation, job: Job, ears: list[Ear]) -> None:
-    wanted = [event.seq for event in await installation.store.events(job_id=job.id, limit=100_000)]
+    wanted = [event.seq for event in await installation.store.events.read(job_id=job.id, limit=100_000)]
     deaf = sum(ear.seen != wanted for ear in ears)
     if deaf:
         raise RuntimeError(f"{deaf} of {len(ears)} listeners did not hear everything.")

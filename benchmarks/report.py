@@ -73,11 +73,11 @@ async def _from_store(place: Place, spec: JobSpec) -> float:
     await upgrade(url)
     rng = random.Random(1)
     async with SqlStore.at(url) as store:
-        job = await store.create_job(spec, tuple(plan(spec)), _NOW)
+        job = await store.jobs.create(spec, tuple(plan(spec)), _NOW)
     await _end_all(url, rng)
     async with SqlStore.at(url) as store:
         began = time.process_time()
-        await report_job(store, job)
+        await report_job(store.trials, job)
         return time.process_time() - began
 
 

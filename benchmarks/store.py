@@ -48,7 +48,7 @@ async def measure(url: str, trials: int, in_flight: int = 40) -> Measured:
     spec = JobSpec(tasks=refs, agents=(AgentSpec(name="oracle"),))
     async with SqlStore.at(url) as store:
         started = time.perf_counter()
-        await store.create_job(spec, tuple(plan(spec)), NOW)
+        await store.jobs.create(spec, tuple(plan(spec)), NOW)
         created = time.perf_counter()
         cpu = time.process_time()
         done = await _work_off(store, in_flight)
@@ -66,10 +66,10 @@ async def _work_off(store: Store, in_flight: int) -> int:
     done = 0
 
     async def finish(trial: Trial) -> None:
-        await store.finish(trial.id, trial.try_number, RESULT, NOW)
+        await store.trials.finish(trial.id, trial.try_number, RESULT, NOW)
 
-    while claimed := await store.claim("bench", LEASE, in_flight, NOW):
-        await store.enter_phases(
+    while claimed := await store.trials.claim("bench", LEASE, in_flight, NOW):
+        await store.trials.enter_phases(
             [
                 PhaseEntry(trial_id=trial.id, job_id=trial.job_id, try_number=trial.try_number, phase=phase, at=NOW)
                 for phase in Phase

@@ -35,7 +35,7 @@ class Api:
         secret, now = fresh_secret(), self.service.installation.clock()
         until: datetime | None = now + life if life is not None else None
         new = NewToken(name=name or role.value, role=role, fingerprint=fingerprint(secret), expires_at=until)
-        await self.service.installation.store.save_token(new, now)
+        await self.service.installation.store.tokens.save(new, now)
         return secret
 
 

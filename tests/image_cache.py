@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.sandboxes.images.assembly import Images, oci_images
-from seatrial.sandboxes.images.fetcher import SilentRegistries
+from seatrial.sandboxes.images.fetcher import UnreachableRegistries
 from seatrial.sandboxes.options import SandboxOptions
 from tests.command_line import image_cache_dir
 
@@ -43,7 +43,7 @@ def cold_cache(warm: Path, folder: Path, **changes: object) -> tuple[Images, San
     """An empty store of its own that need not bootstrap: the base's archive is there, and no registry is asked."""
     options = SandboxOptions(cache=folder, image_low_water_gb=0.0, **changes)  # type: ignore[arg-type]
     _lend_bases(warm, options)
-    SilentRegistries(options.images_dir / "silent").note("docker.io")
+    UnreachableRegistries(options.images_dir / "silent").note("docker.io")
     return oci_images(options), options
 
 

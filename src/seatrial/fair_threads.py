@@ -4,7 +4,7 @@ Work starts in one of a few quick places. If it takes longer than a time slice, 
 with one of very few tickets, which all long work shares in turn. So a trial with 50,000 files does not delay a trial
 with three, and few threads compete for the interpreter's lock.
 
-Used for sandboxes, for saving files and for object storage. Long work must call ``breathe`` regularly, for example
+Used for sandboxes, for saving files and for object storage. Long work must call ``yield_turn`` regularly, for example
 after each file or megabyte. Otherwise it keeps its quick place until it ends.
 """
 
@@ -24,11 +24,11 @@ _MOST_THREADS = 1024
 _here = threading.local()
 
 
-def breathe() -> None:
+def yield_turn() -> None:
     """Lets other work continue if the time slice of this thread is over. Cheap."""
     turn: _Turn | None = getattr(_here, "turn", None)
     if turn is not None:
-        turn.breathe()
+        turn.yield_turn()
 
 
 class FairThreads:
@@ -128,7 +128,7 @@ class _Turn:
         self._has_ticket = False
         self._began = time.monotonic()
 
-    def breathe(self) -> None:
+    def yield_turn(self) -> None:
         if time.monotonic() - self._began < self._pool.slice_sec:
             return
         self._leave()

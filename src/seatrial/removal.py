@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from seatrial.fair_threads import breathe
+from seatrial.fair_threads import yield_turn
 from seatrial.openat2 import NO_MAGICLINKS, NO_SYMLINKS, NO_XDEV, has_openat2, openat2
 
 _log = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class _Removal:
             done, moved = 0, self._moved
             with os.scandir(directory) as entries:
                 for entry in entries:
-                    breathe()
+                    yield_turn()
                     if time.monotonic() > self._until:
                         self._note(entry.name, "the time limit was reached")
                         return

@@ -137,12 +137,12 @@ def _blobs(settings: Settings) -> Blobs:
 
 def _library(settings: Settings, store: Store, blobs: Blobs, clock: Clock) -> TaskLibrary:
     files = ArchiveFiles(limit_bytes=settings.archive_limit_mb << 20)
-    return TaskLibrary(store, blobs, task_readers(), files, settings.tasks_dir, clock)
+    return TaskLibrary(store.tasks, blobs, task_readers(), files, settings.tasks_dir, clock)
 
 
 def _key_ring(settings: Settings, store: Store, seal: Seal, clock: Clock, admission: Admission) -> KeyRing:
-    workers = WorkerSeals(store, seal, clock, timedelta(seconds=settings.lease_sec), is_dead)
-    return KeyRing(store, store, seal, settings.provider_keys, keys_for, admission, workers)
+    workers = WorkerSeals(store.workers, seal, clock, timedelta(seconds=settings.lease_sec), is_dead)
+    return KeyRing(store.provider_keys, store.jobs, seal, settings.provider_keys, keys_for, admission, workers)
 
 
 async def _clock_of(store: Store) -> Clock:
@@ -162,7 +162,7 @@ def make_worker(installation: Installation, capacity: int, job_id: int | None = 
     return assemble_worker(installation, runner, capacity, job_id, clean=lambda: clean_leftovers(installation))
 
 
-async def hire_worker(installation: Installation, capacity: int) -> Worker:
+async def load_worker(installation: Installation, capacity: int) -> Worker:
     """Like ``make_worker``, and sends heartbeats while Harbor is imported, which takes seconds on a busy machine."""
     about = _about(installation, capacity).model_copy(update={"starting": True})
     every_sec = installation.settings.heartbeat_sec
@@ -171,7 +171,7 @@ async def hire_worker(installation: Installation, capacity: int) -> Worker:
         runner = await asyncio.to_thread(_harbor_runner, installation)
         await installation.library.forget_removed()
     except BaseException:
-        await installation.store.forget_worker(about.worker)
+        await installation.store.workers.forget(about.worker)
         raise
     finally:
         beating.cancel()
@@ -245,7 +245,7 @@ def _executor(installation: Installation, runner: Runner, duties: Duties) -> Exe
     return Executor(
         Records(store, installation.blobs, installation.library, clock),
         runner,
-        Reports(PhaseLog(store, clock, duties=duties), LiveLog(store, clock, duties=duties)),
+        Reports(PhaseLog(store.trials, clock, duties=duties), LiveLog(store, clock, duties=duties)),
         TryLimits(
             settings.trial_limit_sec,
             ceilings_of(settings),
@@ -258,7 +258,7 @@ def _executor(installation: Installation, runner: Runner, duties: Duties) -> Exe
 
 
 @asynccontextmanager
-async def keep_house(installation: Installation) -> AsyncIterator[Duties]:
+async def recover_in_background(installation: Installation) -> AsyncIterator[Duties]:
     """Recovers trials of lost workers while a service runs, because there may be no worker that could do it."""
     upkeep = _upkeep(installation, clean=None)
     duties = upkeep.duties
@@ -334,7 +334,7 @@ async def import_dataset(
         tasks = [task for path in found.paths for task in await installation.library.add(path)]
     tasks.sort(key=lambda task: task.name)
     dataset = dataset_of(found.name, found.version, found.description, tasks)
-    return await installation.store.save_dataset(dataset, installation.clock())
+    return await installation.store.tasks.save_dataset(dataset, installation.clock())
 
 
 async def backup_database(settings: Settings, target: Path) -> None:
@@ -367,11 +367,11 @@ async def clean_leftovers(installation: Installation) -> int:
     from seatrial.sandboxes.sweep import sweep
 
     async def running() -> set[tuple[int, int]]:
-        rows = installation.store.trials(TrialFilter(states=(TrialState.RUNNING,)))
+        rows = installation.store.trials.each(TrialFilter(states=(TrialState.RUNNING,)))
         return {(row.trial.id, row.trial.try_number) async for row in rows}
 
     store, settings, options = installation.store, installation.settings, SandboxOptions.of(installation.settings)
-    workers = {row.worker: installation.clock() - row.seen_at for row in await store.workers()}
+    workers = {row.worker: installation.clock() - row.seen_at for row in await store.workers.all()}
     known = {name for name, silence in workers.items() if silence < _UNHEARD}
     silent = {name for name, silence in workers.items() if silence > timedelta(seconds=settings.lease_sec)}
     await remove_dead_work_dirs(settings.work_dir, known, time.time())

@@ -136,7 +136,7 @@ class Worker:
             finally:
                 for task in tasks:
                     task.cancel()
-        await self._duties.once("heartbeat", lambda: self._store.forget_worker(self._about.worker))
+        await self._duties.once("heartbeat", lambda: self._store.workers.forget(self._about.worker))
 
     def _background(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         """The background duties. Leases come first, because they are most urgent after an outage of the store."""
@@ -164,7 +164,7 @@ class Worker:
         if self._free <= 0 or self._is_paused():
             return []
         pace, about = self._pace, self._about
-        return await self._store.claim(
+        return await self._store.trials.claim(
             about.worker, pace.lease, self._free, self._clock(), self._claiming.job_id, seal=about.seal or None
         )
 
@@ -199,11 +199,11 @@ class Worker:
     def _start(self, trial: Trial) -> None:
         self._held[trial.id] = trial.try_number
         self._sandboxed.add(trial.id)
-        task = asyncio.create_task(self._see_through(trial), name=f"trial-{trial.id}.{trial.try_number}")
+        task = asyncio.create_task(self._run_trial(trial), name=f"trial-{trial.id}.{trial.try_number}")
         self._running[trial.id] = task
         task.add_done_callback(lambda _: self._ended(trial))
 
-    async def _see_through(self, trial: Trial) -> None:
+    async def _run_trial(self, trial: Trial) -> None:
         with noting(job_id=trial.job_id, trial_id=trial.id, **{"try": trial.try_number}):
             try:
                 await self._executor.execute(
@@ -253,7 +253,7 @@ class Worker:
         report: RenewalReport
         try:
             async with asyncio.timeout(pace.renewal_sec):
-                report = await self._store.renew(self._about.worker, held, pace.lease, self._clock())
+                report = await self._store.trials.renew(self._about.worker, held, pace.lease, self._clock())
         except TimeoutError as late:
             raise StoreUnavailable(f"The store did not answer within {pace.renewal_sec:g} s.") from late
         for trial_id in report.lost:
@@ -264,12 +264,12 @@ class Worker:
 
     async def _beat(self) -> None:
         told = {"draining": self._leaving.is_set(), "paused": self._paused, "troubles": self._duties.troubles}
-        await self._store.beat(self._about.model_copy(update=told), self._clock())
+        await self._store.workers.beat(self._about.model_copy(update=told), self._clock())
 
     async def _listen(self) -> None:
         """Stops cancelled trials. Users wait for this, and the next renewal may be seconds away."""
         if self._sandboxed:
-            for trial_id in await self._store.asked_to_stop(self._about.worker):
+            for trial_id in await self._store.trials.asked_to_stop(self._about.worker):
                 self._stop(trial_id, Stop.CANCELLED)
 
 
@@ -282,4 +282,4 @@ async def _ended_well(waits: Iterable[asyncio.Task[Any]]) -> bool:
 
 async def beat_forever(store: Store, about: Heartbeat, clock: Clock, every_sec: float) -> None:
     """Sends heartbeats for a process that has no worker yet."""
-    await Duties(clock).forever("heartbeat", lambda: store.beat(about, clock()), every_sec)
+    await Duties(clock).forever("heartbeat", lambda: store.workers.beat(about, clock()), every_sec)

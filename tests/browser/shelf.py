@@ -56,7 +56,7 @@ async def fill_shelf(home: Path) -> Shelf:
         hostile = await _ended_trial(
             there, " ".join(map(_printable, MARKUP)), _hostile_files(), task=task, result=_hostile_result()
         )
-        job = (await there.store.trial(hostile)).trial.job_id
+        job = (await there.store.trials.get(hostile)).trial.job_id
         two, rerun = await _two_configurations(there)
         mixed = await _graded(there, "one error", ("passed", "failed", "error"))
         unscored = await _graded(there, "only an error", ("error",))
@@ -74,8 +74,8 @@ async def _many(there: Installation) -> int:
 
 async def _cancelled_job(there: Installation, spec: JobSpec) -> Job:
     """Held until it is cancelled: no worker ever sees its trials."""
-    job = await there.store.create_job(spec, list(plan(spec)), _BEGAN, hold=True)
-    await there.store.cancel_job(job.id, _BEGAN)
+    job = await there.store.jobs.create(spec, list(plan(spec)), _BEGAN, hold=True)
+    await there.store.jobs.cancel(job.id, _BEGAN)
     return job
 
 
@@ -83,9 +83,9 @@ async def _graded(there: Installation, name: str, outcomes: Sequence[str]) -> in
     """A job with one task for each outcome."""
     refs = tuple(_ref(_task(f"graded-{number}", 4000 + number)) for number in range(len(outcomes)))
     spec = JobSpec(name=name, tasks=refs, agents=_NOP)
-    job = await there.store.create_job(spec, list(plan(spec)), _BEGAN)
+    job = await there.store.jobs.create(spec, list(plan(spec)), _BEGAN)
     by_task = dict(zip((ref.name for ref in refs), outcomes, strict=True))
-    for trial in await there.store.claim("shelf", timedelta(minutes=1), len(refs), _BEGAN, job_id=job.id):
+    for trial in await there.store.trials.claim("shelf", timedelta(minutes=1), len(refs), _BEGAN, job_id=job.id):
         await _finish(there, trial, Outcome(by_task[trial.task.name]))
     return job.id
 
@@ -93,15 +93,15 @@ async def _graded(there: Installation, name: str, outcomes: Sequence[str]) -> in
 async def _two_configurations(there: Installation) -> tuple[int, int]:
     tasks = [_task(f"graded-{number}", 4000 + number) for number in range(2)]
     for task in tasks:
-        await there.store.save_task(task, _BEGAN)
+        await there.store.tasks.save(task, _BEGAN)
     refs = tuple(map(_ref, tasks))
     spec = JobSpec(name="two agents", tasks=refs, agents=(*_NOP, AgentSpec(name="oracle")))
-    job = await there.store.create_job(spec, list(plan(spec)), _BEGAN)
-    trials = await there.store.claim("shelf", timedelta(minutes=1), 4, _BEGAN, job_id=job.id)
+    job = await there.store.jobs.create(spec, list(plan(spec)), _BEGAN)
+    trials = await there.store.trials.claim("shelf", timedelta(minutes=1), 4, _BEGAN, job_id=job.id)
     for trial in trials:
         await _finish(there, trial, Outcome.PASSED if trial.agent == "oracle" else Outcome.FAILED)
-    await there.store.add_attempts([next(trial.id for trial in trials if trial.agent == "nop")], _BEGAN)
-    [rerun] = await there.store.claim("shelf", timedelta(minutes=1), 1, _BEGAN, job_id=job.id)
+    await there.store.jobs.add_attempts([next(trial.id for trial in trials if trial.agent == "nop")], _BEGAN)
+    [rerun] = await there.store.trials.claim("shelf", timedelta(minutes=1), 1, _BEGAN, job_id=job.id)
     await _finish(there, rerun, Outcome.PASSED)
     return job.id, rerun.id
 
@@ -110,24 +110,24 @@ async def _finish(there: Installation, trial: Trial, outcome: Outcome) -> None:
     rewards = {} if outcome is Outcome.ERROR else {"reward": float(outcome is Outcome.PASSED)}
     cause = Cause.VERIFIER if outcome is Outcome.ERROR else None
     result = Result(outcome=outcome, cause=cause, rewards=rewards, seconds=9.0)
-    await there.store.finish(trial.id, trial.try_number, result, _BEGAN + timedelta(seconds=9))
+    await there.store.trials.finish(trial.id, trial.try_number, result, _BEGAN + timedelta(seconds=9))
 
 
 async def _ended_trial(
     there: Installation, name: str, files: dict[str, bytes], *, task: Task | None = None, result: Result | None = None
 ) -> int:
     chosen = task or _task("kept", 1000)
-    await there.store.save_task(chosen, _BEGAN)
+    await there.store.tasks.save(chosen, _BEGAN)
     spec = JobSpec(name=name, tasks=(_ref(chosen),), agents=(AgentSpec(name="terminus-2", model="scripted/shell"),))
-    job = await there.store.create_job(spec, list(plan(spec)), _BEGAN)
-    [trial] = await there.store.claim("shelf", timedelta(minutes=1), 1, _BEGAN, job_id=job.id)
+    job = await there.store.jobs.create(spec, list(plan(spec)), _BEGAN)
+    [trial] = await there.store.trials.claim("shelf", timedelta(minutes=1), 1, _BEGAN, job_id=job.id)
     for path, content in files.items():
         await there.blobs.put_bytes(f"trials/{trial.id}/{trial.try_number}/{path}", content)
     kept = tuple(StoredFile(path=path, size=len(content)) for path, content in files.items())
     told = (result or Result(outcome=Outcome.FAILED, rewards={"reward": 0.0}, seconds=9.0)).model_copy(
         update={"files": kept, "timings": _timings()}
     )
-    await there.store.finish(trial.id, trial.try_number, told, _BEGAN + timedelta(seconds=9))
+    await there.store.trials.finish(trial.id, trial.try_number, told, _BEGAN + timedelta(seconds=9))
     return trial.id
 
 
@@ -158,9 +158,9 @@ async def _hostile_task(there: Installation) -> Task:
     """Names of tasks are checked where they come in; what is written into them is not."""
     for number, payload in enumerate(PAYLOADS):
         task = _task(f"hostile-{number:02d}", 2000 + number, _printable(payload))
-        await there.store.save_task(task.model_copy(update={"category": _printable(payload)}), _BEGAN)
+        await there.store.tasks.save(task.model_copy(update={"category": _printable(payload)}), _BEGAN)
     whole = _task("hostile", 3000, "\n".join(PAYLOADS))
-    await there.store.save_task(whole, _BEGAN)
+    await there.store.tasks.save(whole, _BEGAN)
     return whole
 
 

@@ -47,7 +47,7 @@ async def _watch_a_trial(installation: Installation, address: str) -> list[Got]:
         agent = AgentSpec(name="terminus-2", model="openai/solve-read-the-screen", options=options)
         spec = JobSpec(tasks=(TaskRef(name=task.name, digest=task.digest),), agents=(agent,), sandbox="oci")
         job = await installation.submission.submit(spec, keys={"OPENAI_API_KEY": KEY})
-        (row,) = [row async for row in installation.store.trials(TrialFilter(job_id=job.id))]
+        (row,) = [row async for row in installation.store.trials.each(TrialFilter(job_id=job.id))]
         listening = asyncio.create_task(everything(http, f"/trials/{row.trial.id}/events"))
         sandboxes = SandboxOptions.of(installation.settings)
         async with ModelAccess() as access:
@@ -82,4 +82,4 @@ async def test_a_terminal_and_the_steps_are_seen_while_the_agent_works(installat
     assert {"terminal", "log", "verifier"} <= streams
     assert KEY not in json.dumps([one.data for one in got])
     assert got[-1].kind == "end"
-    assert await installation.store.output([got[ended].data["trial_id"]]) == []  # the files have it now
+    assert await installation.store.output.read([got[ended].data["trial_id"]]) == []  # the files have it now

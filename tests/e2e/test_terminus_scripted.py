@@ -133,7 +133,7 @@ async def test_it_needs_nothing_of_the_image(workplace: Workplace) -> None:
 
 
 def _the_recording_shows_the_codes(path: Path) -> None:
-    recording.mend(path)
+    recording.repair_recording(path)
     events = events_of(path)
     shown = "".join(event.data for event in events if event.kind == "o")
     assert len(set(re.findall(r"Code \d of 3: (\d{6})", shown))) == 3

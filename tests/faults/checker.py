@@ -27,14 +27,14 @@ class Checker:
         self._store = installation.store
 
     async def trials(self, job: Job) -> list[Trial]:
-        return [row.trial async for row in self._store.trials(TrialFilter(job_id=job.id))]
+        return [row.trial async for row in self._store.trials.each(TrialFilter(job_id=job.id))]
 
     async def ended(self, *jobs: Job, seconds: float = _PATIENCE_SEC) -> None:
         """Waits for the last of their trials."""
         try:
             async with asyncio.timeout(seconds):
                 for job in jobs:
-                    while (await self._store.job(job.id)).ended_at is None:
+                    while (await self._store.jobs.get(job.id)).ended_at is None:
                         await asyncio.sleep(0.1)
         except TimeoutError:
             left = [trial for job in jobs for trial in await self.trials(job) if trial.state is not TrialState.ENDED]
@@ -55,7 +55,7 @@ class Checker:
 
     async def _check_trial(self, trial: Trial) -> int:
         assert trial.state is TrialState.ENDED and trial.outcome is not None, trial
-        tries = await self._store.tries(trial.id)
+        tries = await self._store.trials.tries(trial.id)
         assert [one.number for one in tries] == list(range(1, trial.try_number + 1)), tries
         assert all(one.ended_at is not None for one in tries), tries
         graded = [one for one in tries if one.result is not None and one.result.outcome.graded]
@@ -67,7 +67,7 @@ class Checker:
     async def _check_events(self, job: Job, trials: list[Trial]) -> None:
         told: Counter[tuple[str, int | None]] = Counter()
         after = 0
-        while events := await self._store.events(after=after, job_id=job.id, limit=1000):
+        while events := await self._store.events.read(after=after, job_id=job.id, limit=1000):
             told.update((event.kind.value, event.trial_id) for event in events)
             after = events[-1].seq
         for trial in trials:
@@ -96,7 +96,7 @@ class Checker:
 async def check_home(settings: Settings, *job_ids: int) -> None:
     """For tests that drive the command line: opens its installation and checks these jobs."""
     async with open_installation(settings) as installation:
-        jobs = [await installation.store.job(job_id) for job_id in job_ids]
+        jobs = [await installation.store.jobs.get(job_id) for job_id in job_ids]
         await Checker(installation).check(*jobs)
 
 

@@ -122,7 +122,7 @@ class Mix:
         if self.jobs:
             try:
                 job = self._chance.choice(self.jobs[-5:])
-                await self._installation.store.cancel_job(job.id, self._installation.clock())
+                await self._installation.store.jobs.cancel(job.id, self._installation.clock())
             except StoreUnavailable:
                 self.done["refused cancel"] += 1
 

@@ -31,21 +31,21 @@ def work(url: str, name: str, acknowledged: Connection, die_at: tuple[str, int] 
 async def _work(url: str, name: str, acknowledged: Connection) -> None:
     async with SqlStore.at(url) as store:
         now = datetime.now(UTC)
-        await store.beat(Heartbeat(worker=name, host="here", pid=os.getpid(), capacity=2, started_at=now), now)
-        while claimed := await store.claim(name, LEASE, 2, datetime.now(UTC)):
+        await store.workers.beat(Heartbeat(worker=name, host="here", pid=os.getpid(), capacity=2, started_at=now), now)
+        while claimed := await store.trials.claim(name, LEASE, 2, datetime.now(UTC)):
             now = datetime.now(UTC)
             entries = [
                 PhaseEntry(trial_id=trial.id, job_id=trial.job_id, try_number=trial.try_number, phase=phase, at=now)
                 for trial in claimed
                 for phase in (Phase.AGENT, Phase.VERIFY)
             ]
-            await store.enter_phases(entries)
-            await store.renew(name, {trial.id: trial.try_number for trial in claimed}, LEASE, now)
+            await store.trials.enter_phases(entries)
+            await store.trials.renew(name, {trial.id: trial.try_number for trial in claimed}, LEASE, now)
             await asyncio.gather(*(_finish(store, trial.id, trial.try_number, acknowledged) for trial in claimed))
 
 
 async def _finish(store: Store, trial_id: int, try_number: int, acknowledged: Connection) -> None:
-    await store.finish(trial_id, try_number, PASSED, datetime.now(UTC))
+    await store.trials.finish(trial_id, try_number, PASSED, datetime.now(UTC))
     acknowledged.send((trial_id, try_number))
 
 

@@ -65,8 +65,8 @@ async def begun(setup: Setup, count: int) -> None:
 
 
 async def leases_are_fresh(installation: Installation, count: int) -> bool:
-    running = await installation.store.running_by_worker()
-    late = await installation.store.expired(system_clock())
+    running = await installation.store.trials.running_by_worker()
+    late = await installation.store.trials.expired(system_clock())
     return sum(running.values()) == count and not late
 
 
@@ -123,8 +123,8 @@ async def test_namespaces_with_one_host_name_leave_each_others_trials_alone(setu
             open_at_once = replace(patient, gate="")
             async with workers([(open_at_once, OTHER_NAMESPACE), (open_at_once, [])]):
                 await Checker(installation).ended(await submit(installation, 20))  # each has swept many times
-                names = {row.worker for row in await installation.store.workers()}
-                assert len(names) == 3 and len({row.host for row in await installation.store.workers()}) == 1
+                names = {row.worker for row in await installation.store.workers.all()}
+                assert len(names) == 3 and len({row.host for row in await installation.store.workers.all()}) == 1
                 checker = Checker(installation)
                 held = await checker.trials(job)
                 assert [(trial.state, trial.try_number) for trial in held] == [(TrialState.RUNNING, 1)] * 2
@@ -139,7 +139,7 @@ async def test_an_outage_is_told_as_a_trouble_and_forgotten_when_it_is_over(
     async with open_installation(setup.settings()) as installation, workers([(setup, [])]):
 
         async def troubles() -> list[Trouble]:
-            rows = await installation.store.workers()
+            rows = await installation.store.workers.all()
             return [trouble for row in rows for trouble in row.troubles]
 
         await asyncio.to_thread(server.stop_hard)

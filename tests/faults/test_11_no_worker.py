@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from seatrial.domain.trial import Outcome, TrialState
-from seatrial.wiring import clean_leftovers, keep_house, open_installation, recover_lost
+from seatrial.wiring import clean_leftovers, open_installation, recover_in_background, recover_lost
 from tests.faults.checker import Checker
 from tests.faults.trial_worker import FakeWorker, Setup
 from tests.live_processes import submit
@@ -32,10 +32,10 @@ async def lose_a_worker(setup: Setup) -> None:
 
 async def test_by_the_service_alone(tmp_path: Path) -> None:
     setup = setup_in(tmp_path)
-    async with open_installation(setup.settings()) as installation, keep_house(installation):
+    async with open_installation(setup.settings()) as installation, recover_in_background(installation):
         job = await submit(installation, 4)
         await lose_a_worker(setup)
-        await installation.store.cancel_job(job.id, installation.clock())
+        await installation.store.jobs.cancel(job.id, installation.clock())
         checker = Checker(installation)
         states = [trial.state for trial in await checker.trials(job)]
         assert states.count(TrialState.ENDED) >= 2, "what was queued ends at once"
@@ -49,9 +49,9 @@ async def test_by_gc(tmp_path: Path) -> None:
     async with open_installation(setup.settings()) as installation:
         cancelled, kept = await submit(installation, 1), await submit(installation, 1)
         await lose_a_worker(setup)
-        await installation.store.cancel_job(cancelled.id, installation.clock())
+        await installation.store.jobs.cancel(cancelled.id, installation.clock())
         async with asyncio.timeout(60):
-            while len(await installation.store.expired(installation.clock())) < 2:
+            while len(await installation.store.trials.expired(installation.clock())) < 2:
                 await asyncio.sleep(0.1)
         assert await recover_lost(installation, lambda *late: told.append(late)) == 2
         assert told == [(1, 4.0)], "the cancelled one ends at once; the other one's worker gets a chance"

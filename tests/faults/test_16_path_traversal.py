@@ -132,11 +132,11 @@ async def fill(settings: Settings, place: Path) -> str:
 
 async def run(installation: Installation, name: str, digest: str, files: dict[str, bytes]) -> None:
     spec = JobSpec(tasks=(TaskRef(name=name, digest=digest),), agents=(AgentSpec(name="oracle"),))
-    job = await installation.store.create_job(spec, tuple(plan(spec)), installation.clock())
+    job = await installation.store.jobs.create(spec, tuple(plan(spec)), installation.clock())
     worker = assemble_worker(installation, FakeRunner(files=files), 1, job.id)
     working = asyncio.create_task(worker.run())
     async with asyncio.timeout(60):
-        while (counts := (await installation.store.counts([job.id]))[job.id]).passed == 0:
+        while (counts := (await installation.store.jobs.counts([job.id]))[job.id]).passed == 0:
             assert not counts.error
             await asyncio.sleep(0.02)
     worker.leave()

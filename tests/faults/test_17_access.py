@@ -89,7 +89,7 @@ async def test_what_is_no_longer_or_never_was_valid_opens_nothing_more(locked: A
     late = await locked.token(Role.ADMIN, life=timedelta(seconds=-1))
     revoked = await locked.token(Role.ADMIN, name="revoked")
     store, now = locked.service.installation.store, locked.service.installation.clock()
-    await store.revoke_token((await store.tokens())[0].id, now)
+    await store.tokens.revoke((await store.tokens.all())[0].id, now)
     wrong = (bearer(late), bearer(revoked), bearer(fresh_secret()), {"Cookie": f"seatrial_session={late}"})
     for path in paths(locked.app):
         for method in ("GET", "POST", "DELETE"):

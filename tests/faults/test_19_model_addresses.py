@@ -125,7 +125,7 @@ async def test_no_foreign_address_gets_as_far_as_a_trial(tmp_path: Path) -> None
         for url in urls:
             answer = await server.post("/api/tasks", status=422, json=request(url))
             assert "address" in answer["detail"], url
-        assert await server.installation.store.jobs(Page()) == [] and runner.orders == []
+        assert await server.installation.store.jobs.page(Page()) == [] and runner.orders == []
         _, writer = await asyncio.open_connection("127.0.0.1", port)  # the trap works
         writer.close()
         for url in ALLOWED:

@@ -35,13 +35,13 @@ TASK = Task(digest="sha256:" + "0" * 64, name="answer-file", format=TaskFormat.H
 FAULTS = [SandboxFault("The engine answered 500."), KeyError("a bug")]
 AWAY = StoreUnavailable("Away.")
 DUTIES = {
-    "renew": "leases",
-    "beat": "heartbeat",
-    "asked_to_stop": "cancellations",
-    "expired": "recovery",
-    "claim": "claims",
-    "enter_phases": "phases",
-    "append_output": "live output",
+    "trials.renew": "leases",
+    "workers.beat": "heartbeat",
+    "trials.asked_to_stop": "cancellations",
+    "trials.expired": "recovery",
+    "trials.claim": "claims",
+    "trials.enter_phases": "phases",
+    "output.append": "live output",
     "clean": "leftovers",
     "wait": "wake-ups",
 }
@@ -96,7 +96,7 @@ class Place:
         self.gate = Gate()
         self.duties = Duties(system_clock)
         queue = FaultyQueue(folder, self.faults)
-        phases = PhaseLog(self.store, system_clock, every_sec=0.01, duties=self.duties)
+        phases = PhaseLog(self.store.trials, system_clock, every_sec=0.01, duties=self.duties)
         live = LiveLog(self.store, system_clock, every_sec=0.01, first_after_sec=0.01, linger_sec=0, duties=self.duties)
         self.worker = Worker(
             self.store,
@@ -130,10 +130,10 @@ class Place:
     async def submit(self, trials: int) -> None:
         refs = (TaskRef(name=TASK.name, digest=TASK.digest),)
         spec = JobSpec(tasks=refs, agents=(AgentSpec(name="oracle"),), attempts=trials)
-        await self.store.create_job(spec, tuple(plan(spec)), system_clock())
+        await self.store.jobs.create(spec, tuple(plan(spec)), system_clock())
 
     async def ends(self) -> list[tuple[Outcome | None, int]]:
-        return [(row.trial.outcome, row.trial.try_number) async for row in self.store.trials(TrialFilter())]
+        return [(row.trial.outcome, row.trial.try_number) async for row in self.store.trials.each(TrialFilter())]
 
 
 async def until(met: Callable[[], bool]) -> None:
@@ -145,7 +145,7 @@ async def until(met: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def working(folder: Path) -> AsyncIterator[Place]:
     place = Place(folder)
-    await place.store.save_task(TASK, system_clock())
+    await place.store.tasks.save(TASK, system_clock())
     await place.submit(2)
     running = asyncio.create_task(place.worker.run())
     await until(lambda: place.gate.begun == 2)
@@ -160,7 +160,10 @@ async def working(folder: Path) -> AsyncIterator[Place]:
 
 @pytest.mark.parametrize(
     ("method", "fault"),
-    [*product(DUTIES, FAULTS), *((method, AWAY) for method in ("renew", "expired", "claim", "enter_phases"))],
+    [
+        *product(DUTIES, FAULTS),
+        *((f"trials.{method}", AWAY) for method in ("renew", "expired", "claim", "enter_phases")),
+    ],
     ids=lambda given: given if isinstance(given, str) else type(given).__name__,
 )
 async def test_a_faulty_duty_is_told_and_tried_again_and_trials_end(
@@ -170,14 +173,14 @@ async def test_a_faulty_duty_is_told_and_tried_again_and_trials_end(
     async with working(tmp_path) as place:
         place.faults[method] = fault
         await until(lambda: place.count(duty) >= 2)
-        if method != "beat":
+        if method != "workers.beat":
             await until(lambda: _told(place, duty))
         place.gate.opened.set()
         async with asyncio.timeout(60):
             while await place.ends() != [(Outcome.PASSED, 1)] * 2:
                 await asyncio.sleep(0.01)
         place.faults.clear()
-        if method not in ("asked_to_stop", "append_output", "enter_phases"):  # those have nothing to do any more
+        if method not in ("trials.asked_to_stop", "output.append", "trials.enter_phases"):  # nothing to do any more
             await until(lambda: place.count(duty) == 0)
         await place.submit(1)
         async with asyncio.timeout(60):
@@ -186,17 +189,17 @@ async def test_a_faulty_duty_is_told_and_tried_again_and_trials_end(
 
 
 def _told(place: Place, duty: str) -> bool:
-    rows = place.store._workers.values()
+    rows = place.store.workers.rows.values()
     return any(trouble.duty == duty and trouble.error for row in rows for trouble in row.troubles)
 
 
 async def test_nothing_is_told_while_all_is_well(tmp_path: Path) -> None:
     """The control: the same duties without a fault."""
     async with working(tmp_path) as place:
-        await until(lambda: bool(place.store._workers))
+        await until(lambda: bool(place.store.workers.rows))
         place.gate.opened.set()
         assert place.duties.troubles == ()
-        assert [row.troubles for row in await place.store.workers()] == [()]
+        assert [row.troubles for row in await place.store.workers.all()] == [()]
 
 
 async def test_a_cancellation_from_inside_ends_no_duty_and_one_from_outside_does() -> None:

@@ -31,6 +31,8 @@ from seatrial.ports.blobs import Blobs
 from seatrial.ports.runner import Order, Progress
 from seatrial.testing.memory_blobs import MemoryBlobs
 from seatrial.testing.memory_store import MemoryStore
+from seatrial.testing.memory_store.events import MemoryOutput
+from seatrial.testing.memory_store.trials import MemoryTrials
 
 TASK = Task(digest="sha256:" + "0" * 64, name="answer-file", format=TaskFormat.HARBOR, instruction="Do it.")
 FAILED = Result(outcome=Outcome.FAILED, rewards={"reward": 0.0}, usage=Usage(input_tokens=7, cost_usd=0.5))
@@ -75,7 +77,7 @@ class BrokenBlobs(MemoryBlobs):
         await super().put_bytes(key, data)
 
 
-class PickyStore(MemoryStore):
+class PickyTrials(MemoryTrials):
     """Cannot write down a result that has files."""
 
     async def finish(self, trial_id: int, try_number: int, result: Result, now: datetime) -> Trial:
@@ -84,10 +86,10 @@ class PickyStore(MemoryStore):
         return await super().finish(trial_id, try_number, result, now)
 
 
-class DeafStore(MemoryStore):
+class DeafOutput(MemoryOutput):
     """Takes no live output, for a reason that nobody foresaw."""
 
-    async def append_output(self, pieces: Sequence[object], now: datetime) -> None:
+    async def append(self, pieces: Sequence[object], now: datetime) -> None:
         raise RuntimeError("the ring is broken")
 
 
@@ -108,7 +110,7 @@ class Bench:
             Records(self.store, self.blobs, Library(), system_clock),  # type: ignore[arg-type]
             ScriptedRunner(behaviour),
             Reports(
-                PhaseLog(self.store, system_clock),
+                PhaseLog(self.store.trials, system_clock),
                 LiveLog(self.store, system_clock, every_sec=0.01, first_after_sec=0.0),
             ),
             TryLimits(
@@ -119,10 +121,10 @@ class Bench:
             self.folder / "work",
             secrets,
         )
-        [trial] = await self.store.claim("w1", timedelta(seconds=30), 1, system_clock())
+        [trial] = await self.store.trials.claim("w1", timedelta(seconds=30), 1, system_clock())
         async with executor.reports.live:
             await executor.execute(trial, lambda: None)
-        [a_try] = await self.store.tries(trial.id)
+        [a_try] = await self.store.trials.tries(trial.id)
         assert a_try.result is not None, "it was left to its lease"
         return a_try.result
 
@@ -133,11 +135,11 @@ async def bench(
 ) -> AsyncIterator[Bench]:
     async with store or MemoryStore() as opened:
         now = system_clock()
-        await opened.save_task(TASK, now)
+        await opened.tasks.save(TASK, now)
         ref = TaskRef(name=TASK.name, digest=TASK.digest)
         once = RetryPolicy(max_attempts=1)
-        job_spec = JobSpec(tasks=(ref,), agents=(AgentSpec(name="oracle"),), retry=once, **spec)  # type: ignore[arg-type]
-        job = await opened.create_job(job_spec, tuple(plan(job_spec)), now)
+        job_spec = JobSpec(tasks=(ref,), agents=(AgentSpec(name="oracle"),), retry=once, **spec)
+        job = await opened.jobs.create(job_spec, tuple(plan(job_spec)), now)
         yield Bench(opened, blobs or MemoryBlobs(), job, folder)
 
 
@@ -171,7 +173,9 @@ async def test_without_any_fault_nothing_is_left_out(tmp_path: Path) -> None:
 
 
 async def test_a_store_that_cannot_take_the_whole_gets_what_matters(tmp_path: Path) -> None:
-    async with bench(tmp_path, store=PickyStore()) as ground:
+    store = MemoryStore()
+    store.trials = PickyTrials(store.records)
+    async with bench(tmp_path, store=store) as ground:
         result = await ground.execute(fail)
     assert (result.outcome, result.reward, result.usage) == (Outcome.FAILED, 0.0, FAILED.usage)
     assert "ValueError" in result.message
@@ -183,7 +187,9 @@ async def test_a_fault_in_what_is_only_watched_changes_nothing(tmp_path: Path) -
         await asyncio.sleep(0.1)
         return await fail(order, progress)
 
-    async with bench(tmp_path, store=DeafStore()) as ground:
+    store = MemoryStore()
+    store.output = DeafOutput(store.records)
+    async with bench(tmp_path, store=store) as ground:
         assert (await ground.execute(slowly)).outcome is Outcome.FAILED
 
 
@@ -249,7 +255,7 @@ async def test_a_worker_that_is_stopped_while_it_keeps_files_records_the_grade(t
         executing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await executing
-        [a_try] = await ground.store.tries(1)
+        [a_try] = await ground.store.trials.tries(1)
     assert a_try.result is not None and a_try.result.outcome is Outcome.FAILED
     assert a_try.result.files_left_out is not None
 
@@ -263,7 +269,7 @@ async def test_many_files_make_no_large_result_and_all_can_be_read(tmp_path: Pat
 
     async with bench(tmp_path) as ground:
         result = await ground.execute(litter, most_files=1_000)
-        kept = await TryFiles(ground.store, ground.blobs).kept(1)
+        kept = await TryFiles(ground.store.trials, ground.blobs).kept(1)
         assert await ground.blobs.read(kept.key(kept.find("agent/00997"))) == b"997"
     assert len(result.model_dump_json()) < 64 << 10
     assert result.file_totals[0] == len(kept.files) == 1_000

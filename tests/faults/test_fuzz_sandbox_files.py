@@ -207,7 +207,7 @@ def test_recordings_of_bytes(content: bytes) -> None:
 
 def _recording(content: bytes) -> None:
     with file_with("x.cast", content) as path:
-        recording.mend(path)
+        recording.repair_recording(path)
         assert content.startswith(path.read_bytes())
 
 

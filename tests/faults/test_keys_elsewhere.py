@@ -29,7 +29,7 @@ async def spec_of(installation: Installation) -> JobSpec:
 
 async def until_heard(installation: Installation, count: int) -> None:
     async with asyncio.timeout(60):
-        while len(await installation.store.workers()) < count:
+        while len(await installation.store.workers.all()) < count:
             await asyncio.sleep(0.05)
 
 

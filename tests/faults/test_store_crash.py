@@ -86,30 +86,30 @@ def crew(url: str) -> Iterator[WorkerSupervisor]:
 async def finish_the_rest(store: Store) -> None:
     """What a surviving worker does: it recovers what was lost, then works until nothing is left."""
     now = datetime.now(UTC) + LATER
-    for trial in await store.expired(now):
-        await store.try_again(trial.id, trial.try_number, LOST, timedelta(0), now)
-    while claimed := await store.claim("survivor", LATER, 10, now):
+    for trial in await store.trials.expired(now):
+        await store.trials.try_again(trial.id, trial.try_number, LOST, timedelta(0), now)
+    while claimed := await store.trials.claim("survivor", LATER, 10, now):
         for trial in claimed:
-            await store.finish(trial.id, trial.try_number, PASSED, now)
+            await store.trials.finish(trial.id, trial.try_number, PASSED, now)
 
 
 async def check(url: str, path: Path, job: Job, acknowledged: list[tuple[int, int]]) -> None:
     """Sound file; every trial ended with one passing result; everything acknowledged is there."""
     assert problems_of(path) == []
     async with SqlStore.at(url) as store:
-        rows = [row async for row in store.trials(TrialFilter(job_id=job.id))]
+        rows = [row async for row in store.trials.each(TrialFilter(job_id=job.id))]
         assert len(rows) == len(job.spec.tasks)
         results: Counter[int] = Counter()
         for row in rows:
             assert row.trial.state is TrialState.ENDED and row.result == PASSED
-            attempts = await store.tries(row.trial.id)
+            attempts = await store.trials.tries(row.trial.id)
             assert [a_try.number for a_try in attempts] == list(range(1, row.trial.try_number + 1))
             results[row.trial.id] = sum(a_try.result == PASSED for a_try in attempts)
             for trial_id, number in acknowledged:
                 if trial_id == row.trial.id:
                     assert attempts[number - 1].result == PASSED
         assert set(results.values()) == {1}
-        events = await store.events(limit=10_000)
+        events = await store.events.read(limit=10_000)
         told = Counter(event.kind.value for event in events)
         assert told["trial.ended"] == len(rows) and told["job.ended"] == 1
         assert [event.seq for event in events] == list(range(1, len(events) + 1))

@@ -61,7 +61,7 @@ async def test_the_list_of_jobs(golden: tuple[Place, Job]) -> None:
         expected = NUMBERS[line.label]["headline"]
         assert taken(line.model_dump(mode="json"), expected) == expected
     assert [line.label for line in row.scores] == NUMBERS["order"]
-    totals = (await place.here.store.numbers([job.id]))[job.id].totals
+    totals = (await place.here.store.jobs.numbers([job.id]))[job.id].totals
     assert totals.model_dump(include={"cost_usd", "input_tokens", "output_tokens"}) == pytest.approx(
         taken(NUMBERS["job"], {"cost_usd": 0, "input_tokens": 0, "output_tokens": 0})
     )
@@ -82,7 +82,7 @@ async def test_the_comparison(golden: tuple[Place, Job]) -> None:
 
 async def test_the_table_adds_up(golden: tuple[Place, Job]) -> None:
     place, job = golden
-    text = "".join([piece async for piece in table_of(place.here.store, job)])
+    text = "".join([piece async for piece in table_of(place.here.store.trials, job)])
     lines = list(csv.DictReader(io.StringIO(text)))
     for label in NUMBERS["order"]:
         planned = [line for line in lines if line["configuration"] == label and not line["reruns"]]

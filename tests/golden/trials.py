@@ -34,23 +34,24 @@ SPEC = JobSpec(
 
 async def record(store: Store) -> Job:
     """Runs the stories in this store."""
-    job = await store.create_job(SPEC, tuple(plan(SPEC)), NOON)
+    job = await store.jobs.create(SPEC, tuple(plan(SPEC)), NOON)
     retried = [
-        (trial, await _first_try(store, trial)) for trial in await store.claim("w", LEASE, 100, NOON, job_id=job.id)
+        (trial, await _first_try(store, trial))
+        for trial in await store.trials.claim("w", LEASE, 100, NOON, job_id=job.id)
     ]
-    await store.retry_trials([trial.id for trial, letter in retried if letter == "R"], NOON)
-    for trial in await store.claim("w", LEASE, 100, NOON, job_id=job.id):
-        await store.finish(trial.id, trial.try_number, _result(trial, "P"), NOON)
+    await store.jobs.retry_trials([trial.id for trial, letter in retried if letter == "R"], NOON)
+    for trial in await store.trials.claim("w", LEASE, 100, NOON, job_id=job.id):
+        await store.trials.finish(trial.id, trial.try_number, _result(trial, "P"), NOON)
     [failed] = [trial.id for trial, _ in retried if (trial.agent, trial.task.name, trial.attempt) == ("alpha", "b", 2)]
-    await store.add_attempts([failed], NOON)
-    for trial in await store.claim("w", LEASE, 100, NOON, job_id=job.id):
-        await store.finish(trial.id, trial.try_number, _result(trial, "P"), NOON)
-    return await store.job(job.id)
+    await store.jobs.add_attempts([failed], NOON)
+    for trial in await store.trials.claim("w", LEASE, 100, NOON, job_id=job.id):
+        await store.trials.finish(trial.id, trial.try_number, _result(trial, "P"), NOON)
+    return await store.jobs.get(job.id)
 
 
 async def _first_try(store: Store, trial: Trial) -> str:
     letter = STORIES[trial.agent][trial.task.name][trial.attempt - 1]
-    await store.finish(trial.id, trial.try_number, _result(trial, letter), NOON)
+    await store.trials.finish(trial.id, trial.try_number, _result(trial, letter), NOON)
     return letter
 
 

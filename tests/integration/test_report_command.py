@@ -35,8 +35,8 @@ async def _finished_job() -> int:
     async with open_installation(Settings()) as installation:
         store, now = installation.store, installation.clock()
         spec = JobSpec(name="nightly", tasks=TASKS, agents=AGENTS, attempts=2)
-        made = await store.create_job(spec, list(plan(spec)), now)
-        for trial in await store.claim("w", timedelta(seconds=60), 1000, now):
+        made = await store.jobs.create(spec, list(plan(spec)), now)
+        for trial in await store.trials.claim("w", timedelta(seconds=60), 1000, now):
             passed = trial.agent == "oracle" or int(trial.task.name[1:]) % 3 == 0
             outcome = Outcome.PASSED if passed else Outcome.FAILED
             result = Result(
@@ -47,7 +47,7 @@ async def _finished_job() -> int:
             )
             if (trial.agent, trial.task.name, trial.attempt) == ("terminus-2", "t01", 1):
                 result = Result(outcome=Outcome.ERROR, cause=Cause.SANDBOX, seconds=2.0)
-            await store.finish(trial.id, trial.try_number, result, now)
+            await store.trials.finish(trial.id, trial.try_number, result, now)
         return made.id
 
 

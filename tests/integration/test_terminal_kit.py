@@ -222,7 +222,7 @@ async def test_the_recording_is_valid_after_a_kill(bare: BareRoot, session: Tmux
         except (FileNotFoundError, ProcessLookupError):
             continue
     path = bare.root / "logs/agent/recording.cast"
-    recording.mend(path)
+    recording.repair_recording(path)
     events = events_of(path)
     assert sum(len(event.data) for event in events) > 1000
 
@@ -243,9 +243,9 @@ def test_a_torn_last_line_is_mended_and_a_whole_one_left(tmp_path: Path) -> None
     whole = json.dumps({"version": 2, "width": 80, "height": 24}) + '\n[0.5, "o", "x"]\n'
     path = tmp_path / "recording.cast"
     path.write_text(whole + '[0.7, "o", "torn')
-    assert recording.mend(path)
+    assert recording.repair_recording(path)
     assert path.read_text() == whole
-    assert not recording.mend(path)
+    assert not recording.repair_recording(path)
     assert path.read_text() == whole
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from seatrial.fair_threads import FairThreads, breathe
+from seatrial.fair_threads import FairThreads, yield_turn
 from seatrial.sandboxes.own_time import OwnTime, clock_stopped
 
 
@@ -22,7 +22,7 @@ class Gate:
     def work(self, number: int) -> int:
         while not self.open.is_set():
             self.turns[number] += 1
-            breathe()
+            yield_turn()
         return number
 
 
@@ -52,7 +52,7 @@ async def test_places_and_tickets_come_back_whatever_happens() -> None:
     threads = FairThreads("test", quick=1, long=1, slice_sec=0.0)
 
     def crash() -> None:
-        breathe()
+        yield_turn()
         raise RuntimeError("on purpose")
 
     for _ in range(5):

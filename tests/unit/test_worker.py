@@ -30,6 +30,7 @@ from seatrial.ports.runner import Order, Progress
 from seatrial.ports.store import Heartbeat, TrialFilter
 from seatrial.testing.memory_blobs import MemoryBlobs
 from seatrial.testing.memory_store import MemoryStore
+from seatrial.testing.memory_store.installation import MemoryWorkers
 from seatrial.worker import Claiming, Pace, Upkeep, Worker
 from tests.waiting import LIMIT_SEC, eventually
 
@@ -65,7 +66,7 @@ class ScriptedRunner:
         return await self.behaviour(order)
 
 
-class BeatenStore(MemoryStore):
+class CountedWorkers(MemoryWorkers):
     """Counts heartbeats: they tell that a worker went on in the meantime."""
 
     def __init__(self) -> None:
@@ -79,6 +80,12 @@ class BeatenStore(MemoryStore):
     async def several_beats(self) -> None:
         before = self.beats
         await eventually(lambda: self.beats >= before + 5, "five heartbeats")
+
+
+class BeatenStore(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.workers: CountedWorkers = CountedWorkers()
 
 
 class SlowBlobs(MemoryBlobs):
@@ -122,7 +129,7 @@ class Bench:
     ) -> Worker:
         keys = keys or _canary
         duties = Duties(system_clock)
-        phases = PhaseLog(self.store, system_clock, every_sec=0.01, duties=duties)
+        phases = PhaseLog(self.store.trials, system_clock, every_sec=0.01, duties=duties)
         executor = Executor(
             Records(self.store, self.blobs, Library(), system_clock),  # type: ignore[arg-type]
             runner,
@@ -145,7 +152,7 @@ class Bench:
         )
 
     async def outcomes(self) -> list[Outcome | None]:
-        return [row.trial.outcome async for row in self.store.trials(TrialFilter(job_id=self.job.id))]
+        return [row.trial.outcome async for row in self.store.trials.each(TrialFilter(job_id=self.job.id))]
 
     async def until_ended(self, worker: Worker) -> None:
         working = asyncio.create_task(worker.run())
@@ -161,14 +168,14 @@ async def bench(folder: Path, attempts: int = 1, **spec: object) -> AsyncIterato
     store, wake_up = BeatenStore(), LocalWakeUp(folder)
     async with store:
         now = system_clock()
-        await store.save_task(TASK, now)
+        await store.tasks.save(TASK, now)
         job_spec = JobSpec(
             tasks=(TaskRef(name=TASK.name, digest=TASK.digest),),
             agents=(AgentSpec(name="oracle"),),
             attempts=attempts,
-            **spec,  # type: ignore[arg-type]
+            **spec,
         )
-        job = await store.create_job(job_spec, tuple(plan(job_spec)), now)
+        job = await store.jobs.create(job_spec, tuple(plan(job_spec)), now)
         yield Bench(store, MemoryBlobs(), wake_up, job, folder)
 
 
@@ -193,7 +200,7 @@ async def test_what_the_runner_left_is_kept_without_the_key(tmp_path: Path) -> N
 
     async with bench(tmp_path) as ground:
         await ground.until_ended(ground.worker(ScriptedRunner(leave_files)))
-        row = await ground.store.trial(1)
+        row = await ground.store.trials.get(1)
         assert row.result is not None
         assert [file.path for file in row.result.files] == ["agent/log.txt"]
         assert await ground.blobs.read(f"trials/{row.trial.id}/1/agent/log.txt") == b"the key is [REDACTED]."
@@ -209,7 +216,7 @@ async def test_a_fault_is_tried_again_and_both_tries_are_kept(tmp_path: Path) ->
     async with bench(tmp_path, retry=RetryPolicy(max_attempts=2, backoff_sec=0)) as ground:
         await ground.until_ended(ground.worker(ScriptedRunner(fail_once)))
         assert await ground.outcomes() == [Outcome.PASSED]
-        tries = await ground.store.tries(1)
+        tries = await ground.store.trials.tries(1)
         assert [a_try.result.outcome for a_try in tries if a_try.result] == [Outcome.ERROR, Outcome.PASSED]
 
 
@@ -220,7 +227,7 @@ async def test_a_fault_that_stays_ends_as_an_error_never_as_failed(tmp_path: Pat
     async with bench(tmp_path, retry=RetryPolicy(max_attempts=2, backoff_sec=0)) as ground:
         runner = ScriptedRunner(always_fail)
         await ground.until_ended(ground.worker(runner))
-        row = await ground.store.trial(1)
+        row = await ground.store.trials.get(1)
         assert (row.trial.outcome, row.trial.cause, len(runner.orders)) == (Outcome.ERROR, Cause.SANDBOX, 2)
 
 
@@ -254,7 +261,7 @@ async def test_a_whole_trial_has_a_limit_and_what_used_it_up_is_not_tried_again(
 
     async with bench(tmp_path, trial_limit_sec=0.5, retry=RetryPolicy(max_attempts=2, backoff_sec=0)) as ground:
         await ground.until_ended(ground.worker(ScriptedRunner(hang, reaches=reaches)))
-        row = await ground.store.trial(1)
+        row = await ground.store.trials.get(1)
         assert (row.trial.outcome, row.trial.cause, row.trial.try_number) == (Outcome.ERROR, cause, tries)
         assert row.result is not None
         assert "limit of 0.5 s" in row.result.message
@@ -269,7 +276,7 @@ async def test_the_next_trial_starts_while_the_last_one_is_saved(tmp_path: Path)
         async with asyncio.timeout(LIMIT_SEC):
             while blobs.asked < 4:
                 await asyncio.sleep(0.01)
-        await ground.store.several_beats()
+        await ground.store.workers.several_beats()
         assert len(runner.orders) == 4, "no more than twice its capacity, however slow the blobs are"
         assert await ground.outcomes() == [None] * 9
         blobs.ready.set()
@@ -289,7 +296,7 @@ async def test_a_jobs_own_limit_counts_what_is_being_saved(tmp_path: Path) -> No
         async with asyncio.timeout(LIMIT_SEC):
             while not blobs.asked:
                 await asyncio.sleep(0.01)
-        await ground.store.several_beats()
+        await ground.store.workers.several_beats()
         assert len(runner.orders) == 1
         working.cancel()
         blobs.ready.set()
@@ -306,13 +313,13 @@ async def test_what_is_being_saved_is_past_stopping(tmp_path: Path, by: str) -> 
             while not blobs.asked:
                 await asyncio.sleep(0.01)
         if by == "cancel":
-            await ground.store.cancel_job(ground.job.id, system_clock())
-            await ground.store.several_beats()
+            await ground.store.jobs.cancel(ground.job.id, system_clock())
+            await ground.store.workers.several_beats()
         elif by == "stop":
             working.cancel()
         worker.leave()
         if by != "stop":
-            await ground.store.several_beats()
+            await ground.store.workers.several_beats()
         assert not working.done()
         blobs.ready.set()
         await asyncio.gather(working, return_exceptions=True)
@@ -331,7 +338,7 @@ async def test_cancelling_stops_what_runs(tmp_path: Path) -> None:
         worker = ground.worker(ScriptedRunner(hang), capacity=2)
         working = asyncio.create_task(worker.run())
         await started.wait()
-        await ground.store.cancel_job(ground.job.id, system_clock())
+        await ground.store.jobs.cancel(ground.job.id, system_clock())
         async with asyncio.timeout(LIMIT_SEC):
             while None in await ground.outcomes():
                 await asyncio.sleep(0.01)
@@ -353,7 +360,7 @@ async def test_a_worker_that_is_stopped_gives_its_trials_back(tmp_path: Path) ->
         await started.wait()
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
-        row = await ground.store.trial(1)
+        row = await ground.store.trials.get(1)
         assert (row.trial.state, row.trial.tries_made) == ("queued", 0)
         await ground.until_ended(ground.worker(ScriptedRunner(succeed), name="w2"))
         assert await ground.outcomes() == [Outcome.PASSED]
@@ -361,10 +368,10 @@ async def test_a_worker_that_is_stopped_gives_its_trials_back(tmp_path: Path) ->
 
 async def test_a_dead_workers_trial_is_found_at_once(tmp_path: Path) -> None:
     async with bench(tmp_path) as ground:
-        await ground.store.claim("dead", timedelta(hours=1), 1, system_clock())
+        await ground.store.trials.claim("dead", timedelta(hours=1), 1, system_clock())
         await ground.until_ended(ground.worker(ScriptedRunner(succeed)))
         assert await ground.outcomes() == [Outcome.PASSED]
-        assert [a_try.result.cause for a_try in await ground.store.tries(1) if a_try.result] == [
+        assert [a_try.result.cause for a_try in await ground.store.trials.tries(1) if a_try.result] == [
             Cause.WORKER_LOST,
             None,
         ]
@@ -374,9 +381,9 @@ async def test_a_trial_that_kills_its_workers_ends_as_an_error(tmp_path: Path) -
     async with bench(tmp_path) as ground:
         worker = ground.worker(ScriptedRunner(succeed))
         for _ in range(2):
-            await ground.store.claim("dead", timedelta(hours=1), 1, system_clock())
+            await ground.store.trials.claim("dead", timedelta(hours=1), 1, system_clock())
             await Recovery(ground.store, ground.wake_up, system_clock, lambda name: name == "dead", trust()).sweep()
-        row = await ground.store.trial(1)
+        row = await ground.store.trials.get(1)
         assert (row.trial.outcome, row.trial.cause) == (Outcome.ERROR, Cause.WORKER_LOST)
         await ground.until_ended(worker)
 
@@ -402,19 +409,19 @@ async def test_a_stale_finish_is_refused(tmp_path: Path) -> None:
         go_on.set()
         slow.leave()
         await freezing
-        row = await ground.store.trial(1)
+        row = await ground.store.trials.get(1)
         assert (row.trial.outcome, row.trial.try_number) == (Outcome.PASSED, 2)
 
 
 async def test_a_provider_key_that_the_worker_cannot_open_ends_the_trial_with_the_reason(tmp_path: Path) -> None:
     async with bench(tmp_path, retry=RetryPolicy(max_attempts=2, backoff_sec=0)) as ground:
         ours, theirs = FernetSeal(tmp_path, "ours"), FernetSeal(tmp_path, "theirs")
-        await ground.store.save_provider_key("OPENAI_API_KEY", theirs.close("sk-of-theirs"), system_clock())
-        ring = KeyRing(ground.store, ground.store, ours, {}, lambda model: ("OPENAI_API_KEY",))
+        await ground.store.provider_keys.save("OPENAI_API_KEY", theirs.close("sk-of-theirs"), system_clock())
+        ring = KeyRing(ground.store.provider_keys, ground.store.jobs, ours, {}, lambda model: ("OPENAI_API_KEY",))
         runner = ScriptedRunner(succeed)
         agent = AgentSpec(name="terminus-2", model="openai/gpt-5.2")
         await ground.until_ended(ground.worker(runner, keys=lambda job, _: ring.for_agent(job, agent)))
-        [row] = [row async for row in ground.store.trials(TrialFilter())]
+        [row] = [row async for row in ground.store.trials.each(TrialFilter())]
         assert (row.trial.outcome, row.trial.cause, row.trial.try_number) == (Outcome.ERROR, Cause.SANDBOX, 2)
         assert row.result is not None
         assert row.result.message.startswith("A stored key was sealed with another secret key. Set SEATRIAL_SECRET_KEY")
@@ -425,8 +432,8 @@ async def test_a_provider_key_that_the_worker_cannot_open_ends_the_trial_with_th
 async def test_a_provider_key_that_the_worker_can_open_reaches_the_runner(tmp_path: Path) -> None:
     async with bench(tmp_path) as ground:
         ours = FernetSeal(tmp_path, "ours")
-        await ground.store.save_provider_key("OPENAI_API_KEY", ours.close("sk-of-ours"), system_clock())
-        ring = KeyRing(ground.store, ground.store, ours, {}, lambda model: ("OPENAI_API_KEY",))
+        await ground.store.provider_keys.save("OPENAI_API_KEY", ours.close("sk-of-ours"), system_clock())
+        ring = KeyRing(ground.store.provider_keys, ground.store.jobs, ours, {}, lambda model: ("OPENAI_API_KEY",))
         secrets: list[Mapping[str, str]] = []
 
         async def note(order: Order) -> Result:

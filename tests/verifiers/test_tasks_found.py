@@ -145,7 +145,7 @@ async def test_a_registered_dataset(finder: TaskFinder, settings: Settings, tmp_
     async with open_installation(settings) as installation:
         tasks = await installation.library.add(write_ten(tmp_path / "ten"))
         refs = tuple(TaskRef(name=task.name, digest=task.digest) for task in tasks[:4])
-        await installation.store.save_dataset(Dataset(name="four", version="2", tasks=refs), installation.clock())
+        await installation.store.tasks.save_dataset(Dataset(name="four", version="2", tasks=refs), installation.clock())
     found = await asyncio.to_thread(finder.dataset, "four@2", TaskSelection(categories=("old",)))
     assert names(found) == ["c-answer-old", "d-wrong-answer-old"]
     assert all((task.directory / "task.toml").is_file() for task in found.tasks)

@@ -27,7 +27,7 @@ from typing import Self
 from seatrial.adapters.blob_paths import key_of, path_of
 from seatrial.adapters.owned_folder import Handle, make_folder, move_into, open_folder
 from seatrial.errors import InvalidInput, NotFound, StorageFull, StoreUnavailable
-from seatrial.fair_threads import FairThreads, breathe
+from seatrial.fair_threads import FairThreads, yield_turn
 from seatrial.file_owner import act_as, act_as_oneself
 from seatrial.ports.blobs import PLAIN_KEY, BlobInfo, checked_key
 
@@ -225,7 +225,7 @@ class FileBlobs:
                 with open(file, "wb", buffering=0) as sink:  # noqa: PTH123 - a descriptor
                     for piece in pieces:
                         size += _write_all(sink.fileno(), piece)
-                        breathe()
+                        yield_turn()
                 os.rename(unfinished, name, src_dir_fd=parent, dst_dir_fd=parent)
             except BaseException:
                 os.unlink(unfinished, dir_fd=parent)
@@ -267,7 +267,7 @@ class FileBlobs:
         folders: deque[str] = deque()
         gone = 0
         for doomed in [*(found for found, _ in self._found(path, folders)), path]:
-            breathe()
+            yield_turn()
             try:
                 os.unlink(doomed, dir_fd=self._root)
                 gone += 1

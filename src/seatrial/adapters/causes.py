@@ -36,7 +36,7 @@ _BY_CAUSE: Mapping[Cause, str] = {
         MidStreamFallbackError PaymentRequiredError RejectedRequestError UnsupportedParamsError""",
     Cause.VERIFIER: """VerifierFault VerifierTimeoutError RewardFileNotFoundError RewardFileEmptyError
         VerifierOutputParseError AddTestsDirError DownloadVerifierDirError""",
-    Cause.IMAGE: "ImageFault RegistrySilent SandboxBuildFailedError",
+    Cause.IMAGE: "ImageFault RegistryUnreachable SandboxBuildFailedError",
     Cause.SANDBOX: """SandboxFault EngineGone EngineRefused SetupProblem EnvironmentStartTimeoutError HealthcheckError
         ServiceOperationsUnsupportedError SandboxLikelyOutOfMemoryError MemoryLimitExceededError""",
     Cause.AGENT: "AgentFault AgentSetupTimeoutError ContextLengthExceededError OutputLengthExceededError",

@@ -43,7 +43,7 @@ from seatrial.api.routes.router import take_routes
 from seatrial.disk import Disk
 from seatrial.redact import Redactor
 from seatrial.settings import Settings
-from seatrial.wiring import keep_house, open_installation
+from seatrial.wiring import open_installation, recover_in_background
 
 _PARTS = (
     jobs,
@@ -71,9 +71,12 @@ def create_app(settings: Settings, redactor: Redactor | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with open_installation(settings) as installation:
-            access = await check_access(settings, installation.store, installation.clock())
+            access = await check_access(settings, installation.store.tokens, installation.clock())
             app.state.service = service = Service.of(installation, access)
-            async with keep_house(installation), counting(numbers, installation.store) as app.state.event_tail:
+            async with (
+                recover_in_background(installation),
+                counting(numbers, installation.store.events) as app.state.event_tail,
+            ):
                 yield
             await service.identities.close()
 

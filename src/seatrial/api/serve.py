@@ -15,7 +15,7 @@ from typing import Self
 import uvicorn
 from fastapi import FastAPI
 
-from seatrial.api.gates.patient_http import patient_http
+from seatrial.api.gates.head_limits import head_limited_http
 from seatrial.errors import SetupProblem
 
 _PORTS_TRIED = 100
@@ -90,7 +90,7 @@ class ApiServer:
         self._listener = listener
         config = uvicorn.Config(
             app,
-            http=patient_http(head_sec),
+            http=head_limited_http(head_sec),
             loop="asyncio",
             ws="none",
             lifespan="off",  # entered here, so that start-up errors keep their own message

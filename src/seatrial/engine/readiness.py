@@ -65,11 +65,11 @@ class Readiness:
 
     async def live_workers(self) -> list[WorkerRow]:
         """Workers whose last heartbeat is within their lease, and whose process is not known to be dead."""
-        rows = await self.store.workers(seen_since=self.clock() - self.lease)
+        rows = await self.store.workers.all(seen_since=self.clock() - self.lease)
         return [row for row in rows if not self.worker_is_dead(row.worker)]
 
     async def _try_store(self) -> str:
-        await self.store.backlog(self.clock())
+        await self.store.totals.backlog(self.clock())
         return (await self.store.facts()).sentence
 
     async def _try_blobs(self) -> None:

@@ -83,7 +83,7 @@ class TaskFinder:
 
     async def _registered(self, name: str) -> list[tuple[Task, Path]]:
         async with open_installation(self._settings) as installation:
-            tasks = await dataset_tasks(installation.store, name)
+            tasks = await dataset_tasks(installation.store.tasks, name)
             return [(task, await installation.library.directory(task)) for task in tasks]
 
     def _chosen(

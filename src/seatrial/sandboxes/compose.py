@@ -7,7 +7,6 @@ nearly always with one service.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,8 +16,9 @@ import yaml
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.sizes import bytes_of
+from seatrial.domain.substitution import substitute
 from seatrial.errors import InvalidInput
-from seatrial.sandboxes.compose_rules import VARIABLE, Rules, log_source, pairs, volume
+from seatrial.sandboxes.compose_rules import Rules, log_source, pairs, volume
 
 FILE = "docker-compose.yaml"
 _SIZE_LIMIT = 1 << 20
@@ -83,8 +83,9 @@ class Compose(Frozen):
     """Set if the whole file is one container."""
 
 
-def read_compose(environment_dir: Path, *, allow_privileged: bool = False) -> Compose | None:
-    """``None`` without such a file. ``ComposeRefused`` with every reason at once."""
+def read_compose(environment_dir: Path, *, allow_privileged: bool = False, for_compose: bool = False) -> Compose | None:
+    """``None`` without such a file. ``ComposeRefused`` with every reason at once. ``for_compose``: the file itself is
+    given to compose afterwards."""
     place = environment_dir / FILE
     if not place.is_file():
         return None
@@ -94,7 +95,8 @@ def read_compose(environment_dir: Path, *, allow_privileged: bool = False) -> Co
         document = yaml.safe_load(place.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ComposeRefused((f"it cannot be read: {' '.join(str(error).split())}",)) from error
-    reasons = tuple(Rules(environment_dir, allow_privileged=allow_privileged).document(document))
+    rules = Rules(environment_dir, allow_privileged=allow_privileged, for_compose=for_compose)
+    reasons = tuple(rules.document(document))
     services = document["services"] if not reasons else {}
     if not reasons and len(services) == 1:
         ((name, service),) = services.items()
@@ -133,7 +135,7 @@ class _Collapse:
             name=self._name,
             image=None if "build" in service else self._image(),
             context=fill(str(build.get("context") or ".")),
-            dockerfile=str(build.get("dockerfile") or "Dockerfile"),
+            dockerfile=fill(str(build.get("dockerfile") or "Dockerfile")),
             build_args={name: fill(text or "") for name, text in pairs(build.get("args"))},
             target=str(build.get("target") or ""),
             command=words(service.get("command")),
@@ -189,14 +191,12 @@ class _Collapse:
 def fill(text: str) -> str:
     """The harness's variables and defaults filled in. Nothing ever comes from this machine's environment."""
 
-    def value(match: re.Match[str]) -> str:
-        name = match["braced"] or match["plain"]
-        if name is None:
-            return "$"
-        default = re.match(r":?-(.*)", match["rest"] or "", re.DOTALL)
-        return _KNOWN.get(name, default[1] if default else "")
+    def missing(name: str, required: str | None) -> str:
+        if required is not None:
+            raise ComposeRefused((f"${{{name}}} has no value here {required}".rstrip(),))
+        return ""
 
-    return VARIABLE.sub(value, text)
+    return substitute(text, _KNOWN.get, missing)
 
 
 def words(value: Any) -> tuple[str, ...] | None:

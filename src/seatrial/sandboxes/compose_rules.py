@@ -12,18 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from seatrial.domain.substitution import Malformed, Variable, only_variable, parse, substitute, variables
+
 Check = Callable[["Rules", Any], Iterator[str]]
 
-LOG_SOURCES = frozenset(
-    {
-        "T_BENCH_TASK_LOGS_PATH",
-        "T_BENCH_TASK_AGENT_LOGS_PATH",
-        "HOST_VERIFIER_LOGS_PATH",
-        "HOST_AGENT_LOGS_PATH",
-        "HOST_ARTIFACTS_PATH",
-    }
-)
-"""Variables for the harness's own log directories: a mount of one of them becomes a directory of the sandbox."""
+HARBOR_LOG_SOURCES = frozenset({"HOST_VERIFIER_LOGS_PATH", "HOST_AGENT_LOGS_PATH", "HOST_ARTIFACTS_PATH"})
+"""Log directories of the machine. Harbor sets them for compose, whatever the task says."""
+LOG_SOURCES = HARBOR_LOG_SOURCES | {"T_BENCH_TASK_LOGS_PATH", "T_BENCH_TASK_AGENT_LOGS_PATH"}
+"""A mount of one of them becomes a directory of the sandbox."""
 KNOWN_VARIABLES = frozenset(
     {
         *LOG_SOURCES,
@@ -33,18 +29,19 @@ KNOWN_VARIABLES = frozenset(
         *("ENV_VERIFIER_LOGS_PATH", "ENV_AGENT_LOGS_PATH", "ENV_ARTIFACTS_PATH", "CPUS", "MEMORY"),
     }
 )
-VARIABLE = re.compile(r"\$(?:\$|\{(?P<braced>[A-Za-z_]\w*)(?P<rest>[^}]*)\}|(?P<plain>[A-Za-z_]\w*))")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _FALSE = (None, False, "", "false", "False", "no", "off")
 _DEPTH = 40
 
 
 class Rules:
-    """The rules for one task's file."""
+    """The rules for one task's file. ``for_compose``: compose itself fills in the variables, and the task can set most
+    of them, in its environment or in a file called ``.env``."""
 
-    def __init__(self, directory: Path, *, allow_privileged: bool = False) -> None:
+    def __init__(self, directory: Path, *, allow_privileged: bool = False, for_compose: bool = False) -> None:
         self._directory = directory.resolve()
         self._allow_privileged = allow_privileged
+        self._log_sources = HARBOR_LOG_SOURCES if for_compose else LOG_SOURCES
 
     def document(self, document: Any) -> Iterator[str]:
         """Every reason to refuse it."""
@@ -53,6 +50,9 @@ class Rules:
             return
         if _deeper_than(document, _DEPTH):
             yield f"it is nested deeper than {_DEPTH} levels"
+            return
+        if malformed := _malformed(document):
+            yield from malformed
             return
         yield from self._variables(document)
         for key, value in document.items():
@@ -71,14 +71,16 @@ class Rules:
 
     def inside(self, path: str) -> bool:
         """Whether a path, links followed, stays in the task's environment directory."""
-        path = path.replace("${CONTEXT_DIR}", ".")
-        if "$" in path or path.startswith(("~", "git@")) or "://" in path:
+        if any(variable != Variable("CONTEXT_DIR") for variable in variables(path)):
+            return False
+        path = substitute(path, {"CONTEXT_DIR": "."}.get, missing=lambda name, _: name)
+        if path.startswith(("~", "git@")) or "://" in path:
             return False
         return (self._directory / path).resolve().is_relative_to(self._directory)
 
     def _variables(self, document: Any) -> Iterator[str]:
-        unknown = sorted({name for name in variables(document) if name not in KNOWN_VARIABLES})
-        for name in unknown:
+        names = {variable.name for text in _texts(document) for variable in variables(text)}
+        for name in sorted(names - KNOWN_VARIABLES):
             yield f"${{{name}}}: variables of the worker are not given to tasks"
 
     def anything(self, value: Any) -> Iterator[str]:
@@ -121,13 +123,13 @@ class Rules:
 
     def volumes(self, value: Any) -> Iterator[str]:
         for entry in value if isinstance(value, list) else [value]:
-            yield from self._volume(volume(entry))
+            yield from _undecided(entry) or self._volume(volume(entry))
 
     def _volume(self, mount: Mapping[str, Any]) -> Iterator[str]:
         source, kind = str(mount.get("source") or ""), str(mount.get("type") or "")
         if set(mount) - {"type", "source", "target", "read_only", "volume", "tmpfs"}:
             yield f"{source or mount.get('target')!r} has options that are not allowed"
-        if not source or kind == "tmpfs" or log_source(source) or _NAME.fullmatch(source):
+        if not source or kind == "tmpfs" or log_source(source, self._log_sources) or _NAME.fullmatch(source):
             return
         if not self.inside(source):
             yield f"{source!r} is a path of the machine"
@@ -135,6 +137,7 @@ class Rules:
             yield f"{source!r} is the task's own file and must be mounted read-only"
 
     def extra_hosts(self, value: Any) -> Iterator[str]:
+        yield from _undecided(value)
         if "host-gateway" in str(value):
             yield "host-gateway leads to the machine"
 
@@ -148,6 +151,7 @@ class Rules:
             yield "GPUs and other devices are not available here"
 
     def labels(self, value: Any) -> Iterator[str]:
+        yield from _undecided(value)
         if "seatrial." in str(value) or "com.docker." in str(value):
             yield "names of Seatrial or of the engine may not be used"
 
@@ -188,19 +192,33 @@ _SERVICE: dict[str, Check] = {
 _TOP: dict[str, Check] = {"networks": Rules.networks, "volumes": Rules.named_volumes}
 
 
-def variables(node: Any) -> Iterator[str]:
-    """Names that the file would have filled in from outside, those with a default included."""
+def _texts(node: Any) -> Iterator[str]:
+    """Every text of the file, keys included."""
     if isinstance(node, str):
-        for match in VARIABLE.finditer(node):
-            if name := match["braced"] or match["plain"]:
-                yield name
+        yield node
     elif isinstance(node, dict):
         for key, value in node.items():
-            yield from variables(key)
-            yield from variables(value)
+            yield from _texts(key)
+            yield from _texts(value)
     elif isinstance(node, list):
         for value in node:
-            yield from variables(value)
+            yield from _texts(value)
+
+
+def _malformed(document: Any) -> list[str]:
+    reasons = []
+    for text in _texts(document):
+        try:
+            parse(text)
+        except Malformed as problem:
+            reasons.append(f"{problem}; write $$ for a plain $")
+    return reasons
+
+
+def _undecided(node: Any) -> list[str]:
+    """A value that is checked must be the one that is used. Whether a default is, depends on who reads the file."""
+    found = {variable.name for text in _texts(node) for variable in variables(text) if variable.operator}
+    return [f"${{{name}}} may not have a default here" for name in sorted(found)]
 
 
 def pairs(value: Any) -> list[tuple[str, str | None]]:
@@ -212,19 +230,19 @@ def pairs(value: Any) -> list[tuple[str, str | None]]:
 
 
 def volume(entry: Any) -> dict[str, Any]:
-    """``source:target:mode`` in its long form. A colon inside a variable does not count."""
+    """``source:target:mode`` in its long form."""
     if isinstance(entry, dict):
         return dict(entry)
-    parts = re.split(r":(?![^{}]*\})", str(entry))
+    parts = str(entry).split(":")
     if len(parts) == 1:
         return {"type": "volume", "target": parts[0]}
     modes = parts[2].split(",") if len(parts) > 2 else []
     return {"source": parts[0], "target": parts[1], "read_only": "ro" in modes}
 
 
-def log_source(source: str) -> bool:
-    match = VARIABLE.fullmatch(source)
-    return match is not None and (match["braced"] or match["plain"]) in LOG_SOURCES
+def log_source(source: str, names: frozenset[str] = LOG_SOURCES) -> bool:
+    variable = only_variable(source)
+    return variable is not None and not variable.operator and variable.name in names
 
 
 def _deeper_than(node: Any, levels: int) -> bool:

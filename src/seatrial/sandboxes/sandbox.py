@@ -23,13 +23,14 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, Protocol, override
+from typing import Any, Literal, NoReturn, Protocol, override
 
 from harbor.environments.base import BaseEnvironment, EnvironmentPath, ExecResult
 from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
 from harbor.models.task.config import NetworkPolicy
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.substitution import Malformed, substitute
 from seatrial.errors import SandboxFault, Unsupported
 from seatrial.growing_files import FileView
 from seatrial.sandboxes.definition import Definition
@@ -50,7 +51,6 @@ _REWARDS = ("reward.json", "reward.txt")
 _CAUSED_INSIDE = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENOSPC, errno.EDQUOT}
 _EXPANDED = re.compile(r"[$`*?\[\]{}~;&|<>()!\\]")
 """Characters that a shell would interpret."""
-_TEMPLATE = re.compile(r"\$\{[^}:]+(?::-(?P<default>.*))?\}")
 
 SandboxPhase = Literal["build", "start"]
 PhaseListener = Callable[[SandboxPhase], Awaitable[None]]
@@ -433,17 +433,26 @@ def script_to_allow(command: str) -> str | None:
 
 
 def own_values(env: dict[str, str]) -> dict[str, str]:
-    """A task's variables without anything of this process's environment; see ``Sandbox._maybe_resolve_task_env``."""
-    values = {}
-    for name, value in env.items():
-        template = _TEMPLATE.fullmatch(value)
-        if template is None:
-            values[name] = value
-        elif template["default"] is not None:
-            values[name] = template["default"]
-        else:
-            raise Unsupported(
-                f"The task's {name} refers to {value} in the worker's environment, which tasks cannot read.",
-                fix=f"Give {name} a value in the task's environment, or a default: ${{NAME:-value}}.",
-            )
-    return values
+    """A task's variables without anything of this process's environment; see ``Sandbox._maybe_resolve_task_env``.
+
+    As in Harbor, only a value that is a variable as a whole is filled in; ``$`` inside of other text is plain."""
+    return {name: _own_value(name, value) for name, value in env.items()}
+
+
+def _own_value(name: str, value: str) -> str:
+    def refused(*_: object) -> NoReturn:
+        raise Unsupported(
+            f"The task's {name} refers to {value} in the worker's environment, which tasks cannot read.",
+            fix=f"Give {name} a value in the task's environment, or a default: ${{NAME:-value}}.",
+        )
+
+    def is_variable(text: str) -> bool:
+        return text.startswith("${") and text.endswith("}")
+
+    if not is_variable(value):
+        return value
+    try:
+        filled = substitute(value, lambda name: None, refused)
+    except Malformed:
+        refused()
+    return refused() if is_variable(filled) else filled  # Harbor would fill it in once more

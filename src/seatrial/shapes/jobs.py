@@ -15,7 +15,7 @@ from seatrial.domain.progress import Progress
 from seatrial.domain.score import ScoreLine
 from seatrial.domain.trial import Outcome
 from seatrial.engine.jobs.estimate import Estimate
-from seatrial.engine.jobs.request import AgentWish, JobWish
+from seatrial.engine.jobs.request import AgentParameters, JobParameters
 from seatrial.engine.reports.listing import JobLine
 from seatrial.engine.reports.reporting import configuration_labels
 from seatrial.ports.store import JobTotals
@@ -25,7 +25,7 @@ from seatrial.shapes.trials import TrialCounts
 Word = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00]*$")]
 
 
-class AgentRequest(AgentWish):
+class AgentRequest(AgentParameters):
     """One agent of a job, by name or import path; with its own model or with each model of the job."""
 
     name: Word
@@ -33,7 +33,7 @@ class AgentRequest(AgentWish):
     env: dict[Plain, Annotated[str, StringConstraints(max_length=32_000, pattern=r"^[^\x00]*$")]] = {}
 
 
-class JobRequest(JobWish):
+class JobRequest(JobParameters):
     """A new job: tasks × agents × models × attempts. Send provider keys as ``X-Provider-Key`` headers."""
 
     name: Plain = ""

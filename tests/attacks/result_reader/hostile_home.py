@@ -83,7 +83,7 @@ async def fill(home: Path, place: Path) -> None:
         [task] = await there.library.add(write_task(place, "plain"))
         await there.library.source(task)
         words = {"name": f"hostile {ALL}", "category": ALL, "difficulty": ALL, "description": ALL, "instruction": ALL}
-        await there.store.save_task(task.model_copy(update={**words, "digest": f"sha256:{1:064x}"}), there.clock())
+        await there.store.tasks.save(task.model_copy(update={**words, "digest": f"sha256:{1:064x}"}), there.clock())
         honest = {"agent/trajectory.json": trajectory("Done, é 漢 🎉."), "agent/a.log": "é\n".encode()}
         await run(there, TaskRef(name=f"hostile {ALL}", digest=task.digest), hostile_result(), FILES)
         await run(there, TaskRef(name="deep", digest=task.digest), None, {"agent/trajectory.json": DEEP})
@@ -93,7 +93,7 @@ async def fill(home: Path, place: Path) -> None:
 async def run(there: Installation, task: TaskRef, result: Result | None, files: dict[str, bytes]) -> None:
     agents = (AgentSpec(name="oracle"),)
     spec = JobSpec(name=f"job of {task.name}", tasks=(task,), agents=agents)
-    job = await there.store.create_job(spec, tuple(plan(spec)), there.clock())
+    job = await there.store.jobs.create(spec, tuple(plan(spec)), there.clock())
     runner = FakeRunner(None if result is None else lambda _: result, files=files)
     worker = assemble_worker(there, runner, 1, job.id)
     working = asyncio.create_task(worker.run())
@@ -105,6 +105,6 @@ async def run(there: Installation, task: TaskRef, result: Result | None, files: 
 
 
 async def ended(there: Installation, job: int) -> Any:
-    counts = (await there.store.counts([job]))[job]
+    counts = (await there.store.jobs.counts([job]))[job]
     assert not counts.error
     return counts.ended

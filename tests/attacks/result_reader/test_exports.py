@@ -51,7 +51,7 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
 async def table(api: Api, name: str) -> list[list[str]]:
     there = api.service.installation
     spec = JobSpec(tasks=(TaskRef(name=name, digest=DIGEST),), agents=(AgentSpec(name="oracle"),))
-    job = await there.store.create_job(spec, tuple(plan(spec)), there.clock())
+    job = await there.store.jobs.create(spec, tuple(plan(spec)), there.clock())
     answer = await api.client.get(f"/api/v1/jobs/{job.id}/trials.csv")
     assert answer.headers["content-disposition"].startswith("attachment;")
     assert answer.headers["x-content-type-options"] == "nosniff"

@@ -122,7 +122,7 @@ async def _ran(installation: Any, worker: Any) -> Any:
     working = asyncio.create_task(worker.run())
     try:
         while True:
-            [row] = [row async for row in installation.store.trials(TrialFilter(job_id=1))]
+            [row] = [row async for row in installation.store.trials.each(TrialFilter(job_id=1))]
             if row.trial.outcome is not None:
                 return row
             await asyncio.sleep(0.05)

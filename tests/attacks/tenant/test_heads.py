@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.api.gates.patient_http import HEADS_OF_ONE
+from seatrial.api.gates.head_limits import HEADS_OF_ONE
 from tests.command_line import CommandLine
 from tests.running_service import RunningService, service_up
 

@@ -36,7 +36,7 @@ async def orders_of(installation: Installation, count: int) -> list[Order]:
     worker = assemble_worker(installation, runner, 4)
     working = asyncio.create_task(worker.run())
     while True:
-        rows = [row async for row in installation.store.trials(TrialFilter())]
+        rows = [row async for row in installation.store.trials.each(TrialFilter())]
         if sum(row.trial.outcome is not None for row in rows) >= count:
             break
         await asyncio.sleep(0.05)

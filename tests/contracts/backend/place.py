@@ -57,24 +57,24 @@ class Place:
         return await self.backend.runs.submit(self.request(*tasks, attempts=attempts))
 
     async def outcomes(self, job: Job) -> list[Outcome | None]:
-        return [row.trial.outcome async for row in self.here.store.trials(TrialFilter(job_id=job.id))]
+        return [row.trial.outcome async for row in self.here.store.trials.each(TrialFilter(job_id=job.id))]
 
     async def states(self, job: Job) -> list[str]:
-        return [row.trial.state.value async for row in self.here.store.trials(TrialFilter(job_id=job.id))]
+        return [row.trial.state.value async for row in self.here.store.trials.each(TrialFilter(job_id=job.id))]
 
     async def work_off(self, job: Job, runner: Runner | None = None) -> None:
         """Until every trial of the job has ended."""
         async with self.working(runner), asyncio.timeout(60):
-            while (await self.here.store.job(job.id)).ended_at is None:
+            while (await self.here.store.jobs.get(job.id)).ended_at is None:
                 await asyncio.sleep(0.01)
 
-    async def see_through(self, job: Job, runner: Runner) -> int:
+    async def follow_to_end(self, job: Job, runner: Runner) -> int:
         """The exit status of a run that prints JSON."""
         if isinstance(self.backend, LocalBackend):
             runs = LocalRuns(self.here, lambda capacity, job_id: assemble_worker(self.here, runner, capacity, job_id))
-            return await runs.see_through(job, as_json=True)
+            return await runs.follow_to_end(job, as_json=True)
         async with self.working(runner):
-            return await self.backend.runs.see_through(job, as_json=True)
+            return await self.backend.runs.follow_to_end(job, as_json=True)
 
     @asynccontextmanager
     async def working(self, runner: Runner | None = None) -> AsyncIterator[None]:

@@ -22,7 +22,7 @@ async def test_rows_are_all_trials_with_their_results_in_the_order_of_the_plan(p
     asked_before = len(place.requests)
     rows = await place.backend.jobs.rows(job.id)
     assert len(place.requests) - asked_before <= 1
-    stored = [row async for row in place.here.store.trials(TrialFilter(job_id=job.id))]
+    stored = [row async for row in place.here.store.trials.each(TrialFilter(job_id=job.id))]
     assert [(row.trial.id, row.trial.task, row.trial.outcome, row.result) for row in rows] == [
         (row.trial.id, row.trial.task, row.trial.outcome, row.result) for row in stored
     ]
@@ -87,7 +87,7 @@ async def test_a_report_and_a_comparison(place: Place) -> None:
 
 async def test_a_run_is_seen_through_to_its_exit_status(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     job = await place.submit("a", "b")
-    assert await place.see_through(job, FakeRunner(results={"a": (PASS,), "b": (FAIL,)})) == 0
+    assert await place.follow_to_end(job, FakeRunner(results={"a": (PASS,), "b": (FAIL,)})) == 0
     again = await place.submit("c")
-    assert await place.see_through(again, FakeRunner(results={"c": (BROKEN,)})) == 3
+    assert await place.follow_to_end(again, FakeRunner(results={"c": (BROKEN,)})) == 3
     assert '"errors": 1' in capsys.readouterr().out

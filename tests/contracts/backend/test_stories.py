@@ -27,7 +27,7 @@ async def ended_trial(place: Place, result: Result = FAIL) -> Trial:
     await place.work_off(job, FakeRunner(results={"a": (result,)}, files=FILES))
     [row] = await place.backend.jobs.rows(job.id)
     step = NewEvent(kind=EventKind.TRIAL_STEP, job_id=job.id, trial_id=row.trial.id, attempt=1, data=STEP)
-    await place.here.store.append([step], place.here.clock())
+    await place.here.store.events.append([step], place.here.clock())
     return row.trial
 
 

@@ -140,7 +140,7 @@ async def test_what_was_asked_for_reaches_the_trial(tmp_path: Path, folder: Path
     async with serving(tmp_path / "home", runner, tb2_dir=folder) as server:
         await server.post("/api/tasks", json=wish)
         await server.post("/api/tasks", json=request(max_steps=None))
-        [_, job] = await server.installation.store.jobs(Page())
+        [_, job] = await server.installation.store.jobs.page(Page())
     order, plain = runner.orders
     assert order.job.instruction == "Do something else." and plain.job.instruction is None
     options = order.agent.options
@@ -209,7 +209,7 @@ async def test_invalid_fields_are_422(tmp_path: Path, folder: Path) -> None:
         for changes, field in INVALID:
             detail = (await server.post("/api/tasks", status=422, json=request(**changes)))["detail"]
             assert field in detail and KEY not in detail
-        assert await server.installation.store.jobs(Page()) == []
+        assert await server.installation.store.jobs.page(Page()) == []
 
 
 async def test_a_model_that_needs_a_key_and_has_none_is_400(tmp_path: Path, folder: Path) -> None:
@@ -269,11 +269,11 @@ async def test_a_client_that_goes_away_stops_its_trial_and_frees_its_place(tmp_p
         store = server.installation.store
 
         async def have_ended() -> bool:
-            return None not in [job.ended_at for job in await store.jobs(Page())]
+            return None not in [job.ended_at for job in await store.jobs.page(Page())]
 
         await eventually(have_ended, "the trial of the client that left is stopped")
-        [job] = await store.jobs(Page())
-        assert (await store.counts([job.id]))[job.id].cancelled == 1 and len(runner.orders) == 1
+        [job] = await store.jobs.page(Page())
+        assert (await store.jobs.counts([job.id]))[job.id].cancelled == 1 and len(runner.orders) == 1
         assert (await server.post("/api/tasks", json=request()))["final_answer"] == "True"
 
 
@@ -291,8 +291,8 @@ async def test_a_trial_that_somebody_else_cancels_is_5xx(tmp_path: Path, folder:
         call = asyncio.create_task(server.http.post("/api/tasks", json=request()))
         store, clock = server.installation.store, server.installation.clock
         async with asyncio.timeout(LIMIT_SEC):
-            while not (jobs := await store.jobs(Page())):
+            while not (jobs := await store.jobs.page(Page())):
                 await asyncio.sleep(0.05)
-            await store.cancel_job(jobs[0].id, clock())
+            await store.jobs.cancel(jobs[0].id, clock())
             answer = await call
     assert answer.status_code == 503 and answer.json()["retryable"] is True

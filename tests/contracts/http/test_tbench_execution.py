@@ -165,7 +165,7 @@ async def test_without_a_limit_it_is_twenty_minutes(idle: Server) -> None:
     await idle.post(f"/api/tasks/{task['id']}/runs/{one}/execute-async")
     await idle.post(f"/api/tasks/{task['id']}/runs/{two}/execute-async", params={"timeout_seconds": 77})
     store = idle.installation.store
-    assert [(await store.trial(run)).trial.limit_sec for run in (one, two)] == [1200, 77]
+    assert [(await store.trials.get(run)).trial.limit_sec for run in (one, two)] == [1200, 77]
     for wrong in ("0", "-5", "soon", "inf"):
         path = f"/api/tasks/{task['id']}/execute-async"
         assert (await idle.http.post(path, params={"timeout_seconds": wrong})).status_code == 422
@@ -179,7 +179,7 @@ async def test_a_missing_key_is_said_at_once(idle: Server) -> None:
     for call in ("execute-async", "start", "execute-one", f"runs/{run['id']}/execute"):
         detail = (await idle.post(f"{base}/{call}", status=400))["detail"]
         assert "OPENROUTER_API_KEY" in detail
-    assert (await idle.installation.store.trial(run["id"])).trial.state is TrialState.HELD
+    assert (await idle.installation.store.trials.get(run["id"])).trial.state is TrialState.HELD
     await idle.post(f"{base}/execute-async", params={"openrouter_api_key": KEY})
 
 
@@ -201,7 +201,7 @@ async def test_the_key_reaches_the_run_and_is_forgotten_after_it(tmp_path: Path,
         await server.post(f"/api/tasks/{task['id']}/execute-async", **given[way])
         await server.ended(task["id"])
         assert seen == [{"OPENROUTER_API_KEY": KEY}]
-        assert await server.installation.store.job_keys(task["id"]) is None
+        assert await server.installation.store.jobs.sealed_keys(task["id"]) is None
     assert not [path for path in (tmp_path / "home").rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
 
 

@@ -176,7 +176,7 @@ async def test_the_log_of_a_running_run_is_what_its_terminal_showed(tmp_path: Pa
         await page.execute(task["id"])
         run = await until_running(page, task["id"])
         pieces = [NewOutput(trial_id=run["id"], attempt=1, stream=stream, text=text) for stream, text in told]
-        await server.installation.store.append_output(pieces, datetime.now(UTC))
+        await server.installation.store.output.append(pieces, datetime.now(UTC))
         logs = (await page.read("GET", f"/api/tasks/{task['id']}/runs/{run['id']}/logs"))["logs"]
         heard, _, note = logs.rstrip("\n").rpartition("\n")
         assert heard == "Agent begins\n/app# ls\nhello\n/app# \n1 passed"

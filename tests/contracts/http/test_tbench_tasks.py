@@ -198,7 +198,7 @@ async def test_the_list_is_newest_first_in_pages_and_by_status(server: Server) -
 
 async def test_jobs_of_other_doors_are_no_tasks_here(idle: Server) -> None:
     mine = await idle.upload()
-    [task] = await idle.installation.store.find_tasks()
+    [task] = await idle.installation.store.tasks.find()
     ref = TaskRef(name=task.name, digest=task.digest)
     other = await idle.installation.submission.submit(JobSpec(tasks=(ref,), agents=(AgentSpec(name="oracle"),)))
     assert [found["id"] for found in await idle.get("/api/tasks")] == [mine["id"]]
@@ -246,7 +246,7 @@ async def test_deleting_cancels_what_runs(tmp_path: Path) -> None:
             while len(runner.orders) < 2:
                 await asyncio.sleep(0.02)
             assert (await server.http.delete(f"/api/tasks/{task['id']}")).status_code == 200
-        assert await server.installation.store.jobs(Page()) == []
+        assert await server.installation.store.jobs.page(Page()) == []
 
 
 async def test_statistics_count_tasks_and_runs(tmp_path: Path) -> None:

@@ -11,13 +11,15 @@ from tests.contracts.sandbox.kinds import Wish
 from tests.waiting import LIMIT_SEC
 
 # Writes to every page, so that the memory is really used.
+HEAVY_SEC = 300
+"""For commands that touch hundreds of megabytes or processes. gVisor takes a minute for them on a busy machine."""
 EAT = "perl -e 'my $x = \"x\" x ({megabytes} * 1024 * 1024); print length($x)'"
 
 
 async def test_memory_limit_holds(make_sandbox: MakeSandbox) -> None:
     sandbox = await make_sandbox(Wish(memory_mb=128))
     assert (await sandbox.exec(EAT.format(megabytes=32))).return_code == 0
-    assert (await sandbox.exec(EAT.format(megabytes=400), timeout_sec=60)).return_code != 0
+    assert (await sandbox.exec(EAT.format(megabytes=200), timeout_sec=HEAVY_SEC)).return_code != 0
     assert (await sandbox.exec("echo usable")).stdout == "usable\n"
 
 
@@ -27,7 +29,7 @@ async def test_memory_kill_is_told_apart(make_sandbox: MakeSandbox) -> None:
     assert (await sandbox.exec("exit 137")).return_code == 137
     assert (await sandbox.exec("kill -9 $$")).return_code == 137
     assert not sandbox.facts.memory_killed  # type: ignore[attr-defined]
-    assert (await sandbox.exec(EAT.format(megabytes=400), timeout_sec=60)).return_code == 137
+    assert (await sandbox.exec(EAT.format(megabytes=200), timeout_sec=HEAVY_SEC)).return_code == 137
     await sandbox.stop(delete=True)
     assert sandbox.facts.memory_killed  # type: ignore[attr-defined]
 
@@ -42,7 +44,7 @@ FORK = (
 async def test_pids_limit_holds(make_sandbox: MakeSandbox) -> None:
     sandbox = await make_sandbox(Wish(options={"default_pids": 64}))
     assert (await sandbox.exec(f"{FORK} 20")).stdout == "20"
-    assert 20 < int((await sandbox.exec(f"{FORK} 500", timeout_sec=60)).stdout or 0) <= 64
+    assert 20 < int((await sandbox.exec(f"{FORK} 500", timeout_sec=HEAVY_SEC)).stdout or 0) <= 64
     assert (await sandbox.exec("echo usable")).stdout == "usable\n"
 
 

@@ -28,7 +28,7 @@ async def submit(
     store: Store, trials: int = 1, concurrency: int | None = None, task: str = "hello", keys: str | None = None
 ) -> Job:
     spec = a_spec(trials, concurrency, task=task)
-    return await store.create_job(spec, tuple(plan(spec)), NOON, keys=keys)
+    return await store.jobs.create(spec, tuple(plan(spec)), NOON, keys=keys)
 
 
 def passed(reward: float = 1.0) -> Result:
@@ -51,8 +51,8 @@ def cancelled() -> Result:
 
 
 async def all_trials(store: Store, job_id: int | None = None) -> list[TrialRow]:
-    return [row async for row in store.trials(TrialFilter(job_id=job_id))]
+    return [row async for row in store.trials.each(TrialFilter(job_id=job_id))]
 
 
 async def kinds(store: Store, job_id: int | None = None, trial_id: int | None = None) -> list[str]:
-    return [event.kind.value for event in await store.events(job_id=job_id, trial_id=trial_id)]
+    return [event.kind.value for event in await store.events.read(job_id=job_id, trial_id=trial_id)]

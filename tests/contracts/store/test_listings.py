@@ -18,13 +18,13 @@ async def test_trials_stream_in_order_over_many_chunks(store: Store) -> None:
 
 async def test_trials_are_chosen_by_job_state_outcome_and_task(store: Store) -> None:
     one, two = await submit(store, trials=4), await submit(store, trials=2, task="other")
-    a, b, c = await store.claim("w", MINUTE, 3, NOON, job_id=one.id)
-    await store.finish(a.id, 1, passed(), NOON)
-    await store.finish(b.id, 1, faulty(), NOON)
+    a, b, c = await store.trials.claim("w", MINUTE, 3, NOON, job_id=one.id)
+    await store.trials.finish(a.id, 1, passed(), NOON)
+    await store.trials.finish(b.id, 1, faulty(), NOON)
 
     async def chosen(chosen: TrialFilter) -> list[int]:
-        streamed = [row.trial.id async for row in store.trials(chosen)]
-        listed = [row.trial.id for row in await store.summaries(chosen, Page())]
+        streamed = [row.trial.id async for row in store.trials.each(chosen)]
+        listed = [row.trial.id for row in await store.trials.summaries(chosen, Page())]
         assert listed == streamed[::-1]
         return streamed
 
@@ -41,9 +41,9 @@ async def test_trials_are_chosen_by_job_state_outcome_and_task(store: Store) -> 
 
 async def test_summaries_have_the_numbers_of_the_last_result(store: Store) -> None:
     await submit(store, trials=2)
-    trial, untouched = await store.claim("w", MINUTE, 2, NOON)
-    ended = await store.finish(trial.id, 1, passed(), NOON)
-    newest, oldest = await store.summaries(TrialFilter(), Page())
+    trial, untouched = await store.trials.claim("w", MINUTE, 2, NOON)
+    ended = await store.trials.finish(trial.id, 1, passed(), NOON)
+    newest, oldest = await store.trials.summaries(TrialFilter(), Page())
     assert newest == TrialSummary(trial=untouched)
     assert oldest == TrialSummary(
         trial=ended,
@@ -59,7 +59,7 @@ async def test_summaries_have_the_numbers_of_the_last_result(store: Store) -> No
 
 async def test_summaries_come_in_pages(store: Store) -> None:
     await submit(store, trials=5)
-    first = await store.summaries(TrialFilter(), Page(limit=3))
-    rest = await store.summaries(TrialFilter(), Page(limit=3, before=first[-1].trial.id))
+    first = await store.trials.summaries(TrialFilter(), Page(limit=3))
+    rest = await store.trials.summaries(TrialFilter(), Page(limit=3, before=first[-1].trial.id))
     ids = [row.trial.id for row in first + rest]
     assert [len(first), len(rest)] == [3, 2] and ids == sorted(ids, reverse=True)

@@ -17,14 +17,14 @@ def piece(trial: Trial, text: str, stream: OutputStream = OutputStream.TERMINAL)
 
 async def running(store: Store, trials: int = 1) -> list[Trial]:
     await submit(store, trials)
-    return await store.claim("w1", MINUTE, trials, NOON)
+    return await store.trials.claim("w1", MINUTE, trials, NOON)
 
 
 async def test_pieces_are_read_on_from_a_number(store: Store) -> None:
     one, two = await running(store, 2)
-    await store.append_output([piece(one, "a ü\x1b[0m"), piece(two, "b", OutputStream.VERIFIER)], NOON)
-    await store.append_output([piece(one, "c", OutputStream.LOG)], NOON + MINUTE)
-    everything = await store.output([one.id, two.id])
+    await store.output.append([piece(one, "a ü\x1b[0m"), piece(two, "b", OutputStream.VERIFIER)], NOON)
+    await store.output.append([piece(one, "c", OutputStream.LOG)], NOON + MINUTE)
+    everything = await store.output.read([one.id, two.id])
     assert [(part.trial_id, part.stream.value, part.text) for part in everything] == [
         (one.id, "terminal", "a ü\x1b[0m"),
         (two.id, "verifier", "b"),
@@ -32,57 +32,57 @@ async def test_pieces_are_read_on_from_a_number(store: Store) -> None:
     ]
     assert [part.seq for part in everything] == sorted({part.seq for part in everything})
     assert (everything[0].at, everything[2].at, everything[0].attempt) == (NOON, NOON + MINUTE, 1)
-    assert await store.output([one.id]) == [everything[0], everything[2]]
-    assert await store.output([one.id, two.id], after=everything[0].seq) == everything[1:]
-    assert await store.output([one.id, two.id], limit=2) == everything[:2]
-    assert await store.output([]) == []
+    assert await store.output.read([one.id]) == [everything[0], everything[2]]
+    assert await store.output.read([one.id, two.id], after=everything[0].seq) == everything[1:]
+    assert await store.output.read([one.id, two.id], limit=2) == everything[:2]
+    assert await store.output.read([]) == []
 
 
 async def test_the_oldest_pieces_fall_out_and_only_those(store: Store) -> None:
     one, two = await running(store, 2)
-    await store.append_output([piece(two, "stays")], NOON)
+    await store.output.append([piece(two, "stays")], NOON)
     written = [f"{number}" for number in range(RING_PIECES + 50)]
     for start in range(0, len(written), 90):
-        await store.append_output([piece(one, text) for text in written[start : start + 90]], NOON)
-    kept = await store.output([one.id], limit=2 * RING_PIECES)
+        await store.output.append([piece(one, text) for text in written[start : start + 90]], NOON)
+    kept = await store.output.read([one.id], limit=2 * RING_PIECES)
     assert [part.text for part in kept] == written[-RING_PIECES:]
-    assert [part.text for part in await store.output([two.id])] == ["stays"]
-    assert [part.text for part in await store.output([one.id], after=kept[9].seq, limit=2)] == written[60:62]
+    assert [part.text for part in await store.output.read([two.id])] == ["stays"]
+    assert [part.text for part in await store.output.read([one.id], after=kept[9].seq, limit=2)] == written[60:62]
 
 
 async def test_a_ring_that_another_process_began_is_trimmed_as_well(open_store: StoreOpener) -> None:
     store = await open_store()
     (trial,) = await running(store)
     written = [f"{number}" for number in range(RING_PIECES + 30)]
-    await store.append_output([piece(trial, text) for text in written[: RING_PIECES - 10]], NOON)
+    await store.output.append([piece(trial, text) for text in written[: RING_PIECES - 10]], NOON)
     other = await open_store()
     for text in written[RING_PIECES - 10 :]:
-        await other.append_output([piece(trial, text)], NOON)
-    kept = await other.output([trial.id], limit=2 * RING_PIECES)
+        await other.output.append([piece(trial, text)], NOON)
+    kept = await other.output.read([trial.id], limit=2 * RING_PIECES)
     assert [part.text for part in kept] == written[-RING_PIECES:]
 
 
 async def test_an_attempt_that_is_over_adds_nothing(store: Store) -> None:
     (trial,) = await running(store)
-    await store.append_output([piece(trial, "before")], NOON)
+    await store.output.append([piece(trial, "before")], NOON)
     stale = trial.model_copy(update={"try_number": trial.try_number + 1})
-    await store.append_output([piece(stale, "another attempt's"), piece(trial, "still running")], NOON)
-    await store.finish(trial.id, trial.try_number, passed(), NOON)
-    await store.append_output([piece(trial, "after")], NOON)
-    assert [part.text for part in await store.output([trial.id])] == ["before", "still running"]
+    await store.output.append([piece(stale, "another attempt's"), piece(trial, "still running")], NOON)
+    await store.trials.finish(trial.id, trial.try_number, passed(), NOON)
+    await store.output.append([piece(trial, "after")], NOON)
+    assert [part.text for part in await store.output.read([trial.id])] == ["before", "still running"]
 
 
 async def test_a_dropped_ring_is_empty_and_numbers_go_on(store: Store) -> None:
     one, two = await running(store, 2)
-    await store.append_output([piece(one, "a"), piece(two, "b")], NOON)
-    last = (await store.output([one.id, two.id]))[-1].seq
-    await store.drop_output([one.id])
-    await store.drop_output([])
-    assert await store.output([one.id]) == []
-    assert [part.text for part in await store.output([two.id])] == ["b"]
-    await store.drop_output([two.id])
-    await store.append_output([piece(one, "c")], NOON)
-    assert [part.text for part in await store.output([one.id, two.id], after=last)] == ["c"]
+    await store.output.append([piece(one, "a"), piece(two, "b")], NOON)
+    last = (await store.output.read([one.id, two.id]))[-1].seq
+    await store.output.drop([one.id])
+    await store.output.drop([])
+    assert await store.output.read([one.id]) == []
+    assert [part.text for part in await store.output.read([two.id])] == ["b"]
+    await store.output.drop([two.id])
+    await store.output.append([piece(one, "c")], NOON)
+    assert [part.text for part in await store.output.read([one.id, two.id], after=last)] == ["c"]
 
 
 async def test_a_reader_that_follows_misses_nothing(open_store: StoreOpener) -> None:
@@ -94,13 +94,13 @@ async def test_a_reader_that_follows_misses_nothing(open_store: StoreOpener) -> 
     async def write(number: int) -> None:
         for turn in range(12):
             size = 1 + 20 * ((number + turn) % 2)
-            await writers[number % 3].append_output([piece(trials[number], f"{turn}")] * size, NOON)
+            await writers[number % 3].output.append([piece(trials[number], f"{turn}")] * size, NOON)
 
     async def follow() -> list[int]:
         reader, seen = await open_store(), [0]
         while True:
             last_look = done.is_set()
-            while batch := await reader.output([trial.id for trial in trials], after=seen[-1], limit=50):
+            while batch := await reader.output.read([trial.id for trial in trials], after=seen[-1], limit=50):
                 seen += [part.seq for part in batch]
             if last_look:
                 return seen[1:]
@@ -109,17 +109,17 @@ async def test_a_reader_that_follows_misses_nothing(open_store: StoreOpener) -> 
     following = [asyncio.create_task(follow()) for _ in range(2)]
     await asyncio.gather(*(write(number) for number in range(len(trials))))
     done.set()
-    everything = [part.seq for part in await writers[0].output([trial.id for trial in trials], limit=5000)]
+    everything = [part.seq for part in await writers[0].output.read([trial.id for trial in trials], limit=5000)]
     assert len(everything) == len(trials) * 12 * 11
     for seen in await asyncio.gather(*following):
         assert seen == everything
 
 
 async def test_the_tail_of_the_event_log_is_where_new_events_begin(store: Store) -> None:
-    assert await store.last_event() == 0
+    assert await store.events.last() == 0
     await submit(store, 3)
-    last = await store.last_event()
-    assert last == (await store.events())[-1].seq
-    assert await store.events(after=last) == []
-    await store.claim("w1", MINUTE, 2, NOON)
-    assert len(await store.events(after=last)) == 2
+    last = await store.events.last()
+    assert last == (await store.events.read())[-1].seq
+    assert await store.events.read(after=last) == []
+    await store.trials.claim("w1", MINUTE, 2, NOON)
+    assert len(await store.events.read(after=last)) == 2

@@ -10,10 +10,10 @@ from tests.contracts.store.samples import MINUTE, NOON, faulty, passed, submit
 
 async def test_tallies_count_every_trial_once(store: Store) -> None:
     job, other = await submit(store, trials=3), await submit(store, trials=1)
-    first, second = await store.claim("w", MINUTE, 2, NOON, job_id=job.id)
-    await store.finish(first.id, 1, passed(), NOON)
-    await store.finish(second.id, 1, faulty(Cause.LLM), NOON)
-    found = await store.tallies([job.id, other.id, 999])
+    first, second = await store.trials.claim("w", MINUTE, 2, NOON, job_id=job.id)
+    await store.trials.finish(first.id, 1, passed(), NOON)
+    await store.trials.finish(second.id, 1, faulty(Cause.LLM), NOON)
+    found = await store.jobs.tallies([job.id, other.id, 999])
     digests = [trial.task.digest for trial in (first, second)]
     assert sorted(found[job.id], key=lambda tally: tally.digest) == [
         Tally(digest=digests[0], outcome=Outcome.PASSED, trials=1),
@@ -26,11 +26,11 @@ async def test_tallies_count_every_trial_once(store: Store) -> None:
 
 async def test_numbers_count_and_sum_what_stands_in_every_way(store: Store) -> None:
     job, untouched = await submit(store, trials=6), await submit(store, trials=2)
-    trials = await store.claim("w", MINUTE, 5, NOON, job_id=job.id)
-    await store.finish(trials[0].id, 1, passed(), NOON)
-    await store.finish(trials[1].id, 1, passed(), NOON)
-    await store.finish(trials[2].id, 1, faulty(), NOON)
-    found = await store.numbers([job.id, untouched.id, 999])
+    trials = await store.trials.claim("w", MINUTE, 5, NOON, job_id=job.id)
+    await store.trials.finish(trials[0].id, 1, passed(), NOON)
+    await store.trials.finish(trials[1].id, 1, passed(), NOON)
+    await store.trials.finish(trials[2].id, 1, faulty(), NOON)
+    found = await store.jobs.numbers([job.id, untouched.id, 999])
     assert found[job.id] == JobNumbers(
         counts=JobCounts(queued=1, running=2, passed=2, error=1),
         totals=JobTotals(seconds=6.0, input_tokens=2400, output_tokens=68, cost_usd=0.025, started_at=NOON),

@@ -11,11 +11,11 @@ from tests.contracts.store.samples import MINUTE, NOON, faulty, passed, submit
 async def test_the_numbers_of_every_trial_of_a_job(store: Store) -> None:
     job = await submit(store, trials=3)
     await submit(store)
-    first, second = await store.claim("w", MINUTE, 2, NOON, job_id=job.id)
-    await store.finish(first.id, 1, passed(), NOON)
-    await store.finish(second.id, 1, faulty(Cause.LLM), NOON)
-    [added] = await store.add_attempts([first.id], NOON)
-    one, two, three, four = await store.trial_numbers(job.id)
+    first, second = await store.trials.claim("w", MINUTE, 2, NOON, job_id=job.id)
+    await store.trials.finish(first.id, 1, passed(), NOON)
+    await store.trials.finish(second.id, 1, faulty(Cause.LLM), NOON)
+    [added] = await store.jobs.add_attempts([first.id], NOON)
+    one, two, three, four = await store.trials.numbers(job.id)
     spent = Spent(seconds=2.5, input_tokens=1200, output_tokens=34, cost_usd=0.0125)
     marks = (Mark.AGENT_TIMEOUT, Mark.OVER_BUDGET)
     assert one == TrialNumbers(first.id, first.task, 0, 1, False, 1, Outcome.PASSED, None, 1.0, marks, 2.5, spent)
@@ -24,4 +24,4 @@ async def test_the_numbers_of_every_trial_of_a_job(store: Store) -> None:
     )  # fmt: skip
     assert (three.outcome, three.seconds, three.tries, three.spent) == (None, None, 0, Spent())
     assert (four.trial_id, four.added, four.attempt, four.task) == (added, True, 2, first.task)
-    assert await store.trial_numbers(999) == []
+    assert await store.trials.numbers(999) == []

@@ -9,12 +9,12 @@ from tests.contracts.store.samples import MINUTE, NOON, faulty, passed, submit
 
 async def test_what_is_left_of_a_job(store: Store) -> None:
     job, other = await submit(store, trials=5), await submit(store, trials=2)
-    trials = await store.claim("w", MINUTE, 3, NOON, job_id=job.id)
-    await store.claim("w", MINUTE, 1, NOON - MINUTE, job_id=other.id)
-    await store.finish(trials[0].id, 1, passed(), NOON)
-    await store.finish(trials[1].id, 1, faulty(), NOON + 2 * MINUTE)
+    trials = await store.trials.claim("w", MINUTE, 3, NOON, job_id=job.id)
+    await store.trials.claim("w", MINUTE, 1, NOON - MINUTE, job_id=other.id)
+    await store.trials.finish(trials[0].id, 1, passed(), NOON)
+    await store.trials.finish(trials[1].id, 1, faulty(), NOON + 2 * MINUTE)
     digests = [f"sha256:{number:064x}" for number in range(5)]
-    found = await store.work_left(job.id, NOON + MINUTE)
+    found = await store.jobs.work_left(job.id, NOON + MINUTE)
     assert found == WorkLeft(
         running=(RunningTrial(digest=digests[2], agent_index=0, started_at=NOON),),
         waiting={(digests[3], 0): 1, (digests[4], 0): 1},
@@ -22,4 +22,4 @@ async def test_what_is_left_of_a_job(store: Store) -> None:
         recently_ended=1,
         first_started_at=NOON,
     )
-    assert await store.work_left(999, NOON) == WorkLeft()
+    assert await store.jobs.work_left(999, NOON) == WorkLeft()

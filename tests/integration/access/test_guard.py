@@ -173,8 +173,8 @@ async def test_expired_and_revoked_tokens_are_refused(locked: Api) -> None:
     good = await locked.token(Role.ADMIN, name="good", life=timedelta(minutes=1))
     assert (await locked.client.get(KEYS, headers=bearer(late))).status_code == 401
     assert (await locked.client.get(KEYS, headers=bearer(good))).status_code == 200
-    [token] = [token for token in await store.tokens() if token.name == "good"]
-    await store.revoke_token(token.id, clock())
+    [token] = [token for token in await store.tokens.all() if token.name == "good"]
+    await store.tokens.revoke(token.id, clock())
     assert (await locked.client.get(KEYS, headers=bearer(good))).status_code == 401
 
 
@@ -183,12 +183,12 @@ async def test_the_last_use_is_written_down_but_not_each(locked: Api) -> None:
     secret = await locked.token(Role.ADMIN)
     await locked.client.get(KEYS, headers=bearer(secret))
     async with asyncio.timeout(LIMIT_SEC):
-        while (first := (await store.tokens())[0].used_at) is None:
+        while (first := (await store.tokens.all())[0].used_at) is None:
             await asyncio.sleep(0.01)
     for _ in range(5):
         await locked.client.get(KEYS, headers=bearer(secret))
     await locked.service.identities.close()
-    assert (await store.tokens())[0].used_at == first
+    assert (await store.tokens.all())[0].used_at == first
 
 
 async def test_guessing_is_slowed_down_and_holds_up_nobody_who_is_known(locked: Api) -> None:

@@ -73,15 +73,15 @@ async def test_a_session_ends_by_signing_out_by_revoking_and_with_time(locked: A
     assert (await locked.client.get("/metrics", headers=stolen)).status_code == 401
 
     cookie = await sign_in()
-    later = Identities(installation.store, installation.seal, lambda: installation.clock() + SESSION_LIFE)
-    sooner = Identities(installation.store, installation.seal, installation.clock)
+    later = Identities(installation.store.tokens, installation.seal, lambda: installation.clock() + SESSION_LIFE)
+    sooner = Identities(installation.store.tokens, installation.seal, installation.clock)
     assert await later.by_session(cookie) is None
     assert await sooner.by_session(cookie) is not None, "another process knows it too"
     for wrong in ("", "x", cookie[:-2], cookie[::-1], secret):
         assert await sooner.by_session(wrong) is None
     await sooner.close()
 
-    await installation.store.revoke_token(1, installation.clock())
+    await installation.store.tokens.revoke(1, installation.clock())
     assert (await locked.client.get("/metrics")).status_code == 401
     locked.client.cookies.clear()
 
@@ -125,7 +125,7 @@ async def test_a_provider_key_can_be_set_and_deleted_but_not_read(locked: Api) -
     listed = await locked.client.get(KEYS, headers=admin)
     assert [item["name"] for item in listed.json()["items"]] == ["OPENROUTER_API_KEY"] and value not in listed.text
     installation = locked.service.installation
-    [kept] = await installation.store.provider_keys()
+    [kept] = await installation.store.provider_keys.all()
     assert value not in kept.sealed and installation.seal.open(kept.sealed) == value
     assert "OPENROUTER_API_KEY" in await installation.keys.names()
     assert (await locked.client.get(path, headers=admin)).status_code == 405

@@ -59,7 +59,7 @@ class Api:
         working = asyncio.create_task(worker.run())
         async with asyncio.timeout(LIMIT_SEC):
             while True:
-                backlog = await self.installation.store.backlog(self.installation.clock())
+                backlog = await self.installation.store.totals.backlog(self.installation.clock())
                 if not backlog.queued and not backlog.running:
                     break
                 await asyncio.sleep(0.02)

@@ -52,7 +52,7 @@ class CrampedArchives(ArchiveFiles):
 def keep_in(api: Api, blobs: Blobs, files: ArchiveFiles | None = None) -> None:
     service, there = api.app.state.service, api.installation
     files = files or ArchiveFiles(limit_bytes=1 << 20)
-    library = TaskLibrary(there.store, blobs, (HarborTasks(),), files, there.settings.tasks_dir, there.clock)
+    library = TaskLibrary(there.store.tasks, blobs, (HarborTasks(),), files, there.settings.tasks_dir, there.clock)
     api.app.state.service = replace(service, installation=replace(there, library=library))
 
 

@@ -74,14 +74,14 @@ async def test_a_missing_key_is_one_sentence_and_a_given_one_is_sealed(local_api
     assert "OPENAI_API_KEY" in estimate["warnings"][0]
     headers = {"X-Provider-Key": f"OPENAI_API_KEY={CANARY}"}
     job = await local_api.post("/jobs", wanted, status=201, headers=headers)
-    sealed = await local_api.installation.store.job_keys(job["id"])
+    sealed = await local_api.installation.store.jobs.sealed_keys(job["id"])
     assert sealed and CANARY not in sealed
     assert CANARY not in json.dumps(await local_api.get(f"/jobs/{job['id']}"))
     await local_api.post(f"/jobs/{job['id']}/cancel")
-    assert await local_api.installation.store.job_keys(job["id"]) is None
+    assert await local_api.installation.store.jobs.sealed_keys(job["id"]) is None
     assert (await local_api.post(f"/jobs/{job['id']}/resume", status=400))["error"]["code"] == "missing_key"
     assert await local_api.post(f"/jobs/{job['id']}/resume", headers=headers) == {"queued": 1}
-    assert await local_api.installation.store.job_keys(job["id"]) is not None
+    assert await local_api.installation.store.jobs.sealed_keys(job["id"]) is not None
 
 
 async def test_the_same_key_creates_once(api: Api) -> None:

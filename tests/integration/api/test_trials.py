@@ -252,7 +252,7 @@ async def test_a_worker_tells_where_it_can_run_trials_and_why_it_does_not(api: A
     beat = Heartbeat(
         worker="w:1:1", host="w", pid=1, capacity=4, started_at=now, sandboxes=("oci",), paused="The disk is full."
     )
-    await store.beat(beat, now)
+    await store.workers.beat(beat, now)
     [worker] = [worker for worker in (await api.get("/workers"))["items"] if worker["worker"] == "w:1:1"]
     assert (worker["alive"], worker["sandboxes"], worker["paused"]) == (True, ["oci"], "The disk is full.")
 
@@ -264,12 +264,12 @@ async def test_who_runs_what_in_which_sandbox(api: Api) -> None:
     ref = TaskRef(name="one", digest=digest)
     for sandbox in ("auto", "docker", "auto"):
         spec = JobSpec(tasks=(ref,), agents=(AgentSpec(name="oracle"),), sandbox=sandbox)
-        await store.create_job(spec, list(plan(spec)), now)
+        await store.jobs.create(spec, list(plan(spec)), now)
     told = Heartbeat(worker="w:1:1", host="w", pid=1, capacity=4, started_at=now, sandboxes=("oci", "docker"))
-    await store.beat(told, now)
+    await store.workers.beat(told, now)
     assert (await api.get("/queue/running"))["items"] == []
     for worker, number in (("w:1:1", 2), ("silent:2:2", 1)):
-        assert len(await store.claim(worker, timedelta(minutes=1), number, now)) == number
+        assert len(await store.trials.claim(worker, timedelta(minutes=1), number, now)) == number
     first = await api.get("/queue/running", params={"limit": 2})
     rest = await api.get("/queue/running", params={"limit": 2, "cursor": first["next"]})
     found = [(item["worker"], item["sandbox"]) for item in (*first["items"], *rest["items"])]

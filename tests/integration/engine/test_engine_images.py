@@ -21,7 +21,7 @@ from seatrial.sandboxes.images.image import (
     BuildPlan,
     Image,
     ImageRequest,
-    RegistrySilent,
+    RegistryUnreachable,
 )
 from seatrial.sandboxes.options import SandboxOptions
 from tests.engine import Engine
@@ -108,7 +108,7 @@ async def test_tag_and_remove(store: EngineStore, base: Image, name: str) -> Non
 
 
 async def test_silent_registry_is_told_from_one_that_refuses(store: EngineStore) -> None:
-    with pytest.raises(RegistrySilent):
+    with pytest.raises(RegistryUnreachable):
         await store.pull(NOWHERE, lambda _: None)
 
 

@@ -13,7 +13,7 @@ from seatrial.sandboxes.images.assembly import Images, oci_images
 from seatrial.sandboxes.images.batch import Publisher, bring_all
 from seatrial.sandboxes.images.build_network import MachineNetwork
 from seatrial.sandboxes.images.buildah import BuildahStore
-from seatrial.sandboxes.images.image import ImageRequest, RegistrySilent
+from seatrial.sandboxes.images.image import ImageRequest, RegistryUnreachable
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.settings import tool_environment
 from tests.image_cache import cold_cache
@@ -75,14 +75,14 @@ async def test_pull_switched_off_asks_nobody(
 async def test_a_registry_that_says_no_is_not_a_silent_one(images: Images, registry: Registry) -> None:
     with pytest.raises(ImageFault, match="manifest unknown") as caught:
         await images.store.pull(f"{registry.address}/no/such:1", quiet)
-    assert not isinstance(caught.value, RegistrySilent)
+    assert not isinstance(caught.value, RegistryUnreachable)
     assert any("manifests/1" in line for line in registry.asked)
 
 
 async def test_nobody_there_is_silence(images: Images) -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
-        with pytest.raises(RegistrySilent):
+        with pytest.raises(RegistryUnreachable):
             await images.store.pull(f"127.0.0.1:{reserved.getsockname()[1]}/x:1", quiet)
 
 
@@ -91,7 +91,7 @@ async def test_somebody_who_never_answers_is_silence_too(warm: Path) -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen()
-        with pytest.raises(RegistrySilent):
+        with pytest.raises(RegistryUnreachable):
             await store.pull(f"127.0.0.1:{deaf.getsockname()[1]}/x:1", quiet)
 
 

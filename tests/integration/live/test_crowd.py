@@ -22,7 +22,7 @@ async def test_five_hundred_listeners_hear_everything(live: Live) -> None:
             async with asyncio.timeout(120):
                 while any(ear.ended_at is None for ear in ears):
                     await asyncio.sleep(0.1)
-    wanted = [event.seq for event in await live.installation.store.events(job_id=job.id, limit=5000)]
+    wanted = [event.seq for event in await live.installation.store.events.read(job_id=job.id, limit=5000)]
     assert len(wanted) > 60 * 4
     assert [ear.seen == wanted for ear in ears].count(False) == 0
     ends = [ear.ended_at or 0.0 for ear in ears]
@@ -42,7 +42,7 @@ async def test_who_does_not_read_holds_up_nobody_and_costs_little(live: Live) ->
                     await asyncio.sleep(0.1)
                     await live.http.get("/health")
             assert time.monotonic() - started < 60
-    wanted = [event.seq for event in await live.installation.store.events(job_id=job.id, limit=5000)]
+    wanted = [event.seq for event in await live.installation.store.events.read(job_id=job.id, limit=5000)]
     assert all(ear.seen == wanted for ear in ears)
     assert _memory_mb(live.api_pid) - before < 100
 

@@ -33,7 +33,7 @@ async def test_a_job_is_told_from_its_beginning_to_its_end_within_a_second(live:
     kinds = [one.kind for one in got]
     assert (kinds[0], kinds.count("trial.claimed"), kinds.count("trial.ended")) == ("job.created", 3, 3)
     assert [one.data["seq"] for one in got[:-1]] == [
-        event.seq for event in await live.installation.store.events(job_id=job.id)
+        event.seq for event in await live.installation.store.events.read(job_id=job.id)
     ]
     told = [one for one in got[1:-1] if one.kind in ("trial.claimed", "trial.ended", "job.ended", "trial.phase")]
     assert max(map(delay, told)) < PROMISED_SEC
@@ -43,7 +43,7 @@ async def test_a_job_is_told_from_its_beginning_to_its_end_within_a_second(live:
 
 async def test_a_trial_is_told_with_what_it_writes(live: Live) -> None:
     job = await submit(live.installation, 1)
-    (row,) = [row async for row in live.installation.store.trials(TrialFilter(job_id=job.id))]
+    (row,) = [row async for row in live.installation.store.trials.each(TrialFilter(job_id=job.id))]
     with worker_process(live.home, seconds=3.0):
         async with asyncio.timeout(60):
             got = await everything(live.http, f"/trials/{row.trial.id}/events")
@@ -62,7 +62,7 @@ async def test_a_trial_is_told_with_what_it_writes(live: Live) -> None:
 
 async def test_who_comes_back_gets_exactly_what_was_missed(live: Live) -> None:
     job = await submit(live.installation, 2)
-    (row, _) = [row async for row in live.installation.store.trials(TrialFilter(job_id=job.id))]
+    (row, _) = [row async for row in live.installation.store.trials.each(TrialFilter(job_id=job.id))]
     path = f"/trials/{row.trial.id}/events"
     with worker_process(live.home, seconds=3.0):
         async with asyncio.timeout(60):
@@ -103,7 +103,7 @@ async def test_kinds_are_chosen_and_output_of_a_job_is_sent_if_asked_for(live: L
 
 async def test_everything_is_told_from_now_on(live: Live) -> None:
     await submit(live.installation, 1)
-    last = await live.installation.store.last_event()
+    last = await live.installation.store.events.last()
     got: list[Got] = []
 
     async def follow() -> None:

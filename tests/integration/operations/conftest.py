@@ -44,7 +44,7 @@ class Api:
             attempts=attempts,
             retry=RetryPolicy(max_attempts=2, backoff_sec=0),
         )
-        return await self.installation.store.create_job(spec, tuple(plan(spec)), self.installation.clock())
+        return await self.installation.store.jobs.create(spec, tuple(plan(spec)), self.installation.clock())
 
     @asynccontextmanager
     async def worker(self, runner: Runner, capacity: int = 4) -> AsyncIterator[None]:
@@ -52,7 +52,7 @@ class Api:
         working = asyncio.create_task(worker.run())
         try:
             async with asyncio.timeout(LIMIT_SEC):
-                while not await self.installation.store.workers():
+                while not await self.installation.store.workers.all():
                     await asyncio.sleep(0.01)
             yield
         finally:
@@ -61,7 +61,7 @@ class Api:
 
     async def work_off(self, job: Job, runner: Runner) -> None:
         async with self.worker(runner), asyncio.timeout(LIMIT_SEC):
-            while (counts := (await self.installation.store.counts([job.id]))[job.id]).queued + counts.running:
+            while (counts := (await self.installation.store.jobs.counts([job.id]))[job.id]).queued + counts.running:
                 await asyncio.sleep(0.02)
 
 

@@ -73,7 +73,7 @@ async def test_what_waits_is_told_with_those_who_could_work(api: Api) -> None:
         while (told := await numbers(api))["seatrial_trials_running"] < 2 or not told["seatrial_workers state=working"]:
             pass
         assert (told["seatrial_queue_depth"], told["seatrial_worker_capacity"]) == (4, 2)
-        await api.installation.store.cancel_job(1, api.installation.clock())
+        await api.installation.store.jobs.cancel(1, api.installation.clock())
 
 
 async def test_requests_are_counted_by_route_and_not_by_path(api: Api) -> None:

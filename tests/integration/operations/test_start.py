@@ -24,11 +24,11 @@ print(*sorted(sys.modules))
 _HIRE = """
 import asyncio, sys
 from seatrial.settings import Settings
-from seatrial.wiring import hire_worker, open_installation
+from seatrial.wiring import load_worker, open_installation
 
 async def hire():
     async with open_installation(Settings(home=sys.argv[1])) as installation:
-        await hire_worker(installation, 1)
+        await load_worker(installation, 1)
 
 asyncio.run(hire())
 print(*sorted(sys.modules))

@@ -20,10 +20,10 @@ async def test_a_backup_holds_the_moment_and_comes_back(sqlite_url: str, tmp_pat
         kept = await submit(store, trials=3)
         await backup(sqlite_url, copy)
         await submit(store)
-        assert len(await store.jobs(Page())) == 2
+        assert len(await store.jobs.page(Page())) == 2
         await restore(sqlite_url, copy)
-        assert [job.id for job in await store.jobs(Page())] == [kept.id]
-        assert (await store.counts([kept.id]))[kept.id].queued == 3
+        assert [job.id for job in await store.jobs.page(Page())] == [kept.id]
+        assert (await store.jobs.counts([kept.id]))[kept.id].queued == 3
         await submit(store)
     assert problems_of(tmp_path / "seatrial.db") == [] == problems_of(copy)
     assert [path.name for path in tmp_path.glob("*unfinished*")] == []
@@ -37,7 +37,7 @@ async def test_a_backup_can_start_a_new_home(sqlite_url: str, tmp_path: Path) ->
     elsewhere = f"sqlite:///{tmp_path}/new/home/seatrial.db"
     await restore(elsewhere, tmp_path / "copy.db")
     async with SqlStore.at(elsewhere) as store:
-        assert await store.job(job.id) == job and await store.install_id() == install_id
+        assert await store.jobs.get(job.id) == job and await store.install_id() == install_id
 
 
 async def test_a_backup_never_overwrites(sqlite_url: str, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ async def test_what_cannot_be_restored_leaves_the_store_alone(sqlite_url: str, t
                 await restore(sqlite_url, tmp_path / name)
         with pytest.raises(NotFound):
             await restore(sqlite_url, tmp_path / "missing.db")
-        assert (await store.counts([job.id]))[job.id].queued == 200
+        assert (await store.jobs.counts([job.id]))[job.id].queued == 200
 
 
 async def test_postgresql_has_its_own_tools(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ async def test_a_process_never_opens_more_than_it_may(small_server: PostgresServ
     await upgrade(url)
     async with SqlStore.at(url, connections=3) as store:
         jobs = await asyncio.gather(*(submit(store, trials=3) for _ in range(40)))
-        await asyncio.gather(*(store.job(job.id) for job in jobs for _ in range(3)))
+        await asyncio.gather(*(store.jobs.get(job.id) for job in jobs for _ in range(3)))
         assert await used(small_server, "bounded") == 3
         assert (await store.facts()).connections_here == 3
 
@@ -80,16 +80,18 @@ async def test_an_api_and_six_workers_share_few_connections(small_server: Postgr
 
         async def work(store: SqlStore, name: str) -> int:
             done = 0
-            while claimed := await store.claim(name, MINUTE, 2, NOON):
-                await asyncio.gather(*(store.finish(trial.id, trial.try_number, passed(), NOON) for trial in claimed))
-                await asyncio.gather(*(store.trial(trial.id) for trial in claimed))
+            while claimed := await store.trials.claim(name, MINUTE, 2, NOON):
+                await asyncio.gather(
+                    *(store.trials.finish(trial.id, trial.try_number, passed(), NOON) for trial in claimed)
+                )
+                await asyncio.gather(*(store.trials.get(trial.id) for trial in claimed))
                 done += len(claimed)
             return done
 
         jobs = await asyncio.gather(*(submit(api, trials=4) for _ in range(20)))
         done = await asyncio.gather(*(work(store, f"w{number}") for number, store in enumerate(workers)))
         assert sum(done) == 80
-        assert all(counts.passed == 4 for counts in (await api.counts([job.id for job in jobs])).values())
+        assert all(counts.passed == 4 for counts in (await api.jobs.counts([job.id for job in jobs])).values())
 
 
 async def test_whoever_has_one_connection_reads_and_writes_with_it(small_server: PostgresServer) -> None:
@@ -97,9 +99,9 @@ async def test_whoever_has_one_connection_reads_and_writes_with_it(small_server:
     await upgrade(url)
     async with SqlStore.at(url, connections=4) as store, crowd(small_server):
         jobs = await asyncio.gather(*(submit(store, trials=2) for _ in range(5)))
-        claimed = await store.claim("w", MINUTE, 10, NOON)
-        await asyncio.gather(*(store.finish(trial.id, 1, passed(), NOON) for trial in claimed))
-        assert all(counts.passed == 2 for counts in (await store.counts([job.id for job in jobs])).values())
+        claimed = await store.trials.claim("w", MINUTE, 10, NOON)
+        await asyncio.gather(*(store.trials.finish(trial.id, 1, passed(), NOON) for trial in claimed))
+        assert all(counts.passed == 2 for counts in (await store.jobs.counts([job.id for job in jobs])).values())
 
 
 async def test_whoever_has_none_waits_until_somebody_leaves(small_server: PostgresServer) -> None:
@@ -112,7 +114,7 @@ async def test_whoever_has_none_waits_until_somebody_leaves(small_server: Postgr
         await eventually(lambda: refusals(small_server) > before + 1, "it was refused, and asked again")
         assert not opening.done()
     await opening
-    assert await store.jobs(Page()) == []
+    assert await store.jobs.page(Page()) == []
     await store.__aexit__(None, None, None)
 
 

@@ -55,25 +55,25 @@ async def plans(url: str, seen: list[tuple[str, Any]]) -> dict[str, list[str]]:
 
 async def one_of_everything(store: Store) -> None:
     job = await submit(store, trials=4, concurrency=3)
-    one, two, three = await store.claim("w", MINUTE, 3, NOON)
+    one, two, three = await store.trials.claim("w", MINUTE, 3, NOON)
     phase = PhaseEntry(trial_id=one.id, job_id=job.id, try_number=1, phase=Phase.AGENT, at=NOON)
-    await store.enter_phases([phase])
-    await store.renew("w", {one.id: 1, two.id: 1}, MINUTE, NOON)
-    await store.expired(NOON)
-    await store.finish(one.id, 1, passed(), NOON)
-    await store.try_again(two.id, 1, faulty(), MINUTE, NOON)
-    await store.give_back(three.id, 1, NOON)
-    await store.counts([job.id])
-    await store.trial(one.id)
-    await store.tries(one.id)
-    await store.events(after=3)
-    await store.events(job_id=job.id)
-    await store.events(trial_id=one.id)
-    await store.summaries(TrialFilter(job_id=job.id), Page())
-    await store.summaries(TrialFilter(outcomes=(Outcome.ERROR,)), Page())
-    await store.summaries(TrialFilter(task="hello"), Page())
-    await store.summaries(TrialFilter(states=(TrialState.RUNNING,)), Page())
-    await store.cancel_job(job.id, NOON)
+    await store.trials.enter_phases([phase])
+    await store.trials.renew("w", {one.id: 1, two.id: 1}, MINUTE, NOON)
+    await store.trials.expired(NOON)
+    await store.trials.finish(one.id, 1, passed(), NOON)
+    await store.trials.try_again(two.id, 1, faulty(), MINUTE, NOON)
+    await store.trials.give_back(three.id, 1, NOON)
+    await store.jobs.counts([job.id])
+    await store.trials.get(one.id)
+    await store.trials.tries(one.id)
+    await store.events.read(after=3)
+    await store.events.read(job_id=job.id)
+    await store.events.read(trial_id=one.id)
+    await store.trials.summaries(TrialFilter(job_id=job.id), Page())
+    await store.trials.summaries(TrialFilter(outcomes=(Outcome.ERROR,)), Page())
+    await store.trials.summaries(TrialFilter(task="hello"), Page())
+    await store.trials.summaries(TrialFilter(states=(TrialState.RUNNING,)), Page())
+    await store.jobs.cancel(job.id, NOON)
 
 
 async def test_nothing_walks_through_a_table(sqlite_url: str) -> None:
@@ -99,8 +99,8 @@ async def test_a_job_of_ten_thousand_trials_costs_less_than_two_seconds(url: str
     planned = tuple(plan(spec))
     async with SqlStore.at(url) as store:
         started = time.process_time()
-        job = await store.create_job(spec, planned, NOON)
+        job = await store.jobs.create(spec, planned, NOON)
         assert time.process_time() - started < 2
-        assert (await store.counts([job.id]))[job.id].queued == 10_000
-        assert await store.cancel_job(job.id, NOON) == 10_000
-        assert (await store.counts([job.id]))[job.id].cancelled == 10_000
+        assert (await store.jobs.counts([job.id]))[job.id].queued == 10_000
+        assert await store.jobs.cancel(job.id, NOON) == 10_000
+        assert (await store.jobs.counts([job.id]))[job.id].cancelled == 10_000

@@ -53,12 +53,12 @@ async def test_the_store_says_so(sqlite_url: str, tmp_path: Path, damage: Damage
     async with SqlStore.at(sqlite_url) as store:
         for _ in range(20):
             await submit(store, trials=20)
-        assert len(await store.jobs(Page())) == 20, "the control"
+        assert len(await store.jobs.page(Page())) == 20, "the control"
     whole_in_one_file(path)
     damage(path)
     with pytest.raises(SetupProblem, match="damaged") as said:
         async with SqlStore.at(sqlite_url) as store:
-            await store.jobs(Page())
+            await store.jobs.page(Page())
             await submit(store)
     assert "seatrial db restore" in said.value.fix
 

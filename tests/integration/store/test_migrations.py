@@ -87,7 +87,7 @@ async def test_a_store_without_tables_says_how_to_get_them(empty_url: str) -> No
             pass
     await upgrade(empty_url)
     async with SqlStore.at(empty_url) as store:
-        assert await store.datasets() == []
+        assert await store.tasks.datasets() == []
 
 
 async def test_upgrading_twice_or_at_the_same_moment_is_harmless(empty_url: str) -> None:
@@ -133,7 +133,7 @@ async def test_tables_with_other_names_are_no_hindrance(empty_url: str) -> None:
     await database.close()
     await upgrade(empty_url)
     async with SqlStore.at(empty_url) as store:
-        assert await store.datasets() == []
+        assert await store.tasks.datasets() == []
 
 
 def test_other_databases_are_refused_without_telling_the_password() -> None:
@@ -147,19 +147,19 @@ async def test_what_earlier_tries_used_is_filled_in(url: str) -> None:
     async with SqlStore.at(url) as store:
         job = await submit(store, trials=2)
         for result in (faulty().model_copy(update={"usage": Usage(input_tokens=5, cached_tokens=2)}), passed()):
-            [trial] = await store.claim("w", MINUTE, 1, NOON, job_id=job.id)
+            [trial] = await store.trials.claim("w", MINUTE, 1, NOON, job_id=job.id)
             if result.outcome is Outcome.ERROR:
-                await store.try_again(trial.id, trial.try_number, result, timedelta(0), NOON)
-                await store.cancel_trials([trial.id + 1], NOON)
+                await store.trials.try_again(trial.id, trial.try_number, result, timedelta(0), NOON)
+                await store.jobs.cancel_trials([trial.id + 1], NOON)
             else:
-                await store.finish(trial.id, trial.try_number, result, NOON)
-        before = [summary.spent for summary in await store.summaries(TrialFilter(job_id=job.id), Page())]
+                await store.trials.finish(trial.id, trial.try_number, result, NOON)
+        before = [summary.spent for summary in await store.trials.summaries(TrialFilter(job_id=job.id), Page())]
         assert before[1] == Spent(seconds=3.5, input_tokens=1205, cached_tokens=2, output_tokens=34, cost_usd=0.0125)
         database = database_at(url)
         await database.open()
         await database.write(_as_before)
         await database.close()
-        assert [each.spent for each in await store.summaries(TrialFilter(job_id=job.id), Page())] == before
+        assert [each.spent for each in await store.trials.summaries(TrialFilter(job_id=job.id), Page())] == before
 
 
 def _as_before(connection: Connection) -> None:

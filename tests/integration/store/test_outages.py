@@ -57,7 +57,7 @@ async def test_postgresql_stopped_hard_under_load_loses_no_acknowledged_job(own_
             task.cancel()
         await asyncio.gather(*load, return_exceptions=True)
         assert before > 0 and refused > 0 and len(acknowledged) > before
-        for job_id, counts in (await store.counts(acknowledged)).items():
+        for job_id, counts in (await store.jobs.counts(acknowledged)).items():
             assert counts.queued == 3, f"job {job_id} was lost"
 
 
@@ -70,9 +70,9 @@ async def test_a_restart_between_two_operations_is_noticed_by_neither(own_server
         await asyncio.to_thread(own_server.stop)
         await asyncio.to_thread(own_server.start)
         await asyncio.sleep(1.1)  # a connection that was in use a moment ago is not asked again
-        assert await store.job(before.id) == before
+        assert await store.jobs.get(before.id) == before
         after = await submit(store)
-        assert [job.id for job in await store.jobs(Page())] == [after.id, before.id]
+        assert [job.id for job in await store.jobs.page(Page())] == [after.id, before.id]
 
 
 async def test_nobody_there(tmp_path: Path) -> None:
@@ -91,23 +91,23 @@ async def test_a_closed_store_says_so(url: str) -> None:
     with pytest.raises(StoreUnavailable):
         await submit(store)
     with pytest.raises(StoreUnavailable):
-        await store.jobs(Page())
+        await store.jobs.page(Page())
 
 
 async def test_a_refused_operation_undoes_only_itself(sqlite_url: str) -> None:
     """Operations that share a commit do not share their fate."""
     async with SqlStore.at(sqlite_url) as store:
         job = await submit(store, trials=20)
-        claimed = await store.claim("w", MINUTE, 20, NOON)
-        ends = [store.finish(trial.id, 1, passed(), NOON) for trial in claimed]
-        wrong = [store.finish(999, 1, passed(), NOON) for _ in range(20)]
+        claimed = await store.trials.claim("w", MINUTE, 20, NOON)
+        ends = [store.trials.finish(trial.id, 1, passed(), NOON) for trial in claimed]
+        wrong = [store.trials.finish(999, 1, passed(), NOON) for _ in range(20)]
         mixed = [call for pair in zip(ends, wrong, strict=True) for call in pair]
         answers = await asyncio.gather(*mixed, return_exceptions=True)
         assert [type(answer) for answer in answers[1::2]] == [NotFound] * 20
         assert [answer.id for answer in answers[::2] if not isinstance(answer, BaseException)] == [
             trial.id for trial in claimed
         ]
-        assert (await store.counts([job.id]))[job.id].passed == 20
+        assert (await store.jobs.counts([job.id]))[job.id].passed == 20
 
 
 async def test_a_writer_that_does_not_know_the_lock_file_is_waited_for(sqlite_url: str, tmp_path: Path) -> None:
@@ -116,12 +116,12 @@ async def test_a_writer_that_does_not_know_the_lock_file_is_waited_for(sqlite_ur
         foreign.execute("BEGIN IMMEDIATE")
         submitting = asyncio.create_task(submit(store))
         for _ in range(50):
-            assert await store.jobs(Page()) == []
+            assert await store.jobs.page(Page()) == []
         assert not submitting.done()
         foreign.execute("COMMIT")
         foreign.close()
         job = await submitting
-        assert await store.jobs(Page()) == [job]
+        assert await store.jobs.page(Page()) == [job]
 
 
 @pytest.mark.postgres
@@ -144,7 +144,7 @@ async def test_a_slow_transaction_is_never_overtaken_in_the_log(postgres_url: st
         await gate.execute("SELECT pg_advisory_lock(1)")
         slow = asyncio.create_task(database.write(slowly))
         await appended.wait()
-        quick = asyncio.create_task(store.append([fact], NOON))
+        quick = asyncio.create_task(store.events.append([fact], NOON))
 
         async def both_wait() -> bool:
             waiting = (
@@ -153,11 +153,11 @@ async def test_a_slow_transaction_is_never_overtaken_in_the_log(postgres_url: st
             return await gate.fetchval(waiting) == 2
 
         await eventually(both_wait, "the quick one waits for the slow one, which waits at the gate")
-        assert len(await store.events()) == 1
+        assert len(await store.events.read()) == 1
         await gate.close()
         await asyncio.gather(slow, quick)
         await database.close()
-        assert [event.data for event in await store.events(after=1)] == [{"slow": True}, {}]
+        assert [event.data for event in await store.events.read(after=1)] == [{"slow": True}, {}]
 
 
 async def test_a_call_that_was_given_up_before_its_turn_never_happens(sqlite_url: str, tmp_path: Path) -> None:
@@ -166,10 +166,10 @@ async def test_a_call_that_was_given_up_before_its_turn_never_happens(sqlite_url
         foreign.execute("BEGIN IMMEDIATE")
         given_up, patient = asyncio.create_task(submit(store)), asyncio.create_task(submit(store))
         for _ in range(50):
-            assert await store.jobs(Page()) == []
+            assert await store.jobs.page(Page()) == []
         given_up.cancel()
         await asyncio.gather(given_up, return_exceptions=True)
         foreign.execute("COMMIT")
         foreign.close()
         job = await patient
-        assert await store.jobs(Page()) == [job]
+        assert await store.jobs.page(Page()) == [job]

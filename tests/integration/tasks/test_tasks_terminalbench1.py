@@ -188,6 +188,30 @@ class TestMapping:
         texts = [path.read_text() for path in prepared(task).rglob("*") if path.is_file()]
         assert not any("canary-value" in text or "${CANARY}" in text for text in texts)
 
+    def test_variables_are_filled_in_once(self, task: Path) -> None:
+        compose = yaml.safe_load((task / "docker-compose.yaml").read_text())
+        compose["services"]["client"]["environment"] = {"A": "$$A ${B:-${C:-c}}"}
+        db = {"image": "postgres:${VERSION:-16}", "environment": {"D": "$$5", "E": "$F"}, "hostname": "${G:+g}db"}
+        compose["services"]["db"] = db
+        (task / "docker-compose.yaml").write_text(yaml.safe_dump(compose))
+        assert [found.message for found in READER.inspect(task).problems if "$" in found.message] == [
+            "${F} is not known here and is left empty."
+        ]
+        folder = prepared(task)
+        services = yaml.safe_load((folder / "environment" / "docker-compose.yaml").read_text())["services"]
+        assert config(folder)["environment"]["env"]["A"] == "$A c"
+        assert services["main"]["environment"]["A"] == "$$A c"
+        assert services["db"] == {
+            "image": "postgres:16",
+            "environment": {"D": "$$5", "E": ""},
+            "hostname": "db",
+        }
+
+    def test_what_compose_cannot_read_is_a_problem(self, task: Path) -> None:
+        edit(task / "docker-compose.yaml", "${T_BENCH_TEST_DIR}", "${1}")
+        (found,) = errors(task)
+        assert "${1}" in found.message and "$$" in found.fix
+
     def test_a_context_of_its_own_becomes_the_environment(self, task: Path) -> None:
         (task / "client").mkdir()
         shutil.move(task / "Dockerfile", task / "client" / "Image")

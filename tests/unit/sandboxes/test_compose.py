@@ -51,6 +51,25 @@ ESCAPES = {
     "variables from outside": ("env_file: ../../.env", "env_file: inside.env"),
     "variables of the worker": ("environment: ['X=${AWS_SECRET_ACCESS_KEY}']", "environment: ['X=$${NOT_A_VARIABLE}']"),
     "variables of the worker, by default": ("environment: ['X=${HOME:-none}']", "environment: ['X=none']"),
+    "variables of the worker, inside a default": (
+        "environment: ['X=${TEST_DIR:-${AWS_SECRET_ACCESS_KEY}}']",
+        "environment: ['X=${TEST_DIR:-${CONTEXT_DIR}}']",
+    ),
+    "no variable": ("environment: ['X=${1}']", "environment: ['X=$1']"),
+    "host mount by default": (
+        "volumes: ['${T_BENCH_TASK_LOGS_PATH:-/etc}:/x']",
+        "volumes: ['${T_BENCH_TASK_LOGS_PATH}:/x']",
+    ),
+    "host mount by default, as a whole": (
+        "volumes: ['${MEMORY:-/etc:/x}']",
+        "volumes: ['data:${ENV_AGENT_LOGS_PATH}']",
+    ),
+    "context outside by default": ("build: '${CONTEXT_DIR:+../..}'", "build: '${CONTEXT_DIR}/data'"),
+    "the machine by name, in pieces": (
+        "extra_hosts: ['host:${TEST_DIR:-host-}gateway']",
+        "extra_hosts: ['host:192.0.2.7']",
+    ),
+    "our labels, in pieces": ("labels: ['${TEST_DIR:-seat}rial.record=x']", "labels: ['mine=$TEST_DIR']"),
     "variables of the worker, by name": ("environment: [OPENAI_API_KEY]", "environment: ['OPENAI_API_KEY=']"),
     "context outside": ("build: ../..", "build: ."),
     "context through a link": ("build: ./way-out", "build: ./data"),
@@ -124,6 +143,15 @@ def test_top_level_escape_is_refused_and_its_twin_is_not(environment: Path, name
         read_compose(environment)
     _write(environment, top=benign)
     assert read_compose(environment) is not None
+
+
+def test_what_a_task_can_set_itself_is_no_log_directory_for_compose(environment: Path) -> None:
+    """Compose takes variables from the task's own ``.env``, except those that Harbor sets."""
+    _write(environment, "volumes: ['${T_BENCH_TASK_LOGS_PATH}:/x']")
+    with pytest.raises(ComposeRefused, match="path of the machine"):
+        read_compose(environment, for_compose=True)
+    _write(environment, "volumes: ['${HOST_AGENT_LOGS_PATH}:/x']")
+    assert read_compose(environment, for_compose=True) is not None
 
 
 def test_every_reason_is_told_at_once(environment: Path) -> None:

@@ -17,7 +17,7 @@ from seatrial.adapters.causes import cause_of, mark_of, voids_failure
 from seatrial.adapters.runner_harbor.tests_found import tests_in
 from seatrial.domain.result import Failure, PhaseTiming, Result, TestResult, Usage, grade
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
-from seatrial.sandboxes.terminal.recording import mend
+from seatrial.sandboxes.terminal.recording import repair_recording
 
 _LONGEST_TRACEBACK = 20_000
 _LONGEST_MESSAGE = 2_000
@@ -189,7 +189,7 @@ def _mend_recordings(directory: Path) -> None:
         for recording in directory.glob(pattern):
             with suppress(OSError):  # the recording is then saved as it is
                 if recording.is_file() and not recording.is_symlink():
-                    mend(recording)
+                    repair_recording(recording)
 
 
 def _timings(trial: TrialResult) -> Iterable[PhaseTiming]:

@@ -103,7 +103,8 @@ class HarborRunner:
 
     async def _create(self, order: Order, sandbox: str, equipment: Equipment) -> Trial:
         if sandbox == "harbor:docker":  # stock Harbor passes the file to compose unchanged
-            read_compose(order.task_dir / "environment", allow_privileged=self._options.allow_privileged)
+            privileged = self._options.allow_privileged
+            read_compose(order.task_dir / "environment", allow_privileged=privileged, for_compose=True)
         owner = Owner(install=self._install, trial=order.trial.id, try_number=order.trial.try_number)
         trial = await self._create_trial(trial_config(order, sandbox, equipment.agent, owner, self._options))
         if order.job.instruction is not None:

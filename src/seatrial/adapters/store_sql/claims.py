@@ -106,70 +106,70 @@ _take = (
 _start_tries = sa.insert(tries)
 
 
-def claim_trials(connection: Connection, wish: ClaimRequest) -> list[Trial]:
+def claim_trials(connection: Connection, request: ClaimRequest) -> list[Trial]:
     """Claims trials and returns them in the order of the turns. Writes what ``transition`` gives for ``Claimed``."""
-    allowed = may_claim_of(connection, wish.worker, wish.job_id, wish.now)
+    allowed = may_claim_of(connection, request.worker, request.job_id, request.now)
     order: list[int] = []
     if allowed in (MayClaim.UNSUSPECTED, MayClaim.UNSUSPECTED_FIRST):
-        order = _chosen(connection, wish)
+        order = _chosen(connection, request)
     if not order and allowed in (MayClaim.UNSUSPECTED_FIRST, MayClaim.SUSPECT):
-        order = _chosen(connection, replace(wish, limit=min(wish.limit, 1), suspected=True))
-    return _taken(connection, order, wish) if order else []
+        order = _chosen(connection, replace(request, limit=min(request.limit, 1), suspected=True))
+    return _taken(connection, order, request) if order else []
 
 
-def _chosen(connection: Connection, wish: ClaimRequest) -> list[int]:
-    shares = _servable_jobs(connection, wish)
-    _share_out(connection, shares, wish)
+def _chosen(connection: Connection, request: ClaimRequest) -> list[int]:
+    shares = _servable_jobs(connection, request)
+    _share_out(connection, shares, request)
     return _by_turns(shares)
 
 
-def _taken(connection: Connection, order: list[int], wish: ClaimRequest) -> list[Trial]:
+def _taken(connection: Connection, order: list[int], request: ClaimRequest) -> list[Trial]:
     values = {
         "ids": order,
         "state": TrialState.RUNNING,
-        "worker": wish.worker,
-        "lease_until": wish.now + wish.lease,
+        "worker": request.worker,
+        "lease_until": request.now + request.lease,
         "not_before": None,
         "phase": Phase.PREPARING,
-        "started_at": wish.now,
+        "started_at": request.now,
     }
     taken = {row["id"]: trial_of(row) for row in values_of(connection.execute(_take, values))}
     claimed = [taken[trial_id] for trial_id in order if trial_id in taken]
     connection.execute(
         _start_tries,
         [
-            {"trial_id": trial.id, "number": trial.try_number, "worker": wish.worker, "started_at": wish.now}
+            {"trial_id": trial.id, "number": trial.try_number, "worker": request.worker, "started_at": request.now}
             for trial in claimed
         ],
     )
     return claimed
 
 
-def _servable_jobs(connection: Connection, wish: ClaimRequest) -> list[_Share]:
+def _servable_jobs(connection: Connection, request: ClaimRequest) -> list[_Share]:
     if connection.dialect.name != "sqlite":  # SQLite has one writer, so it needs no lock
-        connection.execute(_lock_limited, {"only": wish.job_id}).all()
+        connection.execute(_lock_limited, {"only": request.job_id}).all()
     query = {
-        "only": wish.job_id,
-        "now": wish.now,
-        "after_job": wish.after_job,
-        "limit": wish.limit,
-        "suspected": wish.suspected,
-        "seal": wish.seal,
+        "only": request.job_id,
+        "now": request.now,
+        "after_job": request.after_job,
+        "limit": request.limit,
+        "suspected": request.suspected,
+        "seal": request.seal,
     }
     rows = connection.execute(_servable, query)
-    return [_Share(row.id, wish.limit if row.room is None else min(row.room, wish.limit)) for row in rows]
+    return [_Share(row.id, request.limit if row.room is None else min(row.room, request.limit)) for row in rows]
 
 
-def _share_out(connection: Connection, shares: Sequence[_Share], wish: ClaimRequest) -> None:
+def _share_out(connection: Connection, shares: Sequence[_Share], request: ClaimRequest) -> None:
     """Gives every job the same share. What a job cannot use goes to the others in the next round."""
-    wanted = wish.limit
+    wanted = request.limit
     unfilled = list(shares)
     while wanted and unfilled:
         part, rest = divmod(wanted, len(unfilled))
         next_round = []
         for turn, share in enumerate(unfilled):
             size = min(part + (turn < rest), share.room - len(share.taken))
-            got = _next_in_line(connection, share, size, wish) if size else []
+            got = _next_in_line(connection, share, size, request) if size else []
             share.taken += got
             wanted -= len(got)
             if len(got) == size and share.room > len(share.taken):
@@ -177,13 +177,13 @@ def _share_out(connection: Connection, shares: Sequence[_Share], wish: ClaimRequ
         unfilled = sorted(next_round, key=lambda share: len(share.taken))
 
 
-def _next_in_line(connection: Connection, share: _Share, size: int, wish: ClaimRequest) -> list[int]:
+def _next_in_line(connection: Connection, share: _Share, size: int, request: ClaimRequest) -> list[int]:
     query = {
         "job": share.job_id,
-        "now": wish.now,
+        "now": request.now,
         "after": share.taken[-1] if share.taken else 0,
         "limit": size,
-        "suspected": wish.suspected,
+        "suspected": request.suspected,
     }
     return list(connection.execute(_first_in_line, query).scalars())
 

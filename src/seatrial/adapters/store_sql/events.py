@@ -52,11 +52,11 @@ class SqlEvents:
 
         await self._database.write(operation, durable=False)
 
-    async def last_event(self) -> int:
+    async def last(self) -> int:
         query = sa.select(sa.func.coalesce(sa.func.max(events.c.seq), 0))
         return int(await self._database.value(query))
 
-    async def events(
+    async def read(
         self, after: int = 0, job_id: int | None = None, trial_id: int | None = None, limit: int = 500
     ) -> list[Event]:
         query = sa.select(events).where(events.c.seq > after).order_by(events.c.seq).limit(limit)

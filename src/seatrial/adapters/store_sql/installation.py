@@ -49,24 +49,24 @@ _backlog = sa.select(
 ).where(IS_QUEUED)
 
 
-class SqlInstallation:
+class SqlTokens:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def save_token(self, token: NewToken, now: datetime) -> Token:
+    async def save(self, token: NewToken, now: datetime) -> Token:
         insert = sa.insert(tokens).values(created_at=now, **token.model_dump()).returning(*tokens.c)
         row = await self._database.write(lambda connection: connection.execute(insert).mappings().one())
         return Token(**row)
 
-    async def token(self, fingerprint: str) -> Token | None:
+    async def get(self, fingerprint: str) -> Token | None:
         query = sa.select(tokens).where(tokens.c.fingerprint == fingerprint)
         return next((Token(**row) for row in await self._database.rows(query)), None)
 
-    async def tokens(self) -> list[Token]:
+    async def all(self) -> list[Token]:
         query = sa.select(tokens).order_by(tokens.c.id.desc())
         return [Token(**row) for row in await self._database.rows(query)]
 
-    async def revoke_token(self, token_id: int, now: datetime) -> Token:
+    async def revoke(self, token_id: int, now: datetime) -> Token:
         revoked = sa.func.coalesce(tokens.c.revoked_at, now, type_=tokens.c.revoked_at.type)
         update = sa.update(tokens).where(tokens.c.id == token_id).values(revoked_at=revoked).returning(*tokens.c)
         row = await self._database.write(lambda connection: connection.execute(update).mappings().first())
@@ -74,11 +74,16 @@ class SqlInstallation:
             raise NotFound(f"There is no token {token_id}.")
         return Token(**row)
 
-    async def note_token_use(self, token_id: int, now: datetime) -> None:
+    async def note_use(self, token_id: int, now: datetime) -> None:
         update = sa.update(tokens).where(tokens.c.id == token_id).values(used_at=now)
         await self._database.change(update, durable=False)
 
-    async def save_provider_key(self, name: str, sealed: str, now: datetime) -> None:
+
+class SqlProviderKeys:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def save(self, name: str, sealed: str, now: datetime) -> None:
         values = {"sealed": sealed, "set_at": now}
 
         def operation(connection: Connection) -> None:
@@ -88,14 +93,19 @@ class SqlInstallation:
 
         await self._database.write(operation)
 
-    async def provider_keys(self) -> list[ProviderKey]:
+    async def all(self) -> list[ProviderKey]:
         query = sa.select(provider_keys).order_by(provider_keys.c.name)
         return [ProviderKey(**row) for row in await self._database.rows(query)]
 
-    async def delete_provider_key(self, name: str) -> None:
+    async def delete(self, name: str) -> None:
         gone = sa.delete(provider_keys).where(provider_keys.c.name == name)
         if not await self._database.change(gone):
             raise NotFound(f"There is no provider key {name}.")
+
+
+class SqlWorkers:
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def beat(self, heartbeat: Heartbeat, now: datetime) -> None:
         values = {"document": heartbeat.model_dump_json(), "seen_at": now}
@@ -107,14 +117,19 @@ class SqlInstallation:
 
         await self._database.write(operation, durable=False)
 
-    async def workers(self, seen_since: datetime | None = None) -> list[WorkerRow]:
+    async def all(self, seen_since: datetime | None = None) -> list[WorkerRow]:
         query = _all_workers if seen_since is None else _workers_since
         rows = await self._database.rows(query, {"since": seen_since})
         beats = [(Heartbeat.model_validate_json(row["document"]), row["seen_at"]) for row in rows]
         return [WorkerRow(seen_at=seen_at, **dict(heartbeat)) for heartbeat, seen_at in beats]
 
-    async def forget_worker(self, worker: str) -> None:
+    async def forget(self, worker: str) -> None:
         await self._database.change(sa.delete(workers).where(workers.c.name == worker), durable=False)
+
+
+class SqlTotals:
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def overview(self, origin: str | None = None) -> Overview:
         return await self._database.read(lambda connection: _overview(connection, origin))

@@ -75,7 +75,7 @@ class SqlJobs:
         self._database = database
         self._specs = specs
 
-    async def create_job(
+    async def create(
         self,
         spec: JobSpec,
         trials: Sequence[NewTrial],
@@ -85,14 +85,14 @@ class SqlJobs:
         keys: str | None = None,
         once: Once | None = None,
     ) -> Job:
-        wish = _Creation(spec, trials, now, TrialState.HELD if hold else TrialState.QUEUED, keys)
+        new = _Creation(spec, trials, now, TrialState.HELD if hold else TrialState.QUEUED, keys)
 
         def operation(connection: Connection) -> Job:
-            return _create(connection, wish) if once is None else _create_once(connection, wish, once)
+            return _create(connection, new) if once is None else _create_once(connection, new, once)
 
         return await self._database.write(operation)
 
-    async def job(self, job_id: int) -> Job:
+    async def get(self, job_id: int) -> Job:
         spec = self._specs.recall(job_id)
         query = _by_id if spec is None else _standing_by_id
         rows = await self._database.rows(query, {"id": job_id})
@@ -100,7 +100,7 @@ class SqlJobs:
             raise unknown_job(job_id)
         return job_of(rows[0], spec or self._specs.learn(job_id, rows[0]["spec"]))
 
-    async def jobs(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
+    async def page(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
         query = _page(chosen or JobFilter(), page.before is not None)
         given = {"limit": page.limit, "skip": page.skip, "before": page.before}
 
@@ -111,7 +111,7 @@ class SqlJobs:
 
         return await self._database.read(operation)
 
-    async def count_jobs(self, chosen: JobFilter) -> int:
+    async def count(self, chosen: JobFilter) -> int:
         query = narrow_jobs(sa.select(sa.func.count()).select_from(jobs), chosen)
         return int(await self._database.value(query))
 
@@ -128,18 +128,18 @@ class SqlJobs:
     async def work_left(self, job_id: int, since: datetime) -> WorkLeft:
         return await self._database.read(lambda connection: work_left(connection, job_id, since))
 
-    async def save_job_keys(self, job_id: int, keys: str) -> None:
+    async def save_sealed_keys(self, job_id: int, keys: str) -> None:
         open_job = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.ended_at.is_(None)).values(sealed_keys=keys)
         if not await self._database.change(open_job):
-            await self.job(job_id)
+            await self.get(job_id)
             raise Conflict(f"Job {job_id} has ended.", fix="Retry its trials first.")
 
-    async def job_keys(self, job_id: int) -> str | None:
+    async def sealed_keys(self, job_id: int) -> str | None:
         query = sa.select(jobs.c.sealed_keys).where(jobs.c.id == job_id)
         keys: str | None = await self._database.value(query)
         return keys
 
-    async def cancel_job(self, job_id: int, now: datetime) -> int:
+    async def cancel(self, job_id: int, now: datetime) -> int:
         return await self._database.write(lambda connection: cancel_job(connection, job_id, now))
 
     async def cancel_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
@@ -159,7 +159,7 @@ class SqlJobs:
     async def add_attempts(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> list[int]:
         return await self._database.write(lambda connection: add_attempts(connection, trial_ids, now, hold))
 
-    async def delete_job(self, job_id: int) -> None:
+    async def delete(self, job_id: int) -> None:
         await self._database.write(lambda connection: delete_job(connection, job_id))
 
     async def _by_job(self, query: sa.Select[Any], job_ids: Sequence[int]) -> dict[int, list[Values]]:
@@ -180,14 +180,14 @@ class _Creation:
     keys: str | None
 
 
-def _create_once(connection: Connection, wish: _Creation, once: Once) -> Job:
+def _create_once(connection: Connection, new: _Creation, once: Once) -> Job:
     """SQLite has one writer. On PostgreSQL a lock orders concurrent requests with the same key."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATING, sa.func.hashtext(once.key))))
     known = connection.execute(sa.select(creations).where(creations.c.key == once.key)).first()
     if known is None:
-        job = _create(connection, wish)
-        values = {"key": once.key, "fingerprint": once.fingerprint, "job_id": job.id, "created_at": wish.now}
+        job = _create(connection, new)
+        values = {"key": once.key, "fingerprint": once.fingerprint, "job_id": job.id, "created_at": new.now}
         connection.execute(sa.insert(creations).values(values))
         return job
     if known.fingerprint != once.fingerprint:
@@ -196,8 +196,8 @@ def _create_once(connection: Connection, wish: _Creation, once: Once) -> Job:
     return job_of(row, JobSpec.model_validate_json(row["spec"]))
 
 
-def _create(connection: Connection, wish: _Creation) -> Job:
-    spec, planned, now = wish.spec, wish.trials, wish.now
+def _create(connection: Connection, new: _Creation) -> Job:
+    spec, planned, now = new.spec, new.trials, new.now
     values = {
         "spec": spec.model_dump_json(),
         "name": spec.name,
@@ -205,11 +205,11 @@ def _create(connection: Connection, wish: _Creation) -> Job:
         "dataset": spec.dataset,
         "concurrency": spec.concurrency,
         "created_at": now,
-        "sealed_keys": wish.keys,
+        "sealed_keys": new.keys,
     }
     job_id = connection.execute(sa.insert(jobs).values(values).returning(jobs.c.id)).scalar_one()
     if planned:
-        connection.execute(sa.insert(trials), [new_trial(job_id, trial, wish.state, now) for trial in planned])
+        connection.execute(sa.insert(trials), [new_trial(job_id, trial, new.state, now) for trial in planned])
     facts = [event_log.job_created(Job(id=job_id, spec=spec, created_at=now), len(planned))]
     if not planned:
         facts += end_job_if_done(connection, job_id, now)

@@ -45,13 +45,13 @@ class SqlOutput:
         """Pieces per trial, because only a full ring needs trimming. Two concurrent writes may count too few; the next
         trim corrects that."""
 
-    async def append_output(self, pieces: Sequence[NewOutput], now: datetime) -> None:
+    async def append(self, pieces: Sequence[NewOutput], now: datetime) -> None:
         if pieces:
             known = dict(self._sizes)
             sizes = await self._database.write(lambda there: _append(there, pieces, known, now), durable=False)
             self._sizes.update(sizes)
 
-    async def output(self, trial_ids: Sequence[int], after: int = 0, limit: int = 500) -> list[Output]:
+    async def read(self, trial_ids: Sequence[int], after: int = 0, limit: int = 500) -> list[Output]:
         if not trial_ids:
             return []
         query = (
@@ -62,7 +62,7 @@ class SqlOutput:
         )
         return [Output(**row) for row in await self._database.rows(query)]
 
-    async def drop_output(self, trial_ids: Sequence[int]) -> None:
+    async def drop(self, trial_ids: Sequence[int]) -> None:
         if trial_ids:
             gone = sa.delete(output).where(output.c.trial_id.in_(trial_ids))
             await self._database.change(gone, durable=False)

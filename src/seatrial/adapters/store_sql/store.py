@@ -1,4 +1,4 @@
-"""The store: all store ports on one database. ``wiring`` opens it after ``migrate.upgrade``."""
+"""The store: one part for each port, all on one database. ``wiring`` opens it after ``migrate.upgrade``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Self
 
 from seatrial.adapters.store_sql.database import CONNECTIONS, Database, database_at
 from seatrial.adapters.store_sql.events import SqlEvents
-from seatrial.adapters.store_sql.installation import SqlInstallation
+from seatrial.adapters.store_sql.installation import SqlProviderKeys, SqlTokens, SqlTotals, SqlWorkers
 from seatrial.adapters.store_sql.jobs import SqlJobs
 from seatrial.adapters.store_sql.migrate import read_install_id, require_current
 from seatrial.adapters.store_sql.output import SqlOutput
@@ -16,13 +16,22 @@ from seatrial.adapters.store_sql.trials import SqlTrials
 from seatrial.ports.store import StoreFacts
 
 
-class SqlStore(SqlTasks, SqlJobs, SqlTrials, SqlEvents, SqlOutput, SqlInstallation):
+class SqlStore:
     """``async with SqlStore.at(url) as store``. A process opens one only: it holds SQLite's writer thread and the
-    connections to PostgreSQL."""
+    connections to PostgreSQL. The parts share the database and the cache of specs; none calls another."""
 
     def __init__(self, database: Database) -> None:
-        SqlTrials.__init__(self, database, JobSpecs())
-        SqlOutput.__init__(self, database)
+        specs = JobSpecs()
+        self._database = database
+        self.tasks = SqlTasks(database)
+        self.jobs = SqlJobs(database, specs)
+        self.trials = SqlTrials(database, specs)
+        self.events = SqlEvents(database)
+        self.output = SqlOutput(database)
+        self.tokens = SqlTokens(database)
+        self.provider_keys = SqlProviderKeys(database)
+        self.workers = SqlWorkers(database)
+        self.totals = SqlTotals(database)
 
     @classmethod
     def at(cls, url: str, connections: int = CONNECTIONS) -> Self:

@@ -32,7 +32,7 @@ class SqlTasks:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def save_task(self, task: Task, now: datetime) -> None:
+    async def save(self, task: Task, now: datetime) -> None:
         values = {"digest": task.digest, "name": task.name, "document": task.model_dump_json()}
 
         def operation(connection: Connection) -> None:
@@ -41,14 +41,14 @@ class SqlTasks:
 
         await self._database.write(operation)
 
-    async def task(self, digest: str) -> Task:
+    async def get(self, digest: str) -> Task:
         query = sa.select(tasks.c.document).where(tasks.c.digest == digest)
         document = await self._database.value(query)
         if document is None:
             raise NotFound(f"There is no task {digest}.")
         return task_of(document)
 
-    async def tasks(self, digests: Sequence[str]) -> list[Task]:
+    async def get_many(self, digests: Sequence[str]) -> list[Task]:
         found: dict[str, Task] = {}
         for some in batched(dict.fromkeys(digests), _DIGESTS_AT_ONCE):
             query = sa.select(tasks.c.digest, tasks.c.document).where(tasks.c.digest.in_(some))
@@ -58,18 +58,18 @@ class SqlTasks:
             raise NotFound(f"There is no task {missing}.")
         return [found[digest] for digest in digests]
 
-    async def task_page(self, after: TaskRef | None, limit: int) -> list[Task]:
+    async def page(self, after: TaskRef | None, limit: int) -> list[Task]:
         query = _first_page if after is None else _next_page
         given = {"limit": limit} | ({} if after is None else after.model_dump())
         return [task_of(document) for document in await self._database.column(query, given)]
 
-    async def find_tasks(self, name: str | None = None, limit: int = 1000) -> list[Task]:
+    async def find(self, name: str | None = None, limit: int = 1000) -> list[Task]:
         query = sa.select(tasks.c.document).order_by(tasks.c.used_at.desc(), tasks.c.name, tasks.c.digest).limit(limit)
         if name is not None:
             query = query.where(tasks.c.name == name)
         return [task_of(document) for document in await self._database.column(query)]
 
-    async def delete_task(self, digest: str) -> None:
+    async def delete(self, digest: str) -> None:
         await self._database.write(lambda connection: _delete_task(connection, digest))
 
     async def save_dataset(self, dataset: Dataset, now: datetime) -> Dataset:

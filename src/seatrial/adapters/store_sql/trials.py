@@ -86,10 +86,10 @@ class SqlTrials:
         job_id: int | None = None,
         seal: str | None = None,
     ) -> list[Trial]:
-        wish = ClaimRequest(worker, lease, limit, now, job_id, self._served_last, seal)
+        request = ClaimRequest(worker, lease, limit, now, job_id, self._served_last, seal)
 
         def operation(connection: Connection) -> list[Trial]:
-            claimed = claim_trials(connection, wish)
+            claimed = claim_trials(connection, request)
             append_events(connection, [event_log.trial_claimed(trial) for trial in claimed], now)
             return claimed
 
@@ -145,13 +145,13 @@ class SqlTrials:
         )
         return [trial_of(row) for row in await self._database.rows(query)]
 
-    async def trial(self, trial_id: int) -> TrialRow:
+    async def get(self, trial_id: int) -> TrialRow:
         rows = await self._database.rows(_by_id, {"id": trial_id})
         if not rows:
             raise _unknown(trial_id)
         return trial_row_of(rows[0])
 
-    async def trials(self, chosen: TrialFilter) -> AsyncGenerator[TrialRow]:
+    async def each(self, chosen: TrialFilter) -> AsyncGenerator[TrialRow]:
         query = _narrow(_with_result, chosen).order_by(trials.c.id).limit(_CHUNK)
         last = 0
         while rows := await self._database.rows(query.where(trials.c.id > last)):
@@ -167,7 +167,7 @@ class SqlTrials:
         given = {"job": chosen.job_id, "before": page.before, "limit": page.limit, "skip": page.skip}
         return [summary_of(row) for row in await self._database.rows(query, given)]
 
-    async def trial_numbers(self, job_id: int) -> list[TrialNumbers]:
+    async def numbers(self, job_id: int) -> list[TrialNumbers]:
         def operation(connection: Connection) -> list[TrialNumbers]:
             return numbers_of(connection.execute(_numbers, {"job": job_id}))
 
@@ -179,7 +179,7 @@ class SqlTrials:
     async def tries(self, trial_id: int) -> list[Try]:
         rows = await self._database.rows(_tries_of, {"id": trial_id})
         if not rows:
-            await self.trial(trial_id)  # raises if the trial is unknown; an unclaimed one has no tries
+            await self.get(trial_id)  # raises if the trial is unknown; an unclaimed one has no tries
         return [try_of(row) for row in rows]
 
     async def history(self, trial_id: int) -> TrialHistory:

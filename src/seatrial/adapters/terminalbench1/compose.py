@@ -14,16 +14,20 @@ from typing import Any
 
 import yaml
 
-from seatrial.adapters.positions import line_of, yaml_positions
+from seatrial.adapters.positions import KeyPath, line_of, yaml_positions
 from seatrial.adapters.task_problems import Problems, read_text, read_yaml
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.sizes import bytes_of
+from seatrial.domain.substitution import Malformed, escaped, substitute
 
 COMPOSE = "docker-compose.yaml"
 TESTS_DIR = "/tests"
 _MAIN = "main"
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^}]*))?\}")
-_KNOWN_VARIABLES = {"T_BENCH_TEST_DIR": TESTS_DIR, "T_BENCH_CONTAINER_LOGS_PATH": "/logs"}
+_KNOWN_VARIABLES = {
+    "T_BENCH_TEST_DIR": TESTS_DIR,
+    "T_BENCH_CONTAINER_LOGS_PATH": "/logs",
+    "T_BENCH_TASK_DOCKER_NAME_PREFIX": "tb1",
+}
 _LOG_VARIABLES = ("T_BENCH_TASK_LOGS_PATH", "T_BENCH_TASK_AGENT_LOGS_PATH")
 _WITHOUT_EFFECT = {"container_name", "image", "platform", "ports", "expose", "stdin_open", "tty", "restart", "init"}
 _MAPPED = {"build", "environment", "working_dir", "mem_limit", "cpus", "command", "volumes", "deploy", "depends_on"}
@@ -85,6 +89,7 @@ class _Reading:
         self._services: dict[str, dict[str, Any]] = raw["services"]
         self._name = "client" if "client" in self._services else next(iter(self._services), "client")
         self._main = self._services.get(self._name, {})
+        self._env: dict[str, str] = {}
 
     def container(self) -> Container:
         """``Container()`` and a problem if the file is invalid or refers to files outside the task."""
@@ -95,18 +100,17 @@ class _Reading:
 
     def _understood(self) -> Container:
         context, dockerfile = _build(self._main)
+        self._env = self._environment()
         image = None
         if "build" not in self._main and not (self._root / "Dockerfile").is_file():
-            image = self._resolve(str(self._main.get("image") or ""), "image") or None
+            image = self._text("image") or None
         limits = _dig(self._main, "deploy", "resources", "limits")
         return Container(
             context=context,
             dockerfile=dockerfile,
             image=image,
-            env=self._environment(),
-            workdir=self._resolve(str(self._main["working_dir"]), "working_dir")
-            if "working_dir" in self._main
-            else None,
+            env=self._env,
+            workdir=self._text("working_dir") if "working_dir" in self._main else None,
             cpus=_cpus(limits.get("cpus", self._main.get("cpus"))),
             memory_mb=_megabytes(limits.get("memory", self._main.get("mem_limit"))),
             gpus=_gpus(self._main),
@@ -149,25 +153,35 @@ class _Reading:
     def _environment(self) -> dict[str, str]:
         given = self._main.get("environment") or {}
         pairs = given.items() if isinstance(given, dict) else (str(item).partition("=")[::2] for item in given)
-        return {str(key): self._resolve("" if value is None else str(value), "environment") for key, value in pairs}
+        place = ("services", self._name, "environment")
+        return {str(key): self._filled("" if value is None else str(value), place) for key, value in pairs}
 
-    def _resolve(self, text: str, key: str) -> str:
-        """Replaces Terminal-Bench's variables and defaults. Never uses this machine's environment."""
+    def _text(self, key: str) -> str:
+        return self._filled(str(self._main.get(key) or ""), ("services", self._name, key))
 
-        def value(match: re.Match[str]) -> str:
-            name, default = match[1], match[2]
-            if name in _KNOWN_VARIABLES:
-                return _KNOWN_VARIABLES[name]
-            if default is None and not name.startswith("T_BENCH_"):
-                self._problems.warn(
-                    COMPOSE,
-                    f"${{{name}}} is not known here and is left empty.",
-                    line=line_of(self._positions, ["services", self._name, key]),
-                    fix=f"Write the value, or a default: ${{{name}:-value}}.",
-                )
-            return default or ""
+    def _filled(self, text: str, place: KeyPath) -> str:
+        """Terminal-Bench's variables and defaults filled in. Never uses this machine's environment."""
+        line = line_of(self._positions, place)
 
-        return _VARIABLE.sub(value, text)
+        def missing(name: str, required: str | None) -> str:
+            if required is not None or not name.startswith("T_BENCH_"):
+                fix = f"Write the value, or a default: ${{{name}:-value}}."
+                self._problems.warn(COMPOSE, f"${{{name}}} is not known here and is left empty.", line=line, fix=fix)
+            return ""
+
+        try:
+            return substitute(text, _KNOWN_VARIABLES.get, missing)
+        except Malformed as problem:
+            self._problems.error(COMPOSE, f"{problem}.", line=line, fix="Write $$ for a plain $.")
+            return ""
+
+    def _for_compose(self, node: Any, place: KeyPath) -> Any:
+        """The same for a part of the new file, which compose reads once more."""
+        if isinstance(node, dict):
+            return {key: self._for_compose(value, (*place, str(key))) for key, value in node.items()}
+        if isinstance(node, list):
+            return [self._for_compose(value, (*place, index)) for index, value in enumerate(node)]
+        return escaped(self._filled(node, place)) if isinstance(node, str) else node
 
     def _special_keys(self) -> dict[str, Any]:
         """Keys of the main service that neither ``task.toml`` nor Harbor can express."""
@@ -185,18 +199,23 @@ class _Reading:
         special = self._special_keys()
         if not special and len(self._services) == 1:
             return None
-        main = dict(special)
+        main = self._for_compose(special, ("services", self._name))
         if len(self._services) > 1 and _build(self._main) != (".", "Dockerfile"):
-            main["build"] = self._main["build"]
-        if self._environment():
-            main["environment"] = self._environment()
-        others = {name: self._other(service) for name, service in self._services.items() if name != self._name}
+            main["build"] = self._for_compose(self._main["build"], ("services", self._name, "build"))
+        if self._env:
+            main["environment"] = {name: escaped(value) for name, value in self._env.items()}
+        others = {
+            name: self._for_compose(self._other(service), ("services", name))
+            for name, service in self._services.items()
+            if name != self._name
+        }
         if others:
             main["depends_on"] = self._main.get("depends_on", list(others))
             main["networks"] = self._reachable(main.get("networks")) if "network_mode" not in main else None
-        document = {key: value for key, value in self._raw.items() if key not in ("services", "version")}
+        kept = {key: value for key, value in self._raw.items() if key not in ("services", "version")}
+        document = self._for_compose(kept, ())
         document["services"] = {_MAIN: {key: value for key, value in main.items() if value is not None}, **others}
-        return self._resolve_document(yaml.safe_dump(document, sort_keys=True, allow_unicode=True))
+        return str(yaml.safe_dump(document, sort_keys=True, allow_unicode=True))
 
     def _other(self, service: dict[str, Any]) -> dict[str, Any]:
         """Another service, without names and ports that would conflict between two trials."""
@@ -219,13 +238,6 @@ class _Reading:
         names = list(networks) if networks else ["default"]
         given = networks if isinstance(networks, dict) else {}
         return {name: {**(given.get(name) or {}), "aliases": [self._name]} for name in names}
-
-    def _resolve_document(self, text: str) -> str:
-        return re.sub(r"\$\{T_BENCH_TASK_DOCKER_NAME_PREFIX[^}]*\}", "tb1", _VARIABLE.sub(_known_or_same, text))
-
-
-def _known_or_same(match: re.Match[str]) -> str:
-    return _KNOWN_VARIABLES.get(match[1], match[0])
 
 
 def _build(service: dict[str, Any]) -> tuple[str, str]:

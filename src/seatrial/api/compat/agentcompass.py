@@ -36,8 +36,8 @@ from seatrial.domain.task import Task
 from seatrial.domain.trial import Cause, Outcome, Trial
 from seatrial.engine.jobs.control import until_trial_ended
 from seatrial.engine.jobs.keys import check_key
-from seatrial.engine.jobs.request import AgentWish, JobWish
-from seatrial.engine.jobs.submit import Door
+from seatrial.engine.jobs.request import AgentParameters, JobParameters
+from seatrial.engine.jobs.submit import EntryPoint
 from seatrial.engine.reports.conversation import Message, conversation
 from seatrial.engine.trials.run_log import tail
 from seatrial.engine.trials.trial_files import KeptFiles
@@ -56,7 +56,7 @@ _VERIFIER_OUTPUT = ("verifier/test-stdout.txt", "verifier/test-stderr.txt")
 
 
 @dataclass(frozen=True)
-class _Wish:
+class _ParsedRequest:
     """A parsed request."""
 
     task: Task
@@ -95,7 +95,7 @@ def _understood(body: bytes) -> TaskRequest:
     return asked
 
 
-async def _wish(service: Service, asked: TaskRequest) -> _Wish:
+async def _parsed(service: Service, asked: TaskRequest) -> _ParsedRequest:
     llm = asked.llm_config
     model = model_called(llm.model_name, llm.url)
     options = model_options(
@@ -103,14 +103,16 @@ async def _wish(service: Service, asked: TaskRequest) -> _Wish:
     )
     keys = _keys(model, llm.api_key)
     task = await service.served_tasks.find(asked.task_id or "")
-    wish = JobWish(
+    wanted = JobParameters(
         name=task.name,
-        agents=(AgentWish(name=_AGENT, model=model, options=options),),
+        agents=(AgentParameters(name=_AGENT, model=model, options=options),),
         labels={"task_id": asked.task_id or "", "model_name": llm.model_name},
     )
-    door = Door(ORIGIN, service.model_urls)
-    spec = service.installation.submission.plan(wish, (task,), door, instruction=asked.instruction, own_keys=not keys)
-    return _Wish(task, spec, keys, llm.model_name)
+    entry = EntryPoint(ORIGIN, service.model_urls)
+    spec = service.installation.submission.plan(
+        wanted, (task,), entry, instruction=asked.instruction, own_keys=not keys
+    )
+    return _ParsedRequest(task, spec, keys, llm.model_name)
 
 
 def _keys(model: str, key: str | None) -> dict[str, str]:
@@ -143,17 +145,17 @@ async def _while_connected[T](request: Request, work: Awaitable[T]) -> T:
 
 async def _run(service: Service, asked: TaskRequest) -> TrialAnswer | JSONResponse:
     """Waits for a free slot, in order of arrival, then for the trial."""
-    wish = await _wish(service, asked)
+    wanted = await _parsed(service, asked)
     there = service.installation
     async with service.waiting:
-        job = await there.submission.submit(wish.spec, wish.keys)
+        job = await there.submission.submit(wanted.spec, wanted.keys)
         try:
-            [trial_id] = [row.trial.id async for row in there.store.trials(TrialFilter(job_id=job.id))]
-            row = await until_trial_ended(there.store, trial_id)
+            [trial_id] = [row.trial.id async for row in there.store.trials.each(TrialFilter(job_id=job.id))]
+            row = await until_trial_ended(there.store.trials, trial_id)
         except BaseException:  # the client disconnected as well: nobody waits for the trial
             await asyncio.shield(_cancel(service, job))
             raise
-    return await _answer(service, wish, row)
+    return await _answer(service, wanted, row)
 
 
 async def _cancel(service: Service, job: Job) -> None:
@@ -161,19 +163,19 @@ async def _cancel(service: Service, job: Job) -> None:
         await service.installation.jobs.cancel(job.id)
 
 
-async def _answer(service: Service, wish: _Wish, row: TrialRow) -> TrialAnswer | JSONResponse:
+async def _answer(service: Service, wanted: _ParsedRequest, row: TrialRow) -> TrialAnswer | JSONResponse:
     trial, result = row.trial, row.result
     if result is None or trial.outcome not in (Outcome.PASSED, Outcome.FAILED):
         return _ungraded(trial, result)
     kept = await service.files.kept(trial.id, trial.try_number)
     spoken = await conversation(service.files, kept)
     if not spoken:
-        spoken = (Message(role="user", content=wish.spec.instruction or wish.task.instruction),)
+        spoken = (Message(role="user", content=wanted.spec.instruction or wanted.task.instruction),)
     resolved = trial.outcome is Outcome.PASSED
     return TrialAnswer(
         final_answer=str(resolved),
         trajectory=turns(spoken, resolved, await _verifier_output(service, kept)),
-        call_stat=call_stat(wish.model_name, result),
+        call_stat=call_stat(wanted.model_name, result),
         status=trial.outcome.value,
         error=result.message or None,
         reward=result.reward,

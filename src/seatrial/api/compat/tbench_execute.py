@@ -97,14 +97,14 @@ async def execute_one(service: ServiceDep, task_id: JobId, execution: ExecutionD
     job = await job_of(service, task_id)
     pending = _pending(await rows_of(service, job))
     await _release(service, job, pending[:1], execution)
-    return RunResult.of(await until_trial_ended(service.installation.store, pending[0]))
+    return RunResult.of(await until_trial_ended(service.installation.store.trials, pending[0]))
 
 
 @router.post("/api/tasks/{task_id}/runs/{run_id}/execute", responses=may_fail(400, 404))
 async def execute_run(service: ServiceDep, task_id: JobId, run_id: TrialId, execution: ExecutionDep) -> RunResult:
     """Executes one pending run and waits for it."""
     await _release_run(service, task_id, run_id, execution)
-    return RunResult.of(await until_trial_ended(service.installation.store, run_id))
+    return RunResult.of(await until_trial_ended(service.installation.store.trials, run_id))
 
 
 @router.post("/api/tasks/{task_id}/runs/{run_id}/execute-async", responses=may_fail(400, 404))

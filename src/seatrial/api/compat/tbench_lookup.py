@@ -21,7 +21,7 @@ from seatrial.ports.store import TrialFilter, TrialRow
 async def job_of(service: Service, task_id: int) -> Job:
     """Jobs created through another API are not found here."""
     with suppress(NotFound):
-        job = await service.installation.store.job(task_id)
+        job = await service.installation.store.jobs.get(task_id)
         if job.spec.origin == ORIGIN:
             return job
     raise HTTPException(404, "Task not found")
@@ -31,7 +31,7 @@ async def rows_of(service: Service, job: Job) -> list[TrialRow]:
     """The runs of a task. After a retry these are the last attempts, under the numbers of the runs that they repeat."""
     numbers: dict[int, int] = {}
     latest: dict[int, TrialRow] = {}
-    async for row in service.installation.store.trials(TrialFilter(job_id=job.id)):
+    async for row in service.installation.store.trials.each(TrialFilter(job_id=job.id)):
         first = row.trial.reruns or row.trial.id
         latest[first] = _numbered(row, numbers.setdefault(first, row.trial.attempt))
     return list(latest.values())
@@ -46,7 +46,7 @@ async def task_of(service: Service, line: JobLine) -> RunnerTask:
 async def run_of(service: Service, task_id: int, run_id: int) -> TrialRow:
     await job_of(service, task_id)
     with suppress(NotFound):
-        row = await service.installation.store.trial(run_id)
+        row = await service.installation.store.trials.get(run_id)
         if row.trial.job_id == task_id:
             return await _renumbered(service, row)
     raise HTTPException(404, "Run not found")
@@ -55,7 +55,7 @@ async def run_of(service: Service, task_id: int, run_id: int) -> TrialRow:
 async def _renumbered(service: Service, row: TrialRow) -> TrialRow:
     if row.trial.reruns is None:
         return row
-    return _numbered(row, (await service.installation.store.trial(row.trial.reruns)).trial.attempt)
+    return _numbered(row, (await service.installation.store.trials.get(row.trial.reruns)).trial.attempt)
 
 
 def _numbered(row: TrialRow, number: int) -> TrialRow:

@@ -27,13 +27,13 @@ from seatrial.api.compat.tbench_answers import (
 )
 from seatrial.api.compat.tbench_lookup import as_400, job_of, rows_of, run_of, task_of, validated
 from seatrial.api.compat.tbench_shapes import ORIGIN, RunItem, RunnerTask, TaskDetail, TaskStatus
-from seatrial.api.compat.tbench_upload import NewTask, once_of, received_zip, wish_of
+from seatrial.api.compat.tbench_upload import NewTask, once_of, parameters_of, received_zip
 from seatrial.api.context import ServiceDep
 from seatrial.api.routes.pages import JobId, Skip, TrialId
 from seatrial.api.routes.router import plain_router
 from seatrial.domain.catalogue import AGENTS, MODELS, Agent
 from seatrial.domain.trial import TrialState
-from seatrial.engine.jobs.submit import Door
+from seatrial.engine.jobs.submit import EntryPoint
 from seatrial.engine.trials.run_log import log_text
 from seatrial.errors import InvalidInput
 from seatrial.ports.store import JobFilter, Page
@@ -116,9 +116,9 @@ async def create_task(
             tasks = await service.installation.library.add(form.archive.path)
             if len(tasks) != 1:
                 raise InvalidInput(f"The archive holds {len(tasks)} tasks; it must hold exactly one.")
-            wish = wish_of(wanted, tasks[0], form.archive.filename)
+            parameters = parameters_of(wanted, tasks[0], form.archive.filename)
             submission = service.installation.submission
-            spec = submission.plan(wish, tasks, Door(ORIGIN, service.model_urls))
+            spec = submission.plan(parameters, tasks, EntryPoint(ORIGIN, service.model_urls))
             once = once_of(request.scope.get("seatrial.caller"), spec, idempotency_key)
             job = await submission.prepare(spec, once)
     return await task_of(service, await service.listing.line(job, with_score=False))
@@ -171,7 +171,7 @@ async def list_runs(service: ServiceDep, task_id: JobId) -> list[RunItem]:
 @router.get("/api/tasks/{task_id}/runs/{run_id}", responses=may_fail(404))
 async def get_run(service: ServiceDep, task_id: JobId, run_id: TrialId) -> RunItem:
     row = await run_of(service, task_id, run_id)
-    return RunItem.of(row, await log_text(service.files, service.installation.store, row))
+    return RunItem.of(row, await log_text(service.files, service.installation.store.output, row))
 
 
 @router.get("/api/tasks/{task_id}/runs/{run_id}/logs", responses=may_fail(404))
@@ -185,8 +185,8 @@ async def get_logs(service: ServiceDep, task_id: JobId, run_id: TrialId) -> RunL
 async def get_stats(service: ServiceDep) -> Numbers:
     """Counts only tasks created through this API."""
     store = service.installation.store
-    tasks = {status: await store.count_jobs(status.filter) for status in TaskStatus}
-    runs = (await store.overview(ORIGIN)).trials
+    tasks = {status: await store.jobs.count(status.filter) for status in TaskStatus}
+    runs = (await store.totals.overview(ORIGIN)).trials
     return Numbers(
         tasks=TaskNumbers(
             total=sum(tasks.values()),

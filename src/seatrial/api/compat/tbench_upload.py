@@ -23,7 +23,7 @@ from seatrial.api.routes.uploads import Upload, received
 from seatrial.domain.catalogue import MODELS
 from seatrial.domain.job import JobSpec
 from seatrial.domain.task import Task
-from seatrial.engine.jobs.request import AgentWish, JobWish
+from seatrial.engine.jobs.request import AgentParameters, JobParameters
 from seatrial.errors import InvalidInput
 from seatrial.ports.store import Once
 
@@ -41,12 +41,12 @@ class NewTask(BaseModel):
     num_runs: int = Field(default=10, ge=1, le=100)
 
 
-def wish_of(wanted: NewTask, task: Task, filename: str) -> JobWish:
+def parameters_of(wanted: NewTask, task: Task, filename: str) -> JobParameters:
     if ":" in wanted.agent:
         raise InvalidInput(f"There is no agent {wanted.agent!r}.", field="agent", fix="GET /api/agents lists them.")
-    return JobWish(
+    return JobParameters(
         name=wanted.name,
-        agents=(AgentWish(name=wanted.agent),),
+        agents=(AgentParameters(name=wanted.agent),),
         models=(wanted.model,) if wanted.model else (),
         attempts=wanted.num_runs,
         labels={

@@ -54,7 +54,7 @@ async def check_access(settings: Settings, tokens: TokenStore, now: datetime) ->
         )
     if mode is not Access.TOKEN and "*" in settings.cors_origins:
         log.warning("SEATRIAL_CORS_ORIGINS=* has no effect unless tokens are required; list the origins instead.")
-    if mode is Access.TOKEN and not any(token.is_valid(now) for token in await tokens.tokens()):
+    if mode is Access.TOKEN and not any(token.is_valid(now) for token in await tokens.all()):
         if not is_loopback(address):
             raise SetupProblem(
                 f"Listening on {address or 'every address'} is open to others, and there is no token yet.",

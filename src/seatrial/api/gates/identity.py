@@ -60,11 +60,11 @@ class TooManyFailures(SeatrialError):
 
 
 class Identities:
-    def __init__(self, tokens: TokenStore, seal: Seal, clock: Clock, brake: Brake | None = None) -> None:
+    def __init__(self, tokens: TokenStore, seal: Seal, clock: Clock, failures: FailureLimit | None = None) -> None:
         self._tokens = tokens
         self._seal = seal
         self._clock = clock
-        self._brake = brake or Brake()
+        self._failures = failures or FailureLimit()
         self._proven: RecentlyUsed[bool] = RecentlyUsed(_REMEMBERED)
         self._ended: RecentlyUsed[bool] = RecentlyUsed(_REMEMBERED)
         self._noted: dict[int, datetime] = {}
@@ -76,12 +76,12 @@ class Identities:
         A token that was valid before is not slowed down by others that guess from the same address.
         """
         mark = fingerprint(secret[:_LONGEST_SECRET])
-        wait = self._brake.wait(address)
+        wait = self._failures.wait(address)
         if wait and not self._proven.get(mark):
             raise TooManyFailures(wait)
         token = await self._valid(mark)
         if token is None:
-            self._brake.failed(address)
+            self._failures.failed(address)
             return None
         self._proven.put(mark, True)
         return _caller(token)
@@ -117,7 +117,7 @@ class Identities:
             return None
 
     async def _valid(self, mark: str) -> Token | None:
-        token = await self._tokens.token(mark)
+        token = await self._tokens.get(mark)
         now = self._clock()
         if token is None or not hmac.compare_digest(token.fingerprint, mark) or not token.is_valid(now):
             return None
@@ -136,7 +136,7 @@ class Identities:
 
     async def _write_use(self, token_id: int, now: datetime) -> None:
         try:
-            await self._tokens.note_token_use(token_id, now)
+            await self._tokens.note_use(token_id, now)
         except SeatrialError as error:
             log.warning("Could not save the last use of token %d: %s", token_id, error)
 
@@ -145,7 +145,7 @@ def _caller(token: Token) -> Caller:
     return Caller(token.name, token.role, token.id)
 
 
-class Brake:
+class FailureLimit:
     """Counts failures by address. Memory is bounded: the address with the oldest failure is dropped first."""
 
     def __init__(

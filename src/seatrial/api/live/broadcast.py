@@ -111,7 +111,7 @@ class Broadcast:
         """
         async with self._reading:
             if self._reader is None:
-                self._last_event = await self._store.last_event()
+                self._last_event = await self._store.events.last()
                 self._reader = asyncio.create_task(self._read_forever(), name="broadcast")
             listener.trials.update(trials)
             listener.take()
@@ -133,7 +133,7 @@ class Broadcast:
 
     async def _tell_events(self) -> list[tuple[Listener, int]]:
         over: list[tuple[Listener, int]] = []
-        while events := await self._store.events(after=self._last_event, limit=_PAGE):
+        while events := await self._store.events.read(after=self._last_event, limit=_PAGE):
             self._last_event = events[-1].seq
             over += self._watch_trials(events)
             self._tell(events)
@@ -176,7 +176,7 @@ class Broadcast:
             if listener.trials:
                 audiences.setdefault(frozenset(listener.trials), []).append(listener)
         ids = sorted(frozenset().union(*audiences))
-        while pieces := await self._store.output(ids, after=self._last_output, limit=_PAGE):
+        while pieces := await self._store.output.read(ids, after=self._last_output, limit=_PAGE):
             self._last_output = pieces[-1].seq
             messages = [(piece.trial_id, message_of(piece)) for piece in pieces]
             for trials, listeners in audiences.items():

@@ -68,14 +68,14 @@ class Feed:
     async def _rest(self, listener: Listener) -> AsyncGenerator[bytes]:
         """What the store has beyond the current position. The queue, joined before, continues from there."""
         choice, position = self._choice, self._position
-        while events := await self._store.events(position.event, choice.job_id, choice.trial_id, _PAGE):
+        while events := await self._store.events.read(position.event, choice.job_id, choice.trial_id, _PAGE):
             yield self._tell(Batch.of(events))
             if len(events) < _PAGE:
                 break
         trials = sorted(listener.trials)
         if choice.trial_id in trials and await self._has_lost_output(choice.trial_id):
             yield self._note("event: gap", {"trial_id": choice.trial_id})
-        while pieces := await self._store.output(trials, position.output, _PAGE):
+        while pieces := await self._store.output.read(trials, position.output, _PAGE):
             yield self._tell(Batch.of(pieces))
             if len(pieces) < _PAGE:
                 break
@@ -102,20 +102,20 @@ class Feed:
         if not self._choice.output or self._choice.job_id is None:
             return []
         running = TrialFilter(job_id=self._choice.job_id, states=(TrialState.RUNNING,))
-        return [row.trial.id for row in await self._store.summaries(running, Page(limit=1000))]
+        return [row.trial.id for row in await self._store.trials.summaries(running, Page(limit=1000))]
 
     async def _has_lost_output(self, trial_id: int) -> bool:
         """A full ring drops its oldest pieces. If a piece that was sent is still there, none was missed."""
-        ring = await self._store.output([trial_id], 0, RING_PIECES)
+        ring = await self._store.output.read([trial_id], 0, RING_PIECES)
         return len(ring) >= RING_PIECES and ring[0].seq > self._position.output
 
     async def _has_ended(self) -> bool:
         """The state and its event are written together, so the event can be read once this is true."""
         try:
             if self._choice.trial_id is not None:
-                return (await self._store.trial(self._choice.trial_id)).trial.state is TrialState.ENDED
+                return (await self._store.trials.get(self._choice.trial_id)).trial.state is TrialState.ENDED
             if self._choice.job_id is not None:
-                return (await self._store.job(self._choice.job_id)).ended_at is not None
+                return (await self._store.jobs.get(self._choice.job_id)).ended_at is not None
         except NotFound:  # deleted
             return True
         return False

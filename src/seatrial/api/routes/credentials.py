@@ -78,7 +78,7 @@ async def sign_out(request: Request, response: Response, service: ServiceDep) ->
 async def list_tokens(service: ServiceDep) -> TokenPage:
     """All tokens, newest first, including revoked ones."""
     now = service.installation.clock()
-    return TokenPage(items=[_item(token, now) for token in await service.installation.store.tokens()])
+    return TokenPage(items=[_item(token, now) for token in await service.installation.store.tokens.all()])
 
 
 @router.post("/tokens", status_code=201)
@@ -93,20 +93,20 @@ async def make_token(asked: TokenRequest, service: ServiceDep) -> TokenMade:
         fingerprint=fingerprint(secret),
         expires_at=now + life if life is not None else None,
     )
-    token = await service.installation.store.save_token(new, now)
+    token = await service.installation.store.tokens.save(new, now)
     return TokenMade(**_item(token, now).model_dump(), secret=secret)
 
 
 @router.delete("/tokens/{token_id}", status_code=204)
 async def revoke_token(token_id: TokenId, service: ServiceDep) -> None:
     """Revokes a token. It and all sessions opened with it are refused from now on."""
-    await service.installation.store.revoke_token(token_id, service.installation.clock())
+    await service.installation.store.tokens.revoke(token_id, service.installation.clock())
 
 
 @router.get("/keys")
 async def list_keys(service: ServiceDep) -> KeyPage:
     """Lists names only. Keys from the server's environment are not included: they are not stored."""
-    kept = await service.installation.store.provider_keys()
+    kept = await service.installation.store.provider_keys.all()
     return KeyPage(items=[KeyItem(name=key.name, set_at=key.set_at) for key in kept])
 
 
@@ -120,7 +120,7 @@ async def set_key(name: KeyName, given: KeyValue, service: ServiceDep) -> None:
 @router.delete("/keys/{name}", status_code=204)
 async def delete_key(name: KeyName, service: ServiceDep) -> None:
     """Deletes a key."""
-    await service.installation.store.delete_provider_key(name)
+    await service.installation.store.provider_keys.delete(name)
 
 
 def _state(request: Request, service: Service) -> SessionState:

@@ -24,7 +24,7 @@ router = native_router("", "datasets")
 @router.get("/datasets", responses=errors())
 async def list_datasets(service: ServiceDep) -> DatasetList:
     """All datasets, newest first."""
-    return DatasetList(items=[DatasetItem.of(each) for each in await service.installation.store.datasets()])
+    return DatasetList(items=[DatasetItem.of(each) for each in await service.installation.store.tasks.datasets()])
 
 
 @router.post("/datasets", status_code=201, responses=errors(400, 409))
@@ -32,9 +32,9 @@ async def create_dataset(service: ServiceDep, wanted: DatasetRequest, once: Once
     """Registers tasks under a name and a version. A version never changes: the same content again returns the same
     dataset (with or without an `Idempotency-Key`), different content is a 409."""
     store = service.installation.store
-    tasks = await choose(store, wanted.tasks, None, wanted.selection)
+    tasks = await choose(store.tasks, wanted.tasks, None, wanted.selection)
     dataset = dataset_of(wanted.name, wanted.version, wanted.description, tasks)
-    return await store.save_dataset(dataset, service.installation.clock())
+    return await store.tasks.save_dataset(dataset, service.installation.clock())
 
 
 @router.post("/datasets/import", status_code=201, responses=errors(400, 404, 409, 507))
@@ -57,7 +57,7 @@ async def get_dataset(
     version: Annotated[Plain | None, Query(description="Default: the version saved last.")] = None,
 ) -> Dataset:
     """One dataset with its tasks."""
-    return await find_dataset(service.installation.store, name, version)
+    return await find_dataset(service.installation.store.tasks, name, version)
 
 
 @router.post("/samples", status_code=201, responses=errors(507), tags=["tasks"])

@@ -42,7 +42,7 @@ async def all_events(
 ) -> EventStream:
     """Streams all events from now on, or after the given id, without live output. It never ends."""
     given = last_event_id or after
-    position = Position.parse(given) if given else Position(await service.installation.store.last_event())
+    position = Position.parse(given) if given else Position(await service.installation.store.events.last())
     wanted = _kinds(kinds) - {OUTPUT}
     if kinds and not wanted:
         raise InvalidInput("Live output is available for a job or a trial only.", field="kinds")
@@ -54,7 +54,7 @@ async def job_events(
     job_id: JobId, service: ServiceDep, after: After = "", kinds: Kinds = "", last_event_id: LastEventId = ""
 ) -> EventStream:
     """Streams all events of a job, past and new. Includes live output of its trials if `trial.output` is requested."""
-    await service.installation.store.job(job_id)
+    await service.installation.store.jobs.get(job_id)
     wanted = _kinds(kinds)
     choice = Choice(job_id=job_id, kinds=wanted, output=OUTPUT in wanted)
     return _stream(service, choice, Position.parse(last_event_id or after))
@@ -65,7 +65,7 @@ async def trial_events(
     trial_id: TrialId, service: ServiceDep, after: After = "", kinds: Kinds = "", last_event_id: LastEventId = ""
 ) -> EventStream:
     """Streams all events of a trial, past and new, with its live output."""
-    await service.installation.store.trial(trial_id)
+    await service.installation.store.trials.get(trial_id)
     wanted = _kinds(kinds)
     choice = Choice(trial_id=trial_id, kinds=wanted, output=not wanted or OUTPUT in wanted)
     return _stream(service, choice, Position.parse(last_event_id or after))

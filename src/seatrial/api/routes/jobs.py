@@ -9,7 +9,7 @@ from fastapi import Depends, Query, Request
 
 from seatrial import wiring
 from seatrial.api.context import GivenKeys, OnceDep, Service, ServiceDep
-from seatrial.api.routes.pages import Asked, JobId, asked, cut
+from seatrial.api.routes.pages import JobId, RequestedPage, cut, requested_page
 from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.catalogue import takes_model
 from seatrial.domain.job import JobSpec, JobStatus
@@ -18,7 +18,7 @@ from seatrial.engine.jobs.choice import choose
 from seatrial.engine.jobs.command_line import curl_line, run_line
 from seatrial.engine.jobs.estimate import Estimator
 from seatrial.engine.jobs.notices import notices
-from seatrial.engine.jobs.submit import Door
+from seatrial.engine.jobs.submit import EntryPoint
 from seatrial.engine.recent import EndedJobs
 from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.reports.progress import progress_of
@@ -78,14 +78,14 @@ async def check_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys) ->
     """Checks all of a request except its tasks: agents, models, keys, sandbox, limits. For clients that would upload
     tasks for it."""
     submission = service.installation.submission
-    spec = submission.plan(wanted, (), Door(model_urls=service.model_urls))
+    spec = submission.plan(wanted, (), EntryPoint(model_urls=service.model_urls))
     await submission.check_setup(spec, tuple(keys))
 
 
 @router.get("", responses=errors())
 async def list_jobs(
     service: ServiceDep,
-    page: Annotated[Asked, Depends(asked)],
+    page: Annotated[RequestedPage, Depends(requested_page)],
     status: JobStatus | None = None,
     name: Annotated[Plain | None, Query(description="Part of the name; case is ignored.")] = None,
     dataset: Plain | None = None,
@@ -99,7 +99,8 @@ async def list_jobs(
     chosen = JobFilter(status=status, name=name, dataset=dataset, task=task, agent=agent, model=model, origin=origin)
     store = service.installation.store
     shown, last = cut(
-        await job_items(store, service.listing, service.ended_jobs, page.by_id(), chosen, bool(include)), page.limit
+        await job_items(store.jobs, service.listing, service.ended_jobs, page.by_id(), chosen, bool(include)),
+        page.limit,
     )
     return JobPage(items=shown, next=str(last.id) if last else None)
 
@@ -107,10 +108,10 @@ async def list_jobs(
 @router.get("/{job_id}", responses=errors(404))
 async def get_job(service: ServiceDep, job_id: JobId) -> JobDetail:
     """One job: its counts, its scores so far, its pace, and its specification."""
-    job = await service.installation.store.job(job_id)
+    job = await service.installation.store.jobs.get(job_id)
     line = await service.listing.line(job)
     now = service.installation.clock()
-    found = await progress_of(service.installation.store, line.job, line.counts, now)
+    found = await progress_of(service.installation.store.jobs, line.job, line.counts, now)
     return JobDetail.of(line, spec=job.spec, progress=found)
 
 
@@ -147,10 +148,10 @@ async def add_attempts(service: ServiceDep, job_id: JobId, keys: GivenKeys, want
 
 
 async def job_items(
-    store: JobStore, listing: JobListing, ended: EndedJobs, page: Page, chosen: JobFilter, with_score: bool
+    stored: JobStore, listing: JobListing, ended: EndedJobs, page: Page, chosen: JobFilter, with_score: bool
 ) -> list[JobItem]:
     """The items of ended jobs are cached. Most jobs of a page have ended."""
-    jobs = await store.jobs(page, chosen)
+    jobs = await stored.page(page, chosen)
     known = {job.id: item for job in jobs if (item := ended.get(job, JobItem, with_score)) is not None}
     unknown = [job for job in jobs if job.id not in known]
     for line in await listing.lines(unknown, with_score=with_score):
@@ -163,5 +164,5 @@ async def job_items(
 async def _planned(service: Service, wanted: JobRequest) -> tuple[JobSpec, tuple[Task, ...]]:
     """The job that a request describes, and its tasks."""
     installation = service.installation
-    tasks = await choose(installation.store, wanted.tasks, wanted.dataset, wanted.selection)
-    return installation.submission.plan(wanted, tasks, Door(model_urls=service.model_urls)), tasks
+    tasks = await choose(installation.store.tasks, wanted.tasks, wanted.dataset, wanted.selection)
+    return installation.submission.plan(wanted, tasks, EntryPoint(model_urls=service.model_urls)), tasks

@@ -150,7 +150,7 @@ class EventTail:
 
     async def catch_up(self) -> None:
         async with self._lock:
-            while fresh := await self._events.events(after=self._seen, limit=_BATCH):
+            while fresh := await self._events.read(after=self._seen, limit=_BATCH):
                 for event in fresh:
                     self._seen = event.seq  # set first, so that an event that cannot be counted is skipped
                     self._tell(event)
@@ -159,7 +159,7 @@ class EventTail:
 @asynccontextmanager
 async def counting(metrics: Metrics, events: EventStore) -> AsyncIterator[EventTail]:
     """Counts events from now on. Reads them all the time, so that a scrape has few events left to read."""
-    tail = EventTail(events, metrics.happened, await events.last_event())
+    tail = EventTail(events, metrics.happened, await events.last())
     following = asyncio.create_task(Duties(system_clock).forever("metrics", tail.catch_up, _TAIL_SEC), name="metrics")
     try:
         yield tail
@@ -176,7 +176,7 @@ async def metrics(request: Request, service: ServiceDep) -> Response:
     now = service.installation.clock()
     try:
         await tail.catch_up()
-        backlog = await service.installation.store.backlog(now)
+        backlog = await service.installation.store.totals.backlog(now)
         waited = (now - backlog.oldest_queued_at).total_seconds() if backlog.oldest_queued_at else 0.0
         numbers.waits(backlog, waited, await service.readiness.live_workers(), service.disk.free_bytes)
     except StoreUnavailable as fault:

@@ -29,7 +29,7 @@ Digest = Annotated[
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedPage:
     """The requested page."""
 
     limit: int
@@ -62,8 +62,8 @@ class Asked:
         return int(self.cursor)
 
 
-async def asked(limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> Asked:
-    return Asked(limit, cursor)
+async def requested_page(limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> RequestedPage:
+    return RequestedPage(limit, cursor)
 
 
 def cut[Row](rows: list[Row], limit: int) -> tuple[list[Row], Row | None]:

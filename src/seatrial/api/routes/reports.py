@@ -36,23 +36,23 @@ async def get_report(
 ) -> JobReport:
     """Scores with their uncertainty, errors by cause, costs and durations. Also available while the job runs."""
     store = service.installation.store
-    return await report_job(store, await store.job(job_id), with_tests=tests)
+    return await report_job(store.trials, await store.jobs.get(job_id), with_tests=tests)
 
 
 @router.get("/jobs/{job_id}/grid", responses=errors(404))
 async def get_grid(service: ServiceDep, job_id: JobId) -> Grid:
     """Every trial of a job, arranged by task and configuration."""
     store = service.installation.store
-    return await grid_of(store, await store.job(job_id))
+    return await grid_of(store.trials, await store.jobs.get(job_id))
 
 
 @router.get("/jobs/{job_id}/trials.csv", response_class=Response, responses=errors(404) | sends("text/csv"))
 async def get_table(service: ServiceDep, job_id: JobId) -> Response:
     """Every trial of a job as a line of CSV."""
     store = service.installation.store
-    job = await store.job(job_id)
+    job = await store.jobs.get(job_id)
     headers = safe_headers(f"job-{job.id}-trials.csv", attach=True)
-    return StreamingResponse(table_of(store, job), headers=headers, media_type="text/csv; charset=utf-8")
+    return StreamingResponse(table_of(store.trials, job), headers=headers, media_type="text/csv; charset=utf-8")
 
 
 @router.get("/compare", responses=errors(404))
@@ -91,7 +91,7 @@ async def get_divergence(service: ServiceDep, trial_id: TrialId, other_id: Trial
     `left` is the trial named first.
     """
     store = service.installation.store
-    left, right = await store.trial(trial_id), await store.trial(other_id)
+    left, right = await store.trials.get(trial_id), await store.trials.get(other_id)
     tests = [row.result.tests if row.result else () for row in (left, right)]
     return diverge(await _trajectory(service, left), await _trajectory(service, right), *tests)
 

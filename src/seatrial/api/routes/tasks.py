@@ -12,7 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 from seatrial.api.answers import as_storage_full, is_disk_full, problem_of
 from seatrial.api.context import ServiceDep
 from seatrial.api.routes.downloads import RangeHeader, download, safe_headers
-from seatrial.api.routes.pages import Asked, Digest, asked, cut, name_cursor
+from seatrial.api.routes.pages import Digest, RequestedPage, cut, name_cursor, requested_page
 from seatrial.api.routes.router import errors, native_router, sends, trial_page
 from seatrial.api.routes.uploads import Upload, received
 from seatrial.domain.task import Task, TaskFormat
@@ -96,7 +96,7 @@ async def validate_tasks(service: ServiceDep, files: Archives) -> CheckedArchive
 @router.get("", responses=errors())
 async def list_tasks(
     service: ServiceDep,
-    page: Annotated[Asked, Depends(asked)],
+    page: Annotated[RequestedPage, Depends(requested_page)],
     name: Annotated[Plain | None, Query(description="The exact name.")] = None,
     category: Plain | None = None,
     difficulty: Plain | None = None,
@@ -107,9 +107,9 @@ async def list_tasks(
 ) -> TaskPage:
     """The tasks of the library, by name."""
     if name is not None and latest:
-        return TaskPage(items=[TaskItem.of(task) for task in await service.installation.store.find_tasks(name, 1)])
+        return TaskPage(items=[TaskItem.of(task) for task in await service.installation.store.tasks.find(name, 1)])
     search = TaskSearch(name=name, category=category, difficulty=difficulty, tag=tag, format=format, q=q)
-    found = await search_tasks(service.installation.store, search, page.by_name(), page.one_more)
+    found = await search_tasks(service.installation.store.tasks, search, page.by_name(), page.one_more)
     shown, last = cut(found, page.limit)
     return TaskPage(items=[TaskItem.of(task) for task in shown], next=name_cursor(last) if last else None)
 
@@ -117,7 +117,7 @@ async def list_tasks(
 @router.get("/{digest}", responses=errors(404))
 async def get_task(service: ServiceDep, digest: Digest) -> Task:
     """One task: its instruction, limits and resources."""
-    return await service.installation.store.task(digest)
+    return await service.installation.store.tasks.get(digest)
 
 
 @router.delete("/{digest}", status_code=204, responses=errors(404, 409))
@@ -129,7 +129,7 @@ async def delete_task(service: ServiceDep, digest: Digest) -> None:
 @router.get("/{digest}/files", responses=errors(404))
 async def list_task_files(service: ServiceDep, digest: Digest) -> TaskFileList:
     """Files of the task, by path."""
-    task = await service.installation.store.task(digest)
+    task = await service.installation.store.tasks.get(digest)
     return TaskFileList(items=await list_files(service.installation.library, task))
 
 
@@ -140,7 +140,7 @@ async def list_task_files(service: ServiceDep, digest: Digest) -> TaskFileList:
 )
 async def get_task_file(service: ServiceDep, digest: Digest, path: str, wanted: RangeHeader) -> Response:
     """One file of a task. Ranges are supported."""
-    task = await service.installation.store.task(digest)
+    task = await service.installation.store.tasks.get(digest)
     file = await find_file(service.installation.library, task, path)
     return download(path, file.size, file.media_type, lambda start, length: read_file(file.path, start, length), wanted)
 
@@ -148,18 +148,20 @@ async def get_task_file(service: ServiceDep, digest: Digest, path: str, wanted: 
 @router.get("/{digest}/archive", response_class=Response, responses=errors(404) | sends("application/zip"))
 async def get_task_archive(service: ServiceDep, digest: Digest) -> Response:
     """The task as a ZIP file. The same content always gives the same bytes."""
-    task = await service.installation.store.task(digest)
+    task = await service.installation.store.tasks.get(digest)
     name = f"{task.name.replace('/', '__')}.zip"
     archive = service.installation.library.archive(digest)
     return StreamingResponse(archive, headers=safe_headers(name, attach=True), media_type="application/zip")
 
 
 @router.get("/{digest}/history", responses=errors(404))
-async def get_task_history(service: ServiceDep, digest: Digest, page: Annotated[Asked, Depends(asked)]) -> TrialPage:
+async def get_task_history(
+    service: ServiceDep, digest: Digest, page: Annotated[RequestedPage, Depends(requested_page)]
+) -> TrialPage:
     """Every trial of tasks with this name, newest first, including earlier versions of the task."""
     store = service.installation.store
-    task = await store.task(digest)
-    return trial_page(await store.summaries(TrialFilter(task=task.name), page.by_id()), page.limit)
+    task = await store.tasks.get(digest)
+    return trial_page(await store.trials.summaries(TrialFilter(task=task.name), page.by_id()), page.limit)
 
 
 def _problem(error: SeatrialError, upload: Upload) -> Problem:

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Query
 
 from seatrial.api.context import GivenKeys, ServiceDep
-from seatrial.api.routes.pages import Asked, JobId, TrialId, asked, cut
+from seatrial.api.routes.pages import JobId, RequestedPage, TrialId, cut, requested_page
 from seatrial.api.routes.router import errors, native_router, trial_page
 from seatrial.domain.numbers import LARGEST_COUNT
 from seatrial.domain.trial import Cause, Outcome, TrialState
@@ -45,13 +45,13 @@ async def chosen(
 
 
 Chosen = Annotated[TrialFilter, Depends(chosen)]
-Wanted = Annotated[Asked, Depends(asked)]
+Wanted = Annotated[RequestedPage, Depends(requested_page)]
 
 
 @router.get("/trials", responses=errors())
 async def list_trials(service: ServiceDep, page: Wanted, which: Chosen) -> TrialPage:
     """Trials of all jobs, newest first."""
-    return trial_page(await service.installation.store.summaries(which, page.by_id()), page.limit)
+    return trial_page(await service.installation.store.trials.summaries(which, page.by_id()), page.limit)
 
 
 @router.get("/jobs/{job_id}/trials", responses=errors(404))
@@ -59,9 +59,9 @@ async def list_job_trials(service: ServiceDep, job_id: JobId, page: Wanted, whic
     """Trials of one job, newest first."""
     store = service.installation.store
     of_job = which.model_copy(update={"job_id": job_id})
-    found = await store.summaries(of_job, page.by_id())
+    found = await store.trials.summaries(of_job, page.by_id())
     if not found:
-        await store.job(job_id)  # 404 for an unknown job
+        await store.jobs.get(job_id)  # 404 for an unknown job
     return trial_page(found, page.limit)
 
 
@@ -69,9 +69,9 @@ async def list_job_trials(service: ServiceDep, job_id: JobId, page: Wanted, whic
 async def list_job_results(service: ServiceDep, job_id: JobId, page: Wanted) -> ResultPage:
     """Trials of one job with their full results, in planned order."""
     store = service.installation.store
-    await store.job(job_id)  # 404 for an unknown job
+    await store.jobs.get(job_id)  # 404 for an unknown job
     found: list[TrialRow] = []
-    async with aclosing(store.trials(TrialFilter(job_id=job_id, after=page.number() or 0))) as rows:
+    async with aclosing(store.trials.each(TrialFilter(job_id=job_id, after=page.number() or 0))) as rows:
         async for row in rows:
             found.append(row)
             if len(found) == page.one_more:
@@ -83,7 +83,7 @@ async def list_job_results(service: ServiceDep, job_id: JobId, page: Wanted) -> 
 @router.get("/trials/{trial_id}", responses=errors(404))
 async def get_trial(service: ServiceDep, trial_id: TrialId) -> TrialDetail:
     """One trial: its state, its last result in full, and all tries."""
-    return TrialDetail.of(await service.installation.store.history(trial_id))
+    return TrialDetail.of(await service.installation.store.trials.history(trial_id))
 
 
 @router.post("/trials/{trial_id}/cancel", responses=errors(404))
@@ -103,7 +103,7 @@ async def retry_trial(service: ServiceDep, trial_id: TrialId, keys: GivenKeys) -
 async def add_attempt(service: ServiceDep, trial_id: TrialId, keys: GivenKeys) -> Added:
     """Runs a graded trial again as a further attempt outside of the plan, which is not part of the score."""
     jobs = service.installation.jobs
-    trial = (await service.installation.store.trial(trial_id)).trial
+    trial = (await service.installation.store.trials.get(trial_id)).trial
     if not trial.graded:
         raise Conflict(
             f"Trial {trial_id} has no grade.", fix=f"Retry it when it has ended: POST /trials/{trial_id}/retry"
@@ -114,5 +114,5 @@ async def add_attempt(service: ServiceDep, trial_id: TrialId, keys: GivenKeys) -
 @router.get("/trials/{trial_id}/tests", responses=errors(404))
 async def list_tests(service: ServiceDep, trial_id: TrialId, attempt: TryNumber = None) -> TestList:
     """Results of the verifier's tests."""
-    found = await ended_try(service.installation.store, trial_id, attempt)
+    found = await ended_try(service.installation.store.trials, trial_id, attempt)
     return TestList(attempt=found.number, items=list(found.result.tests) if found.result else [])

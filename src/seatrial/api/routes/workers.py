@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Depends
 
 from seatrial.api.context import Service, ServiceDep
-from seatrial.api.routes.pages import Asked, asked, cut
+from seatrial.api.routes.pages import RequestedPage, cut, requested_page
 from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.sandbox_choice import chosen_sandbox
 from seatrial.domain.trial import Trial, TrialState
@@ -40,7 +40,7 @@ async def list_workers(service: ServiceDep) -> WorkerList:
 async def get_queue(service: ServiceDep) -> QueueState:
     """Queued trials, running trials, and free capacity."""
     installation = service.installation
-    backlog = await installation.store.backlog(installation.clock())
+    backlog = await installation.store.totals.backlog(installation.clock())
     workers = await _workers(service)
     taking = [worker for worker in workers if worker.alive and not worker.draining]
     return QueueState(
@@ -56,10 +56,12 @@ async def get_queue(service: ServiceDep) -> QueueState:
 
 
 @router.get("/queue/running", responses=errors())
-async def list_running_trials(service: ServiceDep, page: Annotated[Asked, Depends(asked)]) -> RunningPage:
+async def list_running_trials(
+    service: ServiceDep, page: Annotated[RequestedPage, Depends(requested_page)]
+) -> RunningPage:
     """Running trials with their worker and sandbox, newest first."""
     store = service.installation.store
-    found = await store.summaries(TrialFilter(states=(TrialState.RUNNING,)), page.by_id())
+    found = await store.trials.summaries(TrialFilter(states=(TrialState.RUNNING,)), page.by_id())
     shown, last = cut(found, page.limit)
     places = await _sandboxes(store, [summary.trial for summary in shown])
     items = [RunningTrial.of(summary, sandbox=place) for summary, place in zip(shown, places, strict=True)]
@@ -76,13 +78,13 @@ async def get_limits(service: ServiceDep) -> Limits:
 @router.get("/stats", responses=errors())
 async def get_stats(service: ServiceDep) -> Stats:
     """Jobs by status, trials by state and outcome, errors by cause."""
-    found = await service.installation.store.overview()
+    found = await service.installation.store.totals.overview()
     return Stats(jobs=found.jobs, trials=TrialCounts.of(found.trials), errors=found.errors)
 
 
 async def _workers(service: Service) -> list[WorkerItem]:
     installation = service.installation
-    held = await installation.store.running_by_worker()
+    held = await installation.store.trials.running_by_worker()
     alive_since = installation.clock() - timedelta(seconds=installation.settings.lease_sec)
     return [
         WorkerItem(
@@ -90,7 +92,7 @@ async def _workers(service: Service) -> list[WorkerItem]:
             running=held.get(row.worker, 0),
             alive=row.seen_at >= alive_since,
         )
-        for row in await installation.store.workers()
+        for row in await installation.store.workers.all()
     ]
 
 
@@ -98,11 +100,11 @@ async def _sandboxes(store: Store, running: Sequence[Trial]) -> list[str | None]
     """The name of each sandbox; ``None`` if the worker has not reported yet which sandboxes work there."""
     if not running:
         return []
-    working = {row.worker: row.sandboxes for row in await store.workers()}
+    working = {row.worker: row.sandboxes for row in await store.workers.all()}
     digests = list(dict.fromkeys(trial.task.digest for trial in running))
     try:
-        wanted = {number: (await store.job(number)).spec.sandbox for number in {trial.job_id for trial in running}}
-        tasks = dict(zip(digests, await store.tasks(digests), strict=True))
+        wanted = {number: (await store.jobs.get(number)).spec.sandbox for number in {trial.job_id for trial in running}}
+        tasks = dict(zip(digests, await store.tasks.get_many(digests), strict=True))
     except NotFound:  # ended and deleted since they were listed
         return [None] * len(running)
     return [

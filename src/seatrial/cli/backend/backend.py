@@ -93,7 +93,7 @@ class Runs(Protocol):
         """Runs graded trials again as further attempts outside of the plan; returns their numbers."""
         ...
 
-    async def see_through(self, job: Job, as_json: bool) -> int:
+    async def follow_to_end(self, job: Job, as_json: bool) -> int:
         """Follows the job until it ends or the user interrupts; prints the result and returns the exit status."""
         ...
 

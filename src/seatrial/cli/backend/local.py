@@ -82,13 +82,13 @@ class LocalRuns:
     async def add_attempts(self, job: Job, outcomes: Sequence[Outcome], trials: Sequence[int] | None) -> list[int]:
         return await self.here.jobs.add_attempts(job.id, outcomes, trials)
 
-    async def see_through(self, job: Job, as_json: bool) -> int:
+    async def follow_to_end(self, job: Job, as_json: bool) -> int:
         """An interrupt stops the worker and requeues running trials. Ended trials are kept."""
         started = time.monotonic()
         worker = self.hire(job.spec.concurrency or self.here.settings.worker_concurrency, job.id)
         interrupted = await _drive(self.here, worker, job, quiet=as_json)
-        rows = [row async for row in self.here.store.trials(TrialFilter(job_id=job.id))]
-        report = await report_job(self.here.store, job)
+        rows = [row async for row in self.here.store.trials.each(TrialFilter(job_id=job.id))]
+        report = await report_job(self.here.store.trials, job)
         print_outcome(job, report, rows, time.monotonic() - started, as_json)
         if interrupted:
             say(f"Interrupted. Continue with: seatrial job resume {job.id}", err=True)
@@ -103,9 +103,9 @@ class LocalRuns:
         if watching.cancelled():
             say(f"Job {job.id} continues. Follow it again with: seatrial job watch {job.id}", err=True)
             return INTERRUPTED
-        job = await self.here.store.job(job.id)
-        rows = [row async for row in self.here.store.trials(TrialFilter(job_id=job.id))]
-        report = await report_job(self.here.store, job)
+        job = await self.here.store.jobs.get(job.id)
+        rows = [row async for row in self.here.store.trials.each(TrialFilter(job_id=job.id))]
+        report = await report_job(self.here.store.trials, job)
         print_outcome(job, report, rows, seconds_of(job, self.here.clock()), as_json)
         return exit_status(rows)
 
@@ -114,8 +114,8 @@ class LocalRuns:
         return "seatrial"
 
     async def _say_if_nothing_runs_it(self, job: Job) -> None:
-        counts = (await self.here.store.counts([job.id]))[job.id]
-        alive = await self.here.store.workers(seen_since=self.here.clock() - _ALIVE)
+        counts = (await self.here.store.jobs.counts([job.id]))[job.id]
+        alive = await self.here.store.workers.all(seen_since=self.here.clock() - _ALIVE)
         if counts.moving and not any(not worker.draining for worker in alive):
             say_notices([f"No worker runs here, so job {job.id} waits. {self.advice(job)}"])
 
@@ -131,7 +131,7 @@ class LocalRuns:
         await submission.check_setup(setup)
         if request.dataset is not None:
             await import_if_unknown(self.here, request.dataset)
-        tasks = await choose(self.here.store, request.library, request.dataset, request.selection, given)
+        tasks = await choose(self.here.store.tasks, request.library, request.dataset, request.selection, given)
         spec = submission.plan(request, tasks)
         say_warnings(given)
         return Plan(spec, await submission.check(spec, tasks=tasks))
@@ -142,24 +142,24 @@ class LocalJobs:
     here: Installation
 
     async def page(self, limit: int, before: int | None) -> list[JobRow]:
-        listing = JobListing(self.here.store)
+        listing = JobListing(self.here.store.jobs)
         lines = await listing.page(Page(limit=limit, before=before), JobFilter(), with_score=True)
         return [JobRow.of(line.job, line.counts, line.scores.items if line.scores else ()) for line in lines]
 
     async def get(self, job_id: int) -> tuple[Job, JobCounts]:
-        job = await self.here.store.job(job_id)
-        return job, (await self.here.store.counts([job_id]))[job_id]
+        job = await self.here.store.jobs.get(job_id)
+        return job, (await self.here.store.jobs.counts([job_id]))[job_id]
 
     async def rows(self, job_id: int) -> list[TrialRow]:
-        await self.here.store.job(job_id)  # raises for an unknown job
-        return [row async for row in self.here.store.trials(TrialFilter(job_id=job_id))]
+        await self.here.store.jobs.get(job_id)  # raises for an unknown job
+        return [row async for row in self.here.store.trials.each(TrialFilter(job_id=job_id))]
 
     async def cancel(self, job_id: int) -> int:
         return await self.here.jobs.cancel(job_id)
 
     async def report(self, job_id: int, tests: bool) -> tuple[Job, JobReport]:
-        job = await self.here.store.job(job_id)
-        return job, await report_job(self.here.store, job, with_tests=tests)
+        job = await self.here.store.jobs.get(job_id)
+        return job, await report_job(self.here.store.trials, job, with_tests=tests)
 
     async def compare(self, sides: Sequence[str], basis: Basis, by_name: bool) -> Sequence[Comparison]:
         pairs = pair_sides([await look_up(self.here.store, wanted) for wanted in sides])
@@ -171,10 +171,10 @@ class LocalTrials:
     here: Installation
 
     async def get(self, trial_id: int) -> tuple[TrialRow, Sequence[Try]]:
-        return await self.here.store.trial(trial_id), await self.here.store.tries(trial_id)
+        return await self.here.store.trials.get(trial_id), await self.here.store.trials.tries(trial_id)
 
     async def files(self, trial_id: int, number: int | None) -> KeptFiles:
-        return await TryFiles(self.here.store, self.here.blobs).kept(trial_id, number)
+        return await TryFiles(self.here.store.trials, self.here.blobs).kept(trial_id, number)
 
     def read(self, kept: KeptFiles, file: StoredFile) -> AsyncIterator[bytes]:
         return self.here.blobs.stream(kept.key(file))
@@ -182,12 +182,12 @@ class LocalTrials:
     async def events(self, trial_id: int, follow: bool) -> AsyncIterator[Event | Output]:
         last_event = last_output = 0
         while True:
-            ended = (await self.here.store.trial(trial_id)).trial.state is TrialState.ENDED
-            while found := await self.here.store.events(last_event, trial_id=trial_id):
+            ended = (await self.here.store.trials.get(trial_id)).trial.state is TrialState.ENDED
+            while found := await self.here.store.events.read(last_event, trial_id=trial_id):
                 last_event = found[-1].seq
                 for event in found:
                     yield event
-            while follow and (pieces := await self.here.store.output([trial_id], last_output)):
+            while follow and (pieces := await self.here.store.output.read([trial_id], last_output)):
                 last_output = pieces[-1].seq
                 for piece in pieces:
                     yield piece
@@ -207,10 +207,10 @@ class LocalTasks:
         return await self.here.library.add(path)
 
     async def all(self) -> list[TaskItem]:
-        return [TaskItem.of(task) async for task in every_task(self.here.store)]
+        return [TaskItem.of(task) async for task in every_task(self.here.store.tasks)]
 
     async def get(self, name: str) -> Task:
-        return (await library_tasks(self.here.store, [name]))[0]
+        return (await library_tasks(self.here.store.tasks, [name]))[0]
 
 
 @dataclass(frozen=True)
@@ -218,14 +218,14 @@ class LocalDatasets:
     here: Installation
 
     async def all(self) -> list[DatasetItem]:
-        return [DatasetItem.of(dataset) for dataset in await self.here.store.datasets()]
+        return [DatasetItem.of(dataset) for dataset in await self.here.store.tasks.datasets()]
 
     async def get(self, name: str, version: str | None) -> Dataset:
-        return await find_dataset(self.here.store, name, version)
+        return await find_dataset(self.here.store.tasks, name, version)
 
     async def save(self, name: str, version: str, tasks: Sequence[Task], description: str) -> Dataset:
         dataset = dataset_of(name, version, description, sorted(tasks, key=lambda task: task.name))
-        return await self.here.store.save_dataset(dataset, self.here.clock())
+        return await self.here.store.tasks.save_dataset(dataset, self.here.clock())
 
     async def take_in(self, name: str, version: str | None, registry: str | None) -> Dataset:
         source = registry or self.here.settings.registry
@@ -274,9 +274,9 @@ async def _drive(here: Installation, worker: Worker, job: Job, quiet: bool) -> b
 async def _until_ended(here: Installation, job: Job, quiet: bool) -> None:
     with show_progress(job, quiet) as show:
         for look in count():
-            counts = (await here.store.counts([job.id]))[job.id]
+            counts = (await here.store.jobs.counts([job.id]))[job.id]
             if look % _PACE_EVERY_LOOKS == 0 or counts.done:
-                found = await progress_of(here.store, job, counts, here.clock())
+                found = await progress_of(here.store.jobs, job, counts, here.clock())
             show(counts, found)
             if not counts.moving:
                 return
@@ -293,7 +293,7 @@ async def import_if_unknown(here: Installation, name: str) -> None:
     if not here.settings.registry:
         return
     try:
-        await here.store.dataset(*split_name(name))
+        await here.store.tasks.dataset(*split_name(name))
     except NotFound:
         await import_dataset(here, here.settings.registry, *split_name(name), at_the_machine=True)
 

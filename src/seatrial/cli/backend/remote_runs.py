@@ -27,7 +27,7 @@ from seatrial.domain.task import Task
 from seatrial.domain.trial import Outcome
 from seatrial.engine.jobs.choice import narrow
 from seatrial.engine.jobs.estimate import Estimate
-from seatrial.engine.jobs.request import JobWish
+from seatrial.engine.jobs.request import JobParameters
 from seatrial.engine.jobs.submit import refuse_unfit
 from seatrial.engine.tasks.library import refuse_invalid
 from seatrial.errors import InvalidInput, MissingKey, NotFound, StoreUnavailable
@@ -81,7 +81,7 @@ class RemoteRuns:
             lambda keys: self.client.jobs.add_attempts(job.id, outcomes=outcomes, trials=trials, keys=keys),
         )
 
-    async def see_through(self, job: Job, as_json: bool) -> int:
+    async def follow_to_end(self, job: Job, as_json: bool) -> int:
         """An interrupt leaves the job running on the service."""
         began = time.monotonic()
         if not await self._follow(job, as_json):
@@ -192,6 +192,6 @@ class RemoteRuns:
 
 def _wanted(request: RunRequest, taken: Sequence[Task]) -> JobRequest:
     """The same request for the service, which finds and selects the tasks as the local backend does."""
-    content = {name: getattr(request, name) for name in JobWish.model_fields}
+    content = {name: getattr(request, name) for name in JobParameters.model_fields}
     content["agents"] = [agent.model_dump() for agent in request.agents]
     return JobRequest.model_validate({**content, "tasks": (*(task.digest for task in taken), *request.library)})

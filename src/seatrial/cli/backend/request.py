@@ -13,11 +13,11 @@ from typing import Any
 from pydantic import AliasChoices, Field, ValidationError, field_validator
 
 from seatrial.domain.likeness import did_you_mean
-from seatrial.engine.jobs.request import AgentWish, JobWish
+from seatrial.engine.jobs.request import AgentParameters, JobParameters
 from seatrial.errors import InvalidInput
 
 
-class AgentEntry(AgentWish):
+class AgentEntry(AgentParameters):
     """One agent of a job file: a name, or a mapping with its model, options and environment."""
 
     name: str = Field(validation_alias=AliasChoices("name", "import_path"))
@@ -25,7 +25,7 @@ class AgentEntry(AgentWish):
     options: dict[str, Any] = Field(default={}, validation_alias=AliasChoices("options", "kwargs"))
 
 
-class RunRequest(JobWish):
+class RunRequest(JobParameters):
     """One run, before its tasks are looked up."""
 
     name: str = Field(default="", validation_alias=AliasChoices("name", "job_name"))

@@ -166,7 +166,7 @@ async def _requests(installation: Installation, batch: Batch) -> list[ImageReque
     tasks: list[Task] = [task for path in batch.paths or () for task in await library.add(path)]
     if batch.dataset is not None:
         await import_if_unknown(installation, batch.dataset)
-        tasks += await dataset_tasks(installation.store, batch.dataset)
+        tasks += await dataset_tasks(installation.store.tasks, batch.dataset)
     if not tasks:
         raise InvalidInput("No task given.", fix="Give a path, or a dataset with -d NAME.")
     return [request_for(task, await library.directory(task), force_build=batch.force) for task in tasks]

@@ -86,7 +86,7 @@ async def resume(backend: Backend, job_id: JobId, as_json: AsJson = False) -> in
     """Continue a job that was interrupted or cancelled. Trials with a result are not run again."""
     job, _ = await backend.jobs.get(job_id)
     await backend.runs.resume(job)
-    return await backend.runs.see_through(job, as_json)
+    return await backend.runs.follow_to_end(job, as_json)
 
 
 @app.command()
@@ -111,7 +111,7 @@ async def retry(
     if queue_only or not (queued or as_json):
         say(f"job {job_id}: {plural(queued, 'trial')} queued again")
         return 0
-    return await backend.runs.see_through(job, as_json)
+    return await backend.runs.follow_to_end(job, as_json)
 
 
 @app.command()
@@ -141,7 +141,7 @@ async def again(
     if queue_only or not (added or as_json):
         say(f"job {job_id}: {plural(len(added), 'attempt')} added")
         return 0
-    return await backend.runs.see_through(job, as_json)
+    return await backend.runs.follow_to_end(job, as_json)
 
 
 def _row(job: JobRow) -> dict[str, object]:

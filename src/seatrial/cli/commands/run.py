@@ -199,4 +199,4 @@ async def _run(request: RunRequest, handling: Handling) -> int:
         if handling.queue_only:
             print_queued(job, backend.runs.advice(job), handling.as_json, backend.runs.program)
             return 0
-        return await backend.runs.see_through(job, handling.as_json)
+        return await backend.runs.follow_to_end(job, handling.as_json)

@@ -43,7 +43,7 @@ async def create(
     secret, life, now = fresh_secret(), lifetime(expires), installation.clock()
     expires_at = now + life if life is not None else None
     new = NewToken(name=name, role=_role(role), fingerprint=fingerprint(secret), expires_at=expires_at)
-    token = await installation.store.save_token(new, now)
+    token = await installation.store.tokens.save(new, now)
     if as_json:
         print_json({**token.model_dump(mode="json", exclude={"fingerprint"}), "secret": secret})
         return
@@ -56,7 +56,7 @@ async def create(
 @on_installation
 async def list_tokens(installation: Installation, as_json: AsJson = False) -> None:
     """List all tokens, newest first. Secrets are not stored and cannot be shown."""
-    tokens, now = await installation.store.tokens(), installation.clock()
+    tokens, now = await installation.store.tokens.all(), installation.clock()
     if as_json:
         kept = [token.model_dump(mode="json", exclude={"fingerprint"}) for token in tokens]
         print_json([{**row, "valid": token.is_valid(now)} for row, token in zip(kept, tokens, strict=True)])
@@ -74,7 +74,7 @@ async def revoke(
     token_id: Annotated[int, typer.Argument(metavar="TOKEN", help="Number of the token; see `seatrial token list`.")],
 ) -> None:
     """Revoke a token and every installation that was opened with it."""
-    token = await installation.store.revoke_token(token_id, installation.clock())
+    token = await installation.store.tokens.revoke(token_id, installation.clock())
     say(f"Token {token.id} ({token.name}) is revoked.")
 
 

@@ -49,10 +49,10 @@ async def _work(installation: Installation, capacity: int) -> None:
     import os
 
     from seatrial.processes import on_signals
-    from seatrial.wiring import hire_worker
+    from seatrial.wiring import load_worker
 
     worker: Worker | None = None
-    duty: asyncio.Task[Any] = asyncio.create_task(hire_worker(installation, capacity))
+    duty: asyncio.Task[Any] = asyncio.create_task(load_worker(installation, capacity))
 
     def stop() -> None:
         if worker is None or worker.leaving:

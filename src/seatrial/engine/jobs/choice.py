@@ -40,10 +40,10 @@ class TaskSearch(Frozen):
         return all(word in text for word in self.q.casefold().split())
 
 
-async def search_tasks(store: TaskStore, search: TaskSearch, after: TaskRef | None, limit: int) -> list[Task]:
+async def search_tasks(library: TaskStore, search: TaskSearch, after: TaskRef | None, limit: int) -> list[Task]:
     """One page, by name. Reads chunks until the page is full, to save memory."""
     found: list[Task] = []
-    async for task in every_task(store, after):
+    async for task in every_task(library, after):
         if search.admits(task):
             found.append(task)
             if len(found) == limit:
@@ -51,8 +51,8 @@ async def search_tasks(store: TaskStore, search: TaskSearch, after: TaskRef | No
     return found
 
 
-async def every_task(store: TaskStore, after: TaskRef | None = None) -> AsyncIterator[Task]:
-    while chunk := await store.task_page(after, _CHUNK):
+async def every_task(library: TaskStore, after: TaskRef | None = None) -> AsyncIterator[Task]:
+    while chunk := await library.page(after, _CHUNK):
         for task in chunk:
             yield task
         if len(chunk) < _CHUNK:
@@ -60,11 +60,11 @@ async def every_task(store: TaskStore, after: TaskRef | None = None) -> AsyncIte
         after = TaskRef(name=chunk[-1].name, digest=chunk[-1].digest)
 
 
-async def library_tasks(store: TaskStore, names: Sequence[str]) -> list[Task]:
+async def library_tasks(library: TaskStore, names: Sequence[str]) -> list[Task]:
     """Each by its digest or its name. A name means the task that was added or used last."""
     digests = [name for name in names if name.startswith("sha256:")]
-    by_digest = {task.digest: task for task in await store.tasks(digests)}
-    return [by_digest[name] if name in by_digest else await _by_name(store, name) for name in names]
+    by_digest = {task.digest: task for task in await library.get_many(digests)}
+    return [by_digest[name] if name in by_digest else await _by_name(library, name) for name in names]
 
 
 def refuse_doubles(tasks: Iterable[Task]) -> None:
@@ -81,26 +81,26 @@ def dataset_of(name: str, version: str, description: str, tasks: Sequence[Task])
     return Dataset(name=name, version=version, description=description, tasks=refs)
 
 
-async def dataset_tasks(store: TaskStore, name: str) -> list[Task]:
+async def dataset_tasks(library: TaskStore, name: str) -> list[Task]:
     """The tasks of a registered dataset, ``NAME`` or ``NAME@VERSION``."""
     head, _, version = name.partition("@")
-    dataset = await find_dataset(store, head, version or None)
-    return await store.tasks([ref.digest for ref in dataset.tasks])
+    dataset = await find_dataset(library, head, version or None)
+    return await library.get_many([ref.digest for ref in dataset.tasks])
 
 
-async def find_dataset(store: TaskStore, name: str, version: str | None) -> Dataset:
+async def find_dataset(library: TaskStore, name: str, version: str | None) -> Dataset:
     """Raises ``NotFound`` with the name that may have been meant."""
     try:
-        return await store.dataset(name, version)
+        return await library.dataset(name, version)
     except NotFound as error:
-        there = await store.datasets()
+        there = await library.datasets()
         versions = ", ".join(dataset.version for dataset in there if dataset.name == name)
         near = f"It has {versions}." if versions else did_you_mean(name, [dataset.name for dataset in there])
         raise NotFound(error.message, fix=f"{near} `seatrial dataset list` lists them.".lstrip()) from error
 
 
 async def choose(
-    store: TaskStore, names: Sequence[str], dataset: str | None, selection: TaskSelection, given: Sequence[Task] = ()
+    library: TaskStore, names: Sequence[str], dataset: str | None, selection: TaskSelection, given: Sequence[Task] = ()
 ) -> tuple[Task, ...]:
     """The named tasks, or those of the whole library that match the selection. ``given`` are tasks that the library
     need not have yet."""
@@ -109,12 +109,12 @@ async def choose(
             "Nothing to run.", field="tasks", fix="Name tasks, a dataset, or a selection of the library."
         )
     with _as_input("tasks"):
-        found = [*given, *await library_tasks(store, names)]
+        found = [*given, *await library_tasks(library, names)]
     if dataset is not None:
         with _as_input("dataset"):
-            found += await dataset_tasks(store, dataset)
+            found += await dataset_tasks(library, dataset)
     elif not names and not given:
-        found = [task async for task in every_task(store)]
+        found = [task async for task in every_task(library)]
     return narrow(found, selection)
 
 
@@ -140,10 +140,10 @@ def _as_input(field: str) -> Iterator[None]:
         raise InvalidInput(error.message, field=field, fix=error.fix) from error
 
 
-async def _by_name(store: TaskStore, name: str) -> Task:
-    found = await store.find_tasks(name, limit=1)
+async def _by_name(library: TaskStore, name: str) -> Task:
+    found = await library.find(name, limit=1)
     if not found:
-        raise no_task(name, [task.name async for task in every_task(store)])
+        raise no_task(name, [task.name async for task in every_task(library)])
     return found[0]
 
 

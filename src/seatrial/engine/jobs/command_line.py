@@ -8,43 +8,48 @@ from typing import Any
 
 from seatrial.domain.job import AgentSpec, RetryPolicy
 from seatrial.domain.task import TaskSelection
-from seatrial.engine.jobs.request import JobWish
+from seatrial.engine.jobs.request import JobParameters
 
 
-def run_line(wish: JobWish, tasks: tuple[str, ...], agents: tuple[AgentSpec, ...]) -> str:
+def run_line(parameters: JobParameters, tasks: tuple[str, ...], agents: tuple[AgentSpec, ...]) -> str:
     """Uses flags if they can express the job, otherwise a job file on standard input."""
-    if not _fits_flags(wish, agents):
-        content = json.dumps(_job_file(wish, tasks), indent=2, ensure_ascii=False)
+    if not _fits_flags(parameters, agents):
+        content = json.dumps(_job_file(parameters, tasks), indent=2, ensure_ascii=False)
         return f"seatrial run -c /dev/stdin <<'EOF'\n{content}\nEOF"
     words = ["seatrial", "run"]
     for task in tasks:
         words += ["-t", task]
-    if wish.dataset is not None:
-        words += ["-d", wish.dataset]
+    if parameters.dataset is not None:
+        words += ["-d", parameters.dataset]
     for name in dict.fromkeys(agent.name for agent in agents):
         words += ["-a", name]
     for model in dict.fromkeys(agent.model for agent in agents if agent.model):
         words += ["-m", model]
-    words += _selection(wish.selection) + _numbers(wish)
+    words += _selection(parameters.selection) + _numbers(parameters)
     return shlex.join(words)
 
 
-def curl_line(url: str, wish: JobWish) -> str:
-    body = json.dumps(wish.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False)
+def curl_line(url: str, parameters: JobParameters) -> str:
+    body = json.dumps(parameters.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False)
     return shlex.join(["curl", "-X", "POST", url, "-H", "Content-Type: application/json", "-d", body])
 
 
-def _fits_flags(wish: JobWish, agents: tuple[AgentSpec, ...]) -> bool:
+def _fits_flags(parameters: JobParameters, agents: tuple[AgentSpec, ...]) -> bool:
     """Flags combine every agent with every model, and cannot set options of single agents."""
-    if wish.labels or wish.env or wish.options or any(agent.options or agent.env for agent in wish.agents):
+    if (
+        parameters.labels
+        or parameters.env
+        or parameters.options
+        or any(agent.options or agent.env for agent in parameters.agents)
+    ):
         return False
-    if wish.retry.model_copy(update={"max_attempts": RetryPolicy().max_attempts}) != RetryPolicy():
+    if parameters.retry.model_copy(update={"max_attempts": RetryPolicy().max_attempts}) != RetryPolicy():
         return False
-    return len(agents) == 1 or not any(agent.model for agent in wish.agents)
+    return len(agents) == 1 or not any(agent.model for agent in parameters.agents)
 
 
-def _job_file(wish: JobWish, tasks: tuple[str, ...]) -> dict[str, Any]:
-    content = wish.model_dump(mode="json", exclude_defaults=True)
+def _job_file(parameters: JobParameters, tasks: tuple[str, ...]) -> dict[str, Any]:
+    content = parameters.model_dump(mode="json", exclude_defaults=True)
     content.pop("tasks", None)
     return {**content, "library": list(tasks)} if tasks else content
 
@@ -65,16 +70,16 @@ def _selection(chosen: TaskSelection) -> list[str]:
     return words + (["-l", str(chosen.limit)] if chosen.limit is not None else [])
 
 
-def _numbers(wish: JobWish) -> list[str]:
-    tries = wish.retry.max_attempts
+def _numbers(parameters: JobParameters) -> list[str]:
+    tries = parameters.retry.max_attempts
     given = {
-        "-k": wish.attempts if wish.attempts != 1 else None,
-        "-n": wish.concurrency,
-        "--sandbox": wish.sandbox if wish.sandbox != "auto" else None,
-        "--timeout-multiplier": f"{wish.timeout_multiplier:g}" if wish.timeout_multiplier != 1.0 else None,
-        "--trial-limit": f"{wish.trial_limit_sec:g}" if wish.trial_limit_sec is not None else None,
+        "-k": parameters.attempts if parameters.attempts != 1 else None,
+        "-n": parameters.concurrency,
+        "--sandbox": parameters.sandbox if parameters.sandbox != "auto" else None,
+        "--timeout-multiplier": f"{parameters.timeout_multiplier:g}" if parameters.timeout_multiplier != 1.0 else None,
+        "--trial-limit": f"{parameters.trial_limit_sec:g}" if parameters.trial_limit_sec is not None else None,
         "--max-retries": tries - 1 if tries != RetryPolicy().max_attempts else None,
-        "--name": wish.name or None,
+        "--name": parameters.name or None,
     }
     words = [word for flag, value in given.items() if value is not None for word in (flag, str(value))]
-    return words + (["--force-build"] if wish.force_build else [])
+    return words + (["--force-build"] if parameters.force_build else [])

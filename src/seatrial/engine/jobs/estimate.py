@@ -48,7 +48,7 @@ class Estimator:
     takes_model: Callable[[str], bool]
 
     async def estimate(self, spec: JobSpec, tasks: Sequence[Task]) -> Estimate:
-        experience = _History(await self.store.experience([task.name for task in tasks]))
+        experience = _History(await self.store.totals.experience([task.name for task in tasks]))
         cells = [(experience.of(task.name, agent), agent) for task in tasks for agent in spec.agents]
         warnings: list[str] = []
         seconds = [found.seconds for found, _ in cells if found is not None]
@@ -79,7 +79,9 @@ class Estimator:
 
     async def _places(self, spec: JobSpec, warnings: list[str]) -> int:
         """Trials that can run at once."""
-        alive = [worker for worker in await self.store.workers(seen_since=self.clock() - _ALIVE) if not worker.draining]
+        alive = [
+            worker for worker in await self.store.workers.all(seen_since=self.clock() - _ALIVE) if not worker.draining
+        ]
         if not alive:
             warnings.append("No worker is alive: trials wait until one starts.")
         capacity = sum(worker.capacity for worker in alive) or self.usual_capacity

@@ -61,7 +61,7 @@ class WorkerSeals:
 
     async def check(self) -> None:
         """Raises if no worker can open the keys. Does nothing while there is no worker."""
-        rows = await self.workers.workers(seen_since=self.clock() - self.heard_within)
+        rows = await self.workers.all(seen_since=self.clock() - self.heard_within)
         there = [row for row in rows if row.seal and not self.worker_is_dead(row.worker)]
         if there and all(row.seal != self.seal.fingerprint() for row in there):
             hosts = ", ".join(sorted({row.host for row in there}))
@@ -73,7 +73,7 @@ class WorkerSeals:
 
 @dataclass(frozen=True)
 class KeyRing:
-    store: KeyStore
+    stored: KeyStore
     jobs: JobStore
     seal: Seal
     from_environment: Mapping[str, str]
@@ -89,11 +89,11 @@ class KeyRing:
     async def keep(self, name: str, value: str, now: datetime) -> None:
         """Stores a key of the installation, or replaces it."""
         check_key(name, value)
-        await self.store.save_provider_key(name, self.seal.close(value), now)
+        await self.stored.save(name, self.seal.close(value), now)
 
     async def names(self) -> frozenset[str]:
         """The names of the installation's keys."""
-        stored = {key.name for key in await self.store.provider_keys()}
+        stored = {key.name for key in await self.stored.all()}
         return frozenset(self.from_environment) | stored
 
     async def names_of_job(self, job_id: int) -> frozenset[str]:
@@ -129,7 +129,7 @@ class KeyRing:
         return TrialKeys(found, are_the_jobs=set(found) <= set(given))
 
     async def _of_job(self, job_id: int) -> dict[str, str]:
-        sealed = await self.jobs.job_keys(job_id)
+        sealed = await self.jobs.sealed_keys(job_id)
         keys: dict[str, str] = json.loads(self.seal.open(sealed)) if sealed else {}
         return keys
 
@@ -137,7 +137,7 @@ class KeyRing:
         """Opens only the keys that are needed, so that one that cannot be opened affects no other agent."""
         there = {name: value for name, value in self.from_environment.items() if name in wanted}
         missing = set(wanted) - set(there)
-        stored = [key for key in await self.store.provider_keys() if key.name in missing]
+        stored = [key for key in await self.stored.all() if key.name in missing]
         return {**{key.name: self.seal.open(key.sealed) for key in stored}, **there}
 
 

@@ -18,34 +18,36 @@ from seatrial.domain.catalogue import (
 )
 from seatrial.domain.job import AgentSpec
 from seatrial.domain.likeness import did_you_mean
-from seatrial.engine.jobs.request import JobWish
+from seatrial.engine.jobs.request import JobParameters
 
 _OWN_NAMES = ADDRESSED_PROVIDERS - USUAL_PROVIDERS
 """Providers whose models have the names that their operator gave them."""
 
 
-def notices(wish: JobWish, agents: Sequence[AgentSpec], listed_models: Callable[[], Collection[str]]) -> list[str]:
+def notices(
+    parameters: JobParameters, agents: Sequence[AgentSpec], listed_models: Callable[[], Collection[str]]
+) -> list[str]:
     """``agents`` are the configurations of the request. ``listed_models`` gives the names that LiteLLM lists."""
-    return [*_without_effect(wish), *_unknown_models(agents, listed_models)]
+    return [*_without_effect(parameters), *_unknown_models(agents, listed_models)]
 
 
-def _without_effect(wish: JobWish) -> Iterator[str]:
-    named = [agent.name for agent in wish.agents] or ["oracle"]
+def _without_effect(parameters: JobParameters) -> Iterator[str]:
+    named = [agent.name for agent in parameters.agents] or ["oracle"]
     who = " and ".join(dict.fromkeys(named))
     take = "takes" if len(set(named)) == 1 else "take"
     if not any(map(takes_model, named)):
-        if wish.models:
+        if parameters.models:
             yield f"The model has no effect: {who} {take} none."
-        if wish.options:
+        if parameters.options:
             yield f"Agent options have no effect: {who} {take} none."
-    elif wish.models and all(agent.model or not takes_model(agent.name) for agent in wish.agents):
-        yield f"The model {wish.models[0]} has no effect: every agent has one of its own."
-    for agent in wish.agents:
+    elif parameters.models and all(agent.model or not takes_model(agent.name) for agent in parameters.agents):
+        yield f"The model {parameters.models[0]} has no effect: every agent has one of its own."
+    for agent in parameters.agents:
         if agent.model and not takes_model(agent.name):
             yield f"The model {agent.model} has no effect: {agent.name} takes none."
-    if wish.env and set(named) == {"nop"}:
+    if parameters.env and set(named) == {"nop"}:
         yield "Agent variables have no effect: nop runs nothing."
-    if wish.selection.seed and wish.selection.sample is None:
+    if parameters.selection.seed and parameters.selection.sample is None:
         yield "The seed has no effect without a sample."
 
 

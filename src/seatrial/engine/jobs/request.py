@@ -20,7 +20,7 @@ LONGEST_TRIAL_SEC = 10 * 365 * 86400.0
 _SECRET_NAMES = ("API_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD")
 
 
-class AgentWish(Frozen):
+class AgentParameters(Frozen):
     """One agent: its name or import path and, optionally, its own model, options and environment."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
@@ -33,7 +33,7 @@ class AgentWish(Frozen):
     """Environment of the agent's commands in the sandbox. Keys do not belong here."""
 
 
-class JobWish(Frozen):
+class JobParameters(Frozen):
     """Everything about a job except its tasks."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
@@ -42,7 +42,7 @@ class JobWish(Frozen):
     dataset: str | None = None
     """``NAME`` or ``NAME@VERSION``."""
     selection: TaskSelection = TaskSelection()
-    agents: tuple[AgentWish, ...] = ()
+    agents: tuple[AgentParameters, ...] = ()
     """Default: the oracle, which runs the solution of each task."""
     models: tuple[str, ...] = ()
     """For every agent that takes a model and has none of its own."""
@@ -64,7 +64,7 @@ class JobWish(Frozen):
         """Agents × models. An agent with its own model keeps it. An agent that takes no model appears once, without the
         shared options."""
         specs: list[AgentSpec] = []
-        for entry in self.agents or (AgentWish(name="oracle"),):
+        for entry in self.agents or (AgentParameters(name="oracle"),):
             own = [entry.model] if entry.model else []
             takes = takes_model(entry.name)
             models: Sequence[str | None] = own or (list(self.models) if takes else []) or [None]
@@ -102,10 +102,10 @@ def planned_trials(spec: JobSpec) -> int:
     return len(spec.tasks) * len(spec.agents) * spec.attempts
 
 
-def refuse_keys(wish: JobWish) -> None:
+def refuse_keys(parameters: JobParameters) -> None:
     """Refuses keys in the request, because every viewer can read it. Keys are sent separately and encrypted."""
-    places = [("env", wish.env), ("options", wish.options)]
-    for index, agent in enumerate(wish.agents):
+    places = [("env", parameters.env), ("options", parameters.options)]
+    for index, agent in enumerate(parameters.agents):
         places += [(f"agents.{index}.env", agent.env), (f"agents.{index}.options", agent.options)]
     for field, content in places:
         if name := next((name for name in content if name.upper().endswith(_SECRET_NAMES)), None):

@@ -17,7 +17,7 @@ from seatrial.engine.clock import Clock
 from seatrial.engine.jobs.admission import Admission
 from seatrial.engine.jobs.keys import KeyRing
 from seatrial.engine.jobs.model_urls import ModelUrls
-from seatrial.engine.jobs.request import JobWish, refuse_keys
+from seatrial.engine.jobs.request import JobParameters, refuse_keys
 from seatrial.errors import InvalidInput, Unsupported
 from seatrial.ports.store import Once, Store
 from seatrial.ports.wake_up import WakeUp
@@ -40,7 +40,7 @@ class Capabilities:
 
 
 @dataclass(frozen=True)
-class Door:
+class EntryPoint:
     """The entry point of a job, and what its callers may ask for."""
 
     origin: str = "seatrial"
@@ -48,7 +48,7 @@ class Door:
     """The allowed addresses of models. ``None`` at the command line, where every address is allowed."""
 
 
-COMMAND_LINE = Door()
+COMMAND_LINE = EntryPoint()
 
 
 @dataclass(frozen=True)
@@ -64,20 +64,20 @@ class Submission:
 
     def plan(
         self,
-        wish: JobWish,
+        parameters: JobParameters,
         tasks: Iterable[Task],
-        door: Door = COMMAND_LINE,
+        entry: EntryPoint = COMMAND_LINE,
         *,
         instruction: str | None = None,
         own_keys: bool = True,
     ) -> JobSpec:
         """The job for a request and its tasks. Raises if the entry point does not allow it."""
-        more = {"origin": door.origin, "instruction": instruction, "own_keys": own_keys}
-        spec = wish.spec(tasks, self.able.takes_model, self.able.default_sandbox).model_copy(update=more)
-        if door.model_urls is None:
+        more = {"origin": entry.origin, "instruction": instruction, "own_keys": own_keys}
+        spec = parameters.spec(tasks, self.able.takes_model, self.able.default_sandbox).model_copy(update=more)
+        if entry.model_urls is None:
             return spec
-        refuse_keys(wish)
-        return door.model_urls.admit(spec)
+        refuse_keys(parameters)
+        return entry.model_urls.admit(spec)
 
     async def check(
         self, spec: JobSpec, given_keys: Collection[str] | None = (), tasks: Sequence[Task] | None = None
@@ -91,7 +91,7 @@ class Submission:
             raise InvalidInput("The job has no task.", field="tasks", fix="Loosen the filters or add a task.")
         await self.check_setup(spec, given_keys)
         if tasks is None:
-            tasks = await self.store.tasks([ref.digest for ref in spec.tasks])
+            tasks = await self.store.tasks.get_many([ref.digest for ref in spec.tasks])
         for task in tasks:
             await self._check_services(task, spec)
             refuse_unfit(task, spec)
@@ -122,7 +122,7 @@ class Submission:
         spec = self.admission.signed(spec)
         await self.check(spec, tuple(keys))
         sealed = self.keys.sealed(keys)
-        job = await self.store.create_job(spec, tuple(plan(spec)), self.clock(), keys=sealed, once=once)
+        job = await self.store.jobs.create(spec, tuple(plan(spec)), self.clock(), keys=sealed, once=once)
         await self.wake_up.announce()
         return job
 
@@ -130,7 +130,7 @@ class Submission:
         """Stores a job whose trials wait for a release, which may bring keys."""
         spec = self.admission.signed(spec)
         await self.check(spec, None)
-        return await self.store.create_job(spec, tuple(plan(spec)), self.clock(), hold=True, once=once)
+        return await self.store.jobs.create(spec, tuple(plan(spec)), self.clock(), hold=True, once=once)
 
     def _check_agent(self, agent: AgentSpec) -> None:
         if ":" not in agent.name and agent.name not in self.able.agent_names():

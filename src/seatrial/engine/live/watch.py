@@ -156,9 +156,9 @@ class LiveLog:
             with contextlib.suppress(StoreUnavailable, NotFound):
                 if pieces:
                     self._rings.update(piece.trial_id for piece in pieces)
-                    await self._store.append_output(pieces, self._clock())
+                    await self._store.output.append(pieces, self._clock())
                 if events:
-                    await self._store.append(events, self._clock())
+                    await self._store.events.append(events, self._clock())
 
     async def _drop(self, until: float) -> None:
         gone = [trial_id for trial_id, moment in self._ended.items() if moment <= until]
@@ -166,7 +166,7 @@ class LiveLog:
             del self._ended[trial_id]
         again = self._followed.keys()
         with contextlib.suppress(StoreUnavailable):
-            await self._store.drop_output([trial_id for trial_id in gone if trial_id not in again])
+            await self._store.output.drop([trial_id for trial_id in gone if trial_id not in again])
 
     def _pause(self) -> float:
         if len(self._followed) <= _CROWD:

@@ -19,8 +19,8 @@ async def look_up(store: Store, wanted: str) -> tuple[Side, ...]:
     number, _, configuration = wanted.partition(":")
     if not (number.isascii() and number.isdecimal()) or len(number) > 19 or int(number) > _LARGEST_ID:
         raise InvalidInput(f"{wanted!r} does not begin with a job's number.", fix="Write JOB or JOB:CONFIGURATION.")
-    job = await store.job(int(number))
-    chosen = choose_sides(await sides_of_job(store, job), configuration, job)
+    job = await store.jobs.get(int(number))
+    chosen = choose_sides(await sides_of_job(store.trials, job), configuration, job)
     return tuple(side.model_copy(update={"job": job.id}) for side in chosen)
 
 

@@ -57,7 +57,7 @@ class JobListing:
         self._open_scores: RecentlyUsed[tuple[float, ScoreLines]] = RecentlyUsed(_OPEN_JOBS)
 
     async def page(self, page: Page, chosen: JobFilter, *, with_score: bool = False) -> list[JobLine]:
-        return await self.lines(await self._jobs.jobs(page, chosen), with_score=with_score)
+        return await self.lines(await self._jobs.page(page, chosen), with_score=with_score)
 
     async def line(self, job: Job, *, with_score: bool = True) -> JobLine:
         return (await self.lines([job], with_score=with_score))[0]
@@ -83,7 +83,7 @@ class JobListing:
         """Reads a job again if it ended between reading it and counting its trials, so that both agree."""
         if job.ended_at is None and counts.total and counts.done:
             with suppress(NotFound):  # it was deleted just now
-                return await self._jobs.job(job.id)
+                return await self._jobs.get(job.id)
         return job
 
     async def _all_numbers(self, jobs: Sequence[Job]) -> dict[int, JobNumbers]:

@@ -24,7 +24,7 @@ Tests = Mapping[int, tuple[TestResult, ...]]
 
 async def report_job(trials: TrialStore, job: Job, *, with_tests: bool = False) -> JobReport:
     """``with_tests``: read per-test results too, which take far more time and memory than all the rest."""
-    numbers = await trials.trial_numbers(job.id)
+    numbers = await trials.numbers(job.id)
     tests = await _tests_of(trials, job) if with_tests else {}
     return await asyncio.to_thread(report_numbers, numbers, job, tests)  # others may not wait for the draws
 
@@ -37,7 +37,7 @@ def report_numbers(numbers: Iterable[TrialNumbers], job: Job, tests: Tests = Map
 async def sides_of_job(trials: TrialStore, job: Job) -> tuple[Side, ...]:
     """One side for each configuration of the job, in the job's order."""
     names = _Names(job.spec)
-    facts = [names.fact(each) for each in await trials.trial_numbers(job.id) if not each.added]
+    facts = [names.fact(each) for each in await trials.numbers(job.id) if not each.added]
     found = by_configuration(facts, configuration_labels(job.spec.agents))
     return tuple(side(label, of_label) for label, of_label in found.items())
 
@@ -113,5 +113,5 @@ class _Names:
 
 
 async def _tests_of(trials: TrialStore, job: Job) -> dict[int, tuple[TestResult, ...]]:
-    rows = trials.trials(TrialFilter(job_id=job.id))
+    rows = trials.each(TrialFilter(job_id=job.id))
     return {row.trial.id: row.result.tests async for row in rows if row.result is not None and row.result.tests}

@@ -45,7 +45,7 @@ class Candidates:
 class TaskLibrary:
     """Many trials may call it at once."""
 
-    store: TaskStore
+    tasks: TaskStore
     blobs: Blobs
     readers: Sequence[TaskReader]
     files: TaskFiles
@@ -77,7 +77,7 @@ class TaskLibrary:
     async def has(self, task: Task | None) -> bool:
         """Whether a task of the same content was added before."""
         try:
-            return task is not None and bool(await self.store.task(task.digest))
+            return task is not None and bool(await self.tasks.get(task.digest))
         except NotFound:
             return False
 
@@ -117,7 +117,7 @@ class TaskLibrary:
 
     async def remove(self, digest: str) -> None:
         """Deletes a task with all of its files. Raises ``Conflict`` while something needs it."""
-        await self.store.delete_task(digest)
+        await self.tasks.delete(digest)
         self._known.discard(digest)
         await self.blobs.delete(_archive_key(digest))
         await asyncio.to_thread(remove_tree, self._home(digest))
@@ -128,7 +128,7 @@ class TaskLibrary:
         for place in places:
             if _HASH.fullmatch(place.name) and f"sha256:{place.name}" not in self._unpacking:
                 try:
-                    await self.store.task(f"sha256:{place.name}")
+                    await self.tasks.get(f"sha256:{place.name}")
                 except NotFound:
                     self._known.discard(f"sha256:{place.name}")
                     await asyncio.to_thread(remove_tree, place)
@@ -154,7 +154,7 @@ class TaskLibrary:
             archive = scratch / "task.zip"
             await asyncio.to_thread(self.files.pack, root, archive)
             await self.blobs.put_file(key, archive)
-        await self.store.save_task(task, self.clock())
+        await self.tasks.save(task, self.clock())
 
     async def _unpack(self, task: Task, home: Path) -> None:
         """Unpacks into a temporary directory and renames it, because another process may do the same."""

@@ -34,7 +34,7 @@ class ServedTasks:
         if root is not None:
             async with self._reading.setdefault(name, asyncio.Lock()):
                 return await self._from_folder(name, root)
-        registered = await self._tasks.find_tasks(name, limit=1) if name.isprintable() else []
+        registered = await self._tasks.find(name, limit=1) if name.isprintable() else []
         if not registered:
             raise NotFound(f"There is no task {name!r}.")
         return registered[0]
@@ -53,7 +53,7 @@ class ServedTasks:
         seen, digest = self._seen.get(name, (None, ""))
         if seen == now:
             try:
-                return await self._tasks.task(digest)
+                return await self._tasks.get(digest)
             except NotFound:
                 pass  # it was removed from the library
         [task] = await self._library.add(root)

@@ -264,9 +264,9 @@ class Executor:
     async def _write(self, trial: Trial, job: Job, result: Result) -> None:
         if result.outcome is Outcome.ERROR and job.spec.retry.allows(result.cause, trial.tries_made):
             delay = timedelta(seconds=job.spec.retry.delay(trial.tries_made))
-            await self._store.try_again(trial.id, trial.try_number, result, delay, self._clock())
+            await self._store.trials.try_again(trial.id, trial.try_number, result, delay, self._clock())
         else:
-            await self._store.finish(trial.id, trial.try_number, result, self._clock())
+            await self._store.trials.finish(trial.id, trial.try_number, result, self._clock())
             self.reports.live.ended(trial)
 
     async def _stopped(
@@ -281,7 +281,7 @@ class Executor:
         """Gives the trial back or records the cancellation. Shielded, so that a second cancellation cannot stop it."""
         with contextlib.suppress(StaleTry, NotFound):
             if why is Stop.LEAVING:
-                await asyncio.shield(self._store.give_back(trial.id, trial.try_number, self._clock()))
+                await asyncio.shield(self._store.trials.give_back(trial.id, trial.try_number, self._clock()))
             elif why is Stop.CANCELLED:
                 message = "The trial was cancelled while it ran."
                 result = Result(outcome=Outcome.CANCELLED, message=message, usage=progress.usage)
@@ -291,13 +291,13 @@ class Executor:
     async def _task(self, digest: str) -> Task:
         """Cached: the task of a digest never changes, and a job asks for each of its tasks many times."""
         if (task := self._tasks.get(digest)) is None:
-            task = await self._store.task(digest)
+            task = await self._store.tasks.get(digest)
             self._tasks.put(digest, task)
         return task
 
     async def _job(self, job_id: int) -> Job:
         if (job := self._jobs.get(job_id)) is None:
-            job = await self._store.job(job_id)
+            job = await self._store.jobs.get(job_id)
             self._jobs.put(job_id, job)
         return job
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.domain.result import FileLeftOut, FilesLeftOut
-from seatrial.fair_threads import breathe
+from seatrial.fair_threads import yield_turn
 from seatrial.ports.blobs import PLAIN_KEY, has_room
 
 _LONGEST_PATH = 3000
@@ -105,7 +105,7 @@ def _look_through(root: Path, limits: KeepLimits, left_out: LeftOut) -> Iterator
         below: list[str] = []
         for folder in pending:
             for entry in _entries(root, folder, left_out):
-                breathe()
+                yield_turn()
                 looked_at += 1
                 if looked_at > _SEARCHED * limits.files:
                     left_out.add(folder, "There are too many files to list them all.")

@@ -21,8 +21,8 @@ from seatrial.ports.store import PhaseEntry, TrialStore
 class PhaseLog:
     """Use with ``async with`` around a worker. A runner reports to ``of(trial)``."""
 
-    def __init__(self, store: TrialStore, clock: Clock, every_sec: float = 0.25, duties: Duties | None = None) -> None:
-        self._store = store
+    def __init__(self, trials: TrialStore, clock: Clock, every_sec: float = 0.25, duties: Duties | None = None) -> None:
+        self._trials = trials
         self._clock = clock
         self._every_sec = every_sec
         self._duties = duties or Duties(clock)
@@ -49,7 +49,7 @@ class PhaseLog:
         async with self._writing:
             entries, self._entries = self._entries, []
             if entries:
-                await self._store.enter_phases(entries)
+                await self._trials.enter_phases(entries)
 
     async def catch_up(self) -> None:
         """Like ``flush``, but never raises, because no result depends on phases."""

@@ -72,7 +72,7 @@ class Recovery:
     async def late(self) -> list[Trial]:
         """Running trials with an expired lease."""
         try:
-            found = await self.store.expired(self.clock())
+            found = await self.store.trials.expired(self.clock())
         except StoreUnavailable:
             self.trust.lost()
             raise
@@ -84,23 +84,23 @@ class Recovery:
         Returns how many. A cancelled trial ends as soon as its lease has expired."""
         late = await self.late()
         expired = {trial.id: trial for trial in late if self.trust.holds or trial.cancel_requested}
-        async for row in self.store.trials(TrialFilter(states=(TrialState.RUNNING,))):
+        async for row in self.store.trials.each(TrialFilter(states=(TrialState.RUNNING,))):
             if row.trial.worker is not None and self.worker_is_dead(row.trial.worker):
                 expired.setdefault(row.trial.id, row.trial)
         for trial in expired.values():
             with contextlib.suppress(StaleTry):
                 await self._recover(trial)
-        await self.store.drop_output(tuple(expired))
+        await self.store.output.drop(tuple(expired))
         if expired:
             await self.wake_up.announce()
         return len(expired)
 
     async def _recover(self, trial: Trial) -> None:
-        job = await self.store.job(trial.job_id)
+        job = await self.store.jobs.get(trial.job_id)
         now = self.clock()
         if trial.cancel_requested:
             result = Result(outcome=Outcome.CANCELLED, message="Cancelled; its worker was lost before it could stop.")
-            await self.store.finish(trial.id, trial.try_number, result, now)
+            await self.store.trials.finish(trial.id, trial.try_number, result, now)
             return
         message = f"Worker {trial.worker} went silent during try {trial.try_number}."
         result = Result(outcome=Outcome.ERROR, cause=Cause.WORKER_LOST, message=message)
@@ -108,7 +108,7 @@ class Recovery:
         if not retry.allows(
             Cause.WORKER_LOST, tries_made=1
         ):  # a job with one try gets one try, also after a lost worker
-            await self.store.finish(trial.id, trial.try_number, result, now)
+            await self.store.trials.finish(trial.id, trial.try_number, result, now)
             return
         last = not retry.allows(Cause.WORKER_LOST, trial.tries_made)
-        await self.store.lose_worker(trial.id, trial.try_number, result, last, now)
+        await self.store.trials.lose_worker(trial.id, trial.try_number, result, last, now)

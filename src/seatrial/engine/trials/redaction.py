@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from seatrial.fair_threads import breathe
+from seatrial.fair_threads import yield_turn
 
 REDACTED = b"[REDACTED]"
 SHORTEST_SECRET = 6
@@ -108,7 +108,7 @@ class FileRedaction:
 
     def _pieces(self, source: int, start: int, end: int) -> Iterator[bytes]:
         while start < end and (piece := os.pread(source, min(self._chunk, end - start), start)):
-            breathe()
+            yield_turn()
             yield piece
             start += len(piece)
 
@@ -124,7 +124,7 @@ def data_of(file: int, size: int) -> Iterator[tuple[int, int]]:
         end = min(os.lseek(file, start, os.SEEK_HOLE), size)
         if start >= end:
             return
-        breathe()
+        yield_turn()
         yield start, end
         place = end
 

@@ -26,7 +26,7 @@ Running = Callable[[], Awaitable[set[tuple[int, int]]]]
 """The tries that run, as (trial, try)."""
 
 
-class Freed(Frozen):
+class RetentionReport(Frozen):
     trials: int = 0
     files: int = 0
     bytes: int = 0
@@ -40,11 +40,11 @@ class Retention:
     clock: Clock
     work_dir: Path
 
-    async def apply(self, keep: timedelta, dry_run: bool) -> Freed:
+    async def apply(self, keep: timedelta, dry_run: bool) -> RetentionReport:
         """Removes files of trials that ended longer than ``keep`` ago, and work directories of dead processes."""
         horizon = self.clock() - keep
         trials = files = size = 0
-        async for row in self.store.trials(TrialFilter(states=(TrialState.ENDED,))):
+        async for row in self.store.trials.each(TrialFilter(states=(TrialState.ENDED,))):
             if row.trial.ended_at is None or row.trial.ended_at > horizon:
                 continue
             place = trial_prefix(row.trial.id)
@@ -54,11 +54,11 @@ class Retention:
             trials, files, size = trials + 1, files + len(blobs), size + sum(blob.size for blob in blobs)
             if not dry_run:
                 await self.blobs.delete(place)
-        known = {row.worker for row in await self.store.workers()}
+        known = {row.worker for row in await self.store.workers.all()}
         dead = dead_work_dirs(self.work_dir, known, self.clock().timestamp())
         if not dry_run:
             await remove_dead_work_dirs(self.work_dir, known, self.clock().timestamp())
-        return Freed(trials=trials, files=files, bytes=size, work_dirs=len(dead))
+        return RetentionReport(trials=trials, files=files, bytes=size, work_dirs=len(dead))
 
 
 async def remove_dead_work_dirs(work_dir: Path, known: Collection[str] = (), now: float = 0.0) -> None:

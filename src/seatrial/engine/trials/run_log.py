@@ -32,7 +32,7 @@ async def log_text(files: TryFiles, output: OutputStore, row: TrialRow) -> str:
     """The latest live output of a running trial; otherwise the end of each log of its last try."""
     trial = row.trial
     if trial.state is TrialState.RUNNING:
-        pieces = await output.output([trial.id], limit=_LIVE_PIECES)
+        pieces = await output.read([trial.id], limit=_LIVE_PIECES)
         return _as_heard(piece for piece in pieces if piece.attempt == trial.try_number) + _GOES_ON
     try:
         kept = await files.kept(trial.id)

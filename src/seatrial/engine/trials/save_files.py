@@ -20,7 +20,7 @@ from seatrial.domain.result import FileListing, FilesLeftOut, StoredFile
 from seatrial.engine.trials.found_files import Found, KeepLimits, LeftOut, Names, find_files, rank
 from seatrial.engine.trials.redaction import FileRedaction
 from seatrial.errors import StoreUnavailable
-from seatrial.fair_threads import FairThreads, breathe
+from seatrial.fair_threads import FairThreads, yield_turn
 from seatrial.ports.blobs import Blobs
 from seatrial.removal import remove_tree
 
@@ -186,7 +186,7 @@ def _prepare(prefix: str, root: Path, redaction: FileRedaction, limits: KeepLimi
     names = Names(prefix)
     ready: list[tuple[Found, StoredFile]] = []
     for found in find_files(root, limits, left_out):
-        breathe()
+        yield_turn()
         path = redaction.name(found.path)
         try:
             size = redaction.clean(root / found.path)
@@ -206,7 +206,7 @@ def _staged(root: Path, ready: list[tuple[Found, StoredFile]], names: Names, lef
     plan = _Plan(Path(tempfile.mkdtemp(prefix="kept-", dir=root)))
     plan.folder.chmod(0o755)
     for found, file in ready:
-        breathe()
+        yield_turn()
         try:
             plan.files.append(_moved(root / found.path, plan.folder, file, names))
         except OSError as error:

@@ -23,9 +23,9 @@ from seatrial.ports.store.installation import (
     Heartbeat,
     KeyStore,
     Overview,
-    OverviewStore,
     ProviderKey,
     TokenStore,
+    TotalsStore,
     Trouble,
     WorkerRow,
     WorkerStore,
@@ -56,7 +56,6 @@ __all__ = [
     "Once",
     "OutputStore",
     "Overview",
-    "OverviewStore",
     "Page",
     "PhaseEntry",
     "ProviderKey",
@@ -66,6 +65,7 @@ __all__ = [
     "Tally",
     "TaskStore",
     "TokenStore",
+    "TotalsStore",
     "TrialFilter",
     "TrialHistory",
     "TrialNumbers",
@@ -100,19 +100,35 @@ class StoreFacts(Frozen):
         )
 
 
-class Store(
-    TaskStore,
-    JobStore,
-    TrialStore,
-    EventStore,
-    OutputStore,
-    OverviewStore,
-    TokenStore,
-    KeyStore,
-    WorkerStore,
-    Protocol,
-):
-    """All store ports together. Use with ``async with``."""
+class Store(Protocol):
+    """One port for each noun, all on the same data. Use with ``async with``."""
+
+    @property
+    def tasks(self) -> TaskStore: ...
+
+    @property
+    def jobs(self) -> JobStore: ...
+
+    @property
+    def trials(self) -> TrialStore: ...
+
+    @property
+    def events(self) -> EventStore: ...
+
+    @property
+    def output(self) -> OutputStore: ...
+
+    @property
+    def tokens(self) -> TokenStore: ...
+
+    @property
+    def provider_keys(self) -> KeyStore: ...
+
+    @property
+    def workers(self) -> WorkerStore: ...
+
+    @property
+    def totals(self) -> TotalsStore: ...
 
     async def facts(self) -> StoreFacts:
         """Time and connections of the store now."""

@@ -13,23 +13,23 @@ from seatrial.domain.output import NewOutput, Output
 class EventStore(Protocol):
     async def append(self, events: Sequence[NewEvent], now: datetime) -> None: ...
 
-    async def events(
+    async def read(
         self, after: int = 0, job_id: int | None = None, trial_id: int | None = None, limit: int = 500
     ) -> list[Event]:
         """In order of ``seq``. A reader that continues after the last event it saw misses none, because a lower number
         never appears after a higher one."""
 
-    async def last_event(self) -> int:
+    async def last(self) -> int:
         """The number of the newest event."""
 
 
 class OutputStore(Protocol):
     """A ring buffer of live output for each running trial. The saved files contain all output."""
 
-    async def append_output(self, pieces: Sequence[NewOutput], now: datetime) -> None:
+    async def append(self, pieces: Sequence[NewOutput], now: datetime) -> None:
         """Keeps the newest pieces of each trial. Drops pieces of tries that are over."""
 
-    async def output(self, trial_ids: Sequence[int], after: int = 0, limit: int = 500) -> list[Output]:
-        """In order of ``seq``. As with ``events``, a reader that continues after the last one misses none."""
+    async def read(self, trial_ids: Sequence[int], after: int = 0, limit: int = 500) -> list[Output]:
+        """In order of ``seq``. As with the events, a reader that continues after the last one misses none."""
 
-    async def drop_output(self, trial_ids: Sequence[int]) -> None: ...
+    async def drop(self, trial_ids: Sequence[int]) -> None: ...

@@ -13,17 +13,17 @@ from seatrial.domain.trial import Cause
 
 
 class TokenStore(Protocol):
-    async def save_token(self, token: NewToken, now: datetime) -> Token: ...
+    async def save(self, token: NewToken, now: datetime) -> Token: ...
 
-    async def token(self, fingerprint: str) -> Token | None:
+    async def get(self, fingerprint: str) -> Token | None:
         """Returns the token also if it is not valid any more; the caller checks that."""
 
-    async def tokens(self) -> list[Token]:
+    async def all(self) -> list[Token]:
         """All of them, newest first."""
 
-    async def revoke_token(self, token_id: int, now: datetime) -> Token: ...
+    async def revoke(self, token_id: int, now: datetime) -> Token: ...
 
-    async def note_token_use(self, token_id: int, now: datetime) -> None: ...
+    async def note_use(self, token_id: int, now: datetime) -> None: ...
 
 
 class ProviderKey(Frozen):
@@ -35,11 +35,11 @@ class ProviderKey(Frozen):
 
 
 class KeyStore(Protocol):
-    async def save_provider_key(self, name: str, sealed: str, now: datetime) -> None: ...
+    async def save(self, name: str, sealed: str, now: datetime) -> None: ...
 
-    async def provider_keys(self) -> list[ProviderKey]: ...
+    async def all(self) -> list[ProviderKey]: ...
 
-    async def delete_provider_key(self, name: str) -> None: ...
+    async def delete(self, name: str) -> None: ...
 
 
 class Trouble(Frozen):
@@ -82,9 +82,9 @@ class WorkerRow(Heartbeat):
 class WorkerStore(Protocol):
     async def beat(self, heartbeat: Heartbeat, now: datetime) -> None: ...
 
-    async def workers(self, seen_since: datetime | None = None) -> list[WorkerRow]: ...
+    async def all(self, seen_since: datetime | None = None) -> list[WorkerRow]: ...
 
-    async def forget_worker(self, worker: str) -> None: ...
+    async def forget(self, worker: str) -> None: ...
 
 
 class Overview(Frozen):
@@ -117,7 +117,7 @@ class Experience(Frozen):
     cost_usd: float | None = None
 
 
-class OverviewStore(Protocol):
+class TotalsStore(Protocol):
     async def overview(self, origin: str | None = None) -> Overview:
         """All jobs, or only those created through one API."""
 

@@ -76,7 +76,7 @@ class Tally(Frozen):
 
 
 class JobStore(Protocol):
-    async def create_job(
+    async def create(
         self,
         spec: JobSpec,
         trials: Sequence[NewTrial],
@@ -91,12 +91,12 @@ class JobStore(Protocol):
         ``hold`` holds the trials until they are released. ``keys`` are sealed provider keys, deleted when the job ends.
         With ``once``, a repetition returns the first job and changes nothing."""
 
-    async def job(self, job_id: int) -> Job: ...
+    async def get(self, job_id: int) -> Job: ...
 
-    async def jobs(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
+    async def page(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
         """One page, newest first."""
 
-    async def count_jobs(self, chosen: JobFilter) -> int:
+    async def count(self, chosen: JobFilter) -> int:
         """The number of jobs that match the filter."""
 
     async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
@@ -114,19 +114,19 @@ class JobStore(Protocol):
         """What runs and waits, how long such trials took, and how many ended after ``since``, of one moment."""
         ...
 
-    async def save_job_keys(self, job_id: int, keys: str) -> None:
+    async def save_sealed_keys(self, job_id: int, keys: str) -> None:
         """Replaces the sealed provider keys of a job that has not ended."""
 
-    async def job_keys(self, job_id: int) -> str | None:
+    async def sealed_keys(self, job_id: int) -> str | None:
         """The sealed keys; ``None`` after the job has ended."""
 
     async def release_trials(self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None) -> int:
         """Queues held trials and ignores others. Returns how many. ``limit_sec`` limits each whole trial."""
 
     async def cancel_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
-        """Like ``cancel_job``, for single trials of any jobs."""
+        """Like ``cancel``, for single trials of any jobs."""
 
-    async def cancel_job(self, job_id: int, now: datetime) -> int:
+    async def cancel(self, job_id: int, now: datetime) -> int:
         """Ends queued trials and asks running ones to stop. Returns how many."""
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
@@ -142,7 +142,7 @@ class JobStore(Protocol):
         With ``hold`` the attempts wait until they are released."""
         ...
 
-    async def delete_job(self, job_id: int) -> None:
+    async def delete(self, job_id: int) -> None:
         """Deletes an ended job with its trials, tries and events. Raises ``Conflict`` if the job has not ended.
 
         The caller deletes the files in the blobs after this."""

@@ -10,21 +10,21 @@ from seatrial.domain.task import Dataset, Task, TaskRef
 
 
 class TaskStore(Protocol):
-    async def save_task(self, task: Task, now: datetime) -> None:
+    async def save(self, task: Task, now: datetime) -> None:
         """Saves a task. Saving the same digest again updates only its last use."""
 
-    async def task(self, digest: str) -> Task: ...
+    async def get(self, digest: str) -> Task: ...
 
-    async def tasks(self, digests: Sequence[str]) -> list[Task]:
+    async def get_many(self, digests: Sequence[str]) -> list[Task]:
         """In the given order. ``NotFound`` names the first unknown digest."""
 
-    async def task_page(self, after: TaskRef | None, limit: int) -> list[Task]:
+    async def page(self, after: TaskRef | None, limit: int) -> list[Task]:
         """In order of name and digest, after the task ``after``."""
 
-    async def find_tasks(self, name: str | None = None, limit: int = 1000) -> list[Task]:
+    async def find(self, name: str | None = None, limit: int = 1000) -> list[Task]:
         """All tasks, or those with this exact name; newest first."""
 
-    async def delete_task(self, digest: str) -> None:
+    async def delete(self, digest: str) -> None:
         """Deletes a task. Raises ``Conflict`` while a dataset or an unfinished job needs it.
 
         The caller deletes its archive in the blobs after this."""

@@ -153,12 +153,12 @@ class TrialStore(Protocol):
     async def expired(self, now: datetime, limit: int = 100) -> list[Trial]:
         """Running trials with an expired lease."""
 
-    async def trial(self, trial_id: int) -> TrialRow: ...
+    async def get(self, trial_id: int) -> TrialRow: ...
 
-    def trials(self, chosen: TrialFilter) -> AsyncGenerator[TrialRow]:
+    def each(self, chosen: TrialFilter) -> AsyncGenerator[TrialRow]:
         """In order of id, read in chunks to save memory."""
 
-    async def trial_numbers(self, job_id: int) -> list[TrialNumbers]:
+    async def numbers(self, job_id: int) -> list[TrialNumbers]:
         """Of every trial of a job, in order of id."""
         ...
 

@@ -40,7 +40,7 @@ class TransferRefused(OSError):
     """A sandbox's files cannot be brought out."""
 
 
-class Enough(Exception):
+class NothingMoreWanted(Exception):
     """The rest of the stream is not wanted: the limits are reached, or unpacking failed."""
 
 
@@ -75,7 +75,7 @@ class Unpacking:
         return cls(lambda pipe, _: _unpack_file(pipe, target, limits))
 
     async def take(self, data: bytes) -> None:
-        """Raises ``Enough`` once nothing more is wanted."""
+        """Raises ``NothingMoreWanted`` once nothing more is wanted."""
         view = memoryview(data)
         while view:
             try:
@@ -83,14 +83,14 @@ class Unpacking:
             except BlockingIOError:
                 await ready(self._file, to_write=True)
             except BrokenPipeError:
-                raise Enough from None
+                raise NothingMoreWanted from None
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
         os.close(self._file)
-        if error is None or isinstance(error, Enough):  # the rest of the archive is not wanted
+        if error is None or isinstance(error, NothingMoreWanted):  # the rest of the archive is not wanted
             await self._done
             return True
         await asyncio.gather(self._done, return_exceptions=True)

@@ -25,7 +25,7 @@ from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.processes import memory_kills
 from seatrial.sandboxes.host.transfer import Transfer
 from seatrial.sandboxes.images.image import Image
-from seatrial.sandboxes.network.names import Asked
+from seatrial.sandboxes.network.names import TaskNameServers
 from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES
 from seatrial.sandboxes.record import SandboxRecord
 
@@ -76,7 +76,7 @@ class ContainerPlan:
     storage_mb: int
     service: ComposeService
     """From the task's compose file."""
-    asked: Asked = Asked()  # noqa: RUF009
+    asked: TaskNameServers = TaskNameServers()  # noqa: RUF009
     workdir: str | None = None
     guards_tests: bool = True
 

@@ -28,7 +28,7 @@ from seatrial.sandboxes.docker.probe import require
 from seatrial.sandboxes.docker.sandbox_container import SandboxContainer
 from seatrial.sandboxes.host.view import Files
 from seatrial.sandboxes.images.image import Image, ImageProvider
-from seatrial.sandboxes.network.names import Asked
+from seatrial.sandboxes.network.names import TaskNameServers
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.output import Ended
 from seatrial.sandboxes.record import SandboxRecord
@@ -146,7 +146,7 @@ class DockerEnvironment(Sandbox):
             cpus=self._effective_cpus or service.cpus or self.options.default_cpus,
             memory_mb=self._effective_memory_mb or service.memory_mb or self.options.default_memory_mb,
             pids=self._definition.pids(self.options),
-            asked=Asked.of(service.dns, self._network_policy),
+            asked=TaskNameServers.of(service.dns, self._network_policy),
             storage_mb=self._definition.storage_mb,
             workdir=self._definition.own_workdir,
             # The image of a separate verifier brings its tests, and no agent runs there.

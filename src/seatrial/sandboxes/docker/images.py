@@ -29,7 +29,7 @@ from seatrial.sandboxes.images.image import (
     ImageConfig,
     ImageSource,
     LogSink,
-    RegistrySilent,
+    RegistryUnreachable,
     StoredImage,
 )
 from seatrial.sandboxes.images.references import familiar, parse
@@ -100,7 +100,7 @@ class EngineStore:
                 await _follow(engine, "/images/create", query, log, headers=headers, patience_sec=self._patience_sec)
             except (ImageFault, TimeoutError) as error:
                 if isinstance(error, TimeoutError) or any(text in error.message for text in _SILENCE):
-                    raise RegistrySilent(f"No registry answered for {familiar(reference)}.") from error
+                    raise RegistryUnreachable(f"No registry answered for {familiar(reference)}.") from error
                 raise ImageFault(f"{familiar(reference)} could not be pulled: {error.message}") from error
             return await _must_find(engine, reference, "pulled")
 

@@ -56,7 +56,7 @@ class PrivateMounts:
             return await self._starters.run(work, *args, **kwargs)
 
     async def carry[**P, T](self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same for work that may take long. The work calls ``breathe`` regularly."""
+        """The same for work that may take long. The work calls ``yield_turn`` regularly."""
         with clock_stopped():
             return await self._carriers.run(work, *args, **kwargs)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
-from seatrial.fair_threads import breathe
+from seatrial.fair_threads import yield_turn
 from seatrial.sandboxes.host.in_root import closing, is_kernel_file, reopened
 
 _CHUNK = 1 << 20
@@ -84,7 +84,7 @@ class Budget:
 
     def refusal(self, place: str, depth: int, size: int = 0) -> str:
         """Why the next entry is not copied; empty if it is."""
-        breathe()
+        yield_turn()
         limits = self.limits
         if time.monotonic() > self.until:
             return f"there was no more time after {limits.seconds:g} s"
@@ -235,7 +235,7 @@ def _copy_data(content: int, copy: int, size: int, budget: Budget) -> None:
             chunk = os.pread(content, min(_CHUNK, end - place), place)
             if not chunk:
                 return  # it was truncated meanwhile
-            breathe()
+            yield_turn()
             budget.bytes += len(chunk)
             if budget.bytes > budget.limits.bytes:
                 raise OSError(errno.EFBIG, f"more than {budget.limits.bytes >> 20} MB")

@@ -11,7 +11,7 @@ from seatrial.sandboxes.images.buildah import BuildahStore
 from seatrial.sandboxes.images.builder import EnvironmentBuilder
 from seatrial.sandboxes.images.confinement import BuildLimits
 from seatrial.sandboxes.images.debian import DebianBootstrap
-from seatrial.sandboxes.images.fetcher import Fetcher, SilentRegistries
+from seatrial.sandboxes.images.fetcher import Fetcher, UnreachableRegistries
 from seatrial.sandboxes.images.image import ImageStore
 from seatrial.sandboxes.images.locks import UseRecords
 from seatrial.sandboxes.images.prune import Pruner
@@ -41,7 +41,7 @@ def assemble(store: ImageStore, options: SandboxOptions, environ: Mapping[str, s
     bootstrap = DebianBootstrap(folder / "bases", environ or tool_environment(), options.debian_mirror, trust)
     fetcher = Fetcher(
         store,
-        SilentRegistries(folder / "silent"),
+        UnreachableRegistries(folder / "silent"),
         bootstrap if options.bootstrap_bases else None,
         folder / "locks",
         Registries.of(options),

@@ -25,7 +25,7 @@ from seatrial.sandboxes.images.image import (
     Image,
     ImageSource,
     LogSink,
-    RegistrySilent,
+    RegistryUnreachable,
     StoredImage,
     source_of,
 )
@@ -83,7 +83,9 @@ class BuildahStore:
         async with self._pull_line(trusted) as line, self._scratch() as scratch:
             ended = await self._pull(["pull", *insecure, reference], scratch, line, log, trusted=trusted)
         if ended.silent or (not ended.ok and any(text in ended.tail for text in _SILENCE)):
-            raise RegistrySilent(f"No registry answered for {references.familiar(reference)}.", fix=ended.last_line)
+            raise RegistryUnreachable(
+                f"No registry answered for {references.familiar(reference)}.", fix=ended.last_line
+            )
         if not ended.ok:
             raise ImageFault(f"{references.familiar(reference)} could not be pulled: {ended.last_line}")
         storage = await self._storage()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from seatrial.errors import ImageFault
 from seatrial.sandboxes.images.debian import DebianBootstrap
-from seatrial.sandboxes.images.image import Image, ImageStore, LogSink, RegistrySilent
+from seatrial.sandboxes.images.image import Image, ImageStore, LogSink, RegistryUnreachable
 from seatrial.sandboxes.images.locks import file_lock
 from seatrial.sandboxes.images.references import familiar, parse
 from seatrial.sandboxes.images.registries import Registries
@@ -18,7 +18,7 @@ from seatrial.sandboxes.images.registries import Registries
 VERDICT_SEC = 300.0
 
 
-class SilentRegistries:
+class UnreachableRegistries:
     """The registries that did not answer in the last minutes, for all processes of a cache."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
@@ -46,7 +46,7 @@ class Fetcher:
     def __init__(
         self,
         store: ImageStore,
-        silent: SilentRegistries,
+        silent: UnreachableRegistries,
         bootstrap: DebianBootstrap | None,
         locks_dir: Path,
         registries: Registries,
@@ -78,11 +78,11 @@ class Fetcher:
             raise ImageFault(f"The image {name} is not here and pulling is switched off.", fix=self._fix(reference))
         try:
             return await self._pull(reference, log)
-        except RegistrySilent as silence:
+        except RegistryUnreachable as silence:
             if self._bootstrap is not None and self._bootstrap.can_make(reference):
                 log(f"{silence.message} {name} is a Debian base and is made from packages.\n")
                 return await self._bootstrap.make(reference, self._store, log)
-            raise RegistrySilent(
+            raise RegistryUnreachable(
                 f"The image {name} is not here and no registry answers.", fix=self._fix(reference)
             ) from silence
 
@@ -90,11 +90,11 @@ class Fetcher:
         """Pulls, unless the registry did not answer in the last minutes."""
         registry = parse(reference).registry
         if self._silent.knows(registry):
-            raise RegistrySilent(f"{registry} did not answer a moment ago.")
+            raise RegistryUnreachable(f"{registry} did not answer a moment ago.")
         await self._registries.check(reference)
         try:
             return await self._store.pull(reference, log, trusted=self._registries.trusts(registry))
-        except RegistrySilent:
+        except RegistryUnreachable:
             self._silent.note(registry)
             raise
 

@@ -31,7 +31,7 @@ LABEL_BOOTSTRAPPED = "seatrial.bootstrapped"
 """Set on bases made from the package mirror. Images built on them inherit it."""
 
 
-class RegistrySilent(ImageFault):
+class RegistryUnreachable(ImageFault):
     """No registry answered. Another request within the next minutes would fail too."""
 
 
@@ -156,7 +156,7 @@ class ImageStore(Protocol):
         ...
 
     async def pull(self, reference: str, log: LogSink, *, trusted: bool = True) -> Image:
-        """Pulls it. ``RegistrySilent`` without an answer, another ``ImageFault`` if the registry refused.
+        """Pulls it. ``RegistryUnreachable`` without an answer, another ``ImageFault`` if the registry refused.
 
         Only a ``trusted`` registry gets the operator's credentials and network."""
         ...

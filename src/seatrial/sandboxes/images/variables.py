@@ -1,7 +1,8 @@
 """``ARG`` and ``ENV`` of a Dockerfile. All variables are expanded here, so that the builder sees none. Pure.
 
-A Dockerfile has other rules than ``${NAME}`` in ``task.toml`` and compose files: quotes and escapes are removed,
-``$NAME`` works without braces, an unset name is empty, and values can be replaced and trimmed (``:-``, ``#``, ``/``).
+Docker has a grammar of its own here. The operators ``:-``, ``:+`` and ``:?`` and the braces are those of
+``domain/substitution``, and are taken from there. Only here, quotes and escapes are removed, ``$$`` is a variable and
+not a plain ``$``, ``$1`` and ``$@`` are variables too, and values can be trimmed and replaced (``#``, ``%``, ``/``).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from seatrial.domain.substitution import chosen, closing_brace
 from seatrial.errors import ImageFault
 from seatrial.sandboxes.images.dockerfile import shell_words
 
@@ -110,12 +112,10 @@ class _Expander:
         return self._values.get(match[0], "") if match else "$"
 
     def _closing(self) -> int:
-        depth = 0
-        for index in range(self._at + 1, len(self._text)):
-            depth += {"{": 1, "}": -1}.get(self._text[index], 0)
-            if depth == 0:
-                return index
-        raise self._unclosed("{")
+        end = closing_brace(self._text, self._at + 1)
+        if end is None:
+            raise self._unclosed("{")
+        return end
 
     def _braced(self, inside: str) -> str:
         match = _NAME.match(inside)
@@ -130,12 +130,10 @@ class _Expander:
         word = _Expander(rest[found.end() :], self._values, self._escape, True, self._depth + 1).expanded()
         if found[0][0] in "#%/":
             return _trimmed(found[0], value or "", word)
-        filled = bool(value) if found[0].startswith(":") else value is not None
-        if found[0].endswith("+"):
-            return word if filled else ""
-        if found[0].endswith("?") and not filled:
+        result = chosen(found[0], value, word)
+        if result is None:
             raise ImageFault(f"The Dockerfile needs {match[0]}: {word or 'it is not set'}.")
-        return (value or "") if filled else word
+        return result
 
     def _unclosed(self, what: str) -> ImageFault:
         return ImageFault(f"{self._text[:60]!r} in the Dockerfile has a {what} that never ends.")

@@ -1,6 +1,6 @@
 """How names are found: by the hosts file and the resolvers of this machine, or by name servers that a task chose.
 
-``resolver`` answers sandboxes from ``MachineNames``. ``oci`` and ``docker`` decide with ``Asked``.
+``resolver`` answers sandboxes from ``MachineNames``. ``oci`` and ``docker`` decide with ``TaskNameServers``.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ def parse_hosts(text: str) -> dict[str, tuple[IPv4Address, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TaskNameServers:
     """The name servers from a task's compose file. Empty if the sandbox uses Seatrial's own."""
 
     servers: tuple[str, ...] = ()
     not_applied: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, wanted: tuple[str, ...], policy: NetworkPolicy | None) -> Asked:
+    def of(cls, wanted: tuple[str, ...], policy: NetworkPolicy | None) -> TaskNameServers:
         """``policy`` is ``None`` on the machine's own network.
 
         An allowlist by name needs Seatrial's name server: it refuses other names and opens the addresses it answers

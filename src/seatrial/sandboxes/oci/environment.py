@@ -17,7 +17,7 @@ from seatrial.sandboxes.host.storage import StorageLimit
 from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.images.assembly import shared_oci_images
 from seatrial.sandboxes.images.image import Image, ImageProvider
-from seatrial.sandboxes.network.names import Asked
+from seatrial.sandboxes.network.names import TaskNameServers
 from seatrial.sandboxes.network.network import SandboxNetwork
 from seatrial.sandboxes.network.network_set import SandboxNetworks
 from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
@@ -86,7 +86,7 @@ class OciEnvironment(Sandbox):
         sandbox, mounts = f"st-{uuid.uuid4().hex[:12]}", self._machine.mounts
         self._network = await self._connect(sandbox)
         open_dirs = self._mount_targets(writable_only=True)
-        asked = Asked.of(self._definition.service.dns, self.network_policy)
+        asked = TaskNameServers.of(self._definition.service.dns, self.network_policy)
         plan = self._design.plan(sandbox, image, self._network, open_dirs, asked)
         self._pod = pod = new_pod(self._machine, plan)
         self._commands = PodCommands(mounts, pod)

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from seatrial.sandboxes.compose import ComposeService
 from seatrial.sandboxes.definition import Definition
 from seatrial.sandboxes.images.image import Image
-from seatrial.sandboxes.network.names import Asked
+from seatrial.sandboxes.network.names import TaskNameServers
 from seatrial.sandboxes.network.network import SandboxNetwork
 from seatrial.sandboxes.oci.cgroups import Limits
 from seatrial.sandboxes.options import Owner, SandboxOptions
@@ -85,7 +85,9 @@ class SandboxDesign:
     def service(self) -> ComposeService:
         return self.definition.service
 
-    def plan(self, sandbox: str, image: Image, network: SandboxNetwork, open_dirs: list[str], asked: Asked) -> PodPlan:
+    def plan(
+        self, sandbox: str, image: Image, network: SandboxNetwork, open_dirs: list[str], asked: TaskNameServers
+    ) -> PodPlan:
         memory_dirs = tuple(MemoryDir.read(entry) for entry in self.service.tmpfs)
         return PodPlan(
             sandbox=sandbox,

@@ -4,7 +4,8 @@ A separate program. ``terminal.py`` copies it into the terminal kit, where the k
 ``asciinema``, as terminus-2 calls it. It imports little of the standard library, because the kit has to include that.
 
 Each event is one line, written at once. So a killed recorder leaves a valid file, except for an incomplete last line,
-which ``recording.mend`` removes. If the file is removed, as between the steps of a multi-step task, a new one begins.
+which ``recording.repair_recording`` removes. If the file is removed, as between the steps of a multi-step task, a new
+one begins.
 """
 
 from __future__ import annotations

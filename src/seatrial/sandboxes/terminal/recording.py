@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def mend(path: Path) -> bool:
+def repair_recording(path: Path) -> bool:
     """Cuts off an incomplete last line, which a killed recorder leaves. Returns whether there was one."""
     size = path.stat().st_size
     with path.open("r+b") as file:

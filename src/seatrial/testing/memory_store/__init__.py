@@ -9,19 +9,28 @@ import secrets
 from typing import Self
 
 from seatrial.ports.store import StoreFacts
-from seatrial.testing.memory_store.claims import MemoryClaims
 from seatrial.testing.memory_store.events import MemoryEvents, MemoryOutput
-from seatrial.testing.memory_store.installation import MemoryInstallation
+from seatrial.testing.memory_store.installation import MemoryProviderKeys, MemoryTokens, MemoryTotals, MemoryWorkers
 from seatrial.testing.memory_store.jobs import MemoryJobs
+from seatrial.testing.memory_store.records import MemoryRecords
 from seatrial.testing.memory_store.tasks import MemoryTasks
 from seatrial.testing.memory_store.trials import MemoryTrials
 
 
-class MemoryStore(MemoryTasks, MemoryJobs, MemoryClaims, MemoryTrials, MemoryEvents, MemoryOutput, MemoryInstallation):
-    """All ports of the store, in memory."""
+class MemoryStore:
+    """One part for each port. Those about jobs and trials share their records."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.records = records = MemoryRecords()
+        self.tasks = MemoryTasks(records)
+        self.jobs = MemoryJobs(records)
+        self.trials = MemoryTrials(records)
+        self.events = MemoryEvents(records)
+        self.output = MemoryOutput(records)
+        self.tokens = MemoryTokens()
+        self.provider_keys = MemoryProviderKeys()
+        self.workers = MemoryWorkers()
+        self.totals = MemoryTotals(records)
         self._install_id = secrets.token_hex(8)
 
     async def facts(self) -> StoreFacts:

@@ -16,78 +16,90 @@ from seatrial.ports.store import Backlog, Experience, Heartbeat, Overview, Provi
 from seatrial.testing.memory_store.records import MemoryRecords
 
 
-class MemoryInstallation(MemoryRecords):
+class MemoryTokens:
     def __init__(self) -> None:
-        super().__init__()
         self._tokens: dict[int, Token] = {}
-        self._provider_keys: dict[str, ProviderKey] = {}
-        self._workers: dict[str, WorkerRow] = {}
 
-    async def save_token(self, token: NewToken, now: datetime) -> Token:
+    async def save(self, token: NewToken, now: datetime) -> Token:
         kept = Token(id=len(self._tokens) + 1, created_at=now, **token.model_dump())
         self._tokens[kept.id] = kept
         return kept
 
-    async def token(self, fingerprint: str) -> Token | None:
+    async def get(self, fingerprint: str) -> Token | None:
         return next((token for token in self._tokens.values() if token.fingerprint == fingerprint), None)
 
-    async def tokens(self) -> list[Token]:
+    async def all(self) -> list[Token]:
         return list(reversed(self._tokens.values()))
 
-    async def revoke_token(self, token_id: int, now: datetime) -> Token:
+    async def revoke(self, token_id: int, now: datetime) -> Token:
         if token_id not in self._tokens:
             raise NotFound(f"There is no token {token_id}.")
         known = self._tokens[token_id]
         self._tokens[token_id] = known.model_copy(update={"revoked_at": known.revoked_at or now})
         return self._tokens[token_id]
 
-    async def note_token_use(self, token_id: int, now: datetime) -> None:
+    async def note_use(self, token_id: int, now: datetime) -> None:
         if token_id in self._tokens:
             self._tokens[token_id] = self._tokens[token_id].model_copy(update={"used_at": now})
 
-    async def save_provider_key(self, name: str, sealed: str, now: datetime) -> None:
-        self._provider_keys[name] = ProviderKey(name=name, sealed=sealed, set_at=now)
 
-    async def provider_keys(self) -> list[ProviderKey]:
-        return sorted(self._provider_keys.values(), key=lambda key: key.name)
+class MemoryProviderKeys:
+    def __init__(self) -> None:
+        self._keys: dict[str, ProviderKey] = {}
 
-    async def delete_provider_key(self, name: str) -> None:
-        if self._provider_keys.pop(name, None) is None:
+    async def save(self, name: str, sealed: str, now: datetime) -> None:
+        self._keys[name] = ProviderKey(name=name, sealed=sealed, set_at=now)
+
+    async def all(self) -> list[ProviderKey]:
+        return sorted(self._keys.values(), key=lambda key: key.name)
+
+    async def delete(self, name: str) -> None:
+        if self._keys.pop(name, None) is None:
             raise NotFound(f"There is no provider key {name}.")
 
-    async def beat(self, heartbeat: Heartbeat, now: datetime) -> None:
-        self._workers[heartbeat.worker] = WorkerRow(seen_at=now, **heartbeat.model_dump())
 
-    async def workers(self, seen_since: datetime | None = None) -> list[WorkerRow]:
-        rows = sorted(self._workers.values(), key=lambda row: row.worker)
+class MemoryWorkers:
+    def __init__(self) -> None:
+        self.rows: dict[str, WorkerRow] = {}
+
+    async def beat(self, heartbeat: Heartbeat, now: datetime) -> None:
+        self.rows[heartbeat.worker] = WorkerRow(seen_at=now, **heartbeat.model_dump())
+
+    async def all(self, seen_since: datetime | None = None) -> list[WorkerRow]:
+        rows = sorted(self.rows.values(), key=lambda row: row.worker)
         return [row for row in rows if seen_since is None or row.seen_at >= seen_since]
 
-    async def forget_worker(self, worker: str) -> None:
-        self._workers.pop(worker, None)
+    async def forget(self, worker: str) -> None:
+        self.rows.pop(worker, None)
+
+
+class MemoryTotals:
+    def __init__(self, records: MemoryRecords) -> None:
+        self._records = records
 
     async def overview(self, origin: str | None = None) -> Overview:
-        chosen = {job_id for job_id, job in self._jobs.items() if origin in (None, job.spec.origin)}
-        trials = [trial for trial in self._trials.values() if trial.job_id in chosen]
+        chosen = {job_id for job_id, job in self._records.jobs.items() if origin in (None, job.spec.origin)}
+        trials = [trial for trial in self._records.trials.values() if trial.job_id in chosen]
         tally = Counter(str(trial.outcome or trial.state) for trial in trials)
         errors = Counter(trial.cause for trial in trials if trial.outcome is Outcome.ERROR and trial.cause is not None)
-        jobs = Counter(self._count(job_id).status for job_id in chosen)
+        jobs = Counter(self._records.count(job_id).status for job_id in chosen)
         return Overview(jobs=dict(jobs), trials=JobCounts(**tally), errors=dict(errors))
 
     async def backlog(self, now: datetime) -> Backlog:
-        queued = [trial for trial in self._trials.values() if trial.state is TrialState.QUEUED]
-        ended = [trial.ended_at for trial in self._trials.values() if trial.ended_at is not None]
+        queued = [trial for trial in self._records.trials.values() if trial.state is TrialState.QUEUED]
+        ended = [trial.ended_at for trial in self._records.trials.values() if trial.ended_at is not None]
         return Backlog(
             queued=len(queued),
             delayed=sum(trial.not_before is not None and trial.not_before > now for trial in queued),
-            running=sum(trial.state is TrialState.RUNNING for trial in self._trials.values()),
+            running=sum(trial.state is TrialState.RUNNING for trial in self._records.trials.values()),
             oldest_queued_at=min((trial.created_at for trial in queued), default=None),
             ended_last_minute=sum(moment > now - timedelta(minutes=1) for moment in ended),
         )
 
     async def experience(self, tasks: Sequence[str]) -> list[Experience]:
         groups: dict[tuple[str, str, str | None], list[Result]] = {}
-        for trial in self._trials.values():
-            result = self._last_result(trial.id)
+        for trial in self._records.trials.values():
+            result = self._records.last_result(trial.id)
             if trial.task.name in tasks and result and trial.outcome in (Outcome.PASSED, Outcome.FAILED):
                 groups.setdefault((trial.task.name, trial.agent, trial.model), []).append(result)
         return [_experience(key, results) for key, results in groups.items()]

@@ -16,14 +16,14 @@ from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, T
 from seatrial.testing.memory_store.records import MemoryRecords
 
 
-class MemoryJobs(MemoryRecords):
-    def __init__(self) -> None:
-        super().__init__()
+class MemoryJobs:
+    def __init__(self, records: MemoryRecords) -> None:
+        self._records = records
         self._creations: dict[str, tuple[str, int]] = {}
         self._last_job = 0
         self._last_trial = 0
 
-    async def create_job(
+    async def create(
         self,
         spec: JobSpec,
         trials: Sequence[NewTrial],
@@ -37,43 +37,47 @@ class MemoryJobs(MemoryRecords):
             fingerprint, job_id = self._creations[once.key]
             if fingerprint != once.fingerprint:
                 raise Conflict("This idempotency key was used for another request.")
-            return self._jobs[job_id]
+            return self._records.jobs[job_id]
         self._last_job += 1
         job = Job(id=self._last_job, spec=spec, created_at=now)
-        self._jobs[job.id] = job
+        self._records.jobs[job.id] = job
         for planned in trials:
             self._create_trial(job.id, planned, hold, now)
         if keys is not None:
-            self._keys[job.id] = keys
+            self._records.sealed_keys[job.id] = keys
         if once is not None:
             self._creations[once.key] = (once.fingerprint, job.id)
-        self._append_event(event_log.job_created(job, len(trials)), now)
-        self._end_job_if_done(job.id, now)
-        return self._jobs[job.id]
+        self._records.append_event(event_log.job_created(job, len(trials)), now)
+        self._records.end_job_if_done(job.id, now)
+        return self._records.jobs[job.id]
 
-    async def job(self, job_id: int) -> Job:
-        if job_id not in self._jobs:
+    async def get(self, job_id: int) -> Job:
+        if job_id not in self._records.jobs:
             raise NotFound(f"There is no job {job_id}.")
-        return self._jobs[job_id]
+        return self._records.jobs[job_id]
 
-    async def jobs(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
-        newest_first = [job for job in reversed(self._jobs.values()) if self._admits(chosen or JobFilter(), job)]
+    async def page(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
+        newest_first = [
+            job for job in reversed(self._records.jobs.values()) if self._admits(chosen or JobFilter(), job)
+        ]
         below = [job for job in newest_first if page.before is None or job.id < page.before]
         return below[page.skip : page.skip + page.limit]
 
-    async def count_jobs(self, chosen: JobFilter) -> int:
-        return sum(self._admits(chosen, job) for job in self._jobs.values())
+    async def count(self, chosen: JobFilter) -> int:
+        return sum(self._admits(chosen, job) for job in self._records.jobs.values())
 
     async def counts(self, job_ids: Sequence[int]) -> dict[int, JobCounts]:
-        return {job_id: self._count(job_id) for job_id in job_ids}
+        return {job_id: self._records.count(job_id) for job_id in job_ids}
 
     async def numbers(self, job_ids: Sequence[int]) -> dict[int, JobNumbers]:
-        return {job_id: JobNumbers(counts=self._count(job_id), totals=self._total(job_id)) for job_id in job_ids}
+        return {
+            job_id: JobNumbers(counts=self._records.count(job_id), totals=self._total(job_id)) for job_id in job_ids
+        }
 
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
         found: dict[int, list[Tally]] = {}
         for job_id in job_ids:
-            planned = (t for t in self._of_job(job_id) if not t.added)
+            planned = (t for t in self._records.of_job(job_id) if not t.added)
             ways = Counter((t.task.digest, t.agent_index, t.outcome, t.cause) for t in planned)
             found[job_id] = [
                 Tally(digest=digest, agent_index=index, outcome=outcome, cause=cause, trials=times)
@@ -82,10 +86,10 @@ class MemoryJobs(MemoryRecords):
         return found
 
     async def work_left(self, job_id: int, since: datetime) -> WorkLeft:
-        trials = list(self._of_job(job_id))
+        trials = list(self._records.of_job(job_id))
         took: dict[Kind, list[float]] = {}
         for trial in trials:
-            if trial.graded and (result := self._last_result(trial.id)) is not None:
+            if trial.graded and (result := self._records.last_result(trial.id)) is not None:
                 took.setdefault(_kind(trial), []).append(result.seconds)
         waiting = Counter(_kind(trial) for trial in trials if trial.state in (TrialState.HELD, TrialState.QUEUED))
         return WorkLeft(
@@ -103,89 +107,97 @@ class MemoryJobs(MemoryRecords):
             first_started_at=min((trial.started_at for trial in trials if trial.started_at), default=None),
         )
 
-    async def save_job_keys(self, job_id: int, keys: str) -> None:
-        if (await self.job(job_id)).ended_at is not None:
+    async def save_sealed_keys(self, job_id: int, keys: str) -> None:
+        if (await self.get(job_id)).ended_at is not None:
             raise Conflict(f"Job {job_id} has ended.")
-        self._keys[job_id] = keys
+        self._records.sealed_keys[job_id] = keys
 
-    async def job_keys(self, job_id: int) -> str | None:
-        return self._keys.get(job_id)
+    async def sealed_keys(self, job_id: int) -> str | None:
+        return self._records.sealed_keys.get(job_id)
 
-    async def cancel_job(self, job_id: int, now: datetime) -> int:
-        job = await self.job(job_id)
-        asked = [trial for trial in self._of_job(job_id) if _can_be_asked(trial)]
+    async def cancel(self, job_id: int, now: datetime) -> int:
+        job = await self.get(job_id)
+        asked = [trial for trial in self._records.of_job(job_id) if _can_be_asked(trial)]
         if not asked:
             return 0
-        self._jobs[job_id] = job.model_copy(update={"cancelled_at": job.cancelled_at or now})
-        self._append_event(event_log.job_cancelled(job_id, len(asked)), now)
+        self._records.jobs[job_id] = job.model_copy(update={"cancelled_at": job.cancelled_at or now})
+        self._records.append_event(event_log.job_cancelled(job_id, len(asked)), now)
         self._ask_to_stop(asked, now)
-        self._end_job_if_done(job_id, now)
+        self._records.end_job_if_done(job_id, now)
         return len(asked)
 
     async def cancel_trials(self, trial_ids: Sequence[int], now: datetime) -> int:
-        trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
+        trials = [self._records.trial(trial_id) for trial_id in sorted(set(trial_ids))]
         asked = [trial for trial in trials if _can_be_asked(trial)]
         self._ask_to_stop(asked, now)
         for job_id in sorted({trial.job_id for trial in trials}):
-            self._end_job_if_done(job_id, now)
+            self._records.end_job_if_done(job_id, now)
         return len(asked)
 
     async def release_trials(self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None) -> int:
-        trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
+        trials = [self._records.trial(trial_id) for trial_id in sorted(set(trial_ids))]
         held = [trial for trial in trials if trial.state is TrialState.HELD]
         for trial in held:
-            self._append_event(event_log.trial_released(self._change(trial, Released(limit_sec=limit_sec), now)), now)
+            self._records.append_event(
+                event_log.trial_released(self._records.change(trial, Released(limit_sec=limit_sec), now)), now
+            )
         return len(held)
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
-        trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
+        trials = [self._records.trial(trial_id) for trial_id in sorted(set(trial_ids))]
         ended = [trial for trial in trials if trial.state is TrialState.ENDED and not trial.graded]
         for trial in ended:
-            self._append_event(event_log.trial_retried(self._change(trial, Retried(hold=hold), now)), now)
+            self._records.append_event(
+                event_log.trial_retried(self._records.change(trial, Retried(hold=hold), now)), now
+            )
             self._reopen(trial.job_id)
         return len(ended)
 
     async def add_attempts(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> list[int]:
-        trials = [self._trial(trial_id) for trial_id in sorted(set(trial_ids))]
+        trials = [self._records.trial(trial_id) for trial_id in sorted(set(trial_ids))]
         added = []
         for trial in trials:
             if trial.graded:
-                last = max(other.attempt for other in self._of_job(trial.job_id) if _kind(other) == _kind(trial))
+                last = max(
+                    other.attempt for other in self._records.of_job(trial.job_id) if _kind(other) == _kind(trial)
+                )
                 made = self._create_trial(trial.job_id, further_attempt(trial, last + 1), hold, now)
-                self._append_event(event_log.trial_added(made), now)
+                self._records.append_event(event_log.trial_added(made), now)
                 self._reopen(trial.job_id)
                 added.append(made.id)
         return added
 
-    async def delete_job(self, job_id: int) -> None:
-        if (await self.job(job_id)).ended_at is None:
+    async def delete(self, job_id: int) -> None:
+        if (await self.get(job_id)).ended_at is None:
             raise Conflict(f"Job {job_id} has trials left to do.")
-        for trial in list(self._of_job(job_id)):
-            del self._trials[trial.id], self._tries[trial.id]
-        self._events = [event for event in self._events if event.job_id != job_id]
-        del self._jobs[job_id]
+        for trial in list(self._records.of_job(job_id)):
+            del self._records.trials[trial.id], self._records.tries[trial.id]
+        self._records.events = [event for event in self._records.events if event.job_id != job_id]
+        del self._records.jobs[job_id]
 
     def _create_trial(self, job_id: int, planned: NewTrial, hold: bool, now: datetime) -> Trial:
         self._last_trial += 1
         state = TrialState.HELD if hold else TrialState.QUEUED
         trial = Trial(id=self._last_trial, job_id=job_id, created_at=now, state=state, **dict(planned))
-        self._trials[trial.id] = trial
-        self._tries[trial.id] = []
+        self._records.trials[trial.id] = trial
+        self._records.tries[trial.id] = []
         return trial
 
     def _reopen(self, job_id: int) -> None:
-        self._jobs[job_id] = self._jobs[job_id].model_copy(update={"cancelled_at": None, "ended_at": None})
+        self._records.jobs[job_id] = self._records.jobs[job_id].model_copy(
+            update={"cancelled_at": None, "ended_at": None}
+        )
 
     def _ask_to_stop(self, trials: Sequence[Trial], now: datetime) -> None:
         """A queued trial ends now; a running one is asked to stop."""
         for trial in trials:
-            after = self._change(trial, CancelAsked(), now)
+            after = self._records.change(trial, CancelAsked(), now)
             if after.state is TrialState.ENDED:
-                self._append_event(event_log.try_closed(after, None), now)
+                self._records.append_event(event_log.try_closed(after, None), now)
 
     def _admits(self, chosen: JobFilter, job: Job) -> bool:
-        trials = list(self._of_job(job.id))
-        counts = self._count(job.id)
+        trials = list(self._records.of_job(job.id))
+        counts = self._records.count(job.id)
         moves = counts.moving > 0
         waits = counts.held + counts.added.held > 0 and not moves
         return (
@@ -201,8 +213,8 @@ class MemoryJobs(MemoryRecords):
         )
 
     def _total(self, job_id: int) -> JobTotals:
-        trials = list(self._of_job(job_id))
-        spent = [self._spent(trial.id) for trial in trials]
+        trials = list(self._records.of_job(job_id))
+        spent = [self._records.spent(trial.id) for trial in trials]
         costs = [each.cost_usd for each in spent if each.cost_usd is not None]
         return JobTotals(
             seconds=sum(each.seconds for each in spent),

@@ -11,37 +11,37 @@ from seatrial.errors import Conflict, NotFound
 from seatrial.testing.memory_store.records import MemoryRecords
 
 
-class MemoryTasks(MemoryRecords):
-    def __init__(self) -> None:
-        super().__init__()
+class MemoryTasks:
+    def __init__(self, records: MemoryRecords) -> None:
+        self._records = records
         self._tasks: dict[str, tuple[Task, datetime]] = {}
         self._datasets: dict[str, Dataset] = {}
 
-    async def save_task(self, task: Task, now: datetime) -> None:
+    async def save(self, task: Task, now: datetime) -> None:
         kept, _ = self._tasks.get(task.digest, (task, now))
         self._tasks[task.digest] = (kept, now)
 
-    async def task(self, digest: str) -> Task:
+    async def get(self, digest: str) -> Task:
         if digest not in self._tasks:
             raise NotFound(f"There is no task {digest}.")
         return self._tasks[digest][0]
 
-    async def tasks(self, digests: Sequence[str]) -> list[Task]:
-        return [await self.task(digest) for digest in digests]
+    async def get_many(self, digests: Sequence[str]) -> list[Task]:
+        return [await self.get(digest) for digest in digests]
 
-    async def task_page(self, after: TaskRef | None, limit: int) -> list[Task]:
+    async def page(self, after: TaskRef | None, limit: int) -> list[Task]:
         found = sorted((task for task, _ in self._tasks.values()), key=lambda task: (task.name, task.digest))
         if after is not None:
             found = [task for task in found if (task.name, task.digest) > (after.name, after.digest)]
         return found[:limit]
 
-    async def find_tasks(self, name: str | None = None, limit: int = 1000) -> list[Task]:
+    async def find(self, name: str | None = None, limit: int = 1000) -> list[Task]:
         found = [(task, used) for task, used in self._tasks.values() if name in (None, task.name)]
         found.sort(key=lambda pair: (-pair[1].timestamp(), pair[0].name, pair[0].digest))
         return [task for task, _ in found[:limit]]
 
-    async def delete_task(self, digest: str) -> None:
-        await self.task(digest)
+    async def delete(self, digest: str) -> None:
+        await self.get(digest)
         for dataset in self._datasets.values():
             if any(task.digest == digest for task in dataset.tasks):
                 raise Conflict(f"Dataset {dataset.id} holds this task.")
@@ -66,5 +66,5 @@ class MemoryTasks(MemoryRecords):
         return list(reversed(self._datasets.values()))
 
     def _job_that_needs(self, digest: str) -> int | None:
-        unfinished = (trial for trial in self._trials.values() if trial.state is not TrialState.ENDED)
+        unfinished = (trial for trial in self._records.trials.values() if trial.state is not TrialState.ENDED)
         return next((trial.job_id for trial in unfinished if trial.task.digest == digest), None)

@@ -1,34 +1,101 @@
-"""Reading trials in memory."""
+"""Trials in memory: claimed, renewed, ended and read."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from datetime import datetime, timedelta
 
+from seatrial.domain import event_log
 from seatrial.domain.result import Result, Spent, Try
-from seatrial.domain.trial import Trial, TrialState
-from seatrial.ports.store import Page, TrialFilter, TrialHistory, TrialNumbers, TrialRow, TrialSummary
+from seatrial.domain.trial import Ended, GivenBack, LeaseRenewed, Trial, TrialEvent, TrialState, TryAgain, WorkerLost
+from seatrial.ports.store import (
+    Page,
+    PhaseEntry,
+    RenewalReport,
+    TrialFilter,
+    TrialHistory,
+    TrialNumbers,
+    TrialRow,
+    TrialSummary,
+)
+from seatrial.testing.memory_store.claims import MemoryClaims
 from seatrial.testing.memory_store.records import MemoryRecords
 
 
-class MemoryTrials(MemoryRecords):
-    async def trial(self, trial_id: int) -> TrialRow:
-        return TrialRow(trial=self._trial(trial_id), result=self._last_result(trial_id))
+class MemoryTrials:
+    def __init__(self, records: MemoryRecords) -> None:
+        self._records = records
+        self._claims = MemoryClaims(records)
 
-    async def trials(self, chosen: TrialFilter) -> AsyncGenerator[TrialRow]:
+    async def claim(
+        self,
+        worker: str,
+        lease: timedelta,
+        limit: int,
+        now: datetime,
+        job_id: int | None = None,
+        seal: str | None = None,
+    ) -> list[Trial]:
+        return self._claims.claim(worker, lease, limit, now, job_id, seal)
+
+    async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
+        kept = [trial for trial in self._current(held) if trial.worker == worker]
+        for trial in kept:
+            self._records.change(trial, LeaseRenewed(try_number=trial.try_number, lease=lease), now)
+        lost = frozenset(held) - {trial.id for trial in kept}
+        return RenewalReport(lost=lost, cancel=frozenset(trial.id for trial in kept if trial.cancel_requested))
+
+    async def asked_to_stop(self, worker: str) -> frozenset[int]:
+        running = (trial for trial in self._records.trials.values() if trial.state is TrialState.RUNNING)
+        return frozenset(trial.id for trial in running if trial.worker == worker and trial.cancel_requested)
+
+    async def enter_phases(self, entries: Sequence[PhaseEntry]) -> None:
+        for entry in entries:
+            for trial in self._current({entry.trial_id: entry.try_number}):
+                self._records.trials[trial.id] = trial.model_copy(update={"phase": entry.phase})
+                fact = event_log.phase_entered(entry.job_id, trial.id, entry.try_number, entry.phase, entry.step)
+                self._records.append_event(fact, entry.at)
+
+    async def finish(self, trial_id: int, try_number: int, result: Result, now: datetime) -> Trial:
+        event = Ended(try_number=try_number, outcome=result.outcome, cause=result.cause)
+        return self._close(trial_id, event, result, now)
+
+    async def try_again(self, trial_id: int, try_number: int, result: Result, delay: timedelta, now: datetime) -> Trial:
+        return self._close(trial_id, TryAgain(try_number=try_number, delay=delay), result, now)
+
+    async def lose_worker(self, trial_id: int, try_number: int, result: Result, last: bool, now: datetime) -> Trial:
+        event = WorkerLost(try_number=try_number, shared=self._was_shared(trial_id, try_number), last=last)
+        return self._close(trial_id, event, result, now)
+
+    async def give_back(self, trial_id: int, try_number: int, now: datetime) -> Trial:
+        return self._close(trial_id, GivenBack(try_number=try_number), None, now)
+
+    async def expired(self, now: datetime, limit: int = 100) -> list[Trial]:
+        late = [
+            (trial.lease_until, trial.id)
+            for trial in self._records.trials.values()
+            if trial.lease_until is not None and trial.lease_until < now
+        ]
+        return [self._records.trials[trial_id] for _, trial_id in sorted(late)[:limit]]
+
+    async def get(self, trial_id: int) -> TrialRow:
+        return TrialRow(trial=self._records.trial(trial_id), result=self._records.last_result(trial_id))
+
+    async def each(self, chosen: TrialFilter) -> AsyncGenerator[TrialRow]:
         for trial in self._chosen(chosen):
-            yield TrialRow(trial=trial, result=self._last_result(trial.id))
+            yield TrialRow(trial=trial, result=self._records.last_result(trial.id))
 
     async def summaries(self, chosen: TrialFilter, page: Page) -> list[TrialSummary]:
         newest_first = reversed(self._chosen(chosen))
         below = [trial for trial in newest_first if page.before is None or trial.id < page.before]
         rows = below[page.skip : page.skip + page.limit]
-        return [_summary(trial, self._last_result(trial.id), self._spent(trial.id)) for trial in rows]
+        return [_summary(trial, self._records.last_result(trial.id), self._records.spent(trial.id)) for trial in rows]
 
-    async def trial_numbers(self, job_id: int) -> list[TrialNumbers]:
+    async def numbers(self, job_id: int) -> list[TrialNumbers]:
         found = []
-        for trial in self._of_job(job_id):
-            result = self._last_result(trial.id)
+        for trial in self._records.of_job(job_id):
+            result = self._records.last_result(trial.id)
             found.append(
                 TrialNumbers(
                     trial_id=trial.id,
@@ -42,28 +109,48 @@ class MemoryTrials(MemoryRecords):
                     reward=result.reward if result else None,
                     marks=result.marks if result else (),
                     seconds=result.seconds if result else None,
-                    spent=self._spent(trial.id),
+                    spent=self._records.spent(trial.id),
                 )
             )
         return found
 
     async def history(self, trial_id: int) -> TrialHistory:
-        trial = self._trial(trial_id)
-        agent = self._jobs[trial.job_id].spec.agents[trial.agent_index]
-        return TrialHistory(trial=trial, agent=agent, tries=tuple(self._tries[trial_id]))
+        trial = self._records.trial(trial_id)
+        agent = self._records.jobs[trial.job_id].spec.agents[trial.agent_index]
+        return TrialHistory(trial=trial, agent=agent, tries=tuple(self._records.tries[trial_id]))
 
     async def running_by_worker(self) -> dict[str, int]:
-        running = (trial for trial in self._trials.values() if trial.state is TrialState.RUNNING)
+        running = (trial for trial in self._records.trials.values() if trial.state is TrialState.RUNNING)
         return dict(Counter(trial.worker for trial in running if trial.worker))
 
     async def tries(self, trial_id: int) -> list[Try]:
-        self._trial(trial_id)
-        return list(self._tries[trial_id])
+        self._records.trial(trial_id)
+        return list(self._records.tries[trial_id])
+
+    def _current(self, held: dict[int, int]) -> list[Trial]:
+        found = (self._records.trials.get(trial_id) for trial_id in held)
+        return [t for t in found if t and t.state is TrialState.RUNNING and t.try_number == held[t.id]]
+
+    def _was_shared(self, trial_id: int, try_number: int) -> bool:
+        mine = next((one for one in self._records.tries.get(trial_id, []) if one.number == try_number), None)
+        others = (one for number, tries in self._records.tries.items() if number != trial_id for one in tries)
+        return mine is not None and any(
+            one.worker == mine.worker and (one.ended_at is None or one.ended_at > mine.started_at) for one in others
+        )
+
+    def _close(self, trial_id: int, event: TrialEvent, result: Result | None, now: datetime) -> Trial:
+        after = self._records.change(self._records.trial(trial_id), event, now)
+        a_try = self._records.tries[trial_id][-1]
+        self._records.tries[trial_id][-1] = a_try.model_copy(update={"ended_at": now, "result": result})
+        self._records.append_event(event_log.try_closed(after, result), now)
+        if after.state is TrialState.ENDED:
+            self._records.end_job_if_done(after.job_id, now)
+        return after
 
     def _chosen(self, chosen: TrialFilter) -> list[Trial]:
         return [
             trial
-            for trial in self._trials.values()
+            for trial in self._records.trials.values()
             if chosen.job_id in (None, trial.job_id)
             and trial.id > chosen.after
             and chosen.task in (None, trial.task.name)

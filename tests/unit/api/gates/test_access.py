@@ -40,22 +40,22 @@ async def test_it_does_not_start_where_nobody_could_enter_or_all_could_by_mistak
     store = MemoryStore()
     beyond = Settings(host="0.0.0.0")
     with pytest.raises(SetupProblem, match="seatrial token create"):
-        await check_access(beyond, store, NOON)
-    await store.save_token(NewToken(name="old", role=Role.ADMIN, fingerprint="a", expires_at=NOON), NOON - MINUTE)
+        await check_access(beyond, store.tokens, NOON)
+    await store.tokens.save(NewToken(name="old", role=Role.ADMIN, fingerprint="a", expires_at=NOON), NOON - MINUTE)
     with pytest.raises(SetupProblem, match="SEATRIAL_AUTH=none"):
-        await check_access(beyond, store, NOON)
-    await store.save_token(NewToken(name="new", role=Role.VIEWER, fingerprint="b"), NOON)
-    assert await check_access(beyond, store, NOON) is Access.TOKEN
+        await check_access(beyond, store.tokens, NOON)
+    await store.tokens.save(NewToken(name="new", role=Role.VIEWER, fingerprint="b"), NOON)
+    assert await check_access(beyond, store.tokens, NOON) is Access.TOKEN
     assert not caplog.records
     with caplog.at_level(logging.WARNING):
-        assert await check_access(Settings(host="0.0.0.0", auth="none"), MemoryStore(), NOON) is Access.OPEN
+        assert await check_access(Settings(host="0.0.0.0", auth="none"), MemoryStore().tokens, NOON) is Access.OPEN
     assert "EVERYBODY" in caplog.text
 
 
 async def test_on_loopback_it_starts_without_a_token_and_says_how_to_make_one(caplog: pytest.LogCaptureFixture) -> None:
-    assert await check_access(Settings(host="127.0.0.1"), MemoryStore(), NOON) is Access.LOOPBACK
+    assert await check_access(Settings(host="127.0.0.1"), MemoryStore().tokens, NOON) is Access.LOOPBACK
     assert not caplog.records
-    assert await check_access(Settings(host="127.0.0.1", auth="token"), MemoryStore(), NOON) is Access.TOKEN
+    assert await check_access(Settings(host="127.0.0.1", auth="token"), MemoryStore().tokens, NOON) is Access.TOKEN
     assert "seatrial token create" in caplog.text
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
 from typing import Any
 
 from seatrial.api.live.broadcast import Broadcast, Choice
@@ -12,28 +11,31 @@ from seatrial.api.live.event_stream import Feed
 from seatrial.api.live.messages import Position
 from seatrial.domain.event import Event, EventKind, NewEvent
 from seatrial.domain.job import Job
-from seatrial.domain.output import RING_PIECES, NewOutput, Output, OutputStream
+from seatrial.domain.output import RING_PIECES, NewOutput, OutputStream
 from seatrial.domain.trial import Trial, TrialState
 from seatrial.ports.store import TrialFilter
 from seatrial.testing.memory_store import MemoryStore
+from seatrial.testing.memory_store.events import MemoryEvents
+from seatrial.testing.memory_store.jobs import MemoryJobs
+from seatrial.testing.memory_store.trials import MemoryTrials
 from tests.contracts.store.samples import MINUTE, NOON, faulty, passed, submit
 from tests.waiting import LIMIT_SEC, eventually
 
 
-class CountingStore(MemoryStore):
+class CountingEvents(MemoryEvents):
     """Counts who asks."""
 
+    reads = 0
+
+    async def read(self, *arguments: Any, **options: Any) -> list[Event]:
+        self.reads += 1
+        return await super().read(*arguments, **options)
+
+
+class CountingStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
-        self.asked: Counter[str] = Counter()
-
-    async def events(self, *arguments: Any, **options: Any) -> list[Event]:
-        self.asked["events"] += 1
-        return await super().events(*arguments, **options)
-
-    async def output(self, *arguments: Any, **options: Any) -> list[Output]:
-        self.asked["output"] += 1
-        return await super().output(*arguments, **options)
+        self.events: CountingEvents = CountingEvents(self.records)
 
 
 class Rounds:
@@ -74,7 +76,7 @@ def said(trial: Trial, text: str) -> NewOutput:
 
 async def running(store: MemoryStore) -> Trial:
     await submit(store)
-    (trial,) = await store.claim("w", MINUTE, 1, NOON)
+    (trial,) = await store.trials.claim("w", MINUTE, 1, NOON)
     return trial
 
 
@@ -111,20 +113,20 @@ async def test_many_listeners_cost_the_store_one_reader() -> None:
     readers = [Reader(store, broadcast, Choice(job_id=trial.job_id)) for _ in range(50)]
     await asyncio.gather(*(reader.read_on("trial.claimed") for reader in readers))
     reading = [asyncio.create_task(reader.read_to_end()) for reader in readers]
-    await store.append([step(trial, 0)], NOON)
+    await store.events.append([step(trial, 0)], NOON)
     await rounds.one()
     await eventually(lambda: all(reader.steps for reader in readers), "everybody listens")
-    store.asked.clear()
+    store.events.reads = 0
     for number in range(1, 20):
-        await store.append([step(trial, number)], NOON)
+        await store.events.append([step(trial, number)], NOON)
         await rounds.one()
-    assert store.asked["events"] == 19
-    await store.finish(trial.id, trial.try_number, passed(), NOON)
+    assert store.events.reads == 19
+    await store.trials.finish(trial.id, trial.try_number, passed(), NOON)
     rounds.go()
     await asyncio.gather(*reading)
     assert [reader.steps for reader in readers] == [list(range(20))] * 50
     assert {reader.text.count("event: end\n") for reader in readers} == {1}
-    assert store.asked["events"] == 20
+    assert store.events.reads == 20
     assert not broadcast._listeners
 
 
@@ -135,14 +137,14 @@ async def test_nobody_listens_and_nobody_reads() -> None:
     broadcast = Broadcast(store, sleep=rounds.sleep)
     reader = Reader(store, broadcast, Choice(trial_id=trial.id, output=True))
     await reader.read_on("trial.claimed")
-    store.asked.clear()
+    store.events.reads = 0
     for _ in range(3):
         await rounds.one()
-    assert store.asked["events"] == 3
+    assert store.events.reads == 3
     await reader.leave()
     await eventually(lambda: not rounds.sleepers, "the reader's end")
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "broadcast"]
-    assert store.asked["events"] == 3
+    assert store.events.reads == 3
 
 
 async def test_who_falls_behind_is_told_the_rest_from_the_store_and_holds_up_nobody() -> None:
@@ -153,11 +155,11 @@ async def test_who_falls_behind_is_told_the_rest_from_the_store_and_holds_up_nob
     await slow.read_on("trial.claimed")
     await quick.read_on("trial.claimed")
     for start in range(0, 9000, 300):
-        await store.append([step(trial, number) for number in range(start, start + 300)], NOON)
+        await store.events.append([step(trial, number) for number in range(start, start + 300)], NOON)
         await quick.read_on(f'"number":{start + 299}}}')
     (listener,) = [one for one in broadcast._listeners if one.lost_track]
     assert listener.queue == []
-    await store.finish(trial.id, trial.try_number, passed(), NOON)
+    await store.trials.finish(trial.id, trial.try_number, passed(), NOON)
     await slow.read_to_end()
     await quick.read_to_end()
     assert slow.steps == quick.steps == list(range(9000))
@@ -168,11 +170,11 @@ async def test_output_that_fell_out_of_the_ring_is_said_to_be_missing() -> None:
     trial = await running(store)
     broadcast = Broadcast(store, every_sec=0.01)
     choice = Choice(trial_id=trial.id, output=True)
-    await store.append_output([said(trial, f"piece {number}.") for number in range(RING_PIECES - 1)], NOON)
+    await store.output.append([said(trial, f"piece {number}.") for number in range(RING_PIECES - 1)], NOON)
     whole = Reader(store, broadcast, choice)
     await whole.read_on(f"piece {RING_PIECES - 2}.")
     assert "event: gap" not in whole.text
-    await store.append_output([said(trial, f"more {number}.") for number in range(100)], NOON)
+    await store.output.append([said(trial, f"more {number}.") for number in range(100)], NOON)
     late = Reader(store, broadcast, choice)
     await late.read_on("more 99.")
     assert late.text.count("event: gap") == 1
@@ -188,8 +190,8 @@ async def test_output_that_fell_out_of_the_ring_is_said_to_be_missing() -> None:
 async def test_a_trial_that_is_retried_after_its_end_is_told_to_its_last_end() -> None:
     store = MemoryStore()
     trial = await running(store)
-    await store.finish(trial.id, trial.try_number, faulty(), NOON)
-    await store.retry_trials([trial.id], NOON)
+    await store.trials.finish(trial.id, trial.try_number, faulty(), NOON)
+    await store.jobs.retry_trials([trial.id], NOON)
     rounds = Rounds()
     broadcast = Broadcast(store, sleep=rounds.sleep)
     reader = Reader(store, broadcast, Choice(trial_id=trial.id))
@@ -197,25 +199,27 @@ async def test_a_trial_that_is_retried_after_its_end_is_told_to_its_last_end() -
     await eventually(lambda: "event: trial.ended" in reader.text, "the first end")
     await rounds.one()
     assert not reading.done()
-    (again,) = await store.claim("w", MINUTE, 1, NOON)
-    await store.finish(again.id, again.try_number, passed(), NOON)
+    (again,) = await store.trials.claim("w", MINUTE, 1, NOON)
+    await store.trials.finish(again.id, again.try_number, passed(), NOON)
     rounds.go()
     await reading
     assert reader.text.count("event: trial.ended") == 2
 
 
-class EndsMeanwhile(MemoryStore):
+class EndsMeanwhile(MemoryJobs):
     """The job ends after its state was asked for and before its events are read."""
 
-    async def job(self, job_id: int) -> Job:
-        found = await super().job(job_id)
-        for row in [row async for row in self.trials(TrialFilter(states=(TrialState.RUNNING,)))]:
-            await self.finish(row.trial.id, row.trial.try_number, passed(), NOON)
+    async def get(self, job_id: int) -> Job:
+        found = await super().get(job_id)
+        trials = MemoryTrials(self._records)
+        for row in [row async for row in trials.each(TrialFilter(states=(TrialState.RUNNING,)))]:
+            await trials.finish(row.trial.id, row.trial.try_number, passed(), NOON)
         return found
 
 
 async def test_an_end_that_is_read_from_the_store_is_an_end() -> None:
-    store = EndsMeanwhile()
+    store = MemoryStore()
+    store.jobs = EndsMeanwhile(store.records)
     trial = await running(store)
     reader = Reader(store, Broadcast(store, every_sec=0.01), Choice(job_id=trial.job_id))
     await reader.read_to_end()

@@ -23,12 +23,12 @@ MINUTE = timedelta(minutes=1)
 
 async def a_job(store: MemoryStore) -> Job:
     spec = JobSpec(tasks=(TaskRef(name="t", digest=f"sha256:{0:064x}"),), agents=(AgentSpec(name="oracle"),))
-    return await store.create_job(spec, tuple(plan(spec)), NOW)
+    return await store.jobs.create(spec, tuple(plan(spec)), NOW)
 
 
 async def finish(store: MemoryStore, outcome: Outcome, now: datetime) -> int:
-    [trial] = await store.claim("w", MINUTE, 1, now)
-    await store.finish(trial.id, trial.try_number, Result(outcome=outcome, seconds=2.0), now)
+    [trial] = await store.trials.claim("w", MINUTE, 1, now)
+    await store.trials.finish(trial.id, trial.try_number, Result(outcome=outcome, seconds=2.0), now)
     return trial.id
 
 
@@ -36,7 +36,7 @@ Items = Callable[[Page, JobFilter, bool], Awaitable[list[JobItem]]]
 
 
 def items_of(store: MemoryStore) -> Items:
-    return partial(job_items, store, JobListing(store), EndedJobs())
+    return partial(job_items, store.jobs, JobListing(store.jobs), EndedJobs())
 
 
 async def page_of(items: Items, *, with_score: bool = False) -> list[JobItem]:
@@ -63,7 +63,7 @@ async def test_a_retried_job_is_told_anew_and_so_is_its_second_end() -> None:
     await a_job(store)
     trial_id = await finish(store, Outcome.ERROR, NOW)
     await page_of(items)
-    await store.retry_trials([trial_id], NOW)
+    await store.jobs.retry_trials([trial_id], NOW)
     [retried] = await page_of(items)
     assert (retried.ended_at, retried.counts.queued, retried.counts.error) == (None, 1, 0)
     await finish(store, Outcome.PASSED, NOW + MINUTE)

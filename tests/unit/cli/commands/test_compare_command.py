@@ -26,11 +26,13 @@ TASKS = tuple(TaskRef(name=f"t{index}", digest=f"sha256:{index:064x}") for index
 async def run_job(store: MemoryStore, *agents: AgentSpec) -> Job:
     """claude passes everything, gpt-x only the even tasks."""
     spec = JobSpec(tasks=TASKS, agents=agents, attempts=2)
-    job = await store.create_job(spec, list(plan(spec)), NOW)
-    for trial in await store.claim("w", timedelta(seconds=60), 1000, NOW):
+    job = await store.jobs.create(spec, list(plan(spec)), NOW)
+    for trial in await store.trials.claim("w", timedelta(seconds=60), 1000, NOW):
         passed = trial.model == "claude" or int(trial.task.name[1:]) % 2 == 0
         outcome = Outcome.PASSED if passed else Outcome.FAILED
-        await store.finish(trial.id, trial.try_number, Result(outcome=outcome, rewards={"reward": float(passed)}), NOW)
+        await store.trials.finish(
+            trial.id, trial.try_number, Result(outcome=outcome, rewards={"reward": float(passed)}), NOW
+        )
     return job
 
 
@@ -100,7 +102,7 @@ async def test_json_of_a_comparison_has_the_sentence_and_the_numbers(store: Memo
 
 
 async def test_json_of_a_report_names_the_job(store: MemoryStore) -> None:
-    job = await store.job(1)
-    content = json.loads(json.dumps(report_json(job, await report_job(store, job)), allow_nan=False))
+    job = await store.jobs.get(1)
+    content = json.loads(json.dumps(report_json(job, await report_job(store.trials, job)), allow_nan=False))
     assert (content["job"], content["name"], content["complete"]) == (1, "job-1", True)
     assert [each["leaderboard"]["value"] for each in content["configurations"]] == [1.0, 0.5], "best first"

@@ -12,14 +12,14 @@ from seatrial.cli.backend.request import read_request
 from seatrial.domain.catalogue import takes_model
 from seatrial.domain.task import TaskSelection
 from seatrial.engine.jobs.command_line import curl_line, run_line
-from seatrial.engine.jobs.request import AgentWish, JobWish, refuse_keys
+from seatrial.engine.jobs.request import AgentParameters, JobParameters, refuse_keys
 from seatrial.errors import InvalidInput
 
 
 def test_flags_say_what_they_can() -> None:
-    wish = JobWish(
+    wish = JobParameters(
         dataset="tb@2",
-        agents=(AgentWish(name="oracle"), AgentWish(name="terminus-2")),
+        agents=(AgentParameters(name="oracle"), AgentParameters(name="terminus-2")),
         models=("scripted/shell",),
         attempts=3,
         selection=TaskSelection(exclude=("slow *",), limit=5),
@@ -33,10 +33,10 @@ def test_flags_say_what_they_can() -> None:
 
 
 def test_what_flags_cannot_say_goes_into_a_job_file_that_reads_the_same(tmp_path: Path) -> None:
-    wish = JobWish(
+    wish = JobParameters(
         agents=(
-            AgentWish(name="terminus-2", model="scripted/shell", options={"temperature": 0.2}),
-            AgentWish(name="terminus-2", model="scripted/give-up"),
+            AgentParameters(name="terminus-2", model="scripted/shell", options={"temperature": 0.2}),
+            AgentParameters(name="terminus-2", model="scripted/give-up"),
         ),
         labels={"team": "red"},
     )
@@ -52,7 +52,7 @@ def test_what_flags_cannot_say_goes_into_a_job_file_that_reads_the_same(tmp_path
 
 
 def test_curl_sends_only_what_was_asked_for() -> None:
-    words = shlex.split(curl_line("http://x/api/v1/jobs", JobWish(attempts=2, name="a 'b'")))
+    words = shlex.split(curl_line("http://x/api/v1/jobs", JobParameters(attempts=2, name="a 'b'")))
     assert words[3] == "http://x/api/v1/jobs"
     assert json.loads(words[-1]) == {"attempts": 2, "name": "a 'b'"}
 
@@ -60,10 +60,13 @@ def test_curl_sends_only_what_was_asked_for() -> None:
 @pytest.mark.parametrize("name", ["OPENAI_API_KEY", "api_key", "GITHUB_TOKEN", "my_secret", "DB_PASSWORD"])
 def test_keys_stay_out_of_descriptions(name: str) -> None:
     for wish, field in (
-        (JobWish(env={name: "x"}), "env"),
-        (JobWish(agents=(AgentWish(name="a"), AgentWish(name="b", options={name: "x"}))), "agents.1.options"),
+        (JobParameters(env={name: "x"}), "env"),
+        (
+            JobParameters(agents=(AgentParameters(name="a"), AgentParameters(name="b", options={name: "x"}))),
+            "agents.1.options",
+        ),
     ):
         with pytest.raises(InvalidInput) as refused:
             refuse_keys(wish)
         assert refused.value.field == field
-    refuse_keys(JobWish(env={"MAX_TOKENS": "10", "KEYBOARD": "de"}, options={"temperature": 0.2}))
+    refuse_keys(JobParameters(env={"MAX_TOKENS": "10", "KEYBOARD": "de"}, options={"temperature": 0.2}))

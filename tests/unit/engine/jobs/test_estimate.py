@@ -32,10 +32,10 @@ def a_spec(
 
 
 async def ran(store: MemoryStore, spec: JobSpec, seconds: float, cost: float | None) -> None:
-    job = await store.create_job(spec, tuple(plan(spec)), NOW)
-    for trial in await store.claim("w", timedelta(minutes=1), 100, NOW, job_id=job.id):
+    job = await store.jobs.create(spec, tuple(plan(spec)), NOW)
+    for trial in await store.trials.claim("w", timedelta(minutes=1), 100, NOW, job_id=job.id):
         result = Result(outcome=Outcome.PASSED, rewards={"reward": 1.0}, seconds=seconds, usage=Usage(cost_usd=cost))
-        await store.finish(trial.id, trial.try_number, result, NOW)
+        await store.trials.finish(trial.id, trial.try_number, result, NOW)
 
 
 async def estimate(store: MemoryStore, spec: JobSpec) -> Estimate:
@@ -77,7 +77,7 @@ async def test_wall_time_goes_by_the_workers_that_live() -> None:
     store = MemoryStore()
     await ran(store, a_spec("a"), seconds=10, cost=0.0)
     beat = Heartbeat(worker="w", host="h", pid=1, capacity=10, started_at=NOW)
-    await store.beat(beat, NOW)
+    await store.workers.beat(beat, NOW)
     wide = await estimate(store, a_spec("a", attempts=20))
     assert (wide.wall_seconds, wide.warnings) == (pytest.approx(20), ())
     assert (await estimate(store, a_spec("a", attempts=20, at_once=2))).wall_seconds == pytest.approx(100)

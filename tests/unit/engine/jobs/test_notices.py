@@ -8,15 +8,15 @@ from seatrial.adapters.model_list import listed_models
 from seatrial.domain.catalogue import MODELS, takes_model
 from seatrial.domain.task import TaskSelection
 from seatrial.engine.jobs.notices import notices
-from seatrial.engine.jobs.request import AgentWish, JobWish
+from seatrial.engine.jobs.request import AgentParameters, JobParameters
 
-TERMINUS = (AgentWish(name="terminus-2"),)
+TERMINUS = (AgentParameters(name="terminus-2"),)
 LISTED = frozenset({"gpt-4o", "gpt-4o-mini", "anthropic/claude-x", "openrouter/openai/gpt-4o", "groq/llama"})
 
 
 def said(**wanted: object) -> list[str]:
-    wish = JobWish(**wanted)  # type: ignore[arg-type]
-    return notices(wish, wish.matrix(takes_model), lambda: LISTED)
+    parameters = JobParameters(**wanted)  # type: ignore[arg-type]
+    return notices(parameters, parameters.matrix(takes_model), lambda: LISTED)
 
 
 @pytest.mark.parametrize(
@@ -24,14 +24,20 @@ def said(**wanted: object) -> list[str]:
     [
         ({"models": ("openai/gpt-4o",)}, "The model has no effect: oracle takes none."),
         (
-            {"agents": (AgentWish(name="oracle"), AgentWish(name="nop")), "options": {"temperature": 1}},
+            {"agents": (AgentParameters(name="oracle"), AgentParameters(name="nop")), "options": {"temperature": 1}},
             "Agent options have no effect: oracle and nop take none.",
         ),
-        ({"agents": (AgentWish(name="nop", model="openai/gpt-4o"),)}, "The model openai/gpt-4o has no effect: nop"),
-        ({"agents": (AgentWish(name="nop"),), "env": {"A": "1"}}, "Agent variables have no effect: nop runs nothing."),
+        (
+            {"agents": (AgentParameters(name="nop", model="openai/gpt-4o"),)},
+            "The model openai/gpt-4o has no effect: nop",
+        ),
+        (
+            {"agents": (AgentParameters(name="nop"),), "env": {"A": "1"}},
+            "Agent variables have no effect: nop runs nothing.",
+        ),
         ({"selection": TaskSelection(seed=3)}, "The seed has no effect without a sample."),
         (
-            {"agents": (AgentWish(name="terminus-2", model="openai/gpt-4o"),), "models": ("groq/llama",)},
+            {"agents": (AgentParameters(name="terminus-2", model="openai/gpt-4o"),), "models": ("groq/llama",)},
             "The model groq/llama has no effect: every agent has one of its own.",
         ),
         ({"agents": TERMINUS, "models": ("opnai/gpt-4o",)}, "Did you mean 'openai'?"),
@@ -59,8 +65,8 @@ def test_what_is_odd_is_said(wanted: dict[str, object], sentence: str) -> None:
         {"agents": TERMINUS, "models": ("ollama/whatever",)},
         {"agents": TERMINUS, "models": ("hosted_vllm/whatever",)},
         {"agents": TERMINUS, "models": tuple(model.id for model in MODELS)},
-        {"agents": (AgentWish(name="oracle"), *TERMINUS), "models": ("openrouter/openai/gpt-4o",)},
-        {"agents": (AgentWish(name="my.own:Agent"),), "models": ("mine/model",)},
+        {"agents": (AgentParameters(name="oracle"), *TERMINUS), "models": ("openrouter/openai/gpt-4o",)},
+        {"agents": (AgentParameters(name="my.own:Agent"),), "models": ("mine/model",)},
         {"selection": TaskSelection(sample=3, seed=3)},
     ],
 )

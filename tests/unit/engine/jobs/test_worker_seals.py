@@ -26,9 +26,9 @@ async def check(folder: Path, *workers: FernetSeal | None, seen_at: datetime = N
     for number, theirs in enumerate(workers):
         told = theirs.fingerprint() if theirs else ""
         about = Heartbeat(worker=f"w{number}", host=f"host{number}", pid=1, capacity=1, started_at=NOON, seal=told)
-        await store.beat(about, seen_at)
+        await store.workers.beat(about, seen_at)
     api = seal(folder, "api")
-    await WorkerSeals(store, api, lambda: NOON, timedelta(seconds=30), lambda worker: worker == "w9").check()
+    await WorkerSeals(store.workers, api, lambda: NOON, timedelta(seconds=30), lambda worker: worker == "w9").check()
 
 
 async def test_workers_of_other_homes_cannot_open_what_the_api_seals(tmp_path: Path) -> None:

@@ -13,18 +13,26 @@ from seatrial.engine.clock import system_clock
 from seatrial.engine.live.watch import LiveLog
 from seatrial.growing_files import FileView
 from seatrial.testing.memory_store import MemoryStore
+from seatrial.testing.memory_store.events import MemoryOutput
+from seatrial.testing.memory_store.records import MemoryRecords
 from tests.contracts.store.samples import MINUTE, NOON, passed, submit
 from tests.waiting import eventually
+
+
+class WatchedOutput(MemoryOutput):
+    def __init__(self, records: MemoryRecords) -> None:
+        super().__init__(records)
+        self.writes: list[int] = []
+
+    async def append(self, pieces: Sequence[NewOutput], now: object) -> None:
+        self.writes.append(len(pieces))
+        await super().append(pieces, NOON)
 
 
 class WatchedStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
-        self.writes: list[int] = []
-
-    async def append_output(self, pieces: Sequence[NewOutput], now: object) -> None:
-        self.writes.append(len(pieces))
-        await super().append_output(pieces, NOON)
+        self.output: WatchedOutput = WatchedOutput(self.records)
 
 
 class Pane:
@@ -75,7 +83,7 @@ def log_of(store: MemoryStore, time: Time) -> LiveLog:
 
 async def running(store: MemoryStore, trials: int = 1) -> list[Trial]:
     await submit(store, trials)
-    return await store.claim("w", MINUTE, trials, NOON)
+    return await store.trials.claim("w", MINUTE, trials, NOON)
 
 
 async def test_many_attempts_are_told_in_one_write_and_their_rings_are_dropped(tmp_path: Path) -> None:
@@ -88,23 +96,23 @@ async def test_many_attempts_are_told_in_one_write_and_their_rings_are_dropped(t
             (tmp_path / str(trial.id)).mkdir()
             (tmp_path / str(trial.id) / "trial.log").write_text(f"{trial.id} sk-canary-1\n")
         open_ones[0].show(Pane(b"inside"))
-        await eventually(lambda: store.writes, "a look")
-        told = await store.output([trial.id for trial in trials])
+        await eventually(lambda: store.output.writes, "a look")
+        told = await store.output.read([trial.id for trial in trials])
         assert sorted(piece.text for piece in told) == sorted(
             ["inside", *(f"{trial.id} [REDACTED]\n" for trial in trials)]
         )
-        assert store.writes == [31]
+        assert store.output.writes == [31]
         with (tmp_path / str(trials[0].id) / "trial.log").open("a") as file:
             file.write("the last words")
         await live.catch_up(open_ones[0])
-        assert "".join(piece.text for piece in await store.output([trials[0].id])).endswith("the last words")
+        assert "".join(piece.text for piece in await store.output.read([trials[0].id])).endswith("the last words")
         for trial, one in zip(trials, followed, strict=True):
             one.__exit__(None, None, None)
-            await store.finish(trial.id, trial.try_number, passed(), NOON)
+            await store.trials.finish(trial.id, trial.try_number, passed(), NOON)
             live.ended(trial)
 
         async def is_dropped() -> bool:
-            return not await store.output([trial.id for trial in trials])
+            return not await store.output.read([trial.id for trial in trials])
 
         await eventually(is_dropped, "the rings of ended trials are dropped")
 
@@ -117,11 +125,11 @@ async def test_an_attempt_that_is_over_at_once_writes_nothing(tmp_path: Path) ->
         (tmp_path / "trial.log").write_text("quick")
         with live.follow(trial, tmp_path, []) as followed:
             await live.catch_up(followed)
-        await store.finish(trial.id, trial.try_number, passed(), NOON)
+        await store.trials.finish(trial.id, trial.try_number, passed(), NOON)
         live.ended(trial)
         pauses = time.pauses
         await eventually(lambda: time.pauses > pauses + 20, "twenty rounds")
-    assert store.writes == []
+    assert store.output.writes == []
 
 
 async def _looks_in_two_seconds(trials: int, directory: Path) -> int:

@@ -106,8 +106,8 @@ async def stored() -> tuple[MemoryStore, Job]:
     """A job with two tasks, two agents and two attempts; the last trial has not been claimed."""
     store = MemoryStore()
     spec = job().spec
-    made = await store.create_job(spec, list(plan(spec)), NOW)
-    for trial in await store.claim("w", timedelta(seconds=60), 7, NOW):
+    made = await store.jobs.create(spec, list(plan(spec)), NOW)
+    for trial in await store.trials.claim("w", timedelta(seconds=60), 7, NOW):
         fault = trial.agent == "terminus-2" and trial.task == OTHER
         passed = trial.agent == "oracle" or trial.attempt == 1
         outcome = Outcome.ERROR if fault else Outcome.PASSED if passed else Outcome.FAILED
@@ -117,14 +117,14 @@ async def stored() -> tuple[MemoryStore, Job]:
             rewards={} if fault else {"reward": float(passed)},
             tests=(TestResult(name="test_it", status=Status.PASSED),),
         )
-        await store.finish(trial.id, trial.try_number, result, NOW)
+        await store.trials.finish(trial.id, trial.try_number, result, NOW)
     return store, made
 
 
 async def test_report_of_a_job_has_the_best_configuration_first(stored: tuple[MemoryStore, Job]) -> None:
     store, made = stored
-    found = await report_job(store, made, with_tests=True)
-    assert found == reported([row async for row in store.trials(TrialFilter())], made, with_tests=True)
+    found = await report_job(store.trials, made, with_tests=True)
+    assert found == reported([row async for row in store.trials.each(TrialFilter())], made, with_tests=True)
     second, first = found.configurations
     assert (first.label, second.label) == ("terminus-2 / m", "oracle")
     assert (first.leaderboard.value, first.valid.value, first.coverage) == (0.25, 0.5, 0.5)
@@ -135,8 +135,8 @@ async def test_report_of_a_job_has_the_best_configuration_first(stored: tuple[Me
 
 async def test_sides_of_a_job_count_as_its_report_does(stored: tuple[MemoryStore, Job]) -> None:
     store, made = stored
-    sides = await sides_of_job(store, made)
-    found = {each.label: each for each in (await report_job(store, made)).configurations}
+    sides = await sides_of_job(store.trials, made)
+    found = {each.label: each for each in (await report_job(store.trials, made)).configurations}
     for side in sides:
         configuration = found[side.configuration]
         for task in configuration.tasks:
@@ -147,6 +147,6 @@ async def test_sides_of_a_job_count_as_its_report_does(stored: tuple[MemoryStore
 async def test_long_jobs_are_read_page_by_page() -> None:
     spec = JobSpec(tasks=(TASK,), agents=TWO[:1], attempts=1000)
     store = MemoryStore()
-    made, _ = [await store.create_job(spec, [*plan(spec), *plan(spec)][:1001], NOW) for _ in range(2)]
-    (side,) = await sides_of_job(store, made)
+    made, _ = [await store.jobs.create(spec, [*plan(spec), *plan(spec)][:1001], NOW) for _ in range(2)]
+    (side,) = await sides_of_job(store.trials, made)
     assert side.tasks["chess"].planned == 1001

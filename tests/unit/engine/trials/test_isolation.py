@@ -44,23 +44,23 @@ class Shop:
     async def open_job(self, trials: int, max_attempts: int) -> None:
         retry = RetryPolicy(max_attempts=max_attempts)
         spec = JobSpec(tasks=(TASK,), agents=(AgentSpec(name="oracle"),), attempts=trials, retry=retry)
-        await self.store.create_job(spec, tuple(plan(spec)), self.clock())
+        await self.store.jobs.create(spec, tuple(plan(spec)), self.clock())
 
     async def shift(self, capacity: int) -> bool:
         """One worker takes what it may have: a killer among that ends it, else all of it passes. False: no work."""
         worker = f"w{self._hired}"
-        claimed = await self.store.claim(worker, LEASE, capacity, self.clock())
+        claimed = await self.store.trials.claim(worker, LEASE, capacity, self.clock())
         if any(trial.id in self._killers for trial in claimed):
             self._dead.add(worker)
             self._hired += 1
             await self._recovery.sweep()
         else:
             for trial in claimed:
-                await self.store.finish(trial.id, trial.try_number, PASSED, self.clock())
+                await self.store.trials.finish(trial.id, trial.try_number, PASSED, self.clock())
         return bool(claimed)
 
     async def trials(self) -> dict[int, Trial]:
-        return {row.trial.id: row.trial async for row in self.store.trials(TrialFilter())}
+        return {row.trial.id: row.trial async for row in self.store.trials.each(TrialFilter())}
 
 
 @settings(max_examples=60, deadline=None)

@@ -35,14 +35,14 @@ class Scene:
         return NOON + timedelta(seconds=self.uptime + self.ahead)
 
     async def begin(self, worker: str = "w") -> None:
-        await self.store.save_task(TASK, self.clock())
+        await self.store.tasks.save(TASK, self.clock())
         refs = (TaskRef(name=TASK.name, digest=TASK.digest),)
         spec = JobSpec(tasks=refs, agents=(AgentSpec(name="oracle"),))
-        await self.store.create_job(spec, tuple(plan(spec)), self.clock())
-        await self.store.claim(worker, timedelta(seconds=LEASE_SEC), 1, self.clock())
+        await self.store.jobs.create(spec, tuple(plan(spec)), self.clock())
+        await self.store.trials.claim(worker, timedelta(seconds=LEASE_SEC), 1, self.clock())
 
     async def renew(self) -> None:
-        await self.store.renew("w", {1: 1}, timedelta(seconds=LEASE_SEC), self.clock())
+        await self.store.trials.renew("w", {1: 1}, timedelta(seconds=LEASE_SEC), self.clock())
 
     async def pass_time(self, seconds: float, *, renewing: bool = False) -> int:
         """Sweeps as often as a worker does; says how many trials were recovered."""
@@ -57,7 +57,7 @@ class Scene:
 
     @property
     def state(self) -> TrialState:
-        return self.store._trials[1].state
+        return self.store.records.trials[1].state
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ async def test_a_worker_that_stays_silent_is_lost_when_its_lease_is_over(scene: 
 async def test_after_an_outage_workers_renew_before_anybody_reaps(scene: Scene, noticed_by: str) -> None:
     """The store is away for longer than a lease. ``nobody``: it hangs, and each question is answered in the end."""
     if noticed_by == "the reaper":
-        scene.store.faults["expired"] = AWAY
+        scene.store.faults["trials.expired"] = AWAY
         with pytest.raises(StoreUnavailable):
             await scene.recovery.sweep()
         scene.store.faults.clear()
@@ -87,7 +87,7 @@ async def test_after_an_outage_workers_renew_before_anybody_reaps(scene: Scene, 
     assert await scene.recovery.sweep() == 0, "the reaper comes first, and waits"
     await scene.renew()
     assert await scene.pass_time(120, renewing=True) == 0
-    assert scene.state is TrialState.RUNNING and scene.store._trials[1].try_number == 1
+    assert scene.state is TrialState.RUNNING and scene.store.records.trials[1].try_number == 1
 
 
 async def test_a_worker_that_died_in_the_outage_is_lost_a_lease_later(scene: Scene) -> None:
@@ -128,11 +128,11 @@ async def test_a_worker_that_is_known_to_be_dead_is_not_waited_for(tmp_path: Pat
 async def test_a_cancelled_trial_ends_as_soon_as_its_lease_is_over(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     await scene.begin()
-    await scene.store.cancel_job(1, scene.clock())
+    await scene.store.jobs.cancel(1, scene.clock())
     assert await scene.recovery.sweep() == 0, "its worker may still stop it"
     scene.uptime += LEASE_SEC + 1
     assert await scene.recovery.sweep() == 1
-    assert scene.store._trials[1].outcome is Outcome.CANCELLED
+    assert scene.store.records.trials[1].outcome is Outcome.CANCELLED
 
 
 async def test_the_stores_clock_goes_on_whatever_happens_to_the_machines() -> None:

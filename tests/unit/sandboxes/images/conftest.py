@@ -17,7 +17,7 @@ from seatrial.sandboxes.images.image import (
     Image,
     ImageConfig,
     LogSink,
-    RegistrySilent,
+    RegistryUnreachable,
     StoredImage,
 )
 from seatrial.sandboxes.options import SandboxOptions
@@ -54,7 +54,7 @@ class FakeStore:
     async def pull(self, reference: str, log: LogSink, *, trusted: bool = True) -> Image:
         self.calls.append(f"pull {reference}")
         if not self.answers:
-            raise RegistrySilent("Nobody answered.")
+            raise RegistryUnreachable("Nobody answered.")
         if reference not in self.registry:
             raise ImageFault(f"{reference}: manifest unknown")
         return self.add(reference).model_copy(update={"source": "pulled"})

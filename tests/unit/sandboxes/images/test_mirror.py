@@ -6,7 +6,7 @@ import pytest
 
 from seatrial.errors import SetupProblem
 from seatrial.sandboxes.images.debian import debian_base, security_mirror, system_mirror
-from seatrial.sandboxes.images.fetcher import VERDICT_SEC, SilentRegistries
+from seatrial.sandboxes.images.fetcher import VERDICT_SEC, UnreachableRegistries
 from seatrial.sandboxes.images.trust import Trust
 
 
@@ -63,10 +63,10 @@ def test_the_mirror_is_the_machine_s(tmp_path: Path) -> None:
 
 def test_silence_is_forgotten_after_some_minutes(tmp_path: Path) -> None:
     now = [1000.0]
-    silent = SilentRegistries(tmp_path / "silent", clock=lambda: now[0])
+    silent = UnreachableRegistries(tmp_path / "silent", clock=lambda: now[0])
     assert not silent.knows("docker.io")
     silent.note("docker.io")
-    assert SilentRegistries(tmp_path / "silent", clock=lambda: now[0]).knows("docker.io")
+    assert UnreachableRegistries(tmp_path / "silent", clock=lambda: now[0]).knows("docker.io")
     assert not silent.knows("ghcr.io")
     now[0] += VERDICT_SEC + 1
     assert not silent.knows("docker.io")

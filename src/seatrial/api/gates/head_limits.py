@@ -59,7 +59,7 @@ class _TooLarge(Exception):
     """Raised inside the parser, which converts it into its own error."""
 
 
-class PatientHttp(HttpToolsProtocol):
+class HeadLimitedHttp(HttpToolsProtocol):
     head_sec: ClassVar[float] = 30.0
     """Time from the connection, or from the first byte of a further request, to the end of its headers."""
     heads: ClassVar[HeadCount] = HeadCount()
@@ -189,6 +189,6 @@ class PatientHttp(HttpToolsProtocol):
             self.transport.close()
 
 
-def patient_http(head_sec: float) -> type[PatientHttp]:
+def head_limited_http(head_sec: float) -> type[HeadLimitedHttp]:
     """The protocol class with these limits; uvicorn creates one instance per connection."""
-    return type("PatientHttp", (PatientHttp,), {"head_sec": head_sec, "heads": HeadCount()})
+    return type("HeadLimitedHttp", (HeadLimitedHttp,), {"head_sec": head_sec, "heads": HeadCount()})
