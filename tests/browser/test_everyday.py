@@ -370,10 +370,10 @@ def test_the_documentation_of_the_api_has_the_theme_of_the_page(visit: Visit) ->
     with visit(theme="dark") as visitor:
         page = visitor.page
         page.goto(f"{visitor.base}/docs")
-        expect(page.get_by_role("heading", name="jobs", exact=True)).to_be_visible()
+        expect(page.locator(".opblock").first).to_be_visible()
         expect(page.locator("html")).to_have_class("dark-mode")
         expect(page.locator("html")).to_have_css("background-color", "rgb(28, 32, 34)")
         page.evaluate("localStorage.setItem('seatrial.theme', 'light')")
         page.reload()
-        expect(page.get_by_role("heading", name="jobs", exact=True)).to_be_visible()
+        expect(page.locator(".opblock").first).to_be_visible()
         expect(page.locator("html")).not_to_have_class("dark-mode")
