@@ -73,6 +73,20 @@ async def show(backend: Backend, job_id: JobId, as_json: AsJson = False) -> None
 
 @app.command()
 @on_backend
+async def failures(backend: Backend, job_id: JobId, as_json: AsJson = False) -> None:
+    """Group the failed trials of a job by what decided them: failed tests, error, limit or cause."""
+    from seatrial.cli.view.failure_groups import failure_lines
+
+    found = await backend.jobs.failures(job_id)
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    for line in failure_lines(found):
+        say(line)
+
+
+@app.command()
+@on_backend
 async def cancel(backend: Backend, job_id: JobId) -> None:
     """Cancel a job. Queued trials end now; a worker stops the running ones within seconds."""
     stopped = await backend.jobs.cancel(job_id)

@@ -101,6 +101,8 @@ def print_plan(plan: Plan, as_json: bool) -> None:
         print_json(content if plan.estimate is None else {**content, "estimate": plan.estimate.model_dump(mode="json")})
         return
     say(f"{trials} trial(s): {len(tasks)} task(s) × {len(spec.agents)} agent(s) × {spec.attempts} attempt(s)")
+    if spec.until_settled is not None:
+        say("  stops  once it is settled which of the two is better; these are the most trials that it takes")
     for agent in spec.agents:
         say(f"  agent  {agent.label}")
     for task in tasks:

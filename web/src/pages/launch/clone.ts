@@ -19,6 +19,9 @@ export function cloneOf(job: Schemas["JobDetail"]): Wish {
     sandbox: spec.sandbox ?? EMPTY.sandbox,
     timeoutMultiplier: String(spec.timeout_multiplier ?? EMPTY.timeoutMultiplier),
     forceBuild: spec.force_build ?? false,
+    untilSettled: spec.until_settled != null,
+    margin: String(spec.until_settled?.margin ?? EMPTY.margin),
+    alpha: String(spec.until_settled?.alpha ?? EMPTY.alpha),
   };
 }
 

@@ -16,6 +16,9 @@ export type Wish = {
   timeoutMultiplier: string;
   options: string;
   forceBuild: boolean;
+  untilSettled: boolean;
+  margin: string;
+  alpha: string;
 };
 
 export const EMPTY: Wish = {
@@ -31,6 +34,9 @@ export const EMPTY: Wish = {
   timeoutMultiplier: "1",
   options: "",
   forceBuild: false,
+  untilSettled: false,
+  margin: "3",
+  alpha: "0.05",
 };
 
 export function requestOf(wish: Wish): Schemas["JobRequest"] {
@@ -46,6 +52,7 @@ export function requestOf(wish: Wish): Schemas["JobRequest"] {
     timeout_multiplier: Number(wish.timeoutMultiplier) || 1,
     options: optionsOf(wish.options),
     force_build: wish.forceBuild,
+    until_settled: wish.untilSettled ? { margin: Number(wish.margin) || 3, alpha: Number(wish.alpha) || 0.05 } : null,
   };
   return request as never;
 }
