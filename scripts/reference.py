@@ -75,7 +75,8 @@ def _parameter(parameter: object) -> str | None:
         return None
     meaning = (getattr(parameter, "help", None) or "").replace("|", "\\|")
     if parameter.param_type_name == "argument":  # type: ignore[attr-defined]
-        return f"| `{str(getattr(parameter, 'name', '')).upper()}` | {meaning} |"
+        name = str(getattr(parameter, "metavar", None) or getattr(parameter, "name", "")).upper()
+        return f"| `{name}{'…' if getattr(parameter, 'nargs', 1) != 1 else ''}` | {meaning} |"
     return f"| {', '.join(f'`{option}`' for option in options)} | {meaning} |"
 
 

@@ -62,7 +62,7 @@ class InvalidTask(InvalidInput):
         self.name = name
         self.problems = problems
         lines = "\n".join(f"  {problem}" for problem in problems)
-        super().__init__(message or f"Task {name!r} has {len(problems)} problem(s):\n{lines}")
+        super().__init__(message or f"Task {name!r} has {len(problems)} problem{'s' * (len(problems) != 1)}:\n{lines}")
 
 
 class InvalidArchive(InvalidInput):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from seatrial.adapters.archives import ArchiveFiles, ArchiveLimits, unpack
 from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.adapters.blobs_objects import ObjectBlobs
+from seatrial.adapters.model_list import listed_models
 from seatrial.adapters.registry_harbor import open_dataset
 from seatrial.adapters.seal_fernet import FernetSeal
 from seatrial.adapters.store_sql.backup import backup, restore, set_aside
@@ -435,6 +436,11 @@ def _capabilities(settings: Settings) -> Capabilities:
         return await engine_answers(settings.docker_host, for_others=True)
 
     return Capabilities(agent_names, needs_model, takes_model, _has_sandbox, runs_services, settings.sandbox)
+
+
+def model_names() -> frozenset[str]:
+    """The models that LiteLLM lists."""
+    return listed_models()
 
 
 def _has_sandbox(name: str) -> bool:

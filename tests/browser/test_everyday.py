@@ -363,3 +363,17 @@ def test_nothing_jumps_when_rows_arrive(visit: Visit, setting: Setting, finished
         table.evaluate("(at) => { at.scrollTop = 0; }")
         expect(table).to_contain_text("arrived above")
         assert page.locator("[data-at]").inner_text() == marked
+
+
+def test_the_documentation_of_the_api_has_the_theme_of_the_page(visit: Visit) -> None:
+    """Dark where the system is dark, light if that was chosen on the page; nothing breaks the content policy."""
+    with visit(theme="dark") as visitor:
+        page = visitor.page
+        page.goto(f"{visitor.base}/docs")
+        expect(page.get_by_role("heading", name="jobs", exact=True)).to_be_visible()
+        expect(page.locator("html")).to_have_class("dark-mode")
+        expect(page.locator("html")).to_have_css("background-color", "rgb(28, 32, 34)")
+        page.evaluate("localStorage.setItem('seatrial.theme', 'light')")
+        page.reload()
+        expect(page.get_by_role("heading", name="jobs", exact=True)).to_be_visible()
+        expect(page.locator("html")).not_to_have_class("dark-mode")

@@ -69,7 +69,7 @@ def _take_in(visitor: Visitor, folder: Path, name: str) -> None:
     report = page.get_by_role("list", name="Validation report")
     expect(report.get_by_text(good.name)).to_be_visible()
     expect(report).to_contain_text("added")
-    expect(report).to_contain_text("not added")
+    expect(report).to_contain_text("rejected")
     expect(report).to_contain_text(re.compile(r"task\.toml:2"))
     expect(page.get_by_role("row").filter(has_text=name).first).to_be_visible()
 

@@ -80,7 +80,7 @@ def test_a_job_is_cancelled_from_another_process_and_retried(cli: CommandLine, t
     running = cli.start("run", task, *gated(tmp_path), "-k", "4", "-n", "3", "--json")
     until(lambda: cli.count(phase="agent") == 3, "three under way", 90)
     held = cli.sandboxes()
-    assert "4 trial(s) cancelled" in cli("job", "cancel", "1").out
+    assert "4 trials cancelled" in cli("job", "cancel", "1").out
     done = running.wait()
     assert done.status == 3
     assert (done.json()["cancelled"], done.json()["trials"]) == (4, 4)

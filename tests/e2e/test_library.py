@@ -27,7 +27,7 @@ def test_packing_gives_the_same_bytes_every_time(cli: CommandLine, tmp_path: Pat
 @pytest.mark.sandbox
 def test_datasets_are_created_once_and_run_by_name(cli: CommandLine, tmp_path: Path) -> None:
     first, second = write_task(tmp_path, "first"), write_task(tmp_path, "second")
-    assert "pair@1.0: 2 task(s)" in cli("dataset", "create", "pair@1.0", first, second, "--description", "Two").out
+    assert "pair@1.0: 2 tasks" in cli("dataset", "create", "pair@1.0", first, second, "--description", "Two").out
     assert "pair@1.0" in cli("dataset", "create", "pair@1.0", first, second, "--description", "Two").out
     refused = cli("dataset", "create", "pair@1.0", first, status=1)
     assert "pair@1.0" in refused.err
@@ -46,7 +46,7 @@ def test_datasets_are_imported_from_a_registry_file(cli: CommandLine, tmp_path: 
     entry = {"name": "listed", "path": str(tmp_path / "tasks" / "listed")}
     registry = tmp_path / "registry.json"
     registry.write_text(json.dumps([{"name": "shelf", "version": "3.0", "description": "", "tasks": [entry]}]))
-    assert "shelf@3.0: 1 task(s)" in cli("dataset", "import", "shelf@3.0", "--registry", registry).out
+    assert "shelf@3.0: 1 task" in cli("dataset", "import", "shelf@3.0", "--registry", registry).out
     assert "Give --registry FILE" in cli("dataset", "import", "shelf@3.0", status=2).err
     unknown = cli("dataset", "import", "nothing", "--registry", registry, status=2)
     assert "nothing" in unknown.err

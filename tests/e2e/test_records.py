@@ -114,8 +114,13 @@ def test_files_and_logs_are_kept_and_printed(sample_run: SampleRun, tmp_path: Pa
     sample_run.cli("trial", "files", trial, "-o", tmp_path / "copy")
     copied = {str(path.relative_to(tmp_path / "copy")): path for path in (tmp_path / "copy").rglob("*")}
     assert {name: copied[name].stat().st_size for name in names} == names
-    logs = sample_run.cli("trial", "logs", trial).out
+    logs = sample_run.cli("trial", "logs", trial, "--raw").out
     assert "==> verifier/test-stdout.txt <==\nPASSED the file holds 42" in logs
+    told = sample_run.cli("trial", "logs", trial).out
+    assert (
+        told.index("agent") < told.index("verify") < told.index("passed\n") < told.index("  | PASSED the file holds 42")
+    )
+    assert sample_run.cli("trial", "logs", trial, "--file", "verifier/reward.txt").out == "1\n"
     for path in ("nothing.txt", "../../1/1/trial.log"):
         assert "Traceback" not in sample_run.cli("trial", "files", trial, path, status=2).err
 

@@ -60,7 +60,14 @@ def test_a_run_is_told_as_if_it_were_here(remote: Remote, cli: CommandLine) -> N
     ours, theirs = str(here["results"][0]["trial"]), str(there["results"][0]["trial"])
     assert _shape(remote.json("trial", "show", theirs)) == _shape(cli.json("trial", "show", ours))
     assert _paths(remote.json("trial", "files", theirs)) == _paths(cli.json("trial", "files", ours))
-    assert "==> verifier/test-stdout.txt <==" in remote("trial", "logs", theirs).out
+    assert "==> verifier/test-stdout.txt <==" in remote("trial", "logs", theirs, "--raw").out
+    told = remote("trial", "logs", theirs).out
+    assert [line[20:] for line in told.splitlines()[1:4]] == [
+        line[20:] for line in cli("trial", "logs", ours).out.splitlines()[1:4]
+    ]
+    assert "  | PASSED the file holds 42" in told and remote("trial", "logs", theirs, "--follow").out.startswith(
+        told[:60]
+    )
     assert remote("trial", "files", theirs, "verifier/reward.txt").out.strip() == "1"
     assert _shape(remote.json("task", "show", "answer-file")) == _shape(cli.json("task", "show", "answer-file"))
     assert set(remote.json("task", "list")[0]) == set(cli.json("task", "list")[0])
@@ -69,7 +76,7 @@ def test_a_run_is_told_as_if_it_were_here(remote: Remote, cli: CommandLine) -> N
 
 def test_the_table_and_the_exit_status_are_the_same(remote: Remote, tmp_path: Path) -> None:
     done = remote("run", TASK, "-a", "oracle", "-a", "nop")
-    assert "job" in done.out.splitlines()[-1]
+    assert "2 trials: 1 passed, 1 failed" in done.out
     assert "2/2" in done.err
     broken = write_task(tmp_path, "ungraded", test="exit 0")
     assert "errors" in remote("run", broken, "-a", "oracle", "--max-tries", "1", status=3).out
@@ -121,8 +128,8 @@ def test_errors_and_what_only_works_here(remote: Remote, tmp_path: Path) -> None
     broken = write_task(tmp_path, "broken")
     (broken / "task.toml").write_text("version = ")
     assert "task.toml" in remote("run", broken, status=2).err
-    assert "INVALID" in remote("task", "add", broken, status=2).out
-    assert "valid" in remote("task", "add", TASK).out
+    assert "broken: rejected\n" in remote("task", "add", broken, status=2).out
+    assert remote("task", "add", TASK).out == "answer-file: already in library\n"
     for command in (
         ("worker",),
         ("up",),

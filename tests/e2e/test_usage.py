@@ -21,7 +21,7 @@ REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
     ((SAMPLE, "-a", "terminus-2", "-m", "openai/gpt-4o"), "openai/gpt-4o needs a key and none is set."),
     ((SAMPLE, "-e", "cellar"), "There is no sandbox 'cellar'. Use auto, oci, docker"),
     ((SAMPLE, "-e", "harbor:cellar"), "There is no sandbox 'harbor:cellar'"),
-    ((SAMPLE, "-i", "zzz*"), "None of 1 task(s) is left after the filters. Loosen"),
+    ((SAMPLE, "-i", "zzz*"), "None of 1 task is left after the filters. Loosen"),
     ((SAMPLE, "--ak", "colour"), "--ak 'colour' is not KEY=VALUE"),
     ((SAMPLE, "--ae", "=red"), "--ae '=red' is not KEY=VALUE"),
     (("-d", "nothing@1"), "There is no dataset nothing@1"),
@@ -93,9 +93,9 @@ def test_the_key_is_asked_for_once_and_never_needed_twice(cli: CommandLine) -> N
     assert said(cli, *run).strip().endswith("Set OPENAI_API_KEY.")
     assert len(said(cli, *run).splitlines()) == 1
     accepted = cli(*run, OPENAI_API_KEY="sk-canary-1234")
-    assert "1 trial(s)" in accepted.out
+    assert "1 trial:" in accepted.out
     assert "canary" not in accepted.out + accepted.err
-    assert "1 trial(s)" in cli(*run, "--ak", "api_base=http://127.0.0.1:9/v1").out
+    assert "1 trial:" in cli(*run, "--ak", "api_base=http://127.0.0.1:9/v1").out
 
 
 def test_wrong_settings_are_named(cli: CommandLine, tmp_path: Path) -> None:
@@ -116,15 +116,19 @@ def test_every_problem_of_broken_tasks_is_listed_with_its_place(cli: CommandLine
     text = (wrong / "task.toml").read_text()
     (wrong / "task.toml").write_text(text.replace("timeout_sec = 60.0", 'timeout_sec = "soon"'))
     done = cli("task", "add", tmp_path / "bad", "--check", status=2)
-    assert "empty: INVALID\n  error: instruction.md: is missing. Fix: " in done.out
+    assert "empty: invalid\n  error: instruction.md: is missing. Fix: " in done.out
     assert "error: tests/test.sh: is missing. Fix: " in done.out
-    assert "wrong: INVALID\n  error: task.toml:9: agent.timeout_sec" in done.out
+    assert "wrong: invalid\n  error: task.toml:9: agent.timeout_sec" in done.out
     assert "error: task.toml:11: verifier.timeout_sec" in done.out
     inspections = cli.json("task", "add", tmp_path / "bad", "--check", status=2)
     assert [len(inspection["problems"]) for inspection in inspections] == [2, 2]
     refused = said(cli, "run", str(tmp_path / "bad"))
-    assert "'empty' has 2 problem(s)" in refused
-    assert "'wrong' has 2 problem(s)" in refused
+    assert "'empty' has 2 problems" in refused
+    assert "'wrong' has 2 problems" in refused
     sound = write_task(tmp_path, "sound")
-    assert "sound: valid" in cli("task", "add", sound, "--check").out
+    assert cli("task", "add", sound, "--check").out == "sound: valid\n"
+    refused = cli("task", "add", sound, tmp_path / "bad", status=2).out
+    assert refused.startswith("sound: valid, not added\n") and "empty: rejected\n" in refused
     assert cli.json("task", "list") == []
+    assert cli("task", "add", sound).out == "sound: added\n"
+    assert cli("task", "add", sound).out == "sound: already in library\n"

@@ -194,7 +194,7 @@ def test_trials_are_cancelled_while_their_workers_are_away(crew: WorkerSuperviso
     held = crew.cli.sandboxes()
     away.signal(signal.SIGKILL)
     frozen.signal(signal.SIGSTOP)
-    assert "6 trial(s)" in crew.cli("job", "cancel", str(job)).out
+    assert "6 trials" in crew.cli("job", "cancel", str(job)).out
     assert crew.cli.count(state="ended", outcome="cancelled") == 4
     frozen.signal(signal.SIGCONT)
     crew.hire(1)

@@ -27,16 +27,26 @@ from seatrial.cli.commands import (
     up,
     worker,
 )
+from seatrial.cli.plain_help import Commands, PlainGroup
 from seatrial.cli.view.say import say
 from seatrial.errors import InvalidInput, NotFound, SeatrialError
 
-app = typer.Typer(
+
+class _Seatrial(PlainGroup):
+    sections = (
+        ("Run and read", ("run", "job", "trial", "report", "compare", "leaderboard", "export")),
+        ("What can be run", ("task", "dataset", "agents", "models", "images")),
+        ("Service", ("up", "worker", "token")),
+        ("This machine", ("doctor", "gc", "db")),
+    )
+
+
+app = Commands(
     name="seatrial",
     help="Run Terminal-Bench tasks. Each attempt has its own sandbox and is graded by the task's own tests.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+    cls=_Seatrial,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 _ON_THIS_MACHINE = ("images", "doctor", "up", "worker", "gc", "db", "token")

@@ -1,16 +1,17 @@
 """Options that several commands share, and groups of options.
 
-A group is a frozen dataclass whose fields are Typer options. ``with_groups`` shows the fields to Typer as parameters of
-the command, and calls the command with the groups.
+A group is a frozen dataclass whose fields are Typer options. Its ``TITLE`` heads them in the help. ``with_groups``
+shows the fields to Typer as parameters of the command, and calls the command with the groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -23,12 +24,19 @@ QueueOnly = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
 Concurrency = Annotated[
     int | None,
-    typer.Option("-n", "--n-concurrent", "--concurrency", min=1, help="Number of trials to run at the same time."),
+    typer.Option("-n", "--concurrency", "--n-concurrent", min=1, help="Trials to run at the same time."),
 ]
-DatasetName = Annotated[str | None, typer.Option("-d", "--dataset", help="Dataset to use, as NAME or NAME@VERSION.")]
+DatasetName = Annotated[
+    str | None, typer.Option("-d", "--dataset", metavar="DATASET", help="Dataset, as NAME or NAME@VERSION.")
+]
 TaskPaths = Annotated[
-    list[Path] | None, typer.Argument(help="Task directories, directories of tasks, or archives of tasks.")
+    list[Path] | None, typer.Argument(metavar="PATH", help="A task, a folder of tasks, or an archive of either.")
 ]
+
+SomePaths = Annotated[
+    list[Path], typer.Argument(metavar="PATH", help="A task, a folder of tasks, or an archive of either.")
+]
+Dataset = Annotated[str, typer.Argument(metavar="DATASET", help="NAME or NAME@VERSION.")]
 
 
 def split_name(name: str) -> tuple[str, str | None]:
@@ -68,7 +76,19 @@ def shown_as(
 
 def _parameters(group: type) -> list[Parameter]:
     hints = get_type_hints(group, include_extras=True)
+    title = getattr(group, "TITLE", None)
     return [
-        Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
+        Parameter(
+            field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=_titled(hints[field.name], title)
+        )
         for field in fields(group)
     ]
+
+
+def _titled(hint: Any, title: str | None) -> Any:
+    """The option in the help's section ``title``. Several groups share options, so it is a copy."""
+    kind, *known = get_args(hint)
+    shown = [copy(each) for each in known]
+    for each in shown:
+        each.rich_help_panel = title
+    return Annotated[kind, *shown]

@@ -47,6 +47,11 @@ def create_job(wanted: JobRequest, *, keys: Keys | None = None, idempotency_key:
     return Ask("POST", "/jobs", reads(JobItem), body=wanted, headers=headers, repeatable=True)
 
 
+def check_job(wanted: JobRequest, *, keys: Keys | None = None) -> Ask[None]:
+    """Checks all of a request except its tasks, before they are uploaded."""
+    return Ask("POST", "/jobs/check", nothing, body=wanted, headers=provider_keys(keys), repeatable=True)
+
+
 def estimate_job(wanted: JobRequest, *, keys: Keys | None = None) -> Ask[JobEstimate]:
     """Estimates cost and duration from earlier trials; starts nothing."""
     headers = provider_keys(keys)
@@ -192,6 +197,7 @@ class Jobs[Driver](Group[Driver]):
     """``client.jobs``"""
 
     create = verb(create_job)
+    check = verb(check_job)
     estimate = verb(estimate_job)
     list = list_verb(list_jobs)
     get = verb(get_job)

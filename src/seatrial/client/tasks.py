@@ -24,13 +24,14 @@ from seatrial.shapes.tasks import (
     CheckedArchives,
     TakenArchive,
     TakenArchives,
+    TaskCheck,
     TaskFileList,
     TaskItem,
     TaskPage,
 )
 from seatrial.shapes.trials import TrialItem, TrialPage
 from seatrial.task_content.digest import content_digest
-from seatrial.task_content.folder import tasks_below
+from seatrial.task_content.folder import refuse_missing, tasks_below
 from seatrial.task_content.pack import pack
 
 
@@ -63,12 +64,19 @@ def upload_tasks(*paths: Path | str, progress: Progress | None = None) -> Plan[l
 
 
 def validate_tasks(*paths: Path | str, progress: Progress | None = None) -> Plan[list[CheckedArchive]]:
-    """Validates every task at the paths; the service stores nothing."""
+    """Validates every task at the paths; the service stores nothing. A directory that it already has is not sent."""
 
     async def validate(driver: Driver) -> list[CheckedArchive]:
+        checked: list[CheckedArchive] = []
         with _parcels(paths) as found:
-            sent = [await _sent(driver, parcel, "/tasks/validate", CheckedArchives, progress) for parcel in found]
-        return [checked for answer in sent for checked in answer.items]
+            for parcel in found:
+                known = await _known(driver, parcel)
+                if known is not None:
+                    each = TaskCheck(name=known.name, valid=True, task=known, problems=list(known.warnings), known=True)
+                    checked.append(CheckedArchive(filename=parcel.filename, inspections=[each], error=None))
+                else:
+                    checked += (await _sent(driver, parcel, "/tasks/validate", CheckedArchives, progress)).items
+        return checked
 
     return validate
 
@@ -201,8 +209,7 @@ def _parcels(paths: Sequence[Path | str]) -> Iterator[list[_Parcel]]:
     with tempfile.TemporaryDirectory(prefix="seatrial-pack-") as scratch:
         found: list[_Parcel] = []
         for path in map(Path, paths):
-            if not path.exists():
-                raise NotFound(f"There is no file or folder {path}.")
+            refuse_missing(path)
             tasks = tasks_below(path) if path.is_dir() else [path]
             found += [_Parcel(task, Path(scratch) / str(len(found) + n)) for n, task in enumerate(tasks)]
         yield found

@@ -179,7 +179,7 @@ def spending(facts: Sequence[TrialFact]) -> Spending:
     cost = math.fsum(costs) if costs else None
     unavailable: dict[str, str] = {}
     if cost is None:
-        unavailable = dict.fromkeys(("cost_usd", "cost_per_trial", "cost_per_success"), "no trial reported a cost")
+        unavailable = dict.fromkeys(("cost_usd", "cost_per_trial", "cost_per_success"), "cost not reported")
     elif not passed:
         unavailable["cost_per_success"] = "no trial with a known cost passed"
     return Spending(

@@ -58,11 +58,13 @@ class TaskCheck(Shape):
     valid: bool
     task: Task | None
     problems: list[TaskProblem]
+    known: bool = False
+    """Whether the library already has this task."""
 
     @classmethod
-    def of(cls, found: Inspection) -> TaskCheck:
+    def of(cls, found: Inspection, known: bool = False) -> TaskCheck:
         valid = found.task is not None
-        return cls(name=found.name, valid=valid, task=found.task, problems=list(found.problems))
+        return cls(name=found.name, valid=valid, task=found.task, problems=list(found.problems), known=known)
 
 
 class CheckedArchive(Shape):

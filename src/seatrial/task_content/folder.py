@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from seatrial.domain.likeness import did_you_mean
 from seatrial.errors import InvalidInput, NotFound
 
 _MARKERS = ("task.toml", "task.yaml")
@@ -27,9 +28,17 @@ def find_tasks(path: Path, unpack: Callable[[Path, str], Path]) -> list[Path]:
     the top of an archive is named after the file. Raises ``NotFound`` if the path does not exist, ``InvalidInput`` if
     it contains no task.
     """
-    if not path.exists():
-        raise NotFound(f"There is no file or folder {path}.")
+    refuse_missing(path)
     return tasks_below(path) if path.is_dir() else tasks_below(unpack(path, _stem(path.name)), path.name)
+
+
+def refuse_missing(path: Path) -> None:
+    """Raises ``NotFound`` if nothing is there, with the name beside it that may have been meant."""
+    if path.exists():
+        return
+    beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    library = "A task of the library is given with -t." if path.name == str(path) else ""
+    raise NotFound(f"There is no file or folder {path}.", fix=f"{did_you_mean(path.name, beside)} {library}".strip())
 
 
 def tasks_below(folder: Path, called: str = "") -> list[Path]:

@@ -19,6 +19,7 @@ from tests.command_line import CommandLine
 COMMANDS = {
     "trial show": ("trial", "show", "1"),
     "trial logs": ("trial", "logs", "1"),
+    "trial logs, in full": ("trial", "logs", "1", "--raw"),
     "trial files": ("trial", "files", "1"),
     "job list": ("job", "list"),
     "job show": ("job", "show", "1"),
@@ -96,7 +97,7 @@ def test_each_is_shown_by_its_number(what: str) -> None:
 def test_words_of_every_language_are_shown_as_they_are(reader: CommandLine) -> None:
     for words in ("plain\n\ttext", "é ü ß", "漢字\u3000かな", "עברית", "🎉", "a\u00a0b", "100 % ± 4 – ok…"):
         assert harmless(words) == words
-    assert "é\n" in on_a_terminal(reader, "trial", "logs", "3")
+    assert "é\n" in on_a_terminal(reader, "trial", "logs", "3", "--raw")
 
 
 @given(st.text())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from seatrial.cli.backend.request import AgentEntry, RunRequest
@@ -84,3 +86,63 @@ async def test_what_is_wrong_with_a_task_is_told(place: Place) -> None:
     assert found.task is None and found.problems
     with pytest.raises(SeatrialError):
         await place.backend.tasks.add(folder)
+
+
+async def test_a_run_that_is_refused_adds_nothing_to_the_library(place: Place) -> None:
+    """Nor does a plan. The same request without its fault adds its tasks."""
+    sound, broken = write_task(place.folder, "sound"), write_task(place.folder, "broken")
+    (broken / "task.toml").write_text("this is no TOML =")
+    unsolved = write_task(place.folder, "unsolved")
+    shutil.rmtree(unsolved / "solution")
+    for request in (
+        RunRequest(paths=(sound,), agents=(AgentEntry(name="nobody"),)),
+        RunRequest(paths=(sound,), agents=(AgentEntry(name="terminus-2", model="openai/gpt-4o"),)),
+        RunRequest(paths=(sound,), sandbox="cellar"),
+        RunRequest(paths=(sound, broken)),
+        RunRequest(paths=(sound, unsolved)),
+        RunRequest(paths=(sound,), library=("missing",)),
+        RunRequest(paths=(sound,), selection=TaskSelection(include=("z*",))),
+    ):
+        with pytest.raises(SeatrialError):
+            await place.backend.runs.submit(request)
+        assert await place.backend.tasks.all() == [], request
+    plan = await place.backend.runs.plan(RunRequest(paths=(sound,)))
+    assert [task.name for task in plan.tasks] == ["sound"] and await place.backend.tasks.all() == []
+    await place.backend.runs.submit(RunRequest(paths=(sound,)))
+    assert [task.name for task in await place.backend.tasks.all()] == ["sound"]
+
+
+async def test_a_key_of_a_task_that_nobody_knows_is_said(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_task(place.folder, "misspelt")
+    (folder / "task.toml").write_text(
+        (folder / "task.toml").read_text().replace("[agent]", "[agent]\ntimeout_secs = 5")
+    )
+    await place.backend.runs.submit(RunRequest(paths=(folder,)))
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("Note: misspelt/task.toml:") and "Did you mean 'timeout_sec'?" in line
+    await place.backend.runs.submit(RunRequest(paths=(write_task(place.folder, "plain"),)))
+    assert capsys.readouterr().err == ""
+
+
+async def test_a_name_that_was_misspelt_is_answered_with_the_one_that_was_meant(place: Place) -> None:
+    tasks = await place.backend.tasks.add(write_task(place.folder, "count-words"))
+    await place.backend.datasets.save("nightly", "1", tasks, "")
+    agent = (AgentEntry(name="orcale"),)
+    for request, meant in (
+        (RunRequest(library=("count-word",)), "count-words"),
+        (RunRequest(dataset="nightli"), "nightly"),
+        (RunRequest(paths=(place.folder / "count-wrods",)), "count-words"),
+        (RunRequest(library=("count-words",), agents=agent), "oracle"),
+    ):
+        with pytest.raises(SeatrialError) as refused:
+            await place.backend.runs.submit(request)
+        assert f"Did you mean '{meant}'?" in str(refused.value)
+    with pytest.raises(SeatrialError, match="Did you mean 'count-words'"):
+        await place.backend.tasks.get("count_words")
+    with pytest.raises(SeatrialError, match="Did you mean 'nightly'"):
+        await place.backend.datasets.get("nigthly", None)
+    with pytest.raises(SeatrialError, match="It has 1"):
+        await place.backend.datasets.get("nightly", "2")
+    with pytest.raises(SeatrialError) as unlike:
+        await place.backend.tasks.get("zzz")
+    assert "Did you mean" not in str(unlike.value)

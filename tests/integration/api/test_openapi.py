@@ -93,7 +93,7 @@ def test_docs_need_no_internet(address: str) -> None:
         page = http.get("/docs")
         assert page.status_code == 200
         places = re.findall(r'(?:src|href)="([^"]+)"', page.text)
-        assert len(places) == 4
+        assert len(places) == 5
         for place in places:
             assert not place.startswith(("http", "//"))
             assert http.get(f"/{place}").status_code == 200, place

@@ -215,7 +215,7 @@ def test_bounds_are_those_of_every_way_to_fill_in_what_is_missing(tasks: list[st
 def test_unknown_costs_are_not_zero() -> None:
     found = only(trials("a", "PF"))
     assert found.spending.cost_usd is None
-    assert found.spending.unavailable["cost_per_success"] == "no trial reported a cost"
+    assert found.spending.unavailable["cost_per_success"] == "cost not reported"
     free = only([TrialFact(task="a", configuration="x", outcome=Outcome.FAILED, cost_usd=0.0)])
     assert free.spending.cost_usd == 0.0
     assert free.spending.unavailable == {"cost_per_success": "no trial with a known cost passed"}

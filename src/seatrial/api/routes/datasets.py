@@ -12,7 +12,7 @@ from seatrial import wiring
 from seatrial.api.context import OnceDep, ServiceDep
 from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.task import Dataset
-from seatrial.engine.jobs.choice import choose, dataset_of
+from seatrial.engine.jobs.choice import choose, dataset_of, find_dataset
 from seatrial.errors import Conflict, SetupProblem
 from seatrial.shapes.answers import Plain
 from seatrial.shapes.datasets import DatasetImport, DatasetItem, DatasetList, DatasetRequest, SampleTasks
@@ -57,7 +57,7 @@ async def get_dataset(
     version: Annotated[Plain | None, Query(description="Default: the version saved last.")] = None,
 ) -> Dataset:
     """One dataset with its tasks."""
-    return await service.installation.store.tasks.dataset(name, version)
+    return await find_dataset(service.installation.store.tasks, name, version)
 
 
 @router.post("/samples", status_code=201, responses=errors(507), tags=["tasks"])

@@ -17,7 +17,9 @@ _PAGE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta name="color-scheme" content="light dark">
 <title>Seatrial API</title>
+<script src="docs/theme.js"></script>
 <link rel="stylesheet" href="docs/static/swagger-ui.css">
 <link rel="icon" href="docs/static/favicon.png">
 </head>
@@ -27,6 +29,20 @@ _PAGE = """<!doctype html>
 <script src="docs/start.js"></script>
 </body>
 </html>
+"""
+_THEME = """// Before anything is painted, and again when the page in another tab or the system changes its theme.
+(function () {
+  var system = matchMedia("(prefers-color-scheme: dark)");
+  function apply() {
+    var wanted = localStorage.getItem("seatrial.theme");
+    var dark = wanted === "dark" || (wanted !== "light" && system.matches);
+    document.documentElement.classList.toggle("dark-mode", dark);
+    document.documentElement.style.colorScheme = dark ? "dark" : "light";
+  }
+  apply();
+  system.addEventListener("change", apply);
+  addEventListener("storage", apply);
+})();
 """
 _START = """SwaggerUIBundle({
   url: "openapi.json",
@@ -46,6 +62,12 @@ async def docs() -> HTMLResponse:
 async def start() -> Response:
     """A separate file, so that the page needs no inline script and no exception in the content security policy."""
     return Response(_START, media_type="text/javascript")
+
+
+@router.get("/docs/theme.js")
+async def theme() -> Response:
+    """Follows the theme that was chosen on the page."""
+    return Response(_THEME, media_type="text/javascript")
 
 
 def add_docs(app: FastAPI) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Literal
 
 from fastapi import Depends, Query, Request
 
+from seatrial import wiring
 from seatrial.api.context import GivenKeys, OnceDep, Service, ServiceDep
 from seatrial.api.routes.pages import JobId, RequestedPage, cut, requested_page
 from seatrial.api.routes.router import errors, native_router
@@ -15,6 +17,7 @@ from seatrial.domain.task import Task
 from seatrial.engine.jobs.choice import choose
 from seatrial.engine.jobs.command_line import curl_line, run_line
 from seatrial.engine.jobs.estimate import Estimator
+from seatrial.engine.jobs.notices import notices
 from seatrial.engine.jobs.submit import EntryPoint
 from seatrial.engine.recent import EndedJobs
 from seatrial.engine.reports.listing import JobListing
@@ -55,11 +58,11 @@ async def estimate_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys,
     installation = service.installation
     spec, tasks = await _planned(service, wanted)
     await installation.submission.check(spec, None)
-    warnings: tuple[str, ...] = ()
+    warnings = await asyncio.to_thread(notices, wanted, spec.agents, wiring.model_names)
     try:
         await installation.keys.require(spec, tuple(keys))
     except MissingKey as error:
-        warnings = (f"{error.message} {error.fix}",)
+        warnings.insert(0, f"{error.message} {error.fix}")
     estimator = Estimator(installation.store, installation.clock, installation.settings.worker_concurrency, takes_model)
     found = await estimator.estimate(spec, tasks)
     return JobEstimate(
@@ -68,6 +71,15 @@ async def estimate_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys,
         command=run_line(wanted, wanted.tasks, spec.agents),
         curl=curl_line(str(request.url_for("create_job")), wanted),
     )
+
+
+@router.post("/check", status_code=204, responses=errors(400))
+async def check_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys) -> None:
+    """Checks all of a request except its tasks: agents, models, keys, sandbox, limits. For clients that would upload
+    tasks for it."""
+    submission = service.installation.submission
+    spec = submission.plan(wanted, (), EntryPoint(model_urls=service.model_urls))
+    await submission.check_setup(spec, tuple(keys))
 
 
 @router.get("", responses=errors())

@@ -82,7 +82,8 @@ async def validate_tasks(service: ServiceDep, files: Archives) -> CheckedArchive
     async with received(files, installation.settings.upload_limit_mb << 20) as uploads:
         for upload in uploads:
             try:
-                found = [TaskCheck.of(each) for each in await installation.library.inspect(upload.path)]
+                inspected = await installation.library.inspect(upload.path)
+                found = [TaskCheck.of(each, await installation.library.has(each.task)) for each in inspected]
                 checked.append(CheckedArchive(filename=upload.filename, inspections=found, error=None))
             except InvalidInput as error:
                 if is_disk_full(error):  # this says nothing about the archive

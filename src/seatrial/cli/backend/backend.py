@@ -21,7 +21,9 @@ from seatrial.domain.task import Dataset, Task
 if TYPE_CHECKING:
     from seatrial.cli.backend.request import RunRequest
     from seatrial.domain.comparison import Comparison
+    from seatrial.domain.event import Event
     from seatrial.domain.fact import Basis
+    from seatrial.domain.output import Output
     from seatrial.domain.report import JobReport
     from seatrial.domain.result import StoredFile, Try
     from seatrial.domain.trial import Outcome
@@ -96,6 +98,16 @@ class Runs(Protocol):
         """Follows the job until it ends or the user interrupts; prints the result and returns the exit status."""
         ...
 
+    async def watch(self, job: Job, as_json: bool) -> int:
+        """Follows a job that runs elsewhere until it ends or the user interrupts; prints the result and returns the
+        exit status. Runs and stops nothing."""
+        ...
+
+    @property
+    def program(self) -> str:
+        """How the user calls this backend: ``seatrial``, or the same with ``--server``."""
+        ...
+
     def advice(self, job: Job) -> str:
         """How to continue with a job that was only queued."""
         ...
@@ -133,6 +145,10 @@ class Trials(Protocol):
         ...
 
     def read(self, kept: KeptFiles, file: StoredFile) -> AsyncIterator[bytes]: ...
+
+    def events(self, trial_id: int, follow: bool) -> AsyncIterator[Event | Output]:
+        """What happened so far. With ``follow`` also live output, until the trial has ended."""
+        ...
 
 
 class Tasks(Protocol):

@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -15,18 +16,21 @@ from typing import Self
 from seatrial.cli.backend.backend import JobRow, Plan
 from seatrial.cli.backend.request import RunRequest, refuse_nothing
 from seatrial.cli.options import split_name
+from seatrial.cli.view.notices import say_notices, say_warnings
 from seatrial.cli.view.progress import show_progress
 from seatrial.cli.view.say import say
-from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
+from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome, seconds_of
 from seatrial.domain.comparison import Comparison, compare_all
+from seatrial.domain.event import Event
 from seatrial.domain.fact import Basis
 from seatrial.domain.failures import Failures
-from seatrial.domain.job import Job, JobCounts, JobSpec
+from seatrial.domain.job import Job, JobCounts
+from seatrial.domain.output import Output
 from seatrial.domain.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
-from seatrial.domain.trial import Outcome
-from seatrial.engine.jobs.choice import choose, dataset_of, every_task, library_tasks
+from seatrial.domain.trial import Outcome, TrialState
+from seatrial.engine.jobs.choice import choose, dataset_of, every_task, find_dataset, library_tasks
 from seatrial.engine.reports.comparing import look_up, pair_sides
 from seatrial.engine.reports.failures import failures_of
 from seatrial.engine.reports.listing import JobListing
@@ -46,6 +50,9 @@ _LOOK_EVERY_SEC = 0.2
 _PACE_EVERY_LOOKS = 5
 """The pace costs the store more than the counts."""
 
+_ALIVE = timedelta(minutes=1)
+"""A worker that was heard of within this time is there."""
+
 Hire = Callable[[int, int], Worker]
 """From a capacity and a job id to a worker that runs only that job."""
 
@@ -59,11 +66,14 @@ class LocalRuns:
     """Creates that worker."""
 
     async def plan(self, request: RunRequest) -> Plan:
-        spec = await self._spec(request)
-        return Plan(spec, await self.here.submission.check(spec))
+        async with self.here.library.candidates(_paths(request)) as found:
+            return await self._planned(request, found.tasks)
 
     async def submit(self, request: RunRequest) -> Job:
-        return await self.here.submission.submit(await self._spec(request))
+        async with self.here.library.candidates(_paths(request)) as found:
+            plan = await self._planned(request, found.tasks)
+            await found.keep()
+        return await self.here.submission.submit(plan.spec)
 
     async def resume(self, job: Job) -> int:
         return await self.here.jobs.resume(job.id)
@@ -87,14 +97,46 @@ class LocalRuns:
             return INTERRUPTED
         return exit_status(rows)
 
+    async def watch(self, job: Job, as_json: bool) -> int:
+        await self._say_if_nothing_runs_it(job)
+        watching = asyncio.create_task(_until_ended(self.here, job, quiet=as_json))
+        with on_signals(watching.cancel), contextlib.suppress(asyncio.CancelledError):
+            await watching
+        if watching.cancelled():
+            say(f"Job {job.id} continues. Follow it again with: seatrial job watch {job.id}", err=True)
+            return INTERRUPTED
+        job = await self.here.store.jobs.get(job.id)
+        rows = [row async for row in self.here.store.trials.each(TrialFilter(job_id=job.id))]
+        report = await report_job(self.here.store.trials, job)
+        print_outcome(job, report, rows, seconds_of(job, self.here.clock()), as_json)
+        return exit_status(rows)
+
+    @property
+    def program(self) -> str:
+        return "seatrial"
+
+    async def _say_if_nothing_runs_it(self, job: Job) -> None:
+        counts = (await self.here.store.jobs.counts([job.id]))[job.id]
+        alive = await self.here.store.workers.all(seen_since=self.here.clock() - _ALIVE)
+        if counts.moving and not any(not worker.draining for worker in alive):
+            say_notices([f"No worker runs here, so job {job.id} waits. {self.advice(job)}"])
+
     def advice(self, job: Job) -> str:
         return f"Run them with `seatrial worker` or `seatrial job resume {job.id}`."
 
-    async def _spec(self, request: RunRequest) -> JobSpec:
-        spec = self.here.submission.plan(request, await _choose_tasks(self.here, request))
-        for agent in spec.agents:
+    async def _planned(self, request: RunRequest, given: Sequence[Task]) -> Plan:
+        """Checks everything. Adds nothing to the library, except a dataset that must be imported."""
+        submission = self.here.submission
+        setup = submission.plan(request, ())
+        for agent in setup.agents:
             _refuse_missing_module(agent.name)
-        return spec
+        await submission.check_setup(setup)
+        if request.dataset is not None:
+            await import_if_unknown(self.here, request.dataset)
+        tasks = await choose(self.here.store.tasks, request.library, request.dataset, request.selection, given)
+        spec = submission.plan(request, tasks)
+        say_warnings(given)
+        return Plan(spec, await submission.check(spec, tasks=tasks))
 
 
 @dataclass(frozen=True)
@@ -143,6 +185,22 @@ class LocalTrials:
     def read(self, kept: KeptFiles, file: StoredFile) -> AsyncIterator[bytes]:
         return self.here.blobs.stream(kept.key(file))
 
+    async def events(self, trial_id: int, follow: bool) -> AsyncIterator[Event | Output]:
+        last_event = last_output = 0
+        while True:
+            ended = (await self.here.store.trials.get(trial_id)).trial.state is TrialState.ENDED
+            while found := await self.here.store.events.read(last_event, trial_id=trial_id):
+                last_event = found[-1].seq
+                for event in found:
+                    yield event
+            while follow and (pieces := await self.here.store.output.read([trial_id], last_output)):
+                last_output = pieces[-1].seq
+                for piece in pieces:
+                    yield piece
+            if ended or not follow:
+                return
+            await asyncio.sleep(_LOOK_EVERY_SEC)
+
 
 @dataclass(frozen=True)
 class LocalTasks:
@@ -169,7 +227,7 @@ class LocalDatasets:
         return [DatasetItem.of(dataset) for dataset in await self.here.store.tasks.datasets()]
 
     async def get(self, name: str, version: str | None) -> Dataset:
-        return await self.here.store.tasks.dataset(name, version)
+        return await find_dataset(self.here.store.tasks, name, version)
 
     async def save(self, name: str, version: str, tasks: Sequence[Task], description: str) -> Dataset:
         dataset = dataset_of(name, version, description, sorted(tasks, key=lambda task: task.name))
@@ -232,13 +290,9 @@ async def _until_ended(here: Installation, job: Job, quiet: bool) -> None:
             await asyncio.sleep(_LOOK_EVERY_SEC)
 
 
-async def _choose_tasks(here: Installation, request: RunRequest) -> tuple[Task, ...]:
-    """The tasks at the paths, in the library and in the dataset, narrowed by the selection."""
+def _paths(request: RunRequest) -> tuple[Path, ...]:
     refuse_nothing(request)
-    taken = [task.digest for path in request.paths for task in await here.library.add(path)]
-    if request.dataset is not None:
-        await import_if_unknown(here, request.dataset)
-    return await choose(here.store.tasks, (*taken, *request.library), request.dataset, request.selection)
+    return request.paths
 
 
 async def import_if_unknown(here: Installation, name: str) -> None:

@@ -15,14 +15,18 @@ from seatrial.cli.backend.remote_values import counts_of, inspections_of, job_of
 from seatrial.cli.options import split_name
 from seatrial.client import AsyncClient, DatasetRequest
 from seatrial.domain.comparison import Comparison
+from seatrial.domain.event import Event
 from seatrial.domain.fact import Basis
 from seatrial.domain.failures import Failures
 from seatrial.domain.job import Job, JobCounts
+from seatrial.domain.output import Output
 from seatrial.domain.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
+from seatrial.domain.trial import TrialState
+from seatrial.engine.jobs.choice import no_task
 from seatrial.engine.trials.trial_files import KeptFiles, choose_ended
-from seatrial.errors import InvalidInput, NotFound
+from seatrial.errors import InvalidInput
 from seatrial.ports.store import TrialRow
 from seatrial.ports.tasks import Inspection
 from seatrial.settings import Settings
@@ -98,6 +102,15 @@ class RemoteTrials:
                 while piece := await asyncio.to_thread(content.read, _PIECE):
                     yield piece
 
+    async def events(self, trial_id: int, follow: bool) -> AsyncIterator[Event | Output]:
+        """The service's stream ends with the trial. Of a trial that runs, only ``follow`` gives something."""
+        row, _ = await self.get(trial_id)
+        if row.trial.state is not TrialState.ENDED and not follow:
+            return
+        async for message in self.client.events.trial(trial_id):
+            if isinstance(message.body, Event) or (follow and isinstance(message.body, Output)):
+                yield message.body
+
 
 @dataclass(frozen=True)
 class RemoteTasks:
@@ -121,7 +134,7 @@ class RemoteTasks:
             return await self.client.tasks.get(name)
         async for found in self.client.tasks.list(name=name, latest=True):
             return await self.client.tasks.get(found.digest)
-        raise NotFound(f"There is no task {name!r}.", fix="`seatrial task list` lists them.")
+        raise no_task(name, [task.name for task in await self.all()])
 
 
 @dataclass(frozen=True)
@@ -161,5 +174,5 @@ class RemoteBackend:
         async def of_dataset(name: str) -> list[Task]:
             return [await tasks.get(ref.digest) for ref in (await datasets.get(*split_name(name))).tasks]
 
-        runs = RemoteRuns(client, settings, jobs.rows, tasks.add, tasks.get, of_dataset)
+        runs = RemoteRuns(client, settings, jobs.rows, tasks.inspect, tasks.add, tasks.get, of_dataset)
         return cls(runs, jobs, RemoteTrials(client), tasks, datasets)

@@ -10,23 +10,29 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from seatrial.cli.backend.backend import Plan
 from seatrial.cli.backend.remote_values import counts_of, job_of
 from seatrial.cli.backend.request import RunRequest, refuse_nothing
+from seatrial.cli.view.notices import say_warnings
 from seatrial.cli.view.progress import Show, show_progress
 from seatrial.cli.view.say import say
-from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome
+from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome, seconds_of
 from seatrial.client import AsyncClient, JobRequest
 from seatrial.domain.catalogue import keys_for, takes_model
 from seatrial.domain.job import AgentSpec, Job
 from seatrial.domain.task import Task
 from seatrial.domain.trial import Outcome
 from seatrial.engine.jobs.choice import narrow
+from seatrial.engine.jobs.estimate import Estimate
 from seatrial.engine.jobs.request import JobParameters
-from seatrial.errors import MissingKey, StoreUnavailable
+from seatrial.engine.jobs.submit import refuse_unfit
+from seatrial.engine.tasks.library import refuse_invalid
+from seatrial.errors import InvalidInput, MissingKey, NotFound, StoreUnavailable
 from seatrial.ports.store import TrialRow
+from seatrial.ports.tasks import Inspection
 from seatrial.processes import on_signals
 from seatrial.settings import Settings
 from seatrial.shapes.jobs import JobDetail
@@ -39,23 +45,23 @@ class RemoteRuns:
     client: AsyncClient
     settings: Settings
     rows: Callable[[int], Awaitable[list[TrialRow]]]
+    inspect: Callable[[Path], Awaitable[list[Inspection]]]
     add: Callable[[Path], Awaitable[list[Task]]]
     find: Callable[[str], Awaitable[Task]]
     of_dataset: Callable[[str], Awaitable[list[Task]]]
 
     async def plan(self, request: RunRequest) -> Plan:
-        """Uploads the tasks, as a local plan adds them to the library."""
-        taken = await self._take_in(request)
-        found = [*taken, *[await self.find(name) for name in request.library]]
-        if request.dataset is not None:
-            found += await self.of_dataset(request.dataset)
-        tasks = narrow(found, request.selection)
-        spec = request.spec(tasks, takes_model, "auto")
-        keys = await self._lacking(spec.agents)
-        return Plan(spec, tasks, await self.client.jobs.estimate(_wanted(request, taken), keys=keys))
+        """Uploads nothing. The service estimates only if it has all of the tasks."""
+        given = await self._inspected(request)
+        plan = await self._planned(request, given)
+        estimate = await self._estimate(_wanted(request, given), plan.spec.agents)
+        return Plan(plan.spec, plan.tasks, estimate)
 
     async def submit(self, request: RunRequest) -> Job:
-        wanted = _wanted(request, await self._take_in(request))
+        """Uploads the tasks once everything about the job is known to be right."""
+        await self._planned(request, await self._inspected(request))
+        taken = [task for path in request.paths for task in await self.add(path)]
+        wanted = _wanted(request, taken)
         made = await self._with_keys(
             request.matrix(takes_model), lambda keys: self.client.jobs.create(wanted, keys=keys)
         )
@@ -78,28 +84,59 @@ class RemoteRuns:
     async def follow_to_end(self, job: Job, as_json: bool) -> int:
         """An interrupt leaves the job running on the service."""
         began = time.monotonic()
-        ended = await self._follow(job, as_json)
-        if not ended:
-            again = f"seatrial --server {self.client.url} job"
-            say(
-                (
-                    f"Job {job.id} continues on the service. Follow it with: {again} resume {job.id}\nStop it with: "
-                    f"{again} cancel {job.id}"
-                ),
-                err=True,
-            )
-            return INTERRUPTED
-        rows = await self.rows(job.id)
-        report = await self.client.jobs.report(job.id)
-        print_outcome(job, report, rows, time.monotonic() - began, as_json)
-        return exit_status(rows)
+        if not await self._follow(job, as_json):
+            return self._left_running(job)
+        return await self._told(job, time.monotonic() - began, as_json)
+
+    async def watch(self, job: Job, as_json: bool) -> int:
+        if not await self._follow(job, as_json):
+            return self._left_running(job)
+        ended = job_of(await self.client.jobs.get(job.id))
+        return await self._told(ended, seconds_of(ended, datetime.now(UTC)), as_json)
+
+    @property
+    def program(self) -> str:
+        return f"seatrial --server {self.client.url}"
 
     def advice(self, job: Job) -> str:
-        return f"Follow it with `seatrial --server {self.client.url} job resume {job.id}`."
+        return "The workers of the service run them."
 
-    async def _take_in(self, request: RunRequest) -> list[Task]:
+    def _left_running(self, job: Job) -> int:
+        follow, stop = f"{self.program} job watch {job.id}", f"{self.program} job cancel {job.id}"
+        say(f"Job {job.id} continues on the service. Follow it again with: {follow}\nStop it with: {stop}", err=True)
+        return INTERRUPTED
+
+    async def _told(self, job: Job, seconds: float, as_json: bool) -> int:
+        rows = await self.rows(job.id)
+        report = await self.client.jobs.report(job.id)
+        print_outcome(job, report, rows, seconds, as_json, self.program)
+        return exit_status(rows)
+
+    async def _inspected(self, request: RunRequest) -> list[Task]:
+        """The tasks at the paths. Raises if one is invalid."""
         refuse_nothing(request)
-        return [task for path in request.paths for task in await self.add(path)]
+        inspections = [found for path in request.paths for found in await self.inspect(path)]
+        refuse_invalid(inspections)
+        return [found.task for found in inspections if found.task is not None]
+
+    async def _planned(self, request: RunRequest, given: Sequence[Task]) -> Plan:
+        setup = _wanted(request, ())
+        await self._with_keys(request.matrix(takes_model), lambda keys: self.client.jobs.check(setup, keys=keys))
+        found = [*given, *[await self.find(name) for name in request.library]]
+        if request.dataset is not None:
+            found += await self.of_dataset(request.dataset)
+        tasks = narrow(found, request.selection)
+        spec = request.spec(tasks, takes_model, "auto")
+        for task in tasks:
+            refuse_unfit(task, spec)
+        say_warnings(given)
+        return Plan(spec, tasks)
+
+    async def _estimate(self, wanted: JobRequest, agents: Sequence[AgentSpec]) -> Estimate | None:
+        try:
+            return await self.client.jobs.estimate(wanted, keys=await self._lacking(agents))
+        except (InvalidInput, NotFound):
+            return None
 
     async def _with_keys[Answer](
         self, agents: Sequence[AgentSpec], call: Callable[[dict[str, str]], Awaitable[Answer]]

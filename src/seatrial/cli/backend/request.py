@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import AliasChoices, Field, ValidationError, field_validator
 
+from seatrial.domain.likeness import did_you_mean
 from seatrial.engine.jobs.request import AgentParameters, JobParameters
 from seatrial.errors import InvalidInput
 
@@ -69,8 +70,10 @@ def read_request(flags: dict[str, Any], file: Path | None) -> RunRequest:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         where = f" in {file}" if file is not None else ""
-        problem = "Unknown field" if first["type"] == "extra_forbidden" else first["msg"]
-        raise InvalidInput(f"{place}{where}: {problem}.", field=place) from error
+        unknown = first["type"] == "extra_forbidden"
+        near = did_you_mean(str(first["loc"][-1]), [*RunRequest.model_fields, *_names()]) if unknown else ""
+        problem = "Unknown field" if unknown else first["msg"]
+        raise InvalidInput(f"{place}{where}: {problem}.", field=place, fix=near) from error
 
 
 def _names() -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, get_type_hints
 import typer
 
 from seatrial.cli.options import shown_as
+from seatrial.errors import NotFound
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
@@ -107,7 +108,10 @@ def _opening(
     def call(**given: Any) -> None:
         async def run() -> int | None:
             async with opened() as first:
-                status: int | None = await command(first, **given)
+                try:
+                    status: int | None = await command(first, **given)
+                except NotFound as error:
+                    raise await _with_newest_job(first, error) from error
                 return status
 
         if status := asyncio.run(run()):
@@ -118,6 +122,15 @@ def _opening(
     hints = get_type_hints(command, known, include_extras=True)
     _, *parameters = signature(command).parameters.values()
     return shown_as(call, command, [each.replace(annotation=hints[each.name]) for each in parameters])
+
+
+async def _with_newest_job(first: Any, error: NotFound) -> NotFound:
+    """Says which jobs there are, if the error is about one that does not exist."""
+    if error.fix or not error.message.startswith("There is no job") or not hasattr(first, "runs"):
+        return error
+    newest = await first.jobs.page(1, None)
+    last = f"The newest is {newest[0].id}; `seatrial job list` lists them." if newest else "There are no jobs yet."
+    return NotFound(error.message, fix=last)
 
 
 def print_json(value: Any) -> None:

@@ -6,10 +6,19 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from seatrial.cli.options import AsJson
-from seatrial.cli.view.say import say
+from seatrial.cli.view.columns import Column, print_table
 
 if TYPE_CHECKING:
     from seatrial.client import AsyncClient
+
+
+_AGENTS = (Column("agent"), Column("model", rank=2), Column("description", least=24, prose=True, rank=1))
+_MODELS = (
+    Column("model"),
+    Column("name", least=12, prose=True, rank=2),
+    Column("ready", rank=1),
+    Column("key", least=20, rank=3),
+)
 
 
 def agents(as_json: AsJson = False) -> None:
@@ -22,12 +31,11 @@ def agents(as_json: AsJson = False) -> None:
     if as_json:
         print_json([agent.model_dump(mode="json") for agent in known])
         return
-    for agent in known:
-        say(f"{agent.name:<20} {agent.description}")
+    print_table(_AGENTS, [(agent.name, "required" if agent.needs_model else "", agent.description) for agent in known])
 
 
 def models(as_json: AsJson = False) -> None:
-    """List known models. Any other LiteLLM name works too; scripted/<script> needs no key."""
+    """List known models. Any other LiteLLM name works too; scripted/NAME needs no key."""
     from seatrial.cli.backend.session import print_json
     from seatrial.domain.catalogue import MODELS, keys_for
 
@@ -39,10 +47,16 @@ def models(as_json: AsJson = False) -> None:
     if as_json:
         print_json(rows)
         return
-    for row in rows:
-        keys = " or ".join(row["keys"]) or "no key"
-        ready = "" if "ready" not in row else "ready  " if row["ready"] else "no key "
-        say(f"{ready}{row['id']:<48} {row['name']:<28} {keys}")
+    print_table(_MODELS, [(row["id"], row["name"], _readiness(row), _keys(row)) for row in rows])
+
+
+def _readiness(row: dict[str, Any]) -> str:
+    """Only a service says whether it has the key."""
+    return "" if "ready" not in row else "yes" if row["ready"] else "no key"
+
+
+def _keys(row: dict[str, Any]) -> str:
+    return " or ".join(row["keys"]) or "no key needed"
 
 
 def _told_by_service[Answer](ask: Callable[[AsyncClient], Coroutine[Any, Any, Answer]]) -> Answer | None:

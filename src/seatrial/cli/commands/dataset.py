@@ -2,49 +2,62 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seatrial.cli.backend.session import on_backend, print_json
-from seatrial.cli.options import AsJson, split_name
+from seatrial.cli.options import AsJson, Dataset, SomePaths, split_name
+from seatrial.cli.plain_help import Commands
+from seatrial.cli.view.columns import Column, print_table
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
 
-app = typer.Typer(help="Manage datasets: named, versioned lists of tasks.", no_args_is_help=True, rich_markup_mode=None)
+_DATASETS = (
+    Column("dataset", least=16),
+    Column("tasks", right=True),
+    Column("description", least=16, prose=True, rank=1),
+)
+_TASKS = (Column("task", least=16), Column("digest", rank=1))
+app = Commands(help="Manage datasets: named, versioned lists of tasks.")
 
 
 @app.command()
 @on_backend
 async def create(
     backend: Backend,
-    name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")],
-    paths: Annotated[list[Path], typer.Argument(help="Task directories, directories of tasks, or archives.")],
-    description: Annotated[str, typer.Option(help="Description of the dataset.")] = "",
+    name: Dataset,
+    paths: SomePaths,
+    description: Annotated[str, typer.Option(metavar="TEXT", help="Description of the dataset.")] = "",
 ) -> None:
     """Register tasks under a name and a version. A version never changes."""
+    from seatrial.cli.view.figures import plural
     from seatrial.engine.jobs.choice import refuse_doubles
 
     tasks = [task for path in paths for task in await backend.tasks.add(path)]
     refuse_doubles(tasks)
     head, version = split_name(name)
     dataset = await backend.datasets.save(head, version or "1", tasks, description)
-    say(f"{dataset.id}: {len(dataset.tasks)} task(s)")
+    say(f"{dataset.id}: {plural(len(dataset.tasks), 'task')}")
 
 
 @app.command("import")
 @on_backend
 async def import_(
     backend: Backend,
-    name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION in the registry.")],
-    registry: Annotated[str | None, typer.Option(help="Harbor registry file: a path or URL.")] = None,
+    name: Dataset,
+    registry: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Harbor registry file: a path or URL. Default: the configured one."),
+    ] = None,
 ) -> None:
     """Import a dataset from a Harbor registry file."""
+    from seatrial.cli.view.figures import plural
+
     dataset = await backend.datasets.take_in(*split_name(name), registry)
-    say(f"{dataset.id}: {len(dataset.tasks)} task(s)")
+    say(f"{dataset.id}: {plural(len(dataset.tasks), 'task')}")
 
 
 @app.command("list")
@@ -57,20 +70,19 @@ async def list_datasets(backend: Backend, as_json: AsJson = False) -> None:
         return
     if not datasets:
         say("No datasets. Create one with: seatrial dataset create NAME PATH…")
-    for found in datasets:
-        say(f"{found.id:<40} {found.tasks:>5} tasks  {found.description}")
+        return
+    print_table(_DATASETS, [(found.id, str(found.tasks), found.description) for found in datasets])
 
 
 @app.command()
 @on_backend
-async def show(
-    backend: Backend, name: Annotated[str, typer.Argument(help="NAME or NAME@VERSION.")], as_json: AsJson = False
-) -> None:
+async def show(backend: Backend, name: Dataset, as_json: AsJson = False) -> None:
     """Show the tasks of a dataset."""
+    from seatrial.cli.view.figures import plural
+
     dataset = await backend.datasets.get(*split_name(name))
     if as_json:
         print_json(dataset)
         return
-    say(f"{dataset.id}: {len(dataset.tasks)} task(s)  {dataset.description}")
-    for ref in dataset.tasks:
-        say(f"  {ref.name:<40} {ref.digest[:19]}")
+    say(f"{dataset.id}: {plural(len(dataset.tasks), 'task')}  {dataset.description}")
+    print_table(_TASKS, [(ref.name, ref.digest[:19]) for ref in dataset.tasks])

@@ -37,13 +37,16 @@ async def export(
     job_id: JobId,
     form: Annotated[
         Format,
-        typer.Option("--format", help="jsonl: chat messages with a reward. atif: trajectories with one."),
+        typer.Option(
+            "--format", metavar="FORMAT", help="jsonl: chat messages with a reward. atif: trajectories with one."
+        ),
     ] = Format.JSONL,
     output: Annotated[
         Path | None,
         typer.Option(
             "-o",
             "--output",
+            metavar="PATH",
             help="File to write, one JSON object per line. For atif also a directory, one file per trial.",
         ),
     ] = None,

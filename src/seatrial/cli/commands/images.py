@@ -12,17 +12,27 @@ import typer
 
 from seatrial.cli.backend.session import on_installation, print_json, read_settings
 from seatrial.cli.options import AsJson, DatasetName, DryRun, TaskPaths, with_groups
+from seatrial.cli.plain_help import Commands
+from seatrial.cli.view.columns import Column, print_table
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.domain.task import Task
     from seatrial.sandboxes.images.assembly import Images
-    from seatrial.sandboxes.images.batch import Bring, LogFor, Outcome
+    from seatrial.sandboxes.images.batch import Bring, CatalogueLine, LogFor, Outcome
     from seatrial.sandboxes.images.image import Image, ImageRequest
     from seatrial.wiring import Installation
 
-app = typer.Typer(help="Manage the images of sandboxes.", no_args_is_help=True, rich_markup_mode=None)
-SandboxName = Annotated[str, typer.Option("--sandbox", help="Sandbox whose images to use: oci or docker.")]
+_LIST = (
+    Column("image", least=24),
+    Column("digest", rank=4),
+    Column("size", right=True),
+    Column("source", rank=3),
+    Column("last used", rank=1),
+    Column("task", least=12, rank=2),
+)
+app = Commands(help="Manage the images of sandboxes.")
+SandboxName = Annotated[str, typer.Option("--sandbox", metavar="SANDBOX", help="Whose images: oci or docker.")]
 
 
 @app.command("list")
@@ -37,10 +47,13 @@ def list_images(sandbox: SandboxName = "oci", as_json: AsJson = False) -> None:
         return
     if not lines:
         say("No images. Build some with: seatrial images build PATH…")
-    for line in lines:
-        used = line.used_at.astimezone().strftime("%Y-%m-%d %H:%M") if line.used_at else "never"
-        name = line.name or "(no name)"
-        say(f"{name:<52} {line.digest[7:19]}  {_size(line.size_bytes):>9}  {line.source:<12} {used}  {line.task}")
+        return
+    print_table(_LIST, [_cells(line) for line in lines])
+
+
+def _cells(line: CatalogueLine) -> tuple[str, ...]:
+    used = line.used_at.astimezone().strftime("%Y-%m-%d %H:%M") if line.used_at else "never"
+    return (line.name or "(no name)", line.digest[7:19], _size(line.size_bytes), line.source, used, line.task)
 
 
 @dataclass(frozen=True)
@@ -52,9 +65,9 @@ class Batch:
     force: Annotated[bool, typer.Option("--force", help="Build from the Dockerfile even if an image is pinned.")] = (
         False
     )
-    jobs: Annotated[int, typer.Option("--jobs", "-n", min=1, help="Number of images to build at the same time.")] = 2
+    jobs: Annotated[int, typer.Option("-n", "--jobs", min=1, help="Images to build at the same time.")] = 2
     sandbox: SandboxName = "oci"
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the build output.")] = False
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show the build output.")] = False
     as_json: AsJson = False
 
 
@@ -73,9 +86,11 @@ async def build(installation: Installation, batch: Batch) -> None:
 async def push(
     installation: Installation,
     batch: Batch,
-    registry: Annotated[str, typer.Option(help="Repository to push to. Default: the configured one.")] = "",
+    registry: Annotated[
+        str, typer.Option(metavar="REPOSITORY", help="Where to push to. Default: the configured one.")
+    ] = "",
 ) -> None:
-    """Publish the images of tasks as REGISTRY:<task>-<version> (or :<task>), where trials look for them."""
+    """Publish the images of tasks as REPOSITORY:TASK-VERSION (or :TASK), where trials look for them."""
     from seatrial.sandboxes.images.batch import Publisher
 
     settings = installation.settings
@@ -88,7 +103,9 @@ async def push(
 
 @app.command()
 def bootstrap(
-    names: Annotated[list[str] | None, typer.Argument(help="debian:bookworm-slim, debian:12, …")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="IMAGE", help="debian:bookworm-slim (default), debian:12, …")
+    ] = None,
     sandbox: SandboxName = "oci",
 ) -> None:
     """Create Debian base images from the package mirror, for machines without access to a registry."""
@@ -98,7 +115,7 @@ def bootstrap(
 
 @app.command()
 def pull(
-    names: Annotated[list[str], typer.Argument(help="Images to pull.")],
+    names: Annotated[list[str], typer.Argument(metavar="IMAGE", help="Images to pull.")],
     sandbox: SandboxName = "oci",
 ) -> None:
     """Pull images from registries."""
@@ -123,12 +140,14 @@ def prune(
     sandbox: SandboxName = "oci",
 ) -> None:
     """Remove untagged images, and the least recently used ones while free disk space is below the limit."""
+    from seatrial.cli.view.figures import plural
+
     report = asyncio.run(_images(sandbox).pruner.prune(everything=everything, dry_run=dry_run))
     for image in report.removed:
         say(f"{image.references[0] if image.references else image.digest}  {_size(image.size_bytes)}")
     verb = "would be removed" if dry_run else "removed"
     kept = f"; {len(report.kept_in_use)} in use and kept" if report.kept_in_use else ""
-    say(f"{len(report.removed)} image(s) {verb}{kept}; {_size(report.free_bytes)} free")
+    say(f"{plural(len(report.removed), 'image')} {verb}{kept}; {_size(report.free_bytes)} free")
 
 
 def _images(sandbox: str) -> Images:

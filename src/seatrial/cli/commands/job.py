@@ -1,4 +1,4 @@
-"""``seatrial job``: list, show, cancel, resume, retry jobs and run them again."""
+"""``seatrial job``: list, show, watch, cancel, resume, retry jobs and run them again."""
 
 from __future__ import annotations
 
@@ -8,43 +8,35 @@ import typer
 
 from seatrial.cli.backend.session import on_backend, print_json
 from seatrial.cli.options import AsJson, JobId, QueueOnly
+from seatrial.cli.plain_help import Commands
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend, JobRow
 
-app = typer.Typer(
-    help="List, show, cancel, resume and retry jobs; run their trials again.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = Commands(help="List, show, watch, cancel, resume and retry jobs; run their trials again.")
 
 
 @app.command("list")
 @on_backend
 async def list_jobs(
     backend: Backend,
-    limit: Annotated[int, typer.Option("-l", "--limit", min=1, max=1000, help="Maximum number of jobs.")] = 20,
-    before: Annotated[int | None, typer.Option(help="List only jobs with a smaller number than this.")] = None,
+    limit: Annotated[int, typer.Option("-l", "--limit", min=1, max=1000, help="At most this many jobs.")] = 20,
+    before: Annotated[int | None, typer.Option(metavar="JOB", help="Only jobs before this one.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List jobs, newest first."""
-    from seatrial.cli.view.tables import score_parts
+    """List jobs with their scores, newest first."""
+    from seatrial.cli.view.columns import print_table
+    from seatrial.cli.view.job_lists import JOBS, job_cells
 
     jobs = await backend.jobs.page(limit, before)
     if as_json:
         print_json([_row(job) for job in jobs])
         return
     if not jobs:
-        say("No jobs. Start one with: seatrial run PATH")
-    for job in jobs:
-        row = _row(job)
-        say(
-            f"{job.id:>5}  {row['status']:<10} {row['ended']:>5}/{row['trials']:<5} passed {row['passed']:<5}"
-            f" failed {row['failed']:<5} errors {row['errors']:<4} {job.created_at:%Y-%m-%d %H:%M}  {job.name}"
-        )
-        for line in job.scores:
-            say(f"       {'  '.join(score_parts(line))}  {line.label}")
+        say("No jobs. Start one with: seatrial run PATH…")
+        return
+    print_table(JOBS, [cells for job in jobs for cells in job_cells(job)])
 
 
 @app.command()
@@ -52,6 +44,8 @@ async def list_jobs(
 async def show(backend: Backend, job_id: JobId, as_json: AsJson = False) -> None:
     """Show a job and each of its trials."""
     from seatrial.cli.backend.backend import JobRow
+    from seatrial.cli.view.columns import print_table
+    from seatrial.cli.view.job_lists import TRIALS, trial_cells
     from seatrial.cli.view.summary import trial_summary
 
     job, counts = await backend.jobs.get(job_id)
@@ -63,12 +57,17 @@ async def show(backend: Backend, job_id: JobId, as_json: AsJson = False) -> None
         print_json({**content, "results": [trial_summary(found) for found in rows]})
         return
     say(f"job {job.id} ({job.title}): {row['status']}, {row['ended']} of {row['trials']} trials ended")
-    for found in rows:
-        trial = found.trial
-        state = trial.outcome or trial.phase or trial.state
-        note = (found.result.message if found.result else "") or ""
-        label = f"{trial.agent} / {trial.model}" if trial.model else trial.agent
-        say(f"{trial.id:>7}  {state:<10} {trial.task.name:<32} #{trial.attempt:<3} {label:<36} {note[:80]}")
+    print_table(TRIALS, list(trial_cells(rows)))
+
+
+@app.command()
+@on_backend
+async def watch(backend: Backend, job_id: JobId, as_json: AsJson = False) -> int:
+    """Follow a job until it ends, then print its result. An interrupt leaves the job running.
+
+    Exit status: 0 if every trial got a valid reward, 3 if some ended in errors."""
+    job, _ = await backend.jobs.get(job_id)
+    return await backend.runs.watch(job, as_json)
 
 
 @app.command()
@@ -89,8 +88,10 @@ async def failures(backend: Backend, job_id: JobId, as_json: AsJson = False) -> 
 @on_backend
 async def cancel(backend: Backend, job_id: JobId) -> None:
     """Cancel a job. Queued trials end now; a worker stops the running ones within seconds."""
+    from seatrial.cli.view.figures import plural
+
     stopped = await backend.jobs.cancel(job_id)
-    say(f"job {job_id}: {stopped} trial(s) cancelled")
+    say(f"job {job_id}: {plural(stopped, 'trial')} cancelled")
 
 
 @app.command()
@@ -113,6 +114,7 @@ async def retry(
     """Run trials of a job again that ended in errors or were cancelled. Earlier tries are kept.
 
     Trials that passed or failed are final; `seatrial job again` adds attempts."""
+    from seatrial.cli.view.figures import plural
     from seatrial.domain.trial import Outcome
 
     job, _ = await backend.jobs.get(job_id)
@@ -121,7 +123,7 @@ async def retry(
         print_json({"job": job_id, "queued": queued})
         return 0
     if queue_only or not (queued or as_json):
-        say(f"job {job_id}: {queued} trial(s) queued again")
+        say(f"job {job_id}: {plural(queued, 'trial')} queued again")
         return 0
     return await backend.runs.follow_to_end(job, as_json)
 
@@ -131,7 +133,9 @@ async def retry(
 async def again(
     backend: Backend,
     job_id: JobId,
-    trials: Annotated[list[int] | None, typer.Option("--trial", help="Only this trial. Repeatable.")] = None,
+    trials: Annotated[
+        list[int] | None, typer.Option("--trial", metavar="TRIAL", help="Only this trial. Repeatable.")
+    ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Only trials that failed.")] = False,
     queue_only: QueueOnly = False,
     as_json: AsJson = False,
@@ -139,6 +143,7 @@ async def again(
     """Run graded trials of a job again, as further attempts outside of the plan.
 
     The results of the planned trials stay. Added attempts are shown apart and are not part of the score."""
+    from seatrial.cli.view.figures import plural
     from seatrial.domain.trial import Outcome
 
     job, _ = await backend.jobs.get(job_id)
@@ -148,7 +153,7 @@ async def again(
         print_json({"job": job_id, "added": added})
         return 0
     if queue_only or not (added or as_json):
-        say(f"job {job_id}: {len(added)} attempt(s) added")
+        say(f"job {job_id}: {plural(len(added), 'attempt')} added")
         return 0
     return await backend.runs.follow_to_end(job, as_json)
 

@@ -10,24 +10,28 @@ import typer
 
 from seatrial.cli.backend.session import on_installation, read_settings
 from seatrial.cli.options import DryRun
+from seatrial.cli.plain_help import Commands
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.wiring import Installation
 
-db = typer.Typer(help="Upgrade, back up or restore the database.", no_args_is_help=True, rich_markup_mode=None)
+db = Commands(help="Upgrade, back up or restore the database.")
 
 
 @on_installation
 async def gc(
     installation: Installation,
-    keep_days: Annotated[int, typer.Option(min=0, help="Keep files of trials that ended in the last N days.")] = 30,
+    keep_days: Annotated[
+        int, typer.Option(min=0, metavar="DAYS", help="Keep files of trials that ended in the last days.")
+    ] = 30,
     dry_run: DryRun = False,
 ) -> None:
     """Remove files of old trials, and leftovers of killed workers.
 
     Trials of dead workers are queued again, or end if they were cancelled. Then their sandboxes, work directories and
     firewall tables are removed. Results, scores and locks are always kept."""
+    from seatrial.cli.view.figures import plural
     from seatrial.engine.trials.retention import Retention
     from seatrial.wiring import clean_leftovers, clean_network, recover_lost
 
@@ -39,15 +43,17 @@ async def gc(
         await installation.library.forget_removed()
     verb = "would be removed" if dry_run else "removed"
     say(
-        f"{freed.files} file(s) of {freed.trials} trial(s), {freed.bytes / 1e6:.1f} MB, "
-        f"{freed.work_dirs} dead work folder(s) {verb}; {leftovers} sandbox leftover(s) removed"
+        f"{plural(freed.files, 'file')} of {plural(freed.trials, 'trial')}, {freed.bytes / 1e6:.1f} MB, "
+        f"{plural(freed.work_dirs, 'dead work folder')} {verb}; {plural(leftovers, 'sandbox leftover')} removed"
     )
     if recovered:
-        say(f"{recovered} trial(s) of lost workers recovered")
+        say(f"{plural(recovered, 'trial')} of lost workers recovered")
 
 
 def _say_waiting(trials: int, seconds: float) -> None:
-    say(f"{trials} trial(s) have workers that do not respond. Waiting {seconds:g} s for these workers.", err=True)
+    from seatrial.cli.view.figures import plural
+
+    say(f"Workers of {plural(trials, 'trial')} do not respond. Waiting {seconds:g} s for these workers.", err=True)
 
 
 @db.command()
@@ -59,7 +65,9 @@ async def upgrade(installation: Installation) -> None:
 
 @db.command()
 @on_installation
-async def backup(installation: Installation, target: Annotated[Path, typer.Argument(help="File to write.")]) -> None:
+async def backup(
+    installation: Installation, target: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")]
+) -> None:
     """Write a consistent copy of the database while the service runs."""
     from seatrial.wiring import backup_database
 
@@ -69,7 +77,9 @@ async def backup(installation: Installation, target: Annotated[Path, typer.Argum
 
 @db.command()
 def restore(
-    source: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="File written by `db backup`.")],
+    source: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, metavar="FILE", help="File written by `db backup`.")
+    ],
     force: Annotated[bool, typer.Option("--force", help="Replace the present database.")] = False,
 ) -> None:
     """Replace the database by a backup. The present database is kept beside it."""

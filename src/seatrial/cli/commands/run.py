@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -23,25 +23,29 @@ UNTIL_SETTLED_ATTEMPTS = 5
 class Tasks:
     """Options that select the tasks."""
 
+    TITLE: ClassVar = "Tasks"
+
     paths: TaskPaths = None
-    path: Annotated[list[Path] | None, typer.Option("-p", "--path", help="Same as PATHS. Repeatable.")] = None
-    task: Annotated[Words, typer.Option("-t", "--task", help="Task of the library, by name or digest. Repeatable.")] = (
-        None
-    )
+    path: Annotated[
+        list[Path] | None, typer.Option("-p", "--path", metavar="PATH", help="The same as the argument. Repeatable.")
+    ] = None
+    task: Annotated[
+        Words, typer.Option("-t", "--task", metavar="TASK", help="Task of the library, by name or digest. Repeatable.")
+    ] = None
     dataset: DatasetName = None
     include: Annotated[
-        Words, typer.Option("-i", "--include", help="Run only tasks whose name matches this glob. Repeatable.")
+        Words, typer.Option("-i", "--include", metavar="GLOB", help="Only tasks whose name matches. Repeatable.")
     ] = None
     exclude: Annotated[
-        Words, typer.Option("-x", "--exclude", help="Exclude tasks whose name matches this glob. Repeatable.")
+        Words, typer.Option("-x", "--exclude", metavar="GLOB", help="Leave out tasks whose name matches. Repeatable.")
     ] = None
-    category: Annotated[Words, typer.Option(help="Run only tasks of this category. Repeatable.")] = None
-    difficulty: Annotated[Words, typer.Option(help="Run only tasks of this difficulty. Repeatable.")] = None
-    tag: Annotated[Words, typer.Option(help="Run only tasks with this tag. Repeatable.")] = None
+    category: Annotated[Words, typer.Option(metavar="NAME", help="Only tasks of this category. Repeatable.")] = None
+    difficulty: Annotated[Words, typer.Option(metavar="NAME", help="Only tasks of this difficulty. Repeatable.")] = None
+    tag: Annotated[Words, typer.Option(metavar="NAME", help="Only tasks with this tag. Repeatable.")] = None
     limit: Annotated[
-        int | None, typer.Option("-l", "--limit", min=1, help="Maximum number of tasks, after all other filters.")
+        int | None, typer.Option("-l", "--limit", min=1, help="At most this many tasks, after all other filters.")
     ] = None
-    sample: Annotated[int | None, typer.Option(min=1, help="Number of tasks to draw at random.")] = None
+    sample: Annotated[int | None, typer.Option(min=1, help="Draw this many tasks at random.")] = None
     seed: Annotated[int, typer.Option(help="Seed for --sample; the same seed draws the same tasks.")] = 0
 
     def selection(self) -> TaskSelection:
@@ -72,18 +76,25 @@ class Tasks:
 class Agents:
     """Options that select agents and models."""
 
+    TITLE: ClassVar = "Agents & models"
+
     agent: Annotated[
         Words,
-        typer.Option("-a", "--agent", help="Agent name, or pkg.mod:Class for your own. Repeatable. Default: oracle."),
+        typer.Option(
+            "-a", "--agent", metavar="AGENT", help="Name, or pkg.mod:Class for your own. Repeatable. Default: oracle."
+        ),
     ] = None
     model: Annotated[
-        Words, typer.Option("-m", "--model", help="Model name as LiteLLM knows it, provider/model. Repeatable.")
+        Words, typer.Option("-m", "--model", metavar="MODEL", help="PROVIDER/NAME, as LiteLLM knows it. Repeatable.")
     ] = None
     agent_option: Annotated[
-        Words, typer.Option("--ak", "--agent-option", help="Option of the agent, as KEY=VALUE. Repeatable.")
+        Words, typer.Option("--agent-option", "--ak", metavar="KEY=VALUE", help="Option of the agents. Repeatable.")
     ] = None
     agent_env: Annotated[
-        Words, typer.Option("--ae", "--agent-env", help="Environment variable of the agent, KEY=VALUE. Repeatable.")
+        Words,
+        typer.Option(
+            "--agent-env", "--ae", metavar="KEY=VALUE", help="Environment variable of the agents. Repeatable."
+        ),
     ] = None
 
     def flags(self) -> dict[str, Any]:
@@ -102,27 +113,31 @@ class Execution:
     """Options for running the trials."""
 
     attempts: Annotated[
-        int | None, typer.Option("-k", "--n-attempts", "--attempts", min=1, help="Number of attempts per task.")
+        int | None, typer.Option("-k", "--attempts", "--n-attempts", min=1, help="Attempts at each task. Default: 1.")
     ] = None
     concurrency: Concurrency = None
     sandbox: Annotated[
         str | None,
         typer.Option(
-            "-e", "--env", "--sandbox", help="Sandbox: auto, oci, docker, harbor:<environment> or pkg.mod:Class."
+            "-e",
+            "--sandbox",
+            "--env",
+            metavar="SANDBOX",
+            help="auto, oci, docker, harbor:ENVIRONMENT or pkg.mod:Class. Default: auto.",
         ),
     ] = None
     force_build: Annotated[
         bool, typer.Option("--force-build", help="Build images even if the task names a prebuilt one.")
     ] = False
     timeout_multiplier: Annotated[
-        float | None, typer.Option(help="Multiplier for all timeouts of the task. Default: 1.0.")
+        float | None, typer.Option(metavar="FACTOR", help="Multiplies all timeouts of the tasks. Default: 1.0.")
     ] = None
-    trial_limit: Annotated[float | None, typer.Option(help="Timeout for a whole trial, in seconds.")] = None
-    max_tries: Annotated[
-        int | None,
-        typer.Option(min=1, help="Maximum number of tries of a trial after infrastructure errors. Default: 2."),
+    trial_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="Timeout of a whole trial.")] = None
+    max_retries: Annotated[
+        int | None, typer.Option(min=0, help="Max retries of a trial after infrastructure errors. Default: 1.")
     ] = None
-    name: Annotated[str | None, typer.Option("--name", help="Name of the job.")] = None
+    max_tries: Annotated[int | None, typer.Option(min=1, hidden=True, help="The same plus the first try.")] = None
+    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the job.")] = None
 
     def flags(self) -> dict[str, Any]:
         return {
@@ -133,8 +148,11 @@ class Execution:
             "timeout_multiplier": self.timeout_multiplier,
             "trial_limit_sec": self.trial_limit,
             "force_build": self.force_build,
-            "retry": {"max_attempts": self.max_tries} if self.max_tries else None,
+            "retry": {"max_attempts": tries} if (tries := self._tries()) else None,
         }
+
+    def _tries(self) -> int | None:
+        return self.max_tries if self.max_retries is None else self.max_retries + 1
 
 
 @dataclass(frozen=True)
@@ -181,7 +199,8 @@ class Handling:
     """Options of the command itself."""
 
     config: Annotated[
-        Path | None, typer.Option("-c", "--config", help="Job file (YAML). Command-line options override it.")
+        Path | None,
+        typer.Option("-c", "--config", metavar="FILE", help="Job file (YAML). Options given here override it."),
     ] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Validate the job and show its plan; run nothing.")] = False
     queue_only: QueueOnly = False
@@ -205,14 +224,21 @@ def run(tasks: Tasks, agents: Agents, execution: Execution, stopping: Stopping, 
 
 async def _run(request: RunRequest, handling: Handling) -> int:
     from seatrial.cli.backend.session import open_backend
+    from seatrial.cli.view.notices import say_notices
     from seatrial.cli.view.summary import print_plan, print_queued
+    from seatrial.domain.catalogue import takes_model
+    from seatrial.engine.jobs.notices import notices
+    from seatrial.wiring import model_names
 
+    say_notices(notices(request, request.matrix(takes_model), model_names))
+    if handling.dry_run and handling.queue_only:
+        say_notices(["--queue-only has no effect with --dry-run."])
     async with open_backend() as backend:
         if handling.dry_run:
             print_plan(await backend.runs.plan(request), handling.as_json)
             return 0
         job = await backend.runs.submit(request)
         if handling.queue_only:
-            print_queued(job, backend.runs.advice(job), handling.as_json)
+            print_queued(job, backend.runs.advice(job), handling.as_json, backend.runs.program)
             return 0
         return await backend.runs.follow_to_end(job, handling.as_json)

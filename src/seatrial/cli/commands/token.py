@@ -8,22 +8,33 @@ import typer
 
 from seatrial.cli.backend.session import on_installation, print_json
 from seatrial.cli.options import AsJson
+from seatrial.cli.plain_help import Commands
+from seatrial.cli.view.columns import Column, print_table
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.domain.token import Role, Token
     from seatrial.wiring import Installation
 
-app = typer.Typer(help="Create, list and revoke tokens of the service.", no_args_is_help=True, rich_markup_mode=None)
+_LIST = (
+    Column("id", right=True),
+    Column("role"),
+    Column("state"),
+    Column("last used", rank=1),
+    Column("name", least=12),
+)
+app = Commands(help="Create, list and revoke tokens of the service.")
 
 
 @app.command()
 @on_installation
 async def create(
     installation: Installation,
-    name: Annotated[str, typer.Argument(help="Name of the token's owner or purpose.")],
-    role: Annotated[str, typer.Option(help="viewer reads, user also runs jobs, admin also manages tokens.")] = "user",
-    expires: Annotated[str, typer.Option(help="Lifetime: 30d, 12h, 2w or never.")] = "90d",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the token's owner or purpose.")],
+    role: Annotated[
+        str, typer.Option(metavar="ROLE", help="viewer reads, user also runs jobs, admin also manages tokens.")
+    ] = "user",
+    expires: Annotated[str, typer.Option(metavar="TIME", help="Lifetime: 30d, 12h, 2w or never.")] = "90d",
     as_json: AsJson = False,
 ) -> None:
     """Create a token and print its secret. The secret is shown once; only its fingerprint is stored."""
@@ -50,23 +61,26 @@ async def list_tokens(installation: Installation, as_json: AsJson = False) -> No
         kept = [token.model_dump(mode="json", exclude={"fingerprint"}) for token in tokens]
         print_json([{**row, "valid": token.is_valid(now)} for row, token in zip(kept, tokens, strict=True)])
         return
-    for token in tokens:
-        used = f"used {token.used_at:%Y-%m-%d %H:%M}" if token.used_at else "never used"
-        state = _state(token, token.is_valid(now))
-        say(f"{token.id:>4}  {token.role:<6}  {state:<22}  {used:<21}  {token.name}")
     if not tokens:
         say("No tokens. Create one with `seatrial token create NAME`.", err=True)
+        return
+    print_table(_LIST, [_cells(token, token.is_valid(now)) for token in tokens])
 
 
 @app.command()
 @on_installation
 async def revoke(
     installation: Installation,
-    token_id: Annotated[int, typer.Argument(metavar="ID", help="Id of the token; see `token list`.")],
+    token_id: Annotated[int, typer.Argument(metavar="TOKEN", help="Number of the token; see `seatrial token list`.")],
 ) -> None:
     """Revoke a token and every installation that was opened with it."""
     token = await installation.store.tokens.revoke(token_id, installation.clock())
     say(f"Token {token.id} ({token.name}) is revoked.")
+
+
+def _cells(token: Token, valid: bool) -> tuple[str, ...]:
+    used = f"{token.used_at:%Y-%m-%d %H:%M}" if token.used_at else "never"
+    return (str(token.id), token.role.value, _state(token, valid), used, token.name)
 
 
 def _state(token: Token, valid: bool) -> str:

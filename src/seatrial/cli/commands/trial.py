@@ -10,6 +10,8 @@ import typer
 
 from seatrial.cli.backend.session import on_backend, print_json
 from seatrial.cli.options import AsJson, TrialId
+from seatrial.cli.plain_help import Commands
+from seatrial.cli.view.columns import Column, print_table
 from seatrial.cli.view.say import say
 from seatrial.errors import InvalidInput
 
@@ -18,8 +20,11 @@ if TYPE_CHECKING:
     from seatrial.domain.result import StoredFile
     from seatrial.engine.trials.trial_files import KeptFiles
 
-app = typer.Typer(help="Show what happened in a trial.", no_args_is_help=True, rich_markup_mode=None)
-TryNumber = Annotated[int | None, typer.Option("--try", min=1, help="Number of the try. Default: the last one.")]
+app = Commands(help="Show what happened in a trial.")
+_FILES = (Column("bytes", right=True), Column("file", least=24))
+TryNumber = Annotated[
+    int | None, typer.Option("--try", metavar="N", min=1, help="Number of the try. Default: the last one.")
+]
 
 
 @app.command()
@@ -38,17 +43,26 @@ async def show(backend: Backend, trial_id: TrialId, as_json: AsJson = False) -> 
 
 @app.command()
 @on_backend
-async def logs(backend: Backend, trial_id: TrialId, number: TryNumber = None) -> None:
-    """Print the logs of a trial in full: the agent's, the verifier's, Harbor's."""
-    kept = await backend.trials.files(trial_id, number)
-    for file in kept.logs:
-        say(f"==> {file.path} <==")
-        text = codecs.getincrementaldecoder("utf-8")("replace")
-        async for piece in backend.trials.read(kept, file):
-            say(text.decode(piece), nl=False)
-        say()
-    if not kept.logs:
-        say("This try wrote no logs.", err=True)
+async def logs(
+    backend: Backend,
+    trial_id: TrialId,
+    number: TryNumber = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Print every log in full.")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Print what happens until the trial ends.")] = False,
+    file: Annotated[str | None, typer.Option("--file", metavar="FILE", help="Print this log in full.")] = None,
+) -> int | None:
+    """Tell what happened in a trial: its phases, the agent's steps, and why it ended as it did."""
+    from seatrial.cli.commands.trial_logs import print_follow, print_log, print_raw, print_story
+
+    if follow:
+        return await print_follow(backend, trial_id)
+    if raw:
+        await print_raw(backend, trial_id, number)
+    elif file is not None:
+        await print_log(backend, trial_id, number, file)
+    else:
+        await print_story(backend, trial_id, number)
+    return None
 
 
 @app.command()
@@ -56,12 +70,17 @@ async def logs(backend: Backend, trial_id: TrialId, number: TryNumber = None) ->
 async def files(
     backend: Backend,
     trial_id: TrialId,
-    path: Annotated[str | None, typer.Argument(help="File to print. Without it, the files are listed.")] = None,
+    path: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="File to print. Without it, the files are listed.")
+    ] = None,
     number: TryNumber = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Directory to copy all files into.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Folder to copy all files into.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the stored files of a trial, print one, or copy all of them."""
+    from seatrial.cli.view.figures import plural
     from seatrial.cli.view.trial_text import left_out_lines
     from seatrial.engine.trials.save_files import kept_name
     from seatrial.ports.blobs import has_room
@@ -76,12 +95,11 @@ async def files(
             with target.open("wb") as sink:
                 async for piece in backend.trials.read(kept, file):
                     sink.write(piece)
-        say(f"{len(kept.files)} file(s) in {output}")
+        say(f"{plural(len(kept.files), 'file')} in {output}")
     elif as_json:
         print_json(list(kept.files))
     else:
-        for file in kept.files:
-            say(f"{file.size:>12}  {file.path}")
+        print_table(_FILES, [(str(file.size), file.path) for file in kept.files])
         for line in left_out_lines(kept.left_out):
             say(line.strip(), err=True)
 

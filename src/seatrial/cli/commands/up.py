@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def up(
-    host: Annotated[str | None, typer.Option(help="Address to listen on [SEATRIAL_HOST, 127.0.0.1].")] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Address to listen on [SEATRIAL_HOST, 127.0.0.1].")
+    ] = None,
     port: Annotated[
         int | None,
         typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any free one [SEATRIAL_PORT, 8000]."),
@@ -22,13 +24,20 @@ def up(
         bool, typer.Option("--next-port", help="Use the next free port if the port is taken.")
     ] = False,
     keep_alive: Annotated[
-        int | None, typer.Option("--timeout-keep-alive", min=1, help="Seconds that an idle connection stays open.")
+        int | None,
+        typer.Option(
+            "--timeout-keep-alive", min=1, metavar="SECONDS", help="Seconds that an idle connection stays open."
+        ),
     ] = None,
     workers: Annotated[int, typer.Option(min=0, help="Number of worker processes; 0 runs the API alone.")] = 1,
     concurrency: Annotated[
         int | None,
         typer.Option(
-            "-n", "--n-concurrent", "--concurrency", min=1, help="Number of trials to run at the same time per worker."
+            "-n",
+            "--concurrency",
+            "--n-concurrent",
+            min=1,
+            help="Capacity of each worker: trials to run at the same time.",
         ),
     ] = None,
 ) -> None:

@@ -29,7 +29,7 @@ def print_report(console: Console, job: Job, report: JobReport) -> None:
         console.print()
         console.print(plain(configuration.label, style="bold"))
         console.print(headline(configuration))
-        console.print(Padding(_details(configuration), (0, 0, 0, 2)))
+        console.print(Padding(_details(configuration), (0, 0, 0, 2), expand=False))
     console.print()
     console.print(task_table(report, console.width))
     if report.tests:

@@ -11,15 +11,13 @@ from rich.text import Text
 from seatrial.domain.statistics import Interval
 
 NOTHING = "–"
-_FALLBACK_WIDTH, _FILE_WIDTH = 80, 160
+_FILE_WIDTH = 4000
 
 
 def open_console() -> Console:
-    """Standard output. A file or pipe has no width, so it gets room for every column."""
+    """Standard output. In a file or a pipe nothing wraps and nothing is shortened."""
     console = Console(highlight=False)
-    if not console.is_terminal and console.width == _FALLBACK_WIDTH:
-        return Console(highlight=False, width=_FILE_WIDTH)
-    return console
+    return console if console.is_terminal else Console(highlight=False, width=_FILE_WIDTH)
 
 
 def plain(text: str, style: str = "") -> Text:

@@ -60,8 +60,8 @@ class _PlainLines:
         now = time.monotonic()
         done = counts.ended == counts.total
         if counts != self._last and (done or now - self._last_at >= _PLAIN_EVERY_SEC):
-            line = f"job {self._job.id}: {counts.ended}/{counts.total} · {counts_text(counts)} · {pace_text(found)}"
-            sys.stderr.write(line + "\n")
+            pace = "" if done else f" · {pace_text(found)}"
+            sys.stderr.write(f"job {self._job.id}: {counts.ended}/{counts.total} · {counts_text(counts)}{pace}\n")
             self._last_at, self._last = now, counts
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from seatrial.cli.backend.backend import Plan
 from seatrial.cli.backend.session import print_json
+from seatrial.cli.view.figures import plural
 from seatrial.cli.view.progress import duration
 from seatrial.cli.view.say import say
 from seatrial.domain.job import Job
 from seatrial.domain.report import JobReport
 from seatrial.domain.result import Result, TestStatus
+from seatrial.domain.trial import Outcome, TrialState
 from seatrial.engine.jobs.estimate import Estimate
 from seatrial.engine.jobs.request import planned_trials
 from seatrial.ports.store import TrialRow
@@ -18,7 +21,15 @@ from seatrial.ports.store import TrialRow
 INTERRUPTED = 130
 
 
-def print_outcome(job: Job, report: JobReport, rows: Sequence[TrialRow], wall_seconds: float, as_json: bool) -> None:
+def print_outcome(
+    job: Job,
+    report: JobReport,
+    rows: Sequence[TrialRow],
+    wall_seconds: float,
+    as_json: bool,
+    program: str = "seatrial",
+) -> None:
+    """``program`` is how the user calls this backend, for the commands that may come next."""
     if as_json:
         print_json(summary(job, report, rows, wall_seconds))
         return
@@ -26,6 +37,26 @@ def print_outcome(job: Job, report: JobReport, rows: Sequence[TrialRow], wall_se
     from seatrial.cli.view.tables import print_run
 
     print_run(open_console(), job, report, rows, wall_seconds)
+    for line in next_commands(job, rows, program):
+        say(line)
+
+
+def next_commands(job: Job, rows: Sequence[TrialRow], program: str = "seatrial") -> Iterator[str]:
+    """What to look at next: the report, the first trial that did not pass, and how to retry errors."""
+    yield f"  scores    {program} report {job.id}"
+    by_outcome = {outcome: [row.trial.id for row in rows if row.trial.outcome is outcome] for outcome in Outcome}
+    telling = by_outcome[Outcome.FAILED] or by_outcome[Outcome.ERROR]
+    if telling:
+        yield f"  why       {program} trial logs {telling[0]}"
+    if by_outcome[Outcome.ERROR] or by_outcome[Outcome.CANCELLED]:
+        yield f"  retry     {program} job retry {job.id}"
+    if any(row.trial.state is not TrialState.ENDED for row in rows):
+        yield f"  continue  {program} job resume {job.id}"
+
+
+def seconds_of(job: Job, now: datetime) -> float:
+    """From the job's creation until its end, or until now."""
+    return ((job.ended_at or now) - job.created_at).total_seconds()
 
 
 def exit_status(rows: Sequence[TrialRow]) -> int:
@@ -79,12 +110,14 @@ def _test_counts(result: Result | None) -> dict[str, int] | None:
     return {"passed": sum(test.status is TestStatus.PASSED for test in result.tests), "total": len(result.tests)}
 
 
-def print_queued(job: Job, advice: str, as_json: bool) -> None:
+def print_queued(job: Job, advice: str, as_json: bool, program: str = "seatrial") -> None:
     trials = planned_trials(job.spec)
     if as_json:
         print_json({"job": job.id, "queued": trials})
         return
-    say(f"job {job.id}: {trials} trial(s) queued. {advice}")
+    say(f"job {job.id}: {plural(trials, 'trial')} queued. {advice}")
+    say(f"  follow    {program} job watch {job.id}")
+    say(f"  scores    {program} report {job.id}")
 
 
 def print_plan(plan: Plan, as_json: bool) -> None:
@@ -100,7 +133,8 @@ def print_plan(plan: Plan, as_json: bool) -> None:
         }
         print_json(content if plan.estimate is None else {**content, "estimate": plan.estimate.model_dump(mode="json")})
         return
-    say(f"{trials} trial(s): {len(tasks)} task(s) × {len(spec.agents)} agent(s) × {spec.attempts} attempt(s)")
+    factors = ((len(tasks), "task"), (len(spec.agents), "configuration"), (spec.attempts, "attempt"))
+    say(f"{plural(trials, 'trial')}: {' × '.join(plural(number, word) for number, word in factors)}")
     if spec.until_settled is not None:
         say("  stops  once it is settled which of the two is better; these are the most trials that it takes")
     for agent in spec.agents:
@@ -118,4 +152,4 @@ def _expectation(found: Estimate) -> str:
     if found.wall_seconds is None:
         return "not known: there are no earlier trials"
     cost = "" if found.cost_usd is None else f", about ${found.cost_usd:.2f}"
-    return f"about {duration(found.wall_seconds)}{cost}, from {found.based_on} earlier trial(s)"
+    return f"about {duration(found.wall_seconds)}{cost}, from {plural(found.based_on, 'earlier trial')}"

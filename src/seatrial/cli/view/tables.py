@@ -39,7 +39,8 @@ _DISPENSABLE = ("95 %", "tokens", "cost", "time", "errors")
 """Columns to drop, in this order, if the terminal is too narrow. Errors are also listed below the table."""
 _GAP = 2
 _MOST_REASONS = 5
-_NAME_WIDTH = 18
+_NAME_WIDTH, _NESTED_NAME_WIDTH = 18, 45
+_BESIDE_NAMES = ("passed", "score", "time")
 
 
 def print_run(console: Console, job: Job, report: JobReport, rows: Sequence[TrialRow], wall_seconds: float) -> None:
@@ -59,19 +60,41 @@ def task_table(report: JobReport, width: int) -> Table:
     rows = sorted(
         ((task, each.label) for each in report.configurations for task in each.tasks), key=lambda row: row[0].task
     )
-    names = [(plain(task.task), plain(label)) if several else (plain(task.task),) for task, label in rows]
     cells = [_task_cells(task) for task, _ in rows]
     widths = _widths(cells)
-    columns = _fitting_columns(widths, width - sum(_comfortable(column) + _GAP for column in zip(*names, strict=True)))
+    nested = several and _needs_nesting(rows, widths, width)
+    headings = ("task", "agent / model") if several and not nested else ("task",)
+    names = [_names(task, label, several, nested) for task, label in rows]
+    most = _NESTED_NAME_WIDTH if nested else _NAME_WIDTH
+    taken = sum(_comfortable(column, most) + _GAP for column in zip(*names, strict=True))
+    columns = _fitting_columns(widths, width - taken)
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-    for name in ("task", "agent / model") if several else ("task",):
+    for name in headings:
         table.add_column(name, overflow="fold", min_width=6)
     for name in columns:
         errors = name == "errors"
         table.add_column(name, justify="left" if errors else "right", no_wrap=not errors, min_width=widths[name])
-    for who, row in zip(names, cells, strict=True):
+    above = ""
+    for (task, _), who, row in zip(rows, names, cells, strict=True):
+        if nested and task.task != above:
+            above = task.task
+            table.add_row(plain(task.task))
         table.add_row(*who, *(row[column] for column in columns))
     return table
+
+
+def _names(task: TaskReport, label: str, several: bool, nested: bool) -> tuple[Text, ...]:
+    """Below the task's name if there is no room for both beside each other."""
+    if nested:
+        return (plain(f"  {label}"),)
+    return (plain(task.task), plain(label)) if several else (plain(task.task),)
+
+
+def _needs_nesting(rows: Sequence[tuple[TaskReport, str]], widths: dict[str, int], width: int) -> bool:
+    """Whether names beside each other would have to wrap."""
+    longest = max(len(task.task) for task, _ in rows) + max(len(label) for _, label in rows)
+    numbers = sum(widths[column] + _GAP for column in _BESIDE_NAMES if column in widths)
+    return longest + 2 * _GAP + numbers > width
 
 
 def test_table(report: JobReport) -> Table:
@@ -202,9 +225,9 @@ def _fitting_columns(widths: dict[str, int], room: int) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def _comfortable(names: Sequence[Text]) -> int:
+def _comfortable(names: Sequence[Text], most: int) -> int:
     """The preferred width of a column of names; longer names wrap and are never cut."""
-    return min(_NAME_WIDTH, max((len(name) for name in names), default=0))
+    return min(most, max((len(name) for name in names), default=0))
 
 
 def _task_cells(task: TaskReport) -> dict[str, Text]:

@@ -18,7 +18,7 @@ def print_trial(row: TrialRow, tries: Sequence[Try]) -> None:
 
 def trial_lines(row: TrialRow, tries: Sequence[Try]) -> Iterator[str]:
     trial, result = row.trial, row.result
-    yield _headline(trial, result)
+    yield headline(trial, result)
     if result is not None:
         yield from _result(result)
     earlier = [a_try for a_try in tries if a_try.number != trial.try_number and a_try.result is not None]
@@ -28,7 +28,7 @@ def trial_lines(row: TrialRow, tries: Sequence[Try]) -> Iterator[str]:
         yield f"earlier try {a_try.number}: {a_try.result.outcome}{cause}  {a_try.result.message}"
 
 
-def _headline(trial: Trial, result: Result | None) -> str:
+def headline(trial: Trial, result: Result | None) -> str:
     state = trial.outcome or trial.phase or trial.state
     reward = f" (reward {result.reward:g})" if result is not None and result.reward is not None else ""
     who = f"{trial.agent} / {trial.model}" if trial.model else trial.agent
@@ -51,7 +51,7 @@ def _result(result: Result) -> Iterator[str]:
         for timing in result.timings
     )
     if result.usage.input_tokens is not None:
-        cost = f", ${result.usage.cost_usd:.4f}" if result.usage.cost_usd is not None else ""
+        cost = f", ${result.usage.cost_usd:.4f}" if result.usage.cost_usd is not None else ", cost not reported"
         yield f"tokens   {result.usage.input_tokens} in, {result.usage.output_tokens} out{cost}"
     for test in result.tests:
         yield f"  {test.status:<8} {test.name}" + (f"  {test.message.splitlines()[0][:100]}" if test.message else "")

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.likeness import did_you_mean
 from seatrial.domain.task import Dataset, Task, TaskFormat, TaskRef, TaskSelection
 from seatrial.errors import InvalidInput, NotFound
 from seatrial.ports.store import TaskStore
@@ -83,24 +84,36 @@ def dataset_of(name: str, version: str, description: str, tasks: Sequence[Task])
 async def dataset_tasks(library: TaskStore, name: str) -> list[Task]:
     """The tasks of a registered dataset, ``NAME`` or ``NAME@VERSION``."""
     head, _, version = name.partition("@")
-    dataset = await library.dataset(head, version or None)
+    dataset = await find_dataset(library, head, version or None)
     return await library.get_many([ref.digest for ref in dataset.tasks])
 
 
+async def find_dataset(library: TaskStore, name: str, version: str | None) -> Dataset:
+    """Raises ``NotFound`` with the name that may have been meant."""
+    try:
+        return await library.dataset(name, version)
+    except NotFound as error:
+        there = await library.datasets()
+        versions = ", ".join(dataset.version for dataset in there if dataset.name == name)
+        near = f"It has {versions}." if versions else did_you_mean(name, [dataset.name for dataset in there])
+        raise NotFound(error.message, fix=f"{near} `seatrial dataset list` lists them.".lstrip()) from error
+
+
 async def choose(
-    library: TaskStore, names: Sequence[str], dataset: str | None, selection: TaskSelection
+    library: TaskStore, names: Sequence[str], dataset: str | None, selection: TaskSelection, given: Sequence[Task] = ()
 ) -> tuple[Task, ...]:
-    """The named tasks, or those of the whole library that match the selection."""
-    if not names and dataset is None and selection == TaskSelection():
+    """The named tasks, or those of the whole library that match the selection. ``given`` are tasks that the library
+    need not have yet."""
+    if not names and not given and dataset is None and selection == TaskSelection():
         raise InvalidInput(
             "Nothing to run.", field="tasks", fix="Name tasks, a dataset, or a selection of the library."
         )
     with _as_input("tasks"):
-        found = await library_tasks(library, names)
+        found = [*given, *await library_tasks(library, names)]
     if dataset is not None:
         with _as_input("dataset"):
             found += await dataset_tasks(library, dataset)
-    elif not names:
+    elif not names and not given:
         found = [task async for task in every_task(library)]
     return narrow(found, selection)
 
@@ -111,7 +124,7 @@ def narrow(found: Iterable[Task], selection: TaskSelection) -> tuple[Task, ...]:
     chosen = selection.apply(distinct.values())
     if not chosen:
         raise InvalidInput(
-            f"None of {len(distinct)} task(s) is left after the filters.",
+            f"None of {len(distinct)} task{'s' * (len(distinct) != 1)} is left after the filters.",
             field="tasks",
             fix="Loosen -i, -x or the like.",
         )
@@ -130,5 +143,12 @@ def _as_input(field: str) -> Iterator[None]:
 async def _by_name(library: TaskStore, name: str) -> Task:
     found = await library.find(name, limit=1)
     if not found:
-        raise NotFound(f"There is no task {name!r}.", fix="`seatrial task list` lists them.")
+        raise no_task(name, [task.name async for task in every_task(library)])
     return found[0]
+
+
+def no_task(name: str, known: Iterable[str]) -> NotFound:
+    """The error for an unknown task, with the name that may have been meant."""
+    return NotFound(
+        f"There is no task {name!r}.", fix=f"{did_you_mean(name, known)} `seatrial task list` lists them.".lstrip()
+    )

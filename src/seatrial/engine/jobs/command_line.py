@@ -90,7 +90,7 @@ def _numbers(parameters: JobParameters) -> list[str]:
         "--sandbox": parameters.sandbox if parameters.sandbox != "auto" else None,
         "--timeout-multiplier": f"{parameters.timeout_multiplier:g}" if parameters.timeout_multiplier != 1.0 else None,
         "--trial-limit": f"{parameters.trial_limit_sec:g}" if parameters.trial_limit_sec is not None else None,
-        "--max-tries": tries if tries != RetryPolicy().max_attempts else None,
+        "--max-retries": tries - 1 if tries != RetryPolicy().max_attempts else None,
         "--name": parameters.name or None,
     }
     words = [word for flag, value in given.items() if value is not None for word in (flag, str(value))]

@@ -57,7 +57,7 @@ class Estimator:
         if total is None:
             warnings.append(f"{len(cells) - len(seconds)} of {len(cells)} task and agent pairs have no earlier trial.")
         if total is not None and any(cost is None for cost in costs):
-            warnings.append("Earlier trials did not tell what they cost.")
+            warnings.append("The cost of earlier trials was not reported.")
         known = [cost for cost in costs if cost is not None]
         places = await self._places(spec, warnings)
         return Estimate(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
+from seatrial.domain.likeness import did_you_mean
 from seatrial.domain.task import Task
 from seatrial.engine.clock import Clock
 from seatrial.engine.jobs.admission import Admission
@@ -22,6 +23,8 @@ from seatrial.engine.jobs.settle import Settler
 from seatrial.errors import InvalidInput, Unsupported
 from seatrial.ports.store import Once, Store
 from seatrial.ports.wake_up import WakeUp
+
+_OURS = ("auto", "oci", "docker")
 
 
 @dataclass(frozen=True)
@@ -78,13 +81,28 @@ class Submission:
         refuse_keys(parameters)
         return entry.model_urls.admit(spec)
 
-    async def check(self, spec: JobSpec, given_keys: Collection[str] | None = ()) -> list[Task]:
+    async def check(
+        self, spec: JobSpec, given_keys: Collection[str] | None = (), tasks: Sequence[Task] | None = None
+    ) -> list[Task]:
         """Returns the tasks of the job. Raises if the job cannot run, and says what to change.
 
-        ``given_keys`` are the names of keys that come with the job. ``None`` skips the check of keys."""
+        ``given_keys`` are the names of keys that come with the job. ``None`` skips the check of keys. ``tasks`` are the
+        job's tasks if the library does not have them yet."""
         spec = self.admission.signed(spec)
         if not spec.tasks:
             raise InvalidInput("The job has no task.", field="tasks", fix="Loosen the filters or add a task.")
+        await self.check_setup(spec, given_keys)
+        if tasks is None:
+            tasks = await self.store.tasks.get_many([ref.digest for ref in spec.tasks])
+        for task in tasks:
+            await self._check_services(task, spec)
+            refuse_unfit(task, spec)
+            self.admission.check_task(spec, task)
+        return list(tasks)
+
+    async def check_setup(self, spec: JobSpec, given_keys: Collection[str] | None = ()) -> None:
+        """Checks all of a job except its tasks."""
+        spec = self.admission.signed(spec)
         if not spec.agents:
             raise InvalidInput("The job has no agent.", field="agents", fix="Name one, for example oracle.")
         if not self.able.has_sandbox(spec.sandbox):
@@ -104,11 +122,6 @@ class Submission:
         self.admission.check(spec)
         if given_keys is not None:
             await self.keys.require(spec, given_keys)
-        tasks = await self.store.tasks.get_many([ref.digest for ref in spec.tasks])
-        for task in tasks:
-            await self._check_task(task, spec)
-            self.admission.check_task(spec, task)
-        return tasks
 
     async def submit(
         self, spec: JobSpec, keys: Mapping[str, str] = MappingProxyType({}), once: Once | None = None
@@ -135,33 +148,37 @@ class Submission:
 
     def _check_agent(self, agent: AgentSpec) -> None:
         if ":" not in agent.name and agent.name not in self.able.agent_names():
+            near = did_you_mean(agent.name, self.able.agent_names())
             raise InvalidInput(
                 f"There is no agent {agent.name!r}.",
                 field="agent",
-                fix="`seatrial agents` lists them; your own goes by import path, pkg.mod:Class.",
+                fix=f"{near} `seatrial agents` lists them; your own goes by import path, pkg.mod:Class.".lstrip(),
             )
         if agent.model is None and self.able.needs_model(agent.name):
             raise InvalidInput(f"Agent {agent.name} needs a model.", field="model", fix="Add -m provider/model.")
 
-    async def _check_task(self, task: Task, spec: JobSpec) -> None:
-        if task.os != "linux":
-            raise Unsupported(f"Task {task.name} is for {task.os}; Seatrial runs Linux tasks.", field="tasks")
-        ours = spec.sandbox in ("auto", "oci", "docker")
-        if task.resources.gpus and ours:
-            raise Unsupported(
-                f"Task {task.name} needs {task.resources.gpus} GPU(s), which these sandboxes cannot give.",
-                field="sandbox",
-                fix="Choose one of Harbor's environments that has them, for example --sandbox harbor:modal.",
-            )
-        if task.services and ours and not await self.able.runs_services():
+    async def _check_services(self, task: Task, spec: JobSpec) -> None:
+        if task.services and spec.sandbox in _OURS and not await self.able.runs_services():
             raise Unsupported(
                 f"Task {task.name} has several services ({', '.join(task.services)}) and needs a container engine.",
                 field="sandbox",
                 fix="Start Docker or Podman, then run it with --sandbox docker.",
             )
-        if any(agent.name == "oracle" for agent in spec.agents) and not task.has_solution:
-            raise InvalidInput(
-                f"Task {task.name} has no solution for the oracle to run.",
-                field="agents",
-                fix="Leave the task out with -x, or choose another agent.",
-            )
+
+
+def refuse_unfit(task: Task, spec: JobSpec) -> None:
+    """Refuses a task that this job cannot run on any machine."""
+    if task.os != "linux":
+        raise Unsupported(f"Task {task.name} is for {task.os}; Seatrial runs Linux tasks.", field="tasks")
+    if task.resources.gpus and spec.sandbox in _OURS:
+        raise Unsupported(
+            f"Task {task.name} needs GPUs ({task.resources.gpus}), which these sandboxes do not have.",
+            field="sandbox",
+            fix="Choose one of Harbor's environments that has them, for example --sandbox harbor:modal.",
+        )
+    if any(agent.name == "oracle" for agent in spec.agents) and not task.has_solution:
+        raise InvalidInput(
+            f"Task {task.name} has no solution for the oracle to run.",
+            field="agents",
+            fix="Leave the task out with -x, or choose another agent.",
+        )

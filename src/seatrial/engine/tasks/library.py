@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,21 @@ from seatrial.removal import remove_tree, scratch_directory
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _DIGEST = re.compile(r"(sha256:)?[0-9A-Za-z_-]+")
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Valid tasks that may be added to the library."""
+
+    tasks: tuple[Task, ...]
+    roots: tuple[Path, ...]
+    _keep: Callable[[Task, Path], Awaitable[None]]
+
+    async def keep(self) -> list[Task]:
+        """Adds them."""
+        for task, root in zip(self.tasks, self.roots, strict=True):
+            await self._keep(task, root)
+        return list(self.tasks)
 
 
 @dataclass(frozen=True)
@@ -46,13 +61,25 @@ class TaskLibrary:
 
     async def add(self, path: Path) -> list[Task]:
         """Adds all tasks at ``path``, or none if one is invalid."""
-        async with self._opened(path) as roots:
+        async with self.candidates([path]) as found:
+            return await found.keep()
+
+    @asynccontextmanager
+    async def candidates(self, paths: Sequence[Path]) -> AsyncIterator[Candidates]:
+        """The tasks at these paths, which can be added in the block. Raises if one of them is invalid."""
+        async with AsyncExitStack() as opened:
+            roots = [root for path in paths for root in await opened.enter_async_context(self._opened(path))]
             inspections = [await asyncio.to_thread(self._look_at, root) for root in roots]
             refuse_invalid(inspections)
-            tasks = [inspection.task for inspection in inspections if inspection.task is not None]
-            for task, root in zip(tasks, roots, strict=True):
-                await self._keep(task, root)
-        return tasks
+            tasks = tuple(inspection.task for inspection in inspections if inspection.task is not None)
+            yield Candidates(tasks, tuple(roots), self._keep)
+
+    async def has(self, task: Task | None) -> bool:
+        """Whether a task of the same content was added before."""
+        try:
+            return task is not None and bool(await self.tasks.get(task.digest))
+        except NotFound:
+            return False
 
     def pack(self, path: Path, into: Path, *, as_file: bool = False) -> list[Path]:
         """One archive for each task at ``path``, in the folder ``into`` and named after its directory. ``as_file``: the

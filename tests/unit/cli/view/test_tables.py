@@ -248,3 +248,14 @@ def test_figures_carry_their_unit() -> None:
     assert [signed_points(share) for share in (0.4, -0.4, -0.0001)] == ["+40.0", "−40.0", "0.0"]
     assert plain("a\nb\u202ec").plain == "a�b�c"
     assert listing(("a", "b", "c"), most=2) == "a, b and 1 more"
+
+
+def test_long_labels_stand_below_their_task_and_do_not_wrap() -> None:
+    claude = AgentSpec(name="terminus-2", model="openrouter/anthropic/claude-4.5")
+    job, rows = make_job({"a-task-with-quite-a-long-name": ("PPPPP", "PFFFF")}, (claude, GPT))
+    assert run_table(job, rows, 80)[:4] == [
+        "task                                            passed    score      time",
+        "a-task-with-quite-a-long-name",
+        "  terminus-2 / openrouter/anthropic/claude-4.5     5/5  100.0 %  1 m 12 s",
+        "  terminus-2 / openrouter/gpt-x                    1/5   20.0 %  1 m 12 s",
+    ]

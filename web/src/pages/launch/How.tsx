@@ -77,7 +77,7 @@ export function How({ wish, change }: { wish: Wish; change: (part: Partial<Wish>
             className={WIDE}
             type="number"
             min={1}
-            placeholder="as many as the workers hold"
+            placeholder="up to the workers' capacity"
             value={wish.concurrency}
             onChange={(event) => change({ concurrency: event.target.value })}
           />
@@ -100,6 +100,16 @@ export function How({ wish, change }: { wish: Wish; change: (part: Partial<Wish>
             step={0.1}
             value={wish.timeoutMultiplier}
             onChange={(event) => change({ timeoutMultiplier: event.target.value })}
+          />
+        </Field>
+        <Field name="Max retries after infrastructure errors">
+          <input
+            className={WIDE}
+            type="number"
+            min={0}
+            max={99}
+            value={wish.maxRetries}
+            onChange={(event) => change({ maxRetries: event.target.value })}
           />
         </Field>
         <Field name="Agent options">

@@ -18,6 +18,7 @@ export function cloneOf(job: Schemas["JobDetail"]): Wish {
     concurrency: spec.concurrency == null ? "" : String(spec.concurrency),
     sandbox: spec.sandbox ?? EMPTY.sandbox,
     timeoutMultiplier: String(spec.timeout_multiplier ?? EMPTY.timeoutMultiplier),
+    maxRetries: String((spec.retry?.max_attempts ?? 2) - 1),
     forceBuild: spec.force_build ?? false,
     untilSettled: spec.until_settled != null,
     margin: String(spec.until_settled?.margin ?? EMPTY.margin),

@@ -9,7 +9,17 @@ const PREFIX = "sha256:";
 type Search = Record<string, string>;
 
 const LISTS = ["agents", "models"] as const;
-const TEXTS = ["name", "dataset", "concurrency", "sandbox", "timeoutMultiplier", "options", "margin", "alpha"] as const;
+const TEXTS = [
+  "name",
+  "dataset",
+  "concurrency",
+  "sandbox",
+  "timeoutMultiplier",
+  "maxRetries",
+  "options",
+  "margin",
+  "alpha",
+] as const;
 
 export function searchOf(wish: Wish): Search {
   const found: Search = {};

@@ -14,6 +14,7 @@ export type Wish = {
   concurrency: string;
   sandbox: string;
   timeoutMultiplier: string;
+  maxRetries: string;
   options: string;
   forceBuild: boolean;
   untilSettled: boolean;
@@ -32,6 +33,7 @@ export const EMPTY: Wish = {
   concurrency: "",
   sandbox: "auto",
   timeoutMultiplier: "1",
+  maxRetries: "1",
   options: "",
   forceBuild: false,
   untilSettled: false,
@@ -50,11 +52,17 @@ export function requestOf(wish: Wish): Schemas["JobRequest"] {
     concurrency: wish.concurrency ? Number(wish.concurrency) : null,
     sandbox: wish.sandbox,
     timeout_multiplier: Number(wish.timeoutMultiplier) || 1,
+    ...retryOf(wish.maxRetries),
     options: optionsOf(wish.options),
     force_build: wish.forceBuild,
     until_settled: wish.untilSettled ? { margin: Number(wish.margin) || 3, alpha: Number(wish.alpha) || 0.05 } : null,
   };
   return request as never;
+}
+
+/** The API counts the first try, too. Nothing is sent for the default, so that the copied commands stay short. */
+function retryOf(retries: string) {
+  return retries === EMPTY.maxRetries || !retries ? {} : { retry: { max_attempts: Number(retries) + 1 } };
 }
 
 /** `temperature=0.2 max_turns=30`: values are JSON where they can be, else text. */

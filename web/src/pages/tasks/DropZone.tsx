@@ -1,4 +1,4 @@
-/** Drop one or many archives: checked first, taken in if all is well, and told where the problem is if not. */
+/** Drop one or many archives: checked first, added if all is well, and told where the problem is if not. */
 
 import { useQueryClient } from "@tanstack/react-query";
 import { type DragEvent, useRef, useState } from "react";
@@ -90,7 +90,7 @@ export function DropZone() {
       {step ? (
         <div className="mt-2 flex items-center gap-2 text-sm" role="status">
           <progress className="h-2 w-56" max={1} value={step.share} aria-label="Upload" />
-          {step.kind === "checking" ? "Checking" : "Taking in"} {files.length} archive{files.length > 1 ? "s" : ""} (
+          {step.kind === "checking" ? "Checking" : "Adding"} {files.length} archive{files.length > 1 ? "s" : ""} (
           {bytes(files.reduce((sum, file) => sum + file.size, 0))})
         </div>
       ) : null}
@@ -112,6 +112,12 @@ function isGood(item: Checked | undefined): boolean {
   );
 }
 
+function verdictOf(item: Checked, good: boolean, taken: boolean): string {
+  if (!good) return "rejected";
+  if (item.inspections.every((inspection) => inspection.known)) return "already in library";
+  return taken ? "added" : "valid";
+}
+
 function Archive({ item, taken }: { item: Checked; taken: boolean }) {
   const good = isGood(item);
   const problems = item.inspections.flatMap((inspection) => inspection.problems ?? []);
@@ -121,7 +127,7 @@ function Archive({ item, taken }: { item: Checked; taken: boolean }) {
         <StateShape of={good ? "passed" : "failed"} /> {item.filename}
       </span>{" "}
       <span className="text-ink-soft">
-        {good ? (taken ? "added" : "valid") : "not added"}
+        {verdictOf(item, good, taken)}
         {good && problems.length ? `, ${problems.length} warning${problems.length > 1 ? "s" : ""}` : ""}
       </span>
       {item.error ? (
