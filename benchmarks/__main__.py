@@ -33,6 +33,7 @@ MEASUREMENTS = {
     "api-create": "benchmarks.api:measure_create",
     "api-reads": "benchmarks.api:measure_reads",
     "report": "benchmarks.report:measure",
+    "settling": "benchmarks.settling:measure",
     "layer": "benchmarks.layer:measure",
     "scheduler": "benchmarks.scheduler:measure",
     "memory": "benchmarks.crowd:measure_memory",

@@ -36,6 +36,7 @@ from seatrial.domain.task import Dataset
 from seatrial.domain.trial import TrialState
 from seatrial.engine.clock import Clock, StoreClock, system_clock
 from seatrial.engine.duties import Duties, Duty
+from seatrial.engine.jobs import settle
 from seatrial.engine.jobs.admission import OUR_SANDBOXES, Admission, Ceilings
 from seatrial.engine.jobs.choice import dataset_of
 from seatrial.engine.jobs.control import JobControl
@@ -226,7 +227,8 @@ def assemble_worker(
 
 def _upkeep(installation: Installation, clean: Callable[[], Awaitable[int]] | None) -> Upkeep:
     recovery = _recovery(installation)
-    extra = _clock_duty(installation)
+    settler = settle.Settler(installation.store, installation.wake_up, installation.clock)
+    extra = [*_clock_duty(installation), Duty("settling", settler.sweep, settle.EVERY_SEC)]
     if clean is not None:
         extra.append(Duty("leftovers", clean, installation.settings.reap_sec))
     return Upkeep(Duties(installation.clock, noticed=recovery.noticed), recovery, extra)

@@ -18,6 +18,7 @@ from seatrial.wiring import Installation, open_installation
 from tests.faults.checker import Checker
 from tests.faults.trial_worker import FakeWorker, Setup
 from tests.live_processes import submit
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres
 
@@ -136,15 +137,16 @@ async def test_namespaces_with_one_host_name_leave_each_others_trials_alone(setu
 async def test_an_outage_is_told_as_a_trouble_and_forgotten_when_it_is_over(
     server: PostgresServer, setup: Setup
 ) -> None:
-    async with open_installation(setup.settings()) as installation, workers([(setup, [])]):
+    async with open_installation(setup.settings()) as installation, workers([(setup, [])]) as [worker]:
 
         async def troubles() -> list[Trouble]:
             rows = await installation.store.workers.all()
             return [trouble for row in rows for trouble in row.troubles]
 
         await asyncio.to_thread(server.stop_hard)
-        await asyncio.sleep(2)
+        await eventually(lambda: "Heartbeat failed" in worker.log.read_text(), "the outage is noticed")
         await asyncio.to_thread(server.start)
+        await eventually(lambda: "Heartbeat works again" in worker.log.read_text(), "its end is noticed")
         async with asyncio.timeout(60):
             while await troubles():
                 await asyncio.sleep(0.1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -99,7 +98,7 @@ def test_not_a_byte_left_and_still_nothing_is_lost(cli: CommandLine, small_disk:
     up = RunningService.start(cli)
     until(lambda: cli.count(phase="agent") == 1, "the agent is at work", 90)
     filler = fill(small_disk, 0)
-    time.sleep(7)
+    until(lambda: "There is no room left to keep" in up.log, "the files of the try wait for room")
     assert cli.count(state="ended") == 0
     filler.unlink()
     until(lambda: cli.count(state="ended") == 1, "the result was recorded")

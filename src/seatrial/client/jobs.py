@@ -12,6 +12,7 @@ from seatrial.client.driver import Driver, Plan
 from seatrial.client.verbs import Group, list_verb, verb
 from seatrial.domain.event import EventKind
 from seatrial.domain.fact import Basis
+from seatrial.domain.failures import Failures
 from seatrial.domain.job import JobStatus
 from seatrial.domain.report import JobReport
 from seatrial.domain.trial import Outcome
@@ -139,6 +140,11 @@ def report_job(job_id: int, *, tests: bool = False) -> Ask[JobReport]:
     return Ask("GET", place("jobs", job_id, "report"), reads(JobReport), given(tests=tests or None))
 
 
+def failures_of_job(job_id: int) -> Ask[Failures]:
+    """Failed trials, grouped by what decided them."""
+    return Ask("GET", place("jobs", job_id, "failures"), reads(Failures))
+
+
 def grid_of_job(job_id: int) -> Ask[Grid]:
     """All trials, arranged by task and configuration."""
     return Ask("GET", place("jobs", job_id, "grid"), reads(Grid))
@@ -201,6 +207,7 @@ class Jobs[Driver](Group[Driver]):
     add_attempts = verb(add_attempts)
     delete = verb(delete_job)
     report = verb(report_job)
+    failures = verb(failures_of_job)
     grid = verb(grid_of_job)
     table = verb(download_table)
     compare = verb(compare_jobs)

@@ -13,6 +13,8 @@ class EventKind(StrEnum):
     JOB_CREATED = "job.created"
     JOB_CANCELLED = "job.cancelled"
     JOB_ENDED = "job.ended"
+    JOB_TRIMMED = "job.trimmed"
+    """Planned trials that nobody had started are not needed any more."""
     TRIAL_ADDED = "trial.added"
     """An attempt outside of the plan."""
     TRIAL_RELEASED = "trial.released"

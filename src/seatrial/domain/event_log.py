@@ -23,6 +23,10 @@ def job_ended(job_id: int) -> NewEvent:
     return NewEvent(kind=EventKind.JOB_ENDED, job_id=job_id)
 
 
+def job_trimmed(job_id: int, trials: int) -> NewEvent:
+    return NewEvent(kind=EventKind.JOB_TRIMMED, job_id=job_id, data={"trials": trials})
+
+
 def trial_claimed(trial: Trial) -> NewEvent:
     return _about(trial, EventKind.TRIAL_CLAIMED, {"worker": trial.worker})
 

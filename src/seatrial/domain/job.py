@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.settling import UntilSettled, drawn_order
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, NewTrial
 
@@ -63,6 +64,8 @@ class JobSpec(Frozen):
     """Time limit of a whole trial, in addition to the task's own limits."""
     force_build: bool = False
     retry: RetryPolicy = RetryPolicy()
+    until_settled: UntilSettled | None = None
+    """Stop early, once it is known which of the two configurations is better; ``attempts`` is then the maximum."""
     instruction: str | None = None
     """Replaces the instruction of the task."""
     own_keys: bool = True
@@ -149,7 +152,11 @@ class JobCounts(StateCounts):
 
 def plan(spec: JobSpec) -> Iterator[NewTrial]:
     """Every trial of a job, attempt by attempt, so that every task gets a first result before any gets a second."""
+    tasks = spec.tasks
+    if spec.until_settled is not None:
+        by_digest = {task.digest: task for task in spec.tasks}
+        tasks = tuple(by_digest[digest] for digest in drawn_order(spec.until_settled, tuple(by_digest)))
     for attempt in range(1, spec.attempts + 1):
-        for task in spec.tasks:
+        for task in tasks:
             for index, agent in enumerate(spec.agents):
                 yield NewTrial(task=task, agent_index=index, agent=agent.name, model=agent.model, attempt=attempt)

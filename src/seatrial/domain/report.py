@@ -13,8 +13,10 @@ from seatrial.domain.fact import Basis, Counts, TrialFact, by_configuration, by_
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import JobSpec
 from seatrial.domain.matrix import TestLine, matrix
-from seatrial.domain.rules import PlanChanges, RuleCheck, check_rules
+from seatrial.domain.rules import PlanChanges, RuleCheck, check_rules, planned_share
 from seatrial.domain.score import Bounds, Score, ScoreLine, best_first, bounds, score, score_line
+from seatrial.domain.settled import Settled
+from seatrial.domain.settling import Finding
 from seatrial.domain.statistics import SEED, Interval, Quantiles, mean, quantile, quantiles, wilson_interval
 from seatrial.domain.trial import Outcome
 
@@ -121,6 +123,10 @@ class JobReport(Frozen):
     """Attempts that were added after the plan."""
     removed: int = 0
     """Planned trials that the store no longer has."""
+    not_needed: int = 0
+    """Planned trials that will never run, because the job stops when settled."""
+    settled: Settled | None = None
+    """For a job that stops when settled: what it found, what it saved, and what is guaranteed."""
     notices: tuple[str, ...] = ()
     """What every reader of these numbers must know: attempts added or removed, trials cancelled."""
     rules: RuleCheck | None = None
@@ -130,13 +136,17 @@ class JobReport(Frozen):
 
 
 def report(
-    facts: Iterable[TrialFact], *, spec: JobSpec | None = None, order: Sequence[str] = (), seed: int = SEED
+    facts: Iterable[TrialFact],
+    *,
+    spec: JobSpec | None = None,
+    order: Sequence[str] = (),
+    settled: Settled | None = None,
+    seed: int = SEED,
 ) -> JobReport:
     """``facts``: one per trial, ended or not. ``order``: the order of configurations."""
     everything = list(facts)
-    share = len(spec.tasks) * spec.attempts if spec else None
     groups = by_configuration(everything, order).items()
-    configurations = _best_first(_configuration(label, trials, share, seed) for label, trials in groups)
+    configurations = _best_first(_configuration(label, trials, spec, seed) for label, trials in groups)
     planned = [fact for fact in everything if not fact.added]
     counts = count(planned)
     changed = PlanChanges.of(spec, planned=counts.planned, added=len(everything) - counts.planned)
@@ -147,7 +157,9 @@ def report(
         spending=spending(everything),
         added=changed.added,
         removed=changed.removed,
-        notices=(*changed.sentences, *_cancelled(counts)),
+        not_needed=changed.not_needed,
+        settled=settled,
+        notices=(*_settled(settled), *changed.sentences, *_cancelled(counts)),
         rules=_rules(spec, configurations, changed) if spec else None,
         tests=matrix(planned),
     )
@@ -188,19 +200,24 @@ def _best_first(reports: Iterable[ConfigurationReport]) -> tuple[ConfigurationRe
     return tuple(found[line.label] for line in best_first(each.headline for each in found.values()))
 
 
+def _settled(found: Settled | None) -> tuple[str, ...]:
+    if found is None:
+        return ()
+    return (found.sentence,) if found.finding is Finding.OPEN else (f"{found.sentence} {found.guarantee}",)
+
+
 def _cancelled(counts: Counts) -> tuple[str, ...]:
     if not counts.cancelled:
         return ()
     return (f"{counts.cancelled:,} of {counts.planned:,} planned trials were cancelled.",)
 
 
-def _configuration(label: str, everything: list[TrialFact], planned: int | None, seed: int) -> ConfigurationReport:
-    """``planned``: its trials in the job's plan; by default those there are."""
+def _configuration(label: str, everything: list[TrialFact], spec: JobSpec | None, seed: int) -> ConfigurationReport:
     facts = [fact for fact in everything if not fact.added]
     tasks = tuple(_task(name, trials) for name, trials in by_task(facts).items())
     counts = count(facts)
     scores = {basis: _score(tasks, basis, seed) for basis in Basis}
-    headline = score_line(label, [task.counts for task in tasks], planned or counts.planned, seed)
+    headline = score_line(label, [task.counts for task in tasks], planned_share(spec, counts.planned), seed)
     rewards = [task.mean_reward for task in tasks if task.mean_reward is not None]
     unavailable: dict[str, str] = {}
     if headline.coverage is None:

@@ -166,6 +166,8 @@ class Result(Frozen):
     timings: tuple[PhaseTiming, ...] = ()
     usage: Usage = Usage()
     lock: Lock | None = None
+    last_command: str = ""
+    """What the agent did last, as its trajectory names it. Empty if it reported no steps."""
     files: tuple[StoredFile, ...] = ()
     """Saved files. If there are many, those nearest to the top."""
     file_listing: FileListing | None = None

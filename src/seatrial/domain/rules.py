@@ -35,12 +35,17 @@ class PlanChanges(Frozen):
 
     added: int = 0
     removed: int = 0
+    not_needed: int = 0
+    """Trials that a job which stops when settled did not need."""
 
     @classmethod
     def of(cls, spec: JobSpec | None, *, planned: int, added: int) -> PlanChanges:
         """``planned``: the planned trials that exist."""
         expected = len(spec.tasks) * len(spec.agents) * spec.attempts if spec else planned
-        return cls(added=added, removed=max(0, expected - planned))
+        missing = max(0, expected - planned)
+        if spec is not None and spec.until_settled is not None:
+            return cls(added=added, not_needed=missing)
+        return cls(added=added, removed=missing)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -49,6 +54,11 @@ class PlanChanges(Frozen):
             found.append(f"{_attempts(self.added)} added after the plan, outside of every score.")
         if self.removed:
             found.append(f"{_attempts(self.removed)} planned and removed later.")
+        if self.not_needed:
+            found.append(
+                f"Stopped early: {self.not_needed:,} planned trials were not needed and did not run. Scores and "
+                "coverage are over the trials that ran; a job that stops at a clear difference overstates it a little."
+            )
         return tuple(found)
 
 
@@ -86,6 +96,14 @@ TERMINAL_BENCH = RuleSet(
         {"override_cpus", "override_memory_mb", "override_storage_mb", "override_gpus", "override_tpu"}
     ),
 )
+
+
+def planned_share(spec: JobSpec | None, there: int) -> int:
+    """The planned trials of one configuration. ``there``: how many of them exist. Trials that a job did not need
+    because it was settled are not part of its plan any more."""
+    if spec is None or spec.until_settled is not None:
+        return there
+    return len(spec.tasks) * spec.attempts
 
 
 def check_rules(
@@ -139,6 +157,8 @@ def _enough_trials(spec: JobSpec, rules: RuleSet, by_task: list[dict[str, Counts
     rule = f"at least {rules.trials_per_task} trials of every task"
     if not by_task:
         few = spec.attempts < rules.trials_per_task
+        if spec.until_settled is not None and not few:
+            return BrokenRule(rule=rule, found="the job stops when settled, perhaps before that")
         return BrokenRule(rule=rule, found=f"{spec.attempts} planned") if few else None
     # Running trials count as planned; cancelled ones do not count.
     short = {
@@ -147,6 +167,9 @@ def _enough_trials(spec: JobSpec, rules: RuleSet, by_task: list[dict[str, Counts
         for task, counts in tasks.items()
         if (trials := counts.planned - counts.cancelled) < rules.trials_per_task
     }
+    most = len({task.digest for task in spec.tasks})
+    if spec.until_settled is not None and any(len(tasks) < most for tasks in by_task):
+        return BrokenRule(rule=rule, found="the job stopped before every task was run")
     if not short:
         return None
     return BrokenRule(

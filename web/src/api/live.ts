@@ -16,6 +16,7 @@ const KINDS = [
   "job.created",
   "job.cancelled",
   "job.ended",
+  "job.trimmed",
   "trial.released",
   "trial.claimed",
   "trial.phase",

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from seatrial.adapters.runner_harbor.pytest_messages import error_lines, heading_of, messages_in
 from seatrial.domain.result import TestResult, TestStatus
 
 _LARGEST_REPORT = 8 << 20
@@ -22,6 +23,8 @@ _LONGEST_TEST_MSEC = 1e12
 _MOST_TEXT = 2 << 20
 """Characters of all messages together."""
 
+_OUTPUTS = ("test-stdout.txt", "test_stdout.txt")
+_UNPASSED = (TestStatus.FAILED, TestStatus.ERROR)
 _CTRF_STATUS = {
     "passed": TestStatus.PASSED,
     "failed": TestStatus.FAILED,
@@ -44,12 +47,23 @@ _STATUS = re.compile(r" (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b")
 
 def tests_in(verifier_dir: Path) -> tuple[TestResult, ...]:
     """The results of single tests; empty if there is nothing readable."""
+    output = next((text for name in _OUTPUTS if (text := _content(verifier_dir / name)) is not None), None)
     if (report := _content(verifier_dir / "ctrf.json")) is not None:
-        return _bounded(_from_ctrf(report))
-    for name in ("test-stdout.txt", "test_stdout.txt"):
-        if (output := _content(verifier_dir / name)) is not None:
-            return _bounded(from_pytest_output(output))
-    return ()
+        return _bounded(_in_full(_from_ctrf(report), output))
+    return _bounded(_in_full(from_pytest_output(output), output)) if output is not None else ()
+
+
+def _in_full(found: Iterable[TestResult], output: str | None) -> Iterator[TestResult]:
+    """With the whole message of each failed test, if pytest's output has it: the summary of pytest, and of a
+    Terminal-Bench 1 task, is cut to the width of a screen."""
+    whole: dict[str, str] | None = None
+    for test in found:
+        if test.status in _UNPASSED and output is not None:
+            whole = messages_in(output) if whole is None else whole
+            message = whole.get(heading_of(test.name))
+            yield test.model_copy(update={"message": _text(message, _LONGEST_MESSAGE)}) if message else test
+        else:
+            yield test
 
 
 def _content(path: Path) -> str | None:
@@ -81,8 +95,13 @@ def _ctrf_test(entry: dict[str, Any]) -> TestResult:
         name=_text(entry["name"], _LONGEST_NAME),
         status=_CTRF_STATUS.get(status, TestStatus.ERROR) if isinstance(status, str) else TestStatus.ERROR,
         seconds=_seconds(entry.get("duration")),
-        message=_text(entry.get("message") or entry.get("trace") or "", _LONGEST_MESSAGE),
+        message=_text(_blame(entry.get("trace")) or entry.get("message") or entry.get("trace") or "", _LONGEST_MESSAGE),
     )
+
+
+def _blame(trace: object) -> str:
+    """pytest's CTRF says only that a test failed in ``message``; the error is in its trace."""
+    return error_lines(trace) if isinstance(trace, str) else ""
 
 
 def _seconds(duration: object) -> float | None:

@@ -1,4 +1,4 @@
-"""Changes of a job's trials that callers ask for: cancel, release, retry, add, delete. Each runs in one transaction."""
+"""Changes of a job's trials that callers ask for: cancel, release, drop, retry, add, delete. One transaction each."""
 
 from __future__ import annotations
 
@@ -97,6 +97,22 @@ def release_trials(connection: Connection, trial_ids: list[int], released: Relea
         facts += [event_log.trial_released(trial) for trial in change_all(connection, held, released, now)]
     append_events(connection, facts, now)
     return len(facts)
+
+
+def drop_trials(connection: Connection, job_id: int, trial_ids: list[int], now: datetime) -> int:
+    _lock_jobs(connection, [job_id])
+    # A claim that comes first changes the state, and the row is checked again: a claimed trial stays.
+    unclaimed = sa.and_(
+        trials.c.job_id == job_id, trials.c.reruns.is_(None), trials.c.attempt == 0, sa.or_(IS_HELD, IS_QUEUED)
+    )
+    dropped = sum(
+        connection.execute(sa.delete(trials).where(unclaimed, trials.c.id.in_(ids))).rowcount
+        for ids in batched(trial_ids, IDS_AT_ONCE)
+    )
+    if dropped:
+        facts = [event_log.job_trimmed(job_id, dropped), *end_job_if_done(connection, job_id, now)]
+        append_events(connection, facts, now)
+    return dropped
 
 
 def _lock_jobs_of(connection: Connection, trial_ids: Sequence[int]) -> list[int]:

@@ -19,6 +19,9 @@ def narrow_jobs(query: sa.Select[Any], chosen: JobFilter) -> sa.Select[Any]:
         query = query.where(has_status(chosen.status))
     if chosen.waits is not None:
         query = query.where(jobs.c.ended_at.is_(None), _only_held() if chosen.waits else _waits_or_runs())
+    if chosen.settling is not None:
+        settles = sa.and_(jobs.c.ended_at.is_(None), jobs.c.spec.like('%"until_settled":{%'))
+        query = query.where(settles if chosen.settling else ~settles)
     if chosen.graded is not None:
         has_grade = _has_trial(sa.and_(IS_ENDED, trials.c.outcome.in_(_GRADES)))
         query = query.where(has_grade if chosen.graded else ~has_grade)

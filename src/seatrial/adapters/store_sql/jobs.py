@@ -20,6 +20,7 @@ from seatrial.adapters.store_sql.job_changes import (
     cancel_job,
     cancel_trials,
     delete_job,
+    drop_trials,
     new_trial,
     release_trials,
     retry_trials,
@@ -149,6 +150,11 @@ class SqlJobs:
         released = Released(limit_sec=limit_sec)
         return await self._database.write(
             lambda connection: release_trials(connection, sorted(set(trial_ids)), released, now)
+        )
+
+    async def drop_trials(self, job_id: int, trial_ids: Sequence[int], now: datetime) -> int:
+        return await self._database.write(
+            lambda connection: drop_trials(connection, job_id, sorted(set(trial_ids)), now)
         )
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:

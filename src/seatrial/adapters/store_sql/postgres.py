@@ -28,6 +28,7 @@ from seatrial.ports.store import StoreFacts
 
 _TRIES = 5
 _TRUSTED_SEC = 1.0
+"""A connection that was used within this time is believed to be alive."""
 _IN_LINE_SEC = 30.0
 """How long an operation waits while the server has no connection left, or is starting."""
 _FULL = ("53300",)
@@ -56,11 +57,14 @@ class PostgresDatabase(Database):
     Opens at most ``connections`` in total, and at least one of each kind. Operations wait for a free connection, also
     if the server has none left."""
 
-    def __init__(self, url: URL, connections: int, in_line_sec: float = _IN_LINE_SEC) -> None:
+    def __init__(
+        self, url: URL, connections: int, in_line_sec: float = _IN_LINE_SEC, trusted_sec: float = _TRUSTED_SEC
+    ) -> None:
         self._url = url
         self._readers = max(1, connections // 2)
         self._writers = max(1, connections - self._readers)
         self._in_line_sec = in_line_sec
+        self._trusted_sec = trusted_sec
         self._engine: AsyncEngine | None = None
         self._reading: AsyncEngine | None = None
         # The pool's own queue loses operations that wait for a connection which could not be opened.
@@ -68,8 +72,8 @@ class PostgresDatabase(Database):
         self._writing_turns = asyncio.Semaphore(self._writers)
 
     async def open(self) -> None:
-        self._engine = _engine(self._url, self._writers)
-        self._reading = _engine(self._url, self._readers, isolation_level="AUTOCOMMIT")
+        self._engine = _engine(self._url, self._writers, self._trusted_sec)
+        self._reading = _engine(self._url, self._readers, self._trusted_sec, isolation_level="AUTOCOMMIT")
         await self.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
 
     async def close(self) -> None:
@@ -153,7 +157,7 @@ class PostgresDatabase(Database):
         return self._engine
 
 
-def _engine(url: URL, connections: int, **more: Any) -> AsyncEngine:
+def _engine(url: URL, connections: int, trusted_sec: float, **more: Any) -> AsyncEngine:
     engine = create_async_engine(
         url,
         pool_size=connections,
@@ -161,7 +165,7 @@ def _engine(url: URL, connections: int, **more: Any) -> AsyncEngine:
         connect_args={"timeout": 10, "server_settings": {"application_name": "seatrial", "timezone": "UTC"}},
         **more,
     )
-    _notice_restarts(engine)
+    _notice_restarts(engine, trusted_sec)
     return engine
 
 
@@ -171,9 +175,9 @@ def _with_connection(engine: Engine, operation: Callable[[Connection], Any]) -> 
         return operation(connection)
 
 
-def _notice_restarts(engine: AsyncEngine) -> None:
+def _notice_restarts(engine: AsyncEngine, trusted_sec: float) -> None:
     """Detects a restarted server before an operation fails. SQLAlchemy's ``pool_pre_ping`` asks the server each time,
-    which makes small reads 1.5 times as slow. Here a connection that was used in the last second is not checked."""
+    which makes small reads 1.5 times as slow. Here a connection that was used a moment ago is not checked."""
 
     @sa.event.listens_for(engine.sync_engine, "checkin")
     def _remember(_: object, record: ConnectionPoolEntry) -> None:
@@ -182,7 +186,7 @@ def _notice_restarts(engine: AsyncEngine) -> None:
     @sa.event.listens_for(engine.sync_engine, "checkout")
     def _ask(connection: Any, record: ConnectionPoolEntry, _: object) -> None:
         used_at = record.info.get("used_at")
-        if used_at is None or time.monotonic() - used_at < _TRUSTED_SEC:
+        if used_at is None or time.monotonic() - used_at < trusted_sec:
             return
         try:
             connection.ping()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 from sqlalchemy.engine import Result as Rows
 
 from seatrial.adapters.store_sql.tables import trials
+from seatrial.domain.failures import FailedTest, FailedTrial
 from seatrial.domain.frozen import trusted
 from seatrial.domain.job import Job, JobSpec
-from seatrial.domain.result import Result, Spent, Try
+from seatrial.domain.result import Result, Spent, TestStatus, Try
 from seatrial.domain.task import Task, TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
-from seatrial.ports.store import TrialNumbers, TrialRow, TrialSummary
+from seatrial.ports.store import FailedRow, TrialNumbers, TrialRow, TrialSummary
 
 _SMALL = 16_000
 _COLUMNS = {"attempt": "repeat", "try_number": "attempt", "tries_base": "attempts_base"}
@@ -61,6 +63,7 @@ _OF_JOB = ("id", "created_at", "cancelled_at", "ended_at")
 _STATES = {state.value: state for state in TrialState}
 _OUTCOMES: dict[str | None, Outcome | None] = {None: None, **{outcome.value: outcome for outcome in Outcome}}
 _CAUSES: dict[str | None, Cause | None] = {None: None, **{cause.value: cause for cause in Cause}}
+_UNPASSED = (TestStatus.FAILED.value, TestStatus.ERROR.value)
 _PHASES: dict[str | None, Phase | None] = {None: None, **{phase.value: phase for phase in Phase}}
 
 
@@ -140,6 +143,30 @@ def numbers_of(rows: Iterable[Any]) -> list[TrialNumbers]:
             )
         )
     return found
+
+
+def failed_of(row: Any) -> FailedRow:
+    """Reads only what decided the trial from its result, without validation: a job may have thousands."""
+    number, name, digest, index, attempt, outcome, cause, marks, document = row
+    result = json.loads(document) if document else {}
+    tests = tuple(
+        FailedTest(test["name"], test.get("message") or "")
+        for test in result.get("tests") or ()
+        if test["status"] in _UNPASSED
+    )
+    trial = FailedTrial(
+        trial_id=number,
+        task=name,
+        configuration="",
+        attempt=attempt,
+        outcome=Outcome(outcome),
+        cause=_CAUSES[cause],
+        marks=tuple(map(Mark, marks.split())) if marks else (),
+        message=result.get("message") or "",
+        tests=tests,
+        last_command=result.get("last_command") or "",
+    )
+    return FailedRow(trial, digest, index)
 
 
 def spent_of(row: Values) -> Spent:

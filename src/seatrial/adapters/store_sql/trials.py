@@ -16,6 +16,7 @@ from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.rows import (
     NUMBERS,
+    failed_of,
     numbers_of,
     summary_of,
     trial_of,
@@ -28,9 +29,10 @@ from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, trials, tries
 from seatrial.domain import event_log
 from seatrial.domain.result import Result, Try
-from seatrial.domain.trial import Ended, GivenBack, Trial, TrialEvent, TrialState, TryAgain, WorkerLost
+from seatrial.domain.trial import Ended, GivenBack, Outcome, Trial, TrialEvent, TrialState, TryAgain, WorkerLost
 from seatrial.errors import NotFound
 from seatrial.ports.store import (
+    FailedRow,
     Page,
     PhaseEntry,
     RenewalReport,
@@ -67,6 +69,22 @@ _history = (
     .outerjoin(tries, tries.c.trial_id == trials.c.id)
     .where(trials.c.id == sa.bindparam("id"))
     .order_by(tries.c.number)
+)
+_failed = (
+    _with_result.where(trials.c.job_id == sa.bindparam("job"), trials.c.reruns.is_(None))
+    .where(IS_ENDED, trials.c.outcome.in_([Outcome.FAILED.value, Outcome.ERROR.value]))
+    .order_by(trials.c.id)
+    .with_only_columns(
+        trials.c.id,
+        trials.c.task_name,
+        trials.c.task_digest,
+        trials.c.agent_index,
+        trials.c.repeat,
+        trials.c.outcome,
+        trials.c.cause,
+        trials.c.marks,
+        tries.c.result,
+    )
 )
 _numbers = sa.select(*NUMBERS).where(trials.c.job_id == sa.bindparam("job")).order_by(trials.c.id)
 
@@ -170,6 +188,12 @@ class SqlTrials:
     async def numbers(self, job_id: int) -> list[TrialNumbers]:
         def operation(connection: Connection) -> list[TrialNumbers]:
             return numbers_of(connection.execute(_numbers, {"job": job_id}))
+
+        return await self._database.read(operation)
+
+    async def failed(self, job_id: int) -> list[FailedRow]:
+        def operation(connection: Connection) -> list[FailedRow]:
+            return [failed_of(row) for row in connection.execute(_failed, {"job": job_id})]
 
         return await self._database.read(operation)
 

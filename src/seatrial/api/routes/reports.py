@@ -14,9 +14,11 @@ from seatrial.api.routes.router import errors, native_router, sends
 from seatrial.domain.comparison import compare_all
 from seatrial.domain.divergence import Divergence, diverge
 from seatrial.domain.fact import Basis
+from seatrial.domain.failures import Failures
 from seatrial.domain.report import JobReport
 from seatrial.domain.verdict import verdict
 from seatrial.engine.reports.comparing import look_up, pair_sides
+from seatrial.engine.reports.failures import failures_of
 from seatrial.engine.reports.grid import Grid, grid_of, table_of
 from seatrial.engine.reports.reporting import report_job
 from seatrial.errors import InvalidInput, NotFound
@@ -37,6 +39,14 @@ async def get_report(
     """Scores with their uncertainty, errors by cause, costs and durations. Also available while the job runs."""
     store = service.installation.store
     return await report_job(store.trials, await store.jobs.get(job_id), with_tests=tests)
+
+
+@router.get("/jobs/{job_id}/failures", responses=errors(404))
+async def get_failures(service: ServiceDep, job_id: JobId) -> Failures:
+    """The trials that failed or ended in an error, grouped by what decided them: failed tests, error line, limit or
+    cause. Without added attempts."""
+    store = service.installation.store
+    return await failures_of(store.trials, await store.jobs.get(job_id))
 
 
 @router.get("/jobs/{job_id}/grid", responses=errors(404))

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from seatrial.domain.failures import Failures
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job, JobCounts, JobSpec, JobStatus
 from seatrial.domain.score import ScoreLine
@@ -126,6 +127,10 @@ class Jobs(Protocol):
     async def cancel(self, job_id: int) -> int: ...
 
     async def report(self, job_id: int, tests: bool) -> tuple[Job, JobReport]: ...
+
+    async def failures(self, job_id: int) -> Failures:
+        """Failed trials, grouped by what decided them."""
+        ...
 
     async def compare(self, sides: Sequence[str], basis: Basis, by_name: bool) -> Sequence[Comparison]: ...
 

@@ -23,6 +23,7 @@ from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome, s
 from seatrial.domain.comparison import Comparison, compare_all
 from seatrial.domain.event import Event
 from seatrial.domain.fact import Basis
+from seatrial.domain.failures import Failures
 from seatrial.domain.job import Job, JobCounts
 from seatrial.domain.output import Output
 from seatrial.domain.report import JobReport
@@ -31,6 +32,7 @@ from seatrial.domain.task import Dataset, Task
 from seatrial.domain.trial import Outcome, TrialState
 from seatrial.engine.jobs.choice import choose, dataset_of, every_task, find_dataset, library_tasks
 from seatrial.engine.reports.comparing import look_up, pair_sides
+from seatrial.engine.reports.failures import failures_of
 from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.reports.progress import progress_of
 from seatrial.engine.reports.reporting import report_job
@@ -161,6 +163,10 @@ class LocalJobs:
         job = await self.here.store.jobs.get(job_id)
         return job, await report_job(self.here.store.trials, job, with_tests=tests)
 
+    async def failures(self, job_id: int) -> Failures:
+        store = self.here.store
+        return await failures_of(store.trials, await store.jobs.get(job_id))
+
     async def compare(self, sides: Sequence[str], basis: Basis, by_name: bool) -> Sequence[Comparison]:
         pairs = pair_sides([await look_up(self.here.store, wanted) for wanted in sides])
         return compare_all(pairs, basis=basis, same_name_is_enough=by_name)
@@ -278,7 +284,8 @@ async def _until_ended(here: Installation, job: Job, quiet: bool) -> None:
             if look % _PACE_EVERY_LOOKS == 0 or counts.done:
                 found = await progress_of(here.store.jobs, job, counts, here.clock())
             show(counts, found)
-            if not counts.moving:
+            held_back = counts.held and job.spec.until_settled is not None  # the next trials are released in a moment
+            if not counts.moving and not held_back:
                 return
             await asyncio.sleep(_LOOK_EVERY_SEC)
 

@@ -17,6 +17,7 @@ from seatrial.client import AsyncClient, DatasetRequest
 from seatrial.domain.comparison import Comparison
 from seatrial.domain.event import Event
 from seatrial.domain.fact import Basis
+from seatrial.domain.failures import Failures
 from seatrial.domain.job import Job, JobCounts
 from seatrial.domain.output import Output
 from seatrial.domain.report import JobReport
@@ -68,6 +69,9 @@ class RemoteJobs:
     async def report(self, job_id: int, tests: bool) -> tuple[Job, JobReport]:
         job, _ = await self.get(job_id)
         return job, await self.client.jobs.report(job_id, tests=tests)
+
+    async def failures(self, job_id: int) -> Failures:
+        return await self.client.jobs.failures(job_id)
 
     async def compare(self, sides: Sequence[str], basis: Basis, by_name: bool) -> Sequence[Comparison]:
         found = await self.client.jobs.compare(sides[0], *sides[1:], basis=basis, by_name=by_name)

@@ -72,6 +72,20 @@ async def watch(backend: Backend, job_id: JobId, as_json: AsJson = False) -> int
 
 @app.command()
 @on_backend
+async def failures(backend: Backend, job_id: JobId, as_json: AsJson = False) -> None:
+    """Group the failed trials of a job by what decided them: failed tests, error, limit or cause."""
+    from seatrial.cli.view.failure_groups import failure_lines
+
+    found = await backend.jobs.failures(job_id)
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    for line in failure_lines(found):
+        say(line)
+
+
+@app.command()
+@on_backend
 async def cancel(backend: Backend, job_id: JobId) -> None:
     """Cancel a job. Queued trials end now; a worker stops the running ones within seconds."""
     from seatrial.cli.view.figures import plural

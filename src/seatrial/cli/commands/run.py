@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from seatrial.domain.task import TaskSelection
 
 Words = list[str] | None
+UNTIL_SETTLED_ATTEMPTS = 5
+"""The default maximum for a job that stops when settled."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,45 @@ class Execution:
 
 
 @dataclass(frozen=True)
+class Stopping:
+    """Options for stopping early."""
+
+    until_settled: Annotated[
+        bool,
+        typer.Option(
+            "--until-settled",
+            help="Stop as soon as it is settled which of two configurations is better. See the guide.",
+        ),
+    ] = False
+    margin: Annotated[
+        float | None,
+        typer.Option(min=0, max=100, help="With --until-settled: a difference below this is none. Points. Default: 3."),
+    ] = None
+    alpha: Annotated[
+        float | None,
+        typer.Option(min=0.001, max=0.5, help="With --until-settled: error probability over all looks. Default: 0.05."),
+    ] = None
+    most: Annotated[
+        int | None,
+        typer.Option("--max", min=1, help="With --until-settled: maximum attempts per task. Default: -k, or 5."),
+    ] = None
+
+    def flags(self, attempts: int | None) -> dict[str, Any]:
+        """``attempts``: the value of -k."""
+        from seatrial.domain.settling import UntilSettled
+
+        given = {"margin": self.margin, "alpha": self.alpha}
+        if not self.until_settled:
+            if self.most is not None or self.margin is not None or self.alpha is not None:
+                raise typer.BadParameter("--margin, --alpha and --max need --until-settled.")
+            return {}
+        if self.most is not None and attempts not in (None, self.most):
+            raise typer.BadParameter("-k and --max name different numbers of attempts.")
+        rule = {name: value for name, value in given.items() if value is not None}
+        return {"until_settled": UntilSettled(**rule), "attempts": self.most or attempts or UNTIL_SETTLED_ATTEMPTS}
+
+
+@dataclass(frozen=True)
 class Handling:
     """Options of the command itself."""
 
@@ -167,7 +208,7 @@ class Handling:
 
 
 @with_groups
-def run(tasks: Tasks, agents: Agents, execution: Execution, handling: Handling) -> None:
+def run(tasks: Tasks, agents: Agents, execution: Execution, stopping: Stopping, handling: Handling) -> None:
     """Run tasks with agents and print the results.
 
     Exit status: 0 if every trial got a valid reward, 3 if some ended in errors, 2 for bad usage.
@@ -176,7 +217,8 @@ def run(tasks: Tasks, agents: Agents, execution: Execution, handling: Handling) 
 
     from seatrial.cli.backend.request import read_request
 
-    request = read_request({**tasks.flags(), **agents.flags(), **execution.flags()}, handling.config)
+    stop = stopping.flags(execution.attempts)
+    request = read_request({**tasks.flags(), **agents.flags(), **execution.flags(), **stop}, handling.config)
     raise typer.Exit(asyncio.run(_run(request, handling)))
 
 

@@ -135,6 +135,8 @@ def print_plan(plan: Plan, as_json: bool) -> None:
         return
     factors = ((len(tasks), "task"), (len(spec.agents), "configuration"), (spec.attempts, "attempt"))
     say(f"{plural(trials, 'trial')}: {' × '.join(plural(number, word) for number, word in factors)}")
+    if spec.until_settled is not None:
+        say("  stops  once it is settled which of the two is better; these are the most trials that it takes")
     for agent in spec.agents:
         say(f"  agent  {agent.label}")
     for task in tasks:

@@ -7,6 +7,7 @@ import shlex
 from typing import Any
 
 from seatrial.domain.job import AgentSpec, RetryPolicy
+from seatrial.domain.settling import UntilSettled
 from seatrial.domain.task import TaskSelection
 from seatrial.engine.jobs.request import JobParameters
 
@@ -25,7 +26,7 @@ def run_line(parameters: JobParameters, tasks: tuple[str, ...], agents: tuple[Ag
         words += ["-a", name]
     for model in dict.fromkeys(agent.model for agent in agents if agent.model):
         words += ["-m", model]
-    words += _selection(parameters.selection) + _numbers(parameters)
+    words += _selection(parameters.selection) + _until_settled(parameters.until_settled) + _numbers(parameters)
     return shlex.join(words)
 
 
@@ -44,6 +45,8 @@ def _fits_flags(parameters: JobParameters, agents: tuple[AgentSpec, ...]) -> boo
     ):
         return False
     if parameters.retry.model_copy(update={"max_attempts": RetryPolicy().max_attempts}) != RetryPolicy():
+        return False
+    if parameters.until_settled is not None and parameters.until_settled.seed is not None:
         return False
     return len(agents) == 1 or not any(agent.model for agent in parameters.agents)
 
@@ -68,6 +71,15 @@ def _selection(chosen: TaskSelection) -> list[str]:
     if chosen.sample is not None:
         words += ["--sample", str(chosen.sample), "--seed", str(chosen.seed)]
     return words + (["-l", str(chosen.limit)] if chosen.limit is not None else [])
+
+
+def _until_settled(rule: UntilSettled | None) -> list[str]:
+    if rule is None:
+        return []
+    words = ["--until-settled"]
+    for flag, value, default in (("--margin", rule.margin, 3.0), ("--alpha", rule.alpha, 0.05)):
+        words += [flag, f"{value:g}"] if value != default else []
+    return words
 
 
 def _numbers(parameters: JobParameters) -> list[str]:

@@ -13,6 +13,7 @@ from seatrial.domain.trial import Outcome, TrialState, require_ungraded
 from seatrial.engine.clock import Clock
 from seatrial.engine.jobs.admission import Ceilings
 from seatrial.engine.jobs.keys import KeyRing
+from seatrial.engine.jobs.settle import Settler
 from seatrial.engine.reports.summaries import summaries_of
 from seatrial.engine.trials.trial_files import trial_prefix
 from seatrial.errors import Conflict, InvalidInput
@@ -153,7 +154,10 @@ class JobControl:
         reopened = await self.store.jobs.retry_trials(trial_ids, self.clock(), hold=True)
         if reopened or job.ended_at is None:
             await self._save_keys(job, keys)
-        return await self._queue_held(trial_ids)
+        if job.spec.until_settled is None:
+            return await self._queue_held(trial_ids)
+        await Settler(self.store, self.wake_up, self.clock).step(job)  # trials that the rule holds back stay held
+        return reopened
 
     async def _named(self, job_id: int, trials: Collection[int] | None) -> list[TrialSummary]:
         """The trials of a job, or these of them."""

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec, JobSpec, RetryPolicy
+from seatrial.domain.settling import UntilSettled
 from seatrial.domain.task import Task, TaskRef, TaskSelection
 from seatrial.errors import InvalidInput
 
@@ -58,6 +59,8 @@ class JobParameters(Frozen):
     trial_limit_sec: float | None = Field(default=None, gt=0, le=LONGEST_TRIAL_SEC, allow_inf_nan=False)
     force_build: bool = False
     retry: RetryPolicy = RetryPolicy()
+    until_settled: UntilSettled | None = None
+    """Stop early, once it is known which of two configurations is better; ``attempts`` is then the maximum."""
     labels: dict[str, str] = {}
 
     def matrix(self, takes_model: Callable[[str], bool]) -> tuple[AgentSpec, ...]:
@@ -87,6 +90,7 @@ class JobParameters(Frozen):
             trial_limit_sec=self.trial_limit_sec,
             force_build=self.force_build,
             retry=self.retry,
+            until_settled=self.until_settled,
             labels=self.labels,
         )
         if (trials := planned_trials(spec)) > MOST_TRIALS:

@@ -6,6 +6,7 @@ before anything runs.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -18,6 +19,7 @@ from seatrial.engine.jobs.admission import Admission
 from seatrial.engine.jobs.keys import KeyRing
 from seatrial.engine.jobs.model_urls import ModelUrls
 from seatrial.engine.jobs.request import JobParameters, refuse_keys
+from seatrial.engine.jobs.settle import Settler
 from seatrial.errors import InvalidInput, Unsupported
 from seatrial.ports.store import Once, Store
 from seatrial.ports.wake_up import WakeUp
@@ -109,6 +111,12 @@ class Submission:
                 field="sandbox",
                 fix="Use auto, oci, docker, harbor:<environment of Harbor> or pkg.mod:Class.",
             )
+        if spec.until_settled is not None and len(spec.agents) != 2:
+            raise InvalidInput(
+                f"Only two configurations can run until it is settled which is better; the job has {len(spec.agents)}.",
+                field="until_settled",
+                fix="Name two agents, or one agent with two models.",
+            )
         for agent in spec.agents:
             self._check_agent(agent)
         self.admission.check(spec)
@@ -122,7 +130,13 @@ class Submission:
         spec = self.admission.signed(spec)
         await self.check(spec, tuple(keys))
         sealed = self.keys.sealed(keys)
-        job = await self.store.jobs.create(spec, tuple(plan(spec)), self.clock(), keys=sealed, once=once)
+        rule = spec.until_settled
+        if rule is not None and rule.seed is None:
+            rule = rule.model_copy(update={"seed": secrets.randbits(48)})
+            spec = spec.model_copy(update={"until_settled": rule})
+        trials, now = tuple(plan(spec)), self.clock()
+        job = await self.store.jobs.create(spec, trials, now, hold=rule is not None, keys=sealed, once=once)
+        await Settler(self.store, self.wake_up, self.clock).step(job)
         await self.wake_up.announce()
         return job
 

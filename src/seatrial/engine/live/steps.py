@@ -46,6 +46,8 @@ class StepLog:
         self._redaction = redaction
         self._seen = {f"{directory}/agent/{name}": _Seen() for name in _FILES}
         self._not_before = 0.0
+        self.last_command = ""
+        """The last call of a tool that was read."""
 
     def read(self, last: bool = False) -> list[NewEvent]:
         """Blocking. New steps since the last call; at most once a second."""
@@ -79,12 +81,16 @@ class StepLog:
         seen.steps += len(new)
         for step in new:
             if isinstance(step, dict) and not step.get("is_copied_context"):
+                data = event_data(step)
+                if data["tools"]:
+                    call = data["tools"][-1]
+                    self.last_command = f"{call['name']}: {call['input']}"
                 yield NewEvent(
                     kind=EventKind.TRIAL_STEP,
                     job_id=self._trial.job_id,
                     trial_id=self._trial.id,
                     attempt=self._trial.try_number,
-                    data=event_data(step),
+                    data=data,
                 )
 
 

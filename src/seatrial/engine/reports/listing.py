@@ -14,6 +14,7 @@ from contextlib import suppress
 from seatrial.domain.fact import Counts
 from seatrial.domain.frozen import Frozen, trusted
 from seatrial.domain.job import Job, JobCounts, JobSpec
+from seatrial.domain.rules import planned_share
 from seatrial.domain.score import ScoreLine, best_first, score_line
 from seatrial.domain.trial import Cause, Outcome
 from seatrial.engine.recent import EndedJobs, RecentlyUsed
@@ -121,11 +122,10 @@ def score_lines(spec: JobSpec, tallies: Iterable[Tally]) -> ScoreLines:
     found: dict[int, dict[str, list[Tally]]] = {}
     for tally in tallies:
         found.setdefault(tally.agent_index, {}).setdefault(tally.digest, []).append(tally)
-    labels, planned = configuration_labels(spec.agents), len(spec.tasks) * spec.attempts
-    lines = (
-        score_line(label, [_counts(task) for task in found.get(index, {}).values()], planned)
-        for index, label in enumerate(labels)
-    )
+    lines = []
+    for index, label in enumerate(configuration_labels(spec.agents)):
+        counts = [_counts(task) for task in found.get(index, {}).values()]
+        lines.append(score_line(label, counts, planned_share(spec, sum(task.planned for task in counts))))
     return ScoreLines(items=best_first(lines))
 
 

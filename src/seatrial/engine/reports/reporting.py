@@ -16,6 +16,7 @@ from seatrial.domain.job import AgentSpec, Job, JobSpec
 from seatrial.domain.report import JobReport, report
 from seatrial.domain.result import TestResult
 from seatrial.domain.task import TaskRef
+from seatrial.engine.reports.settled import settled_of
 from seatrial.ports.store import TrialFilter, TrialNumbers, TrialStore
 
 Tests = Mapping[int, tuple[TestResult, ...]]
@@ -30,8 +31,10 @@ async def report_job(trials: TrialStore, job: Job, *, with_tests: bool = False) 
 
 
 def report_numbers(numbers: Iterable[TrialNumbers], job: Job, tests: Tests = MappingProxyType({})) -> JobReport:
-    facts = facts_of(numbers, job.spec, tests)
-    return report(facts, spec=job.spec, order=configuration_labels(job.spec.agents))
+    numbers = tuple(numbers)
+    labels = configuration_labels(job.spec.agents)
+    settled = settled_of(job.spec, numbers, labels)
+    return report(facts_of(numbers, job.spec, tests), spec=job.spec, order=labels, settled=settled)
 
 
 async def sides_of_job(trials: TrialStore, job: Job) -> tuple[Side, ...]:

@@ -163,6 +163,8 @@ class Executor:
                     raise
                 sandbox_gone()
                 await self._tell_rest(followed)
+                if followed.steps.last_command:
+                    result = result.model_copy(update={"last_command": followed.steps.last_command})
         except SeatrialError as fault:  # such as a provider key that this worker cannot open
             result = result or _faulty(fault, Cause.SANDBOX)
         except Exception as fault:  # raised by our own code before or after the run

@@ -33,6 +33,7 @@ from seatrial.ports.store.installation import (
 from seatrial.ports.store.jobs import JobFilter, JobNumbers, JobStore, JobTotals, Once, Page, Tally
 from seatrial.ports.store.tasks import TaskStore
 from seatrial.ports.store.trials import (
+    FailedRow,
     PhaseEntry,
     RenewalReport,
     TrialFilter,
@@ -47,6 +48,7 @@ __all__ = [
     "Backlog",
     "EventStore",
     "Experience",
+    "FailedRow",
     "Heartbeat",
     "JobFilter",
     "JobNumbers",

@@ -28,6 +28,8 @@ class JobFilter(Frozen):
     status: JobStatus | None = None
     waits: bool | None = None
     """True: all unfinished trials of the job are held. False: at least one is queued or runs."""
+    settling: bool | None = None
+    """Whether the job is open and stops when it is settled."""
     graded: bool | None = None
     """Whether at least one trial has a grade."""
     origin: str | None = None
@@ -128,6 +130,10 @@ class JobStore(Protocol):
 
     async def cancel(self, job_id: int, now: datetime) -> int:
         """Ends queued trials and asks running ones to stop. Returns how many."""
+
+    async def drop_trials(self, job_id: int, trial_ids: Sequence[int], now: datetime) -> int:
+        """Removes planned trials of a job that are held or queued and were never claimed. Ignores others, also ids that
+        do not exist. Returns how many. Appends ``job.trimmed`` if there were any."""
 
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
         """Queues ended trials without a grade again and keeps their earlier tries. Ignores other trials. Returns how

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
+from seatrial.domain.failures import FailedTrial
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec
 from seatrial.domain.result import Result, Spent, Try
@@ -88,6 +89,14 @@ class TrialNumbers(NamedTuple):
     spent: Spent
 
 
+class FailedRow(NamedTuple):
+    """A failed trial as the store knows it; labels are added by the caller."""
+
+    trial: FailedTrial
+    digest: str
+    agent_index: int
+
+
 class PhaseEntry(Frozen):
     trial_id: int
     job_id: int
@@ -160,6 +169,10 @@ class TrialStore(Protocol):
 
     async def numbers(self, job_id: int) -> list[TrialNumbers]:
         """Of every trial of a job, in order of id."""
+        ...
+
+    async def failed(self, job_id: int) -> list[FailedRow]:
+        """What decided the planned trials of a job that failed or ended in an error, in order of id."""
         ...
 
     async def summaries(self, chosen: TrialFilter, page: Page) -> list[TrialSummary]:

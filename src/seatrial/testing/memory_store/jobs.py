@@ -143,6 +143,17 @@ class MemoryJobs:
             )
         return len(held)
 
+    async def drop_trials(self, job_id: int, trial_ids: Sequence[int], now: datetime) -> int:
+        await self.get(job_id)
+        wanted, records = set(trial_ids), self._records
+        unclaimed = [trial for trial in records.of_job(job_id) if trial.id in wanted and _is_unclaimed(trial)]
+        for trial in unclaimed:
+            del records.trials[trial.id], records.tries[trial.id]
+        if unclaimed:
+            records.append_event(event_log.job_trimmed(job_id, len(unclaimed)), now)
+            records.end_job_if_done(job_id, now)
+        return len(unclaimed)
+
     async def retry_trials(self, trial_ids: Sequence[int], now: datetime, *, hold: bool = False) -> int:
         trials = [self._records.trial(trial_id) for trial_id in sorted(set(trial_ids))]
         ended = [trial for trial in trials if trial.state is TrialState.ENDED and not trial.graded]
@@ -203,6 +214,7 @@ class MemoryJobs:
         return (
             chosen.status in (None, counts.status)
             and (chosen.waits is None or (waits if chosen.waits else moves))
+            and chosen.settling in (None, job.ended_at is None and job.spec.until_settled is not None)
             and chosen.graded in (None, counts.passed + counts.failed > 0)
             and chosen.origin in (None, job.spec.origin)
             and (chosen.name is None or chosen.name.lower() in job.spec.name.lower())
@@ -227,6 +239,10 @@ class MemoryJobs:
 
 def _kind(trial: Trial) -> Kind:
     return trial.task.digest, trial.agent_index
+
+
+def _is_unclaimed(trial: Trial) -> bool:
+    return trial.state in (TrialState.HELD, TrialState.QUEUED) and trial.try_number == 0 and not trial.added
 
 
 def _can_be_asked(trial: Trial) -> bool:

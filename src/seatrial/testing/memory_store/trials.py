@@ -7,9 +7,21 @@ from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime, timedelta
 
 from seatrial.domain import event_log
-from seatrial.domain.result import Result, Spent, Try
-from seatrial.domain.trial import Ended, GivenBack, LeaseRenewed, Trial, TrialEvent, TrialState, TryAgain, WorkerLost
+from seatrial.domain.failures import FailedTest, FailedTrial
+from seatrial.domain.result import Result, Spent, TestStatus, Try
+from seatrial.domain.trial import (
+    Ended,
+    GivenBack,
+    LeaseRenewed,
+    Outcome,
+    Trial,
+    TrialEvent,
+    TrialState,
+    TryAgain,
+    WorkerLost,
+)
 from seatrial.ports.store import (
+    FailedRow,
     Page,
     PhaseEntry,
     RenewalReport,
@@ -114,6 +126,13 @@ class MemoryTrials:
             )
         return found
 
+    async def failed(self, job_id: int) -> list[FailedRow]:
+        return [
+            _failed(trial, self._records.last_result(trial.id))
+            for trial in self._records.of_job(job_id)
+            if trial.outcome in (Outcome.FAILED, Outcome.ERROR) and not trial.added
+        ]
+
     async def history(self, trial_id: int) -> TrialHistory:
         trial = self._records.trial(trial_id)
         agent = self._records.jobs[trial.job_id].spec.agents[trial.agent_index]
@@ -175,3 +194,25 @@ def _summary(trial: Trial, result: Result | None, spent: Spent) -> TrialSummary:
         cost_usd=result.usage.cost_usd,
         spent=spent,
     )
+
+
+def _failed(trial: Trial, result: Result | None) -> FailedRow:
+    assert trial.outcome is not None
+    found = result or Result(outcome=trial.outcome)
+    failed = FailedTrial(
+        trial_id=trial.id,
+        task=trial.task.name,
+        configuration="",
+        attempt=trial.attempt,
+        outcome=trial.outcome,
+        cause=trial.cause,
+        marks=found.marks,
+        message=found.message,
+        tests=tuple(
+            FailedTest(test.name, test.message)
+            for test in found.tests
+            if test.status in (TestStatus.FAILED, TestStatus.ERROR)
+        ),
+        last_command=found.last_command,
+    )
+    return FailedRow(failed, trial.task.digest, trial.agent_index)

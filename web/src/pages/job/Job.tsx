@@ -15,11 +15,13 @@ import { Tabs } from "@/parts/Tabs";
 import { useTitle } from "@/parts/title";
 import { Actions } from "./Actions";
 import { Causes } from "./Causes";
+import { Failures } from "./Failures";
 import { GridView } from "./GridView";
 import { Headline } from "./Headline";
 import { Notices } from "./Notices";
 import { Pace } from "./Pace";
 import { useRefresh } from "./refresh";
+import { Settled } from "./Settled";
 import { SpecView } from "./SpecView";
 import { TrialTable } from "./TrialTable";
 
@@ -42,7 +44,7 @@ export default function Job() {
   // Everybody's events, from now on: the job's own stream begins with its whole story, which may be a hundred thousand trials long.
   useLive(
     job.data && open
-      ? "/api/v1/events?kinds=job.cancelled,job.ended,trial.released,trial.claimed,trial.phase,trial.retry,trial.ended"
+      ? "/api/v1/events?kinds=job.cancelled,job.trimmed,job.ended,trial.released,trial.claimed,trial.phase,trial.retry,trial.ended"
       : null,
     useRefresh(id, job.data?.counts.total ?? 0),
   );
@@ -71,6 +73,7 @@ export default function Job() {
         <Actions job={job.data} />
       </header>
       <Notices job={job.data} report={report.data} />
+      {job.data.spec.until_settled ? <Settled report={report.data} /> : null}
       <Headline job={job.data} report={report.data} />
       <div className="grid gap-3 xl:grid-cols-[minmax(0,1fr)_20rem]">
         <GridView job={id} />
@@ -94,6 +97,7 @@ export default function Job() {
               name: "Trials",
               content: <TrialTable job={id} total={counts.total + (added?.total ?? 0)} open={open} />,
             },
+            { id: "failures", name: "Why trials failed", content: <Failures job={id} /> },
             { id: "configuration", name: "Configuration", content: <SpecView spec={job.data.spec} /> },
           ]}
         />

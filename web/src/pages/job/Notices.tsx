@@ -3,7 +3,9 @@ import type { Schemas } from "@/api/client";
 /** What every reader of the numbers must know first: attempts that were added or removed, trials that were cancelled. */
 export function Notices({ job, report }: { job: Schemas["JobDetail"]; report: Schemas["JobReport"] | undefined }) {
   const expected = notices(job);
-  if (report ? !report.notices?.length : !expected) return null;
+  // What a job that stops when settled found has a panel of its own.
+  const found = report?.notices?.filter((notice) => !report.settled || !notice.startsWith(report.settled.sentence));
+  if (found ? !found.length : !expected) return null;
   return (
     <ul
       aria-label="Notices"
@@ -11,7 +13,7 @@ export function Notices({ job, report }: { job: Schemas["JobDetail"]; report: Sc
       // The report comes a moment later than the job: its place is kept.
       style={{ minHeight: report ? undefined : `calc(${expected} * 1.5rem + 0.75rem + 2px)` }}
     >
-      {report?.notices?.map((notice) => <li key={notice}>{notice}</li>)}
+      {found?.map((notice) => <li key={notice}>{notice}</li>)}
     </ul>
   );
 }

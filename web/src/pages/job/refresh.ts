@@ -15,7 +15,7 @@ const SOON_MS = 300;
 /** Report and grid are made from every trial of the job: a large one is not worked out anew for each of them. */
 const [LARGE, LATER_MS] = [2_000, 2_500];
 const FETCHED_ONE_BY_ONE = 30;
-const SUMMARIES = ["report", "grid", "pace"];
+const SUMMARIES = ["report", "grid", "pace", "failures"];
 
 const idOf = (trial: Trial) => trial.id;
 

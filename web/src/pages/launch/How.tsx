@@ -6,6 +6,8 @@ import { FIELD } from "@/parts/field";
 import { Panel } from "@/parts/Panel";
 import type { Wish } from "./wish";
 
+/** The default maximum of a job that stops when settled, as at the command line. */
+const SETTLED_ATTEMPTS = 5;
 const WIDE = `${FIELD} w-full`;
 
 export function How({ wish, change }: { wish: Wish; change: (part: Partial<Wish>) => void }) {
@@ -21,7 +23,7 @@ export function How({ wish, change }: { wish: Wish; change: (part: Partial<Wish>
             onChange={(event) => change({ name: event.target.value })}
           />
         </Field>
-        <Field name="Attempts at each task">
+        <Field name={wish.untilSettled ? "Attempts at each task, at most" : "Attempts at each task"}>
           <input
             className={WIDE}
             type="number"
@@ -31,6 +33,45 @@ export function How({ wish, change }: { wish: Wish; change: (part: Partial<Wish>
             onChange={(event) => change({ attempts: Math.max(1, Number(event.target.value) || 1) })}
           />
         </Field>
+        <label className="flex items-center gap-2 text-sm">
+          <input
+            type="checkbox"
+            checked={wish.untilSettled}
+            onChange={(event) =>
+              change({
+                untilSettled: event.target.checked,
+                ...(event.target.checked && wish.attempts === 1 ? { attempts: SETTLED_ATTEMPTS } : {}),
+              })
+            }
+          />{" "}
+          Stop when settled which of two configurations is better
+        </label>
+        {wish.untilSettled ? (
+          <div className="grid grid-cols-2 gap-2.5">
+            <Field name="Margin, points">
+              <input
+                className={WIDE}
+                type="number"
+                min={0.1}
+                max={100}
+                step={0.1}
+                value={wish.margin}
+                onChange={(event) => change({ margin: event.target.value })}
+              />
+            </Field>
+            <Field name="Alpha">
+              <input
+                className={WIDE}
+                type="number"
+                min={0.001}
+                max={0.5}
+                step={0.001}
+                value={wish.alpha}
+                onChange={(event) => change({ alpha: event.target.value })}
+              />
+            </Field>
+          </div>
+        ) : null}
         <Field name="Trials at once">
           <input
             className={WIDE}

@@ -20,6 +20,9 @@ export function cloneOf(job: Schemas["JobDetail"]): Wish {
     timeoutMultiplier: String(spec.timeout_multiplier ?? EMPTY.timeoutMultiplier),
     maxRetries: String((spec.retry?.max_attempts ?? 2) - 1),
     forceBuild: spec.force_build ?? false,
+    untilSettled: spec.until_settled != null,
+    margin: String(spec.until_settled?.margin ?? EMPTY.margin),
+    alpha: String(spec.until_settled?.alpha ?? EMPTY.alpha),
   };
 }
 

@@ -9,7 +9,17 @@ const PREFIX = "sha256:";
 type Search = Record<string, string>;
 
 const LISTS = ["agents", "models"] as const;
-const TEXTS = ["name", "dataset", "concurrency", "sandbox", "timeoutMultiplier", "maxRetries", "options"] as const;
+const TEXTS = [
+  "name",
+  "dataset",
+  "concurrency",
+  "sandbox",
+  "timeoutMultiplier",
+  "maxRetries",
+  "options",
+  "margin",
+  "alpha",
+] as const;
 
 export function searchOf(wish: Wish): Search {
   const found: Search = {};
@@ -18,6 +28,7 @@ export function searchOf(wish: Wish): Search {
   for (const name of TEXTS) if (wish[name] !== EMPTY[name]) found[name] = wish[name];
   if (wish.attempts !== EMPTY.attempts) found.attempts = String(wish.attempts);
   if (wish.forceBuild) found.forceBuild = "yes";
+  if (wish.untilSettled) found.untilSettled = "yes";
   return found;
 }
 
@@ -28,6 +39,7 @@ export function wishOf(search: Search): Wish {
   for (const name of TEXTS) if (search[name] !== undefined) wish[name] = search[name];
   wish.attempts = Math.max(1, Number(search.attempts) || EMPTY.attempts);
   wish.forceBuild = search.forceBuild === "yes";
+  wish.untilSettled = search.untilSettled === "yes";
   return wish;
 }
 

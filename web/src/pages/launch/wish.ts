@@ -17,6 +17,9 @@ export type Wish = {
   maxRetries: string;
   options: string;
   forceBuild: boolean;
+  untilSettled: boolean;
+  margin: string;
+  alpha: string;
 };
 
 export const EMPTY: Wish = {
@@ -33,6 +36,9 @@ export const EMPTY: Wish = {
   maxRetries: "1",
   options: "",
   forceBuild: false,
+  untilSettled: false,
+  margin: "3",
+  alpha: "0.05",
 };
 
 export function requestOf(wish: Wish): Schemas["JobRequest"] {
@@ -49,6 +55,7 @@ export function requestOf(wish: Wish): Schemas["JobRequest"] {
     ...retryOf(wish.maxRetries),
     options: optionsOf(wish.options),
     force_build: wish.forceBuild,
+    until_settled: wish.untilSettled ? { margin: Number(wish.margin) || 3, alpha: Number(wish.alpha) || 0.05 } : null,
   };
   return request as never;
 }
