@@ -130,7 +130,7 @@ def test_the_shell_leads_everywhere(visit: Visit, finished: Finished, setting: S
         page.get_by_role("option", name=re.compile(f"trial {finished.recorded} read-the-screen")).click()
         expect(page).to_have_title(f"read-the-screen · trial {finished.recorded} · Seatrial")
         visitor.go("/docs")
-        expect(page.locator("html.dark")).to_have_count(1)
+        expect(page.locator("html.dark-mode")).to_have_count(1)
 
 
 def settled(page: Page, heading: str) -> None:
