@@ -125,7 +125,7 @@ async def test_a_job_is_renamed_and_pinned(store: Store, open_store: StoreOpener
     job, other = await submit(store), await submit(store)
     await store.triage.rename_job(job.id, "The nightly run", "ada", NOON)
     await store.triage.pin_job(job.id, True, "ada", NOON)
-    found = await (await open_store()).job(job.id)
+    found = await (await open_store()).jobs.get(job.id)
     assert (found.title, found.spec, found.pinned_at) == ("The nightly run", job.spec, NOON)
     assert [each.id for each in await store.jobs.page(Page(), JobFilter(name="NIGHTLY"))] == [job.id]
     assert [each.id for each in await store.jobs.page(Page(), JobFilter(pinned=True))] == [job.id]
