@@ -44,6 +44,8 @@ class Shelf:
     """A job with one pass, one failure and one error."""
     unscored: int
     """A job with nothing but an error."""
+    talked: int
+    """A trial with a trajectory, and with the prompt and the answer of its model call word for word."""
 
 
 async def fill_shelf(home: Path) -> Shelf:
@@ -60,7 +62,8 @@ async def fill_shelf(home: Path) -> Shelf:
         two, rerun = await _two_configurations(there)
         mixed = await _graded(there, "one error", ("passed", "failed", "error"))
         unscored = await _graded(there, "only an error", ("error",))
-        return Shelf(many, logged, job, hostile, task.digest, two, rerun, mixed, unscored)
+        talked = await _ended_trial(there, "a talk", _talk())
+        return Shelf(many, logged, job, hostile, task.digest, two, rerun, mixed, unscored, talked)
 
 
 _NOP = (AgentSpec(name="nop"),)
@@ -142,6 +145,19 @@ def _task(name: str, number: int, text: str = "Do it.") -> Task:
     return Task(
         digest=f"sha256:{number:064x}", name=name, format=TaskFormat.HARBOR, instruction=text, description=text[:200]
     )
+
+
+def _talk() -> dict[str, bytes]:
+    steps = [
+        {"step_id": 1, "source": "user", "message": "Please say hello."},
+        {"step_id": 2, "source": "agent", "message": "I will say hello.", "metrics": {"prompt_tokens": 3}},
+    ]
+    return {
+        "agent/trajectory.json": json.dumps({"steps": steps}).encode(),
+        "agent/episode-0/prompt.txt": b"the prompt, word for word",
+        "agent/episode-0/response.txt": b"the answer, word for word",
+        "verifier/test-stdout.txt": b"one line\nhello was expected, and it is the second line\n",
+    }
 
 
 def _ref(task: Task) -> TaskRef:

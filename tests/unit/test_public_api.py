@@ -19,6 +19,9 @@ _VERBS = {
         "add_attempts cancel check compare create delete estimate failures get grid list report resume retry table wait"
     ),
     "trials": "cancel divergence download files get list log logs read recording results retry tests trajectory",
+    "triage": "change_job delete_note delete_view get label list neighbours note review save_view search tag unlabel "
+    "untag views",
+    "links": "create list revoke",
     "events": "all job trial",
     "installation": "agents models queue running sandboxes stats who_am_i workers",
     "tokens": "create list revoke",

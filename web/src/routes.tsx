@@ -33,6 +33,7 @@ const tree = root.addChildren([
   page("/jobs", () => import("./pages/jobs/Jobs")),
   page("/jobs/$job", () => import("./pages/job/Job")),
   page("/trials/$trial", () => import("./pages/trial/Trial")),
+  page("/shared", () => import("./pages/shared/Shared")),
   page("/compare", () => import("./pages/compare/Compare")),
   page("/tasks", () => import("./pages/tasks/Tasks")),
   page("/tasks/$digest", () => import("./pages/tasks/Task")),

@@ -12,7 +12,8 @@ from fastapi import Depends, Header, Request
 
 from seatrial.api.gates.access import Access
 from seatrial.api.gates.identity import Caller as Caller
-from seatrial.api.gates.identity import Identities
+from seatrial.api.gates.identity import FailureLimit, Identities
+from seatrial.api.gates.link_access import LinkAccess
 from seatrial.api.live.broadcast import Broadcast
 from seatrial.disk import Disk
 from seatrial.engine.jobs.model_urls import ModelUrls
@@ -20,11 +21,14 @@ from seatrial.engine.readiness import Readiness
 from seatrial.engine.recent import EndedJobs
 from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.tasks.served_tasks import ServedTasks
+from seatrial.engine.triage import Author, Desk
 from seatrial.engine.trials.trial_files import TryFiles
 from seatrial.ports.store import Once
 from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
 from seatrial.wiring import Installation
+
+_SEARCHES = 2
 
 
 def _model_urls(settings: Settings, access: Access) -> ModelUrls:
@@ -44,6 +48,7 @@ class Service:
     installation: Installation
     access: Access
     identities: Identities
+    links: LinkAccess
     model_urls: ModelUrls
     disk: Disk
     readiness: Readiness
@@ -56,6 +61,8 @@ class Service:
     """Reads the store for all listeners."""
     waiting: asyncio.Semaphore
     """Slots for requests that wait for a trial, given out in order of arrival."""
+    searching: asyncio.Semaphore
+    """Slots for searches through the files of a job."""
 
     @classmethod
     def of(cls, there: Installation, access: Access) -> Self:
@@ -66,6 +73,7 @@ class Service:
             there,
             access,
             Identities(store.tokens, there.seal, there.clock),
+            LinkAccess(store.links, there.clock, FailureLimit()),
             _model_urls(settings, access),
             disk,
             Readiness(store, there.wake_up, there.blobs, there.clock, probe_key, lease, is_dead, disk.shortage),
@@ -75,6 +83,7 @@ class Service:
             ended,
             Broadcast(store),
             asyncio.Semaphore(settings.waiting_limit),
+            asyncio.Semaphore(_SEARCHES),
         )
 
 
@@ -88,6 +97,11 @@ async def _caller(request: Request) -> Caller:
     return caller
 
 
+async def _desk(service: Annotated[Service, Depends(_service)], caller: Annotated[Caller, Depends(_caller)]) -> Desk:
+    there = service.installation
+    return Desk(there.store, there.clock, Author(caller.name, caller.token_id))
+
+
 async def _given_keys(request: Request) -> dict[str, str]:
     keys: dict[str, str] = request.scope.get("seatrial.keys", {})
     return keys
@@ -95,6 +109,7 @@ async def _given_keys(request: Request) -> dict[str, str]:
 
 ServiceDep = Annotated[Service, Depends(_service)]
 CallerDep = Annotated[Caller, Depends(_caller)]
+DeskDep = Annotated[Desk, Depends(_desk)]
 GivenKeys = Annotated[dict[str, str], Depends(_given_keys)]
 """Provider keys of the request, by environment name. The gates have removed them from the URL and the headers."""
 

@@ -21,8 +21,10 @@ from seatrial.cli.commands import (
     maintenance,
     report,
     run,
+    static,
     task,
     token,
+    triage,
     trial,
     up,
     worker,
@@ -80,6 +82,16 @@ app.add_typer(task.app, name="task")
 app.add_typer(dataset.app, name="dataset")
 app.add_typer(job.app, name="job")
 app.add_typer(trial.app, name="trial")
+trial.app.command("note")(triage.note)
+trial.app.command("tag")(triage.tag)
+trial.app.command("review")(triage.review)
+trial.app.command("share")(triage.share_trial)
+trial.app.command("export")(static.export_trial)
+job.app.command("rename")(triage.rename)
+job.app.command("pin")(triage.pin)
+job.app.command("share")(triage.share_job)
+job.app.command("export")(static.export_job)
+app.add_typer(triage.links, name="link")
 app.add_typer(images.app, name="images")
 app.command("agents")(catalogue.agents)
 app.command("models")(catalogue.models)

@@ -12,6 +12,7 @@ from seatrial.client.events import Events
 from seatrial.client.installation import Installation, Keys, Tokens
 from seatrial.client.jobs import Jobs
 from seatrial.client.tasks import Datasets, Tasks
+from seatrial.client.triage import Links, Triage
 from seatrial.client.trials import Trials
 
 
@@ -26,6 +27,8 @@ class _Verbs[D]:
         self.datasets = Datasets(driver)
         self.jobs = Jobs(driver)
         self.trials = Trials(driver)
+        self.triage = Triage(driver)
+        self.links = Links(driver)
         self.events = Events(driver)
         self.installation = Installation(driver)
         self.tokens = Tokens(driver)

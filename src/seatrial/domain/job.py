@@ -87,10 +87,13 @@ class Job(Frozen):
     cancelled_at: datetime | None = None
     ended_at: datetime | None = None
     """When its last trial ended; ``None`` again after a retry."""
+    renamed: str | None = None
+    """The name that somebody gave it later."""
+    pinned_at: datetime | None = None
 
     @property
     def title(self) -> str:
-        return self.spec.name or f"job-{self.id}"
+        return self.renamed or self.spec.name or f"job-{self.id}"
 
 
 class JobStatus(StrEnum):

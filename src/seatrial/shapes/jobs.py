@@ -66,6 +66,7 @@ class JobItem(Shape):
     id: int
     name: str
     """The given name, or `job-<id>`."""
+    pinned: bool
     status: JobStatus
     origin: str
     dataset: str | None
@@ -97,6 +98,7 @@ class JobItem(Shape):
             **common_values(cls, spec),
             **common_values(cls, job),
             "name": job.title,
+            "pinned": job.pinned_at is not None,
             "status": line.counts.status,
             "started_at": totals.started_at,
             "counts": TrialCounts.of(line.counts),

@@ -2,12 +2,17 @@
 
 import createClient, { type Middleware } from "openapi-fetch";
 
+import { isShared, withAccess } from "./access";
 import { type Problem, ServiceError } from "./problem";
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
 
 const raise: Middleware = {
+  onRequest({ request }) {
+    for (const [name, value] of Object.entries(withAccess())) request.headers.set(name, value);
+    return request;
+  },
   async onResponse({ response }) {
     if (response.ok) return undefined;
     const body = (await response.json().catch(() => null)) as { error?: Problem; detail?: unknown } | null;
@@ -15,7 +20,7 @@ const raise: Middleware = {
       code: "error",
       message: String(body?.detail ?? `The service answered ${response.status}.`),
     };
-    if (response.status === 401) window.dispatchEvent(new CustomEvent("seatrial:unauthenticated"));
+    if (response.status === 401 && !isShared()) window.dispatchEvent(new CustomEvent("seatrial:unauthenticated"));
     throw new ServiceError(response.status, problem);
   },
 };

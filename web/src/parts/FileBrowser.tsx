@@ -2,7 +2,9 @@
 
 import { useQuery } from "@tanstack/react-query";
 
+import { isShared, withAccess } from "@/api/access";
 import { buttonLook } from "./Button";
+import { save } from "./csv";
 import { useFilters } from "./Filters";
 import { bytes } from "./format";
 import { Empty, Trouble, Waiting } from "./Notice";
@@ -48,11 +50,16 @@ export function FileBrowser({
   );
 }
 
+async function saveShared(url: string, name: string) {
+  const answer = await fetch(url, { headers: withAccess() });
+  if (answer.ok) save(name, await answer.blob());
+}
+
 function Content({ file, url }: { file: { path: string; size: number }; url: string }) {
   const text = useQuery({
     queryKey: ["file", url],
     queryFn: async () => {
-      const answer = await fetch(url, { headers: { Range: `bytes=0-${SHOWN - 1}` } });
+      const answer = await fetch(url, { headers: withAccess({ Range: `bytes=0-${SHOWN - 1}` }) });
       if (!answer.ok) throw new Error(`The file could not be read (${answer.status}).`);
       return new TextDecoder().decode((await answer.arrayBuffer()).slice(0, SHOWN));
     },
@@ -61,7 +68,17 @@ function Content({ file, url }: { file: { path: string; size: number }; url: str
     <div className="min-w-0">
       <div className="flex items-center justify-between gap-2 border-b px-3 py-1 text-sm">
         <code className="min-w-0 truncate font-mono text-xs">{file.path}</code>
-        <a className={buttonLook("quiet")} href={url} download={file.path.split("/").at(-1)}>
+        <a
+          className={buttonLook("quiet")}
+          href={url}
+          download={file.path.split("/").at(-1)}
+          onClick={(event) => {
+            if (!isShared()) return;
+            // A link's secret is sent in a header, which only a script can set.
+            event.preventDefault();
+            void saveShared(url, file.path.split("/").at(-1) ?? "file");
+          }}
+        >
           Download
         </a>
       </div>

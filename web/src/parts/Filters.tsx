@@ -16,6 +16,7 @@ export function useFilters(): [Record<string, string>, (name: string, value: str
       void navigate({
         to: ".",
         search: (old: Record<string, string | undefined>) => ({ ...old, [name]: value || undefined }),
+        hash: true,
         replace: true,
       }),
   ];

@@ -6,6 +6,7 @@ import { Command } from "cmdk";
 import { useDeferredValue, useState } from "react";
 
 import { api, unwrap } from "@/api/client";
+import { configuration } from "@/parts/format";
 
 const PLACES: [string, string][] = [
   ["Jobs", "/jobs"],
@@ -30,6 +31,13 @@ export default function Palette({ onClose }: { onClose: () => void }) {
     queryKey: ["palette-tasks", name],
     queryFn: () => unwrap(api.GET("/api/v1/tasks", { params: { query: { limit: 10, latest: true, q: name || undefined } } })),
     placeholderData: (old) => old,
+  });
+  // Trials have no names: those of the task that was found first are offered, newest first.
+  const task = name ? tasks.data?.items[0]?.name : undefined;
+  const trials = useQuery({
+    queryKey: ["palette-trials", task],
+    queryFn: () => unwrap(api.GET("/api/v1/trials", { params: { query: { limit: 5, task } } })),
+    enabled: !!task,
   });
   const go = (to: string) => {
     onClose();
@@ -86,6 +94,19 @@ export default function Palette({ onClose }: { onClose: () => void }) {
             onSelect={() => go(`/tasks/${encodeURIComponent(task.digest)}`)}
           >
             <span className="text-ink-faint">task</span> {task.name}
+          </Command.Item>
+        ))}
+        {(task ? trials.data?.items : undefined)?.map((trial) => (
+          <Command.Item
+            key={trial.id}
+            value={`trial ${trial.id} ${trial.task.name}`}
+            className={row}
+            onSelect={() => go(`/trials/${trial.id}`)}
+          >
+            <span className="text-ink-faint">trial {trial.id}</span> {trial.task.name}
+            <span className="text-xs text-ink-faint">
+              {configuration(trial)} · {trial.outcome ?? trial.state}
+            </span>
           </Command.Item>
         ))}
         <Command.Item className={row} onSelect={() => window.location.assign("/docs")}>

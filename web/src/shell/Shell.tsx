@@ -3,6 +3,7 @@
 import { Link, Outlet } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
 
+import { useIsShared } from "@/api/access";
 import { useLineState } from "@/api/live";
 import { SignIn } from "./SignIn";
 import { ThemeButton } from "./ThemeButton";
@@ -21,7 +22,8 @@ const PLACES = [
 
 export function Shell() {
   const [palette, setPalette] = useState(false);
-  const help = useKeys(() => setPalette(true));
+  const shared = useIsShared();
+  const help = useKeys(() => setPalette(true), shared);
   return (
     <div className="flex min-h-screen flex-col sm:flex-row">
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:bg-panel focus:p-2">
@@ -29,12 +31,16 @@ export function Shell() {
       </a>
       <nav
         aria-label="Main"
-        className="z-20 flex shrink-0 items-center gap-1 border-b bg-panel px-2 py-1 sm:sticky sm:top-0 sm:h-screen sm:w-24 sm:flex-col sm:items-stretch sm:border-r sm:border-b-0 sm:py-3"
+        className="z-20 flex shrink-0 flex-wrap items-center gap-x-1 border-b bg-panel px-2 py-1 sm:sticky sm:top-0 sm:h-screen sm:w-24 sm:flex-col sm:flex-nowrap sm:gap-1 sm:items-stretch sm:border-r sm:border-b-0 sm:py-3"
       >
-        <Link to="/jobs" className="mr-1 flex items-center justify-center sm:mb-3" aria-label="Seatrial">
-          <img src="/favicon.svg" alt="" width="26" height="26" />
-        </Link>
-        {PLACES.map((place) => (
+        {shared ? (
+          <img src="/favicon.svg" alt="Seatrial" width="26" height="26" className="sm:mx-auto" />
+        ) : (
+          <Link to="/jobs" className="mr-1 flex items-center justify-center sm:mb-3" aria-label="Seatrial">
+            <img src="/favicon.svg" alt="" width="26" height="26" />
+          </Link>
+        )}
+        {(shared ? [] : PLACES).map((place) => (
           <Link
             key={place.to}
             to={place.to}
@@ -58,6 +64,27 @@ export function Shell() {
           </Link>
         ))}
         <span className="grow" />
+        {shared ? null : (
+          <a
+            href="/docs"
+            className="flex items-center gap-1.5 rounded-md px-2 py-1.5 text-xs text-ink-soft no-underline hover:bg-raised sm:flex-col sm:gap-0.5"
+          >
+            <svg
+              viewBox="0 0 20 20"
+              width="17"
+              height="17"
+              fill="none"
+              stroke="currentColor"
+              strokeWidth="1.6"
+              strokeLinejoin="round"
+              aria-hidden
+              className="hidden sm:block"
+            >
+              <path d="M4 3h9l3 3v11H4zM7 9h6M7 12h6" />
+            </svg>
+            Docs
+          </a>
+        )}
         <ThemeButton />
       </nav>
       <div className="flex min-w-0 grow flex-col">

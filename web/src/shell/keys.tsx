@@ -9,18 +9,21 @@ const KEYS: [string, string][] = [
   ["Enter", "open the row"],
   ["x", "select the row"],
   ["/", "search this list"],
+  ["[ / ]", "previous / next trial of the job"],
   ["g j, g t, g l, g w, g s", "go to jobs, tasks, launch, workers, settings"],
   ["Ctrl K or ⌘ K", "command palette"],
   ["?", "this list"],
 ];
 const PLACES: Record<string, string> = { j: "/", t: "/tasks", l: "/launch", w: "/workers", s: "/settings" };
 
-export function useKeys(openPalette: () => void): ReactNode {
+/** `still`: there is nowhere to go, as in what a read-only link shows. */
+export function useKeys(openPalette: () => void, still = false): ReactNode {
   const [help, setHelp] = useState(false);
   const navigate = useNavigate();
   const going = useRef(0);
   useEffect(() => {
     function press(event: KeyboardEvent) {
+      if (still) return;
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
         openPalette();
@@ -42,7 +45,7 @@ export function useKeys(openPalette: () => void): ReactNode {
     }
     window.addEventListener("keydown", press);
     return () => window.removeEventListener("keydown", press);
-  }, [navigate, openPalette]);
+  }, [navigate, openPalette, still]);
   return (
     <Dialog.Root open={help} onOpenChange={setHelp}>
       <Dialog.Portal>

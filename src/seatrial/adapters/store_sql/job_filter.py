@@ -28,7 +28,9 @@ def narrow_jobs(query: sa.Select[Any], chosen: JobFilter) -> sa.Select[Any]:
     if chosen.origin is not None:
         query = query.where(jobs.c.origin == chosen.origin)
     if chosen.name is not None:
-        query = query.where(jobs.c.name.icontains(chosen.name, autoescape=True))
+        query = query.where(sa.func.coalesce(jobs.c.renamed, jobs.c.name).icontains(chosen.name, autoescape=True))
+    if chosen.pinned is not None:
+        query = query.where(jobs.c.pinned_at.is_not(None) if chosen.pinned else jobs.c.pinned_at.is_(None))
     if chosen.dataset is not None:
         query = query.where(jobs.c.dataset == chosen.dataset)
     for column, value in (

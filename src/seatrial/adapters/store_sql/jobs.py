@@ -42,7 +42,9 @@ _CREATING = 0x5EA7_0004
 """Advisory lock in PostgreSQL, one for each idempotency key."""
 
 # Built once, because building these frequent statements takes longer than running them.
-_standing_alone = sa.select(jobs.c.id, jobs.c.created_at, jobs.c.cancelled_at, jobs.c.ended_at)
+_standing_alone = sa.select(
+    jobs.c.id, jobs.c.created_at, jobs.c.cancelled_at, jobs.c.ended_at, jobs.c.renamed, jobs.c.pinned_at
+)
 _standing_by_id = _standing_alone.where(jobs.c.id == sa.bindparam("id"))
 _by_id = sa.select(jobs).where(jobs.c.id == sa.bindparam("id"))
 _among = trials.c.job_id.in_(sa.bindparam("job_ids", expanding=True))

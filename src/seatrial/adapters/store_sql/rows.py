@@ -59,7 +59,7 @@ NUMBERS = (
 )
 """The columns that ``numbers_of`` reads, in their order."""
 _OF_TRY = ("trial_id", "number", "worker", "started_at", "ended_at")
-_OF_JOB = ("id", "created_at", "cancelled_at", "ended_at")
+_OF_JOB = ("id", "created_at", "cancelled_at", "ended_at", "renamed", "pinned_at")
 _STATES = {state.value: state for state in TrialState}
 _OUTCOMES: dict[str | None, Outcome | None] = {None: None, **{outcome.value: outcome for outcome in Outcome}}
 _CAUSES: dict[str | None, Cause | None] = {None: None, **{cause.value: cause for cause in Cause}}

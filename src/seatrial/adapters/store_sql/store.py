@@ -8,10 +8,12 @@ from seatrial.adapters.store_sql.database import CONNECTIONS, Database, database
 from seatrial.adapters.store_sql.events import SqlEvents
 from seatrial.adapters.store_sql.installation import SqlProviderKeys, SqlTokens, SqlTotals, SqlWorkers
 from seatrial.adapters.store_sql.jobs import SqlJobs
+from seatrial.adapters.store_sql.links import SqlLinks
 from seatrial.adapters.store_sql.migrate import read_install_id, require_current
 from seatrial.adapters.store_sql.output import SqlOutput
 from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tasks import SqlTasks
+from seatrial.adapters.store_sql.triage import SqlTriage
 from seatrial.adapters.store_sql.trials import SqlTrials
 from seatrial.ports.store import StoreFacts
 
@@ -32,6 +34,8 @@ class SqlStore:
         self.provider_keys = SqlProviderKeys(database)
         self.workers = SqlWorkers(database)
         self.totals = SqlTotals(database)
+        self.triage = SqlTriage(database)
+        self.links = SqlLinks(database)
 
     @classmethod
     def at(cls, url: str, connections: int = CONNECTIONS) -> Self:

@@ -104,8 +104,14 @@ jobs = sa.Table(
     sa.Column("cancelled_at", Moment),
     sa.Column("ended_at", Moment),
     sa.Column("sealed_keys", sa.Text),
+    sa.Column("renamed", sa.Text),
+    sa.Column("renamed_by", sa.Text),
+    sa.Column("renamed_at", Moment),
+    sa.Column("pinned_by", sa.Text),
+    sa.Column("pinned_at", Moment),
     sa.Index("ix_jobs_origin", "origin", "id"),
     _partial("ix_jobs_open", "id", where="ended_at IS NULL"),
+    _partial("ix_jobs_pinned", "id", where="pinned_at IS NOT NULL"),
     sqlite_autoincrement=True,
 )
 
@@ -238,6 +244,58 @@ creations = sa.Table(
     sa.Column("fingerprint", sa.Text, nullable=False),
     sa.Column("job_id", _Id, sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
     sa.Column("created_at", Moment, nullable=False),
+)
+
+trial_marks = sa.Table(
+    "trial_marks",
+    metadata,
+    sa.Column("trial_id", _Id, sa.ForeignKey("trials.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+    sa.Column("author", sa.Text, nullable=False),
+    sa.Column("at", Moment, nullable=False),
+)
+
+trial_notes = sa.Table(
+    "trial_notes",
+    metadata,
+    _counted("id"),
+    sa.Column("trial_id", _Id, sa.ForeignKey("trials.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("author", sa.Text, nullable=False),
+    sa.Column("at", Moment, nullable=False),
+    sa.Index("ix_trial_notes_trial", "trial_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+saved_views = sa.Table(
+    "saved_views",
+    metadata,
+    _counted("id"),
+    sa.Column("page", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("query", sa.Text, nullable=False),
+    sa.Column("author", sa.Text, nullable=False),
+    sa.Column("at", Moment, nullable=False),
+    sa.UniqueConstraint("page", "name"),
+    sqlite_autoincrement=True,
+)
+
+links = sa.Table(
+    "links",
+    metadata,
+    _counted("id"),
+    sa.Column("fingerprint", sa.Text, nullable=False, unique=True),
+    sa.Column("job_id", _Id, sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("trial_id", _Id, sa.ForeignKey("trials.id", ondelete="CASCADE")),
+    sa.Column("author", sa.Text, nullable=False),
+    sa.Column("token_id", _Id, sa.ForeignKey("tokens.id", ondelete="CASCADE")),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("expires_at", Moment, nullable=False),
+    sa.Column("revoked_at", Moment),
+    sa.Index("ix_links_job", "job_id"),
+    sqlite_autoincrement=True,
 )
 
 IS_HELD = trials.c.state == sa.literal_column("'held'")

@@ -27,6 +27,7 @@ from seatrial.adapters.store_sql.rows import (
 from seatrial.adapters.store_sql.shared_workers import was_shared
 from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, trials, tries
+from seatrial.adapters.store_sql.triage_filter import narrow_triage
 from seatrial.domain import event_log
 from seatrial.domain.result import Result, Try
 from seatrial.domain.trial import Ended, GivenBack, Outcome, Trial, TrialEvent, TrialState, TryAgain, WorkerLost
@@ -267,7 +268,7 @@ def _narrow(query: sa.Select[Any], chosen: TrialFilter) -> sa.Select[Any]:
     ):
         if value is not None:
             query = query.where(column == value)
-    return query
+    return narrow_triage(query, chosen)
 
 
 def _unknown(trial_id: int) -> NotFound:

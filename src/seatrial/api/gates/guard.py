@@ -1,8 +1,9 @@
 """Authentication and authorization. Every request passes here before it reaches a router.
 
 A token arrives as ``Authorization: Bearer``, as Basic (user-info of a URL; either half), or as the page's session
-cookie. Credentials that a browser adds by itself (a cookie, Basic, or none where no token is required) count only for
-our own pages and for origins that the operator listed.
+cookie. A read-only link arrives as ``Bearer`` only; ``link_access`` says what it opens. Credentials that a browser adds
+by itself (a cookie, Basic, or none where no token is required) count only for our own pages and for origins that the
+operator listed.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from seatrial.api.answers import error_response, problem_of, problem_of_status, status_of
 from seatrial.api.gates.access import METHODS, SAFE_METHODS, Access, access_mode, needed_role
 from seatrial.api.gates.identity import Caller, Identities, TooManyFailures
+from seatrial.api.gates.link_access import LinkAccess, is_link
 from seatrial.api.gates.origins import Origins
 from seatrial.domain.token import Role
 from seatrial.errors import SeatrialError
@@ -99,6 +101,10 @@ class Guard:
     async def _admit(self, scope: Scope, headers: Headers) -> None:
         """Stores the caller in the scope, or refuses."""
         method: str = scope["method"]
+        credential = _credential(headers)
+        if credential.shown is _Shown.BEARER and is_link(credential.value):
+            await self._admit_link(scope, headers, credential.value)
+            return
         needed = needed_role(method, _route_path(scope))
         if self._access is not Access.TOKEN:
             self._check_method(method)
@@ -106,7 +112,6 @@ class Guard:
                 raise _foreign()
             scope["seatrial.caller"] = _ANYBODY
             return
-        credential = _credential(headers)
         caller = await self._identify(scope, credential, needed)
         if caller is None and needed is not None:
             raise _Refused(
@@ -122,6 +127,24 @@ class Guard:
         if needed is not None and not caller.role.covers(needed):
             raise _Refused(403, f"This needs the role {needed}; the token {caller.name!r} has the role {caller.role}.")
         scope["seatrial.caller"] = caller
+
+    async def _admit_link(self, scope: Scope, headers: Headers, secret: str) -> None:
+        """The same in every mode: whoever shows a link sees what it shows, and nothing else."""
+        links: LinkAccess = scope["app"].state.service.links
+        if self._origins.is_foreign(scope["method"], headers):
+            raise _foreign()
+        try:
+            link = await links.find(secret, address_of(scope))
+        except TooManyFailures as failures:
+            raise _Refused(429, failures.message, failures.fix, failures.headers) from failures
+        if link is None:
+            raise _Refused(401, "This link has expired or was revoked.", "Ask for a new one.")
+        reads = scope["method"] in ("GET", "HEAD")
+        if not reads or not await links.opens(link, _route_path(scope), scope.get("query_string", b"")):
+            shown = f"job {link.job_id}" if link.trial_id is None else f"trial {link.trial_id}"
+            raise _Refused(403, f"This link shows {shown} and nothing else.")
+        scope["seatrial.link"] = link
+        scope["seatrial.caller"] = Caller(f"link {link.id}", Role.VIEWER)
 
     async def _identify(self, scope: Scope, credential: _Credential, needed: Role | None) -> Caller | None:
         identities: Identities = scope["app"].state.service.identities

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 from fastapi import Depends, Query, Request
 
 from seatrial import wiring
-from seatrial.api.context import GivenKeys, OnceDep, Service, ServiceDep
+from seatrial.api.context import DeskDep, GivenKeys, OnceDep, Service, ServiceDep
 from seatrial.api.routes.pages import JobId, RequestedPage, cut, requested_page
 from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.catalogue import takes_model
-from seatrial.domain.job import JobSpec, JobStatus
+from seatrial.domain.job import Job, JobSpec, JobStatus
 from seatrial.domain.task import Task
 from seatrial.engine.jobs.choice import choose
 from seatrial.engine.jobs.command_line import curl_line, run_line
@@ -37,6 +37,7 @@ from seatrial.shapes.jobs import (
     Queued,
     RetryRequest,
 )
+from seatrial.shapes.triage import JobChange
 
 router = native_router("/jobs", "jobs")
 
@@ -93,10 +94,20 @@ async def list_jobs(
     agent: Plain | None = None,
     model: Plain | None = None,
     origin: Annotated[Plain | None, Query(description="seatrial, tbench-runner or agentcompass.")] = None,
+    pinned: bool | None = None,
     include: Annotated[list[Literal["score"]] | None, Query(description="`score` includes each job's score.")] = None,
 ) -> JobPage:
     """Jobs with their counts, newest first."""
-    chosen = JobFilter(status=status, name=name, dataset=dataset, task=task, agent=agent, model=model, origin=origin)
+    chosen = JobFilter(
+        status=status,
+        name=name,
+        dataset=dataset,
+        task=task,
+        agent=agent,
+        model=model,
+        origin=origin,
+        pinned=pinned,
+    )
     store = service.installation.store
     shown, last = cut(
         await job_items(store.jobs, service.listing, service.ended_jobs, page.by_id(), chosen, bool(include)),
@@ -113,6 +124,15 @@ async def get_job(service: ServiceDep, job_id: JobId) -> JobDetail:
     now = service.installation.clock()
     found = await progress_of(service.installation.store.jobs, line.job, line.counts, now)
     return JobDetail.of(line, spec=job.spec, progress=found)
+
+
+@router.patch("/{job_id}", status_code=204, responses=errors(404))
+async def change_job(desk: DeskDep, job_id: JobId, wanted: JobChange) -> None:
+    """Renames or pins a job. What it ran and what came of it stay as they are."""
+    if wanted.name is not None:
+        await desk.rename(job_id, wanted.name)
+    if wanted.pinned is not None:
+        await desk.pin(job_id, wanted.pinned)
 
 
 @router.delete("/{job_id}", status_code=204, responses=errors(404, 409))
@@ -158,7 +178,13 @@ async def job_items(
         known[line.job.id] = item = JobItem.of(line)
         if line.counts.done:
             ended.put(line.job, item, with_score)
-    return [known[job.id] for job in jobs]
+    return [as_named_now(known[job.id], job) for job in jobs]
+
+
+def as_named_now(item: JobItem, job: Job) -> JobItem:
+    """A cached item may be older than the job's name and pin."""
+    now = {"name": job.title, "pinned": job.pinned_at is not None}
+    return item if all(getattr(item, name) == value for name, value in now.items()) else item.model_copy(update=now)
 
 
 async def _planned(service: Service, wanted: JobRequest) -> tuple[JobSpec, tuple[Task, ...]]:

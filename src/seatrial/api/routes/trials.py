@@ -32,6 +32,10 @@ async def chosen(
     task: Annotated[Plain | None, Query(description="A task's name.")] = None,
     agent: Plain | None = None,
     model: Plain | None = None,
+    tag: Plain | None = None,
+    label: Annotated[Plain | None, Query(description="A label's name, or `name=value`.")] = None,
+    reviewed: bool | None = None,
+    noted: Annotated[bool | None, Query(description="Whether somebody wrote a note.")] = None,
 ) -> TrialFilter:
     """Several states, outcomes or causes may be given; a trial matches if it has one of each."""
     return TrialFilter(
@@ -41,6 +45,10 @@ async def chosen(
         task=task,
         agent=agent,
         model=model,
+        tag=tag,
+        label=label,
+        reviewed=reviewed,
+        noted=noted,
     )
 
 

@@ -20,6 +20,7 @@ from seatrial.domain.task import Dataset, Task
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.request import RunRequest
+    from seatrial.cli.backend.triage import TriageBackend
     from seatrial.domain.comparison import Comparison
     from seatrial.domain.event import Event
     from seatrial.domain.fact import Basis
@@ -188,3 +189,5 @@ class Backend(Protocol):
     def tasks(self) -> Tasks: ...
     @property
     def datasets(self) -> Datasets: ...
+    @property
+    def triage(self) -> TriageBackend: ...

@@ -15,6 +15,7 @@ from typing import Self
 
 from seatrial.cli.backend.backend import JobRow, Plan
 from seatrial.cli.backend.request import RunRequest, refuse_nothing
+from seatrial.cli.backend.triage import LocalTriage
 from seatrial.cli.options import split_name
 from seatrial.cli.view.notices import say_notices, say_warnings
 from seatrial.cli.view.progress import show_progress
@@ -248,11 +249,14 @@ class LocalBackend:
     trials: LocalTrials
     tasks: LocalTasks
     datasets: LocalDatasets
+    triage: LocalTriage
 
     @classmethod
     def at(cls, here: Installation) -> Self:
         runs = LocalRuns(here, lambda capacity, job_id: make_worker(here, capacity, job_id))
-        return cls(runs, LocalJobs(here), LocalTrials(here), LocalTasks(here), LocalDatasets(here))
+        return cls(
+            runs, LocalJobs(here), LocalTrials(here), LocalTasks(here), LocalDatasets(here), LocalTriage.at(here)
+        )
 
 
 async def _drive(here: Installation, worker: Worker, job: Job, quiet: bool) -> bool:

@@ -12,6 +12,7 @@ from typing import Self
 from seatrial.cli.backend.backend import JobRow
 from seatrial.cli.backend.remote_runs import RemoteRuns
 from seatrial.cli.backend.remote_values import counts_of, inspections_of, job_of, row_of, tries_of
+from seatrial.cli.backend.triage import RemoteTriage
 from seatrial.cli.options import split_name
 from seatrial.client import AsyncClient, DatasetRequest
 from seatrial.domain.comparison import Comparison
@@ -166,6 +167,7 @@ class RemoteBackend:
     trials: RemoteTrials
     tasks: RemoteTasks
     datasets: RemoteDatasets
+    triage: RemoteTriage
 
     @classmethod
     def at(cls, client: AsyncClient, settings: Settings) -> Self:
@@ -175,4 +177,4 @@ class RemoteBackend:
             return [await tasks.get(ref.digest) for ref in (await datasets.get(*split_name(name))).tasks]
 
         runs = RemoteRuns(client, settings, jobs.rows, tasks.inspect, tasks.add, tasks.get, of_dataset)
-        return cls(runs, jobs, RemoteTrials(client), tasks, datasets)
+        return cls(runs, jobs, RemoteTrials(client), tasks, datasets, RemoteTriage(client))

@@ -27,6 +27,7 @@ def job_of(found: JobDetail) -> Job:
         created_at=found.created_at,
         cancelled_at=found.cancelled_at,
         ended_at=found.ended_at,
+        renamed=found.name,
     )
 
 

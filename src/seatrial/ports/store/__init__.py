@@ -32,6 +32,7 @@ from seatrial.ports.store.installation import (
 )
 from seatrial.ports.store.jobs import JobFilter, JobNumbers, JobStore, JobTotals, Once, Page, Tally
 from seatrial.ports.store.tasks import TaskStore
+from seatrial.ports.store.triage import LinkStore, TriageStore
 from seatrial.ports.store.trials import (
     FailedRow,
     PhaseEntry,
@@ -55,6 +56,7 @@ __all__ = [
     "JobStore",
     "JobTotals",
     "KeyStore",
+    "LinkStore",
     "Once",
     "OutputStore",
     "Overview",
@@ -68,6 +70,7 @@ __all__ = [
     "TaskStore",
     "TokenStore",
     "TotalsStore",
+    "TriageStore",
     "TrialFilter",
     "TrialHistory",
     "TrialNumbers",
@@ -131,6 +134,12 @@ class Store(Protocol):
 
     @property
     def totals(self) -> TotalsStore: ...
+
+    @property
+    def triage(self) -> TriageStore: ...
+
+    @property
+    def links(self) -> LinkStore: ...
 
     async def facts(self) -> StoreFacts:
         """Time and connections of the store now."""

@@ -35,6 +35,7 @@ class JobFilter(Frozen):
     origin: str | None = None
     name: str | None = None
     """A part of the job's name. Upper and lower case are the same."""
+    pinned: bool | None = None
     dataset: str | None = None
     task: str | None = None
     agent: str | None = None

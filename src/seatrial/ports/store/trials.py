@@ -26,6 +26,12 @@ class TrialFilter(Frozen):
     """A task's name."""
     agent: str | None = None
     model: str | None = None
+    tag: str | None = None
+    label: str | None = None
+    """A label's name, or ``name=value``."""
+    reviewed: bool | None = None
+    noted: bool | None = None
+    """Whether somebody wrote a note."""
 
 
 class TrialRow(Frozen):

@@ -14,6 +14,7 @@ from seatrial.testing.memory_store.installation import MemoryProviderKeys, Memor
 from seatrial.testing.memory_store.jobs import MemoryJobs
 from seatrial.testing.memory_store.records import MemoryRecords
 from seatrial.testing.memory_store.tasks import MemoryTasks
+from seatrial.testing.memory_store.triage import MemoryLinks, MemoryTriage
 from seatrial.testing.memory_store.trials import MemoryTrials
 
 
@@ -32,6 +33,8 @@ class MemoryStore:
         self.workers = MemoryWorkers()
         self.totals = MemoryTotals(records)
         self._install_id = secrets.token_hex(8)
+        self.triage = MemoryTriage(records)
+        self.links = MemoryLinks(records, self.tokens.all)
 
     async def facts(self) -> StoreFacts:
         return StoreFacts(kind="memory")

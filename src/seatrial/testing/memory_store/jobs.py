@@ -183,6 +183,7 @@ class MemoryJobs:
             raise Conflict(f"Job {job_id} has trials left to do.")
         for trial in list(self._records.of_job(job_id)):
             del self._records.trials[trial.id], self._records.tries[trial.id]
+        self._records.forget_triage(job_id)
         self._records.events = [event for event in self._records.events if event.job_id != job_id]
         del self._records.jobs[job_id]
 
@@ -217,7 +218,8 @@ class MemoryJobs:
             and chosen.settling in (None, job.ended_at is None and job.spec.until_settled is not None)
             and chosen.graded in (None, counts.passed + counts.failed > 0)
             and chosen.origin in (None, job.spec.origin)
-            and (chosen.name is None or chosen.name.lower() in job.spec.name.lower())
+            and (chosen.name is None or chosen.name.lower() in (job.renamed or job.spec.name).lower())
+            and chosen.pinned in (None, job.pinned_at is not None)
             and chosen.dataset in (None, job.spec.dataset)
             and (chosen.task is None or any(trial.task.name == chosen.task for trial in trials))
             and (chosen.agent is None or any(trial.agent == chosen.agent for trial in trials))

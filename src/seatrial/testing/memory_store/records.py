@@ -12,7 +12,9 @@ from datetime import datetime
 from seatrial.domain import event_log
 from seatrial.domain.event import Event, NewEvent
 from seatrial.domain.job import Job, JobCounts, StateCounts
+from seatrial.domain.link import Link
 from seatrial.domain.result import Result, Spent, Try
+from seatrial.domain.triage import MarkKind, Note, TriageMark
 from seatrial.domain.trial import Trial, TrialEvent, TrialState, transition
 from seatrial.errors import NotFound
 
@@ -27,11 +29,20 @@ class MemoryRecords:
         self.sealed_keys: dict[int, str] = {}
         self.events: list[Event] = []
         self.last_seq = 0
+        self.marks: dict[tuple[int, MarkKind, str], TriageMark] = {}
+        self.notes: dict[int, Note] = {}
+        self.links: dict[int, Link] = {}
 
     def trial(self, trial_id: int) -> Trial:
         if trial_id not in self.trials:
             raise NotFound(f"There is no trial {trial_id}.")
         return self.trials[trial_id]
+
+    def forget_triage(self, job_id: int) -> None:
+        """After the trials of the job are gone."""
+        self.marks = {key: mark for key, mark in self.marks.items() if mark.trial_id in self.trials}
+        self.notes = {key: note for key, note in self.notes.items() if note.trial_id in self.trials}
+        self.links = {key: link for key, link in self.links.items() if link.job_id != job_id}
 
     def of_job(self, job_id: int) -> Iterable[Trial]:
         return (trial for trial in self.trials.values() if trial.job_id == job_id)

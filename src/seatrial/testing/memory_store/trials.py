@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from seatrial.domain import event_log
 from seatrial.domain.failures import FailedTest, FailedTrial
 from seatrial.domain.result import Result, Spent, TestStatus, Try
+from seatrial.domain.triage import MarkKind
 from seatrial.domain.trial import (
     Ended,
     GivenBack,
@@ -178,7 +179,22 @@ class MemoryTrials:
             and (not chosen.causes or trial.cause in chosen.causes)
             and (not chosen.states or trial.state in chosen.states)
             and (not chosen.outcomes or trial.outcome in chosen.outcomes)
+            and self._triaged(chosen, trial.id)
         ]
+
+    def _triaged(self, chosen: TrialFilter, trial_id: int) -> bool:
+        marks = {
+            (mark.kind, mark.name): mark.value for mark in self._records.marks.values() if mark.trial_id == trial_id
+        }
+        name, given, value = (chosen.label or "").partition("=")
+        label = marks.get((MarkKind.LABEL, name))
+        noted = any(note.trial_id == trial_id for note in self._records.notes.values())
+        return (
+            (chosen.tag is None or (MarkKind.TAG, chosen.tag) in marks)
+            and (chosen.label is None or (label is not None and (not given or label == value)))
+            and chosen.reviewed in (None, (MarkKind.REVIEWED, "") in marks)
+            and chosen.noted in (None, noted)
+        )
 
 
 def _summary(trial: Trial, result: Result | None, spent: Spent) -> TrialSummary:

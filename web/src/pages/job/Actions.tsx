@@ -6,6 +6,8 @@ import { Button, buttonLook } from "@/parts/Button";
 import { ConfirmButton } from "@/parts/ConfirmButton";
 import { plural } from "@/parts/format";
 import { Trouble } from "@/parts/Notice";
+import { ShareButton } from "@/parts/ShareButton";
+import { JobName } from "./JobName";
 
 /** Cancel what is left, run errors again, go on with what was cancelled, ask for the same again, delete. Every button keeps its place: one that appears
  * under a finger that is about to press another does harm. */
@@ -30,6 +32,16 @@ export function Actions({ job }: { job: Schemas["JobDetail"] }) {
           <Trouble error={error} />
         </div>
       ) : null}
+      <JobName job={job} />
+      <ShareButton job={job.id} />
+      <a
+        className={buttonLook("quiet")}
+        href={`/api/v1/jobs/${job.id}/static.zip`}
+        download
+        title="Pages that open from disk, without a network"
+      >
+        Export
+      </a>
       <ConfirmButton
         kind="danger"
         disabled={busy || !!job.ended_at}

@@ -21,6 +21,7 @@ import { Headline } from "./Headline";
 import { Notices } from "./Notices";
 import { Pace } from "./Pace";
 import { useRefresh } from "./refresh";
+import { SearchTrials } from "./SearchTrials";
 import { Settled } from "./Settled";
 import { SpecView } from "./SpecView";
 import { TrialTable } from "./TrialTable";
@@ -98,6 +99,7 @@ export default function Job() {
               content: <TrialTable job={id} total={counts.total + (added?.total ?? 0)} open={open} />,
             },
             { id: "failures", name: "Why trials failed", content: <Failures job={id} /> },
+            { id: "search", name: "Search", content: <SearchTrials job={id} /> },
             { id: "configuration", name: "Configuration", content: <SpecView spec={job.data.spec} /> },
           ]}
         />

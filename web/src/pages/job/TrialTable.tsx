@@ -13,7 +13,9 @@ import { configuration, count, duration, money } from "@/parts/format";
 import { Elapsed, elapsed } from "@/parts/Moment";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
 import { RowLink } from "@/parts/RowLink";
+import { SavedViews } from "@/parts/SavedViews";
 import { standing, StateLabel } from "@/parts/State";
+import { triageColumn } from "./triageColumn";
 
 type Trial = Schemas["TrialItem"];
 
@@ -23,6 +25,10 @@ const CHOICES: readonly Choice[] = [
   { name: "model", label: "Model" },
   { name: "outcome", label: "Outcome", options: ["passed", "failed", "error", "cancelled"] },
   { name: "cause", label: "Cause", options: ["llm", "sandbox", "image", "verifier", "worker_lost", "agent"] },
+  { name: "tag", label: "Tag" },
+  { name: "label", label: "Label" },
+  { name: "reviewed", label: "Reviewed", options: ["true", "false"] },
+  { name: "noted", label: "Notes", options: ["true", "false"] },
 ];
 
 export const TRIAL_COLUMNS: Column<Trial>[] = [
@@ -153,6 +159,16 @@ function runningFirst(rows: Trial[]): Trial[] {
   return running.length ? [...running, ...rows.filter((trial) => trial.state !== "running")] : rows;
 }
 
+/** With what people added, which is kept apart from results. */
+function useTriageColumns(job: number): Column<Trial>[] {
+  const triage = useQuery({
+    queryKey: ["job", job, "triage"],
+    queryFn: () => unwrap(api.GET("/api/v1/jobs/{job_id}/triage", { params: { path: { job_id: job } } })),
+  });
+  const items = triage.data?.items;
+  return useMemo(() => [...TRIAL_COLUMNS, triageColumn(items ?? [])], [items]);
+}
+
 export function TrialTable({ job, total, open: isOpen }: { job: number; total: number; open: boolean }) {
   const navigate = useNavigate();
   const wanted = useChosen(CHOICES);
@@ -168,14 +184,16 @@ export function TrialTable({ job, total, open: isOpen }: { job: number; total: n
     const known = new Set(running.map((trial) => trial.id));
     return running.length ? [...running, ...trials.rows.filter((trial) => !known.has(trial.id))] : trials.rows;
   }, [running, trials.rows]);
+  const columns = useTriageColumns(job);
   const open = useCallback(
     (trial: Trial) => void navigate({ to: "/trials/$trial", params: { trial: String(trial.id) } }),
     [navigate],
   );
   return (
     <div>
-      <div className="border-b px-3 py-2">
+      <div className="flex flex-col gap-2 border-b px-3 py-2">
         <Filters choices={CHOICES} />
+        <SavedViews page="trials" />
       </div>
       {trials.error ? <Trouble error={trials.error} retry={() => void trials.refetch()} /> : null}
       {trials.isPending || loading ? (
@@ -184,7 +202,7 @@ export function TrialTable({ job, total, open: isOpen }: { job: number; total: n
         <DataTable
           name="trials"
           rows={rows}
-          columns={TRIAL_COLUMNS}
+          columns={columns}
           rowKey={(trial) => trial.id}
           onEnd={trials.more}
           whole={trials.isWhole}

@@ -1,7 +1,8 @@
 /** All jobs, newest first: how far they are, what came of them, what they cost. Select several to compare them. */
 
+import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 
 import { api, type Schemas, unwrap } from "@/api/client";
 import { useLive } from "@/api/live";
@@ -17,6 +18,7 @@ import { Elapsed, elapsed, Moment } from "@/parts/Moment";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
 import { endedOf, Progress } from "@/parts/Progress";
 import { RowLink } from "@/parts/RowLink";
+import { SavedViews } from "@/parts/SavedViews";
 import { type Line, Scores, scoresCell } from "@/parts/Score";
 import { JobStatus } from "@/parts/State";
 import { useTitle } from "@/parts/title";
@@ -51,6 +53,12 @@ const COLUMNS: Column<Job>[] = [
     width: "minmax(9rem, 2fr)",
     cell: (job) => (
       <span className="font-medium" title={job.name}>
+        {job.pinned ? (
+          <>
+            <span aria-hidden>★ </span>
+            <span className="sr-only">pinned: </span>
+          </>
+        ) : null}
         {job.name}
       </span>
     ),
@@ -133,6 +141,8 @@ function intervalOf({ low, high, no_interval }: Line): string | null | undefined
   return low == null || high == null ? no_interval : `${low} to ${high}`;
 }
 
+const MOST_PINNED = 100;
+
 export default function Jobs() {
   useTitle("Jobs");
   const filters = useChosen(CHOICES);
@@ -144,6 +154,22 @@ export default function Jobs() {
       unwrap(api.GET("/api/v1/jobs", { params: { query: { ...filters, ...page, include: ["score"] } as never } })),
     { shown: 50 },
   );
+  const pinned = useQuery({
+    queryKey: ["jobs", "pinned", filters],
+    queryFn: () =>
+      unwrap(
+        api.GET("/api/v1/jobs", {
+          params: { query: { ...filters, pinned: true, limit: MOST_PINNED, include: ["score"] } as never },
+        }),
+      ),
+    placeholderData: (old) => old,
+  });
+  // Pinned jobs come first, however old they are.
+  const rows = useMemo(() => {
+    const first = pinned.data?.items ?? [];
+    const known = new Set(first.map((job) => job.id));
+    return first.length ? [...first, ...jobs.rows.filter((job) => !known.has(job.id))] : jobs.rows;
+  }, [pinned.data, jobs.rows]);
   useLive(
     "/api/v1/events?kinds=job.created,job.cancelled,job.ended,trial.claimed,trial.ended,trial.retry",
     useInvalidation(["jobs"], SETTLED_MS),
@@ -176,14 +202,15 @@ export default function Jobs() {
         </div>
       </header>
       <Filters choices={CHOICES} />
+      <SavedViews page="jobs" />
       <div className="rounded-lg border bg-panel">
         {jobs.error ? <Trouble error={jobs.error} retry={() => void jobs.refetch()} /> : null}
-        {jobs.isPending ? (
+        {jobs.isPending || pinned.isPending ? (
           <Waiting />
         ) : (
           <DataTable
             name="jobs"
-            rows={jobs.rows}
+            rows={rows}
             columns={COLUMNS}
             rowKey={(job) => job.id}
             onEnd={jobs.more}

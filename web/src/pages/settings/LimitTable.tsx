@@ -64,7 +64,7 @@ export function LimitTable() {
     ? LIMITS.map(([name, what, show]) => ({ name, what, shown: show(limits.data[name]), plain: limits.data[name] }))
     : [];
   return (
-    <Panel flush>
+    <Panel flush minHeight={530}>
       {limits.error ? <Trouble error={limits.error} /> : null}
       {limits.data ? (
         <DataTable

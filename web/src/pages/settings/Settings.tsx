@@ -4,6 +4,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 
 import { api, unwrap } from "@/api/client";
 import { Button } from "@/parts/Button";
+import { Trouble, Waiting } from "@/parts/Notice";
 import { Panel } from "@/parts/Panel";
 import { useTitle } from "@/parts/title";
 import { LimitTable } from "./LimitTable";
@@ -16,6 +17,14 @@ export default function Settings() {
   const queries = useQueryClient();
   const session = useQuery({ queryKey: ["session"], queryFn: () => unwrap(api.GET("/api/v1/session")) });
   const admin = session.data?.role === "admin" || session.data?.auth === "none";
+  // Which panels there are depends on who asks: none of them is shown before that is known, and none has to move.
+  if (!session.data)
+    return (
+      <div className="flex flex-col gap-3">
+        <h1>Settings</h1>
+        {session.error ? <Trouble error={session.error} /> : <Waiting rows={12} />}
+      </div>
+    );
   return (
     <div className="flex flex-col gap-3">
       <h1>Settings</h1>

@@ -8,6 +8,7 @@ import { ConfirmButton } from "@/parts/ConfirmButton";
 import { FIELD } from "@/parts/field";
 import { count, duration, money, plural } from "@/parts/format";
 import { Trouble } from "@/parts/Notice";
+import { ShareButton } from "@/parts/ShareButton";
 import { standing, StateLabel } from "@/parts/State";
 import type { Step } from "./steps";
 
@@ -121,6 +122,15 @@ export function Header({ trial, steps, tryNumber, onTry }: Props) {
           >
             Compare …
           </Link>
+          <ShareButton job={trial.job_id} trial={trial.id} />
+          <a
+            className={buttonLook("quiet")}
+            href={`/api/v1/trials/${trial.id}/static.zip`}
+            download
+            title="A page that opens from disk, without a network"
+          >
+            Export
+          </a>
         </div>
       </div>
       <Standing trial={trial} added={added} />

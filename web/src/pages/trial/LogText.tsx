@@ -1,7 +1,7 @@
 /** A log of any size: fetched once as bytes, cut into lines by their offsets, and only what is seen is ever decoded. */
 
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 
 import { bytes } from "@/parts/format";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
@@ -11,8 +11,8 @@ import { LARGEST, useLogBytes } from "./logBytes";
 
 const ROW_PX = 17;
 
-export function LogText({ url, size }: { url: string; size: number }) {
-  const [wanted, setWanted] = useState("");
+export function LogText({ url, size, find = "" }: { url: string; size: number; find?: string }) {
+  const [wanted, setWanted] = useState(find);
   const [hit, setHit] = useState(-1);
   const [missed, setMissed] = useState("");
   const scroller = useRef<HTMLDivElement>(null);
@@ -25,6 +25,14 @@ export function LogText({ url, size }: { url: string; size: number }) {
     estimateSize: () => ROW_PX,
     overscan: 30,
   });
+  useEffect(() => {
+    // Somebody came from a search: what they look for is shown as soon as all of it is there.
+    if (!whole || !find) return;
+    const found = findLine(data, starts, find, 0);
+    setHit(found);
+    setMissed(found < 0 ? find : "");
+    if (found >= 0) list.scrollToIndex(found, { align: "center" });
+  }, [whole, find]);
   if (error) return <Trouble error={error} />;
   if (!data.length) return whole ? <Empty>This log is empty.</Empty> : <Waiting />;
 

@@ -40,7 +40,7 @@ export function Logs({ of, ended }: { of: Try; ended: boolean }) {
           </button>
         ))}
       </div>
-      <LogText key={url} url={url} size={chosen.size} />
+      <LogText key={url} url={url} size={chosen.size} find={filters.find} />
     </div>
   );
 }

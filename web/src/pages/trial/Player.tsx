@@ -4,10 +4,9 @@ import * as Asciinema from "asciinema-player";
 import { useEffect, useRef } from "react";
 
 import type { Recording } from "./recording";
+import { isTall, roomOf } from "./room";
 
 type Control = { dispose(): void; seek(to: number): Promise<unknown>; getCurrentTime(): Promise<number> | number };
-
-const NARROW_PX = 640;
 
 /** The recording with its seek bar. It moves when somebody points at a moment, and tells where it is. */
 export default function Player({
@@ -24,16 +23,18 @@ export default function Player({
   // Who listens may change while it plays; the player goes on.
   const tell = useRef(onTime);
   tell.current = onTime;
-  const { text, width, height, clock } = recording;
+  const { text, width, height, clock, length } = recording;
+  // The screen at the end tells most, until somebody asks for another moment. The player shows nothing when it seeks from
+  // a poster, so it begins again without one.
+  const posed = goal == null;
   useEffect(() => {
     if (!place.current || !text) return undefined;
-    const narrow = place.current.clientWidth < NARROW_PX;
     const control = Asciinema.create({ data: text }, place.current, {
-      fit: narrow ? false : "both",
+      fit: isTall({ width, height }) ? "both" : "width",
+      poster: posed ? `npt:${(length + 1).toFixed(2)}` : undefined,
       cols: width,
       rows: height,
       preload: true,
-      terminalFontSize: "10px",
       controls: true,
     }) as Control;
     player.current = control;
@@ -49,13 +50,14 @@ export default function Player({
       player.current = null;
       control.dispose();
     };
-  }, [text, width, height, clock]);
+  }, [text, width, height, clock, length, posed]);
   useEffect(() => {
     if (goal) void player.current?.seek(clock.toPlayer(goal.second));
   }, [goal, clock]);
   return (
     <div
-      className="h-[460px] overflow-auto bg-[#121314]"
+      className="overflow-hidden bg-[#121314]"
+      style={roomOf(recording)}
       ref={place}
       data-player
       tabIndex={0}

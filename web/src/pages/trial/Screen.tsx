@@ -5,6 +5,7 @@ import { lazy, Suspense } from "react";
 import { Empty } from "@/parts/Notice";
 import type { LiveTerminal } from "./liveTerminal";
 import type { Recording } from "./recording";
+import { roomOf } from "./room";
 
 const LiveScreen = lazy(() => import("./LiveScreen"));
 const Player = lazy(() => import("./Player"));
@@ -26,7 +27,8 @@ export function Screen({ state, live, recording, goal, onTime }: Props) {
       </Suspense>
     );
   if (state !== "ended") return <Empty>The terminal appears here when a worker claims this trial.</Empty>;
-  if (recording.pending) return space;
+  const room = <div className="bg-terminal" style={roomOf(recording)} aria-busy />;
+  if (recording.pending) return room;
   if (!recording.text)
     return (
       <Empty>
@@ -35,7 +37,7 @@ export function Screen({ state, live, recording, goal, onTime }: Props) {
       </Empty>
     );
   return (
-    <Suspense fallback={space}>
+    <Suspense fallback={room}>
       <Player recording={recording} goal={goal} onTime={onTime} />
     </Suspense>
   );

@@ -37,6 +37,11 @@ export function StepList({ steps, at, now, running, pending, onChoose, agent }: 
   useEffect(() => {
     if (place >= 0) list.scrollToIndex(place, { align: "start" });
   }, [place, list]);
+  const played = shown.findIndex((step) => step.number === playing);
+  useEffect(() => {
+    // The list follows the recording.
+    if (!running && played >= 0) list.scrollToIndex(played, { align: "auto" });
+  }, [running, played, list]);
   useEffect(() => {
     // While it runs, the newest step stays in sight, unless somebody reads another one.
     if (running && at == null && shown.length) list.scrollToIndex(shown.length - 1);
@@ -71,6 +76,7 @@ export function StepList({ steps, at, now, running, pending, onChoose, agent }: 
                 ref={list.measureElement}
                 data-index={item.index}
                 role="listitem"
+                aria-current={step.number === playing ? "step" : undefined}
                 className={`absolute inset-x-0 border-b ${step.number === playing ? "border-l-2 border-l-accent" : ""}`}
                 style={{ transform: `translateY(${item.start}px)` }}
               >

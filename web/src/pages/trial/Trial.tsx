@@ -16,13 +16,19 @@ import { Details } from "./Details";
 import { keyOf, useFiles } from "./files";
 import { Header } from "./Header";
 import { liveTerminal } from "./liveTerminal";
+import { Neighbours } from "./Neighbours";
 import { beginning, useRecording } from "./recording";
 import { phasesUntil, recordedPhases } from "./phases";
 import { Screen } from "./Screen";
 import { StepList } from "./StepList";
 import { stepsOf } from "./steps";
 import { Timeline } from "./Timeline";
+import { Transcript } from "./Transcript";
+import { TriagePanel } from "./TriagePanel";
 import { WhyFailed } from "./WhyFailed";
+
+/** The room that the transcript takes, before and after it has come. */
+const TRANSCRIPT_PX = 592;
 
 export default function Trial() {
   const id = Number(useParams({ strict: false }).trial);
@@ -49,6 +55,7 @@ export default function Trial() {
   const of = { trial: id, tryNumber, tries: trial.data?.attempt ?? 0 };
   const files = useFiles(of, ended && !!trial.data);
   const left = (ending: string) => !!files.data?.items.some((file) => file.path.endsWith(ending));
+  const names = useMemo(() => files.data?.items.map((file) => file.path) ?? [], [files.data]);
   const recording = useRecording(of, left(".cast"));
   const trajectory = useQuery({
     queryKey: keyOf(of, "trajectory"),
@@ -96,6 +103,7 @@ export default function Trial() {
   if (!trial.data) return <Waiting rows={12} />;
   return (
     <div className="flex flex-col gap-3">
+      <Neighbours trial={id} />
       <Header
         key={id}
         trial={trial.data}
@@ -103,6 +111,7 @@ export default function Trial() {
         tryNumber={tryNumber}
         onTry={(number) => setFilter("try", number ? String(number) : undefined)}
       />
+      <TriagePanel key={`triage ${id}`} trial={id} />
       {trial.data.outcome === "failed" && state === "ended" && tryNumber == null ? (
         <WhyFailed trial={trial.data} of={of} steps={kept} />
       ) : null}
@@ -136,6 +145,18 @@ export default function Trial() {
           />
         </Panel>
       </div>
+      {bare ? null : (
+        <Panel title="Transcript" flush minHeight={TRANSCRIPT_PX}>
+          <Transcript
+            key={`${id}-${tryNumber ?? 0}-${filters.find ?? ""}`}
+            steps={steps}
+            of={of}
+            files={names}
+            find={filters.tab ? "" : (filters.find ?? "")}
+            pending={ended && (files.isPending || (left("trajectory.json") && trajectory.isPending))}
+          />
+        </Panel>
+      )}
       <Panel flush>
         <Details trial={trial.data} steps={steps} of={of} ended={ended} />
       </Panel>

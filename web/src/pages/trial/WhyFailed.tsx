@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
+import { withAccess } from "@/api/access";
 import { api, type Schemas, unwrap } from "@/api/client";
 import { plural } from "@/parts/format";
 import { Panel } from "@/parts/Panel";
@@ -104,7 +105,7 @@ function Quote({ title, name, children }: { title: ReactNode; name: string; chil
 }
 
 async function readTail(url: string, size: number): Promise<string> {
-  const answer = await fetch(url, { headers: size > TAIL_BYTES ? { Range: `bytes=-${TAIL_BYTES}` } : {} });
+  const answer = await fetch(url, { headers: withAccess(size > TAIL_BYTES ? { Range: `bytes=-${TAIL_BYTES}` } : {}) });
   if (!answer.ok) throw new Error(`The verifier's output could not be read (${answer.status}).`);
   return answer.text();
 }

@@ -93,6 +93,7 @@ function stepOf({ data, at }: LiveEvent, next: number): Step {
     inputTokens: Number(data.input_tokens ?? 0),
     outputTokens: Number(data.output_tokens ?? 0),
     cost: Number(data.cost_usd ?? 0),
+    raw: null,
   };
 }
 

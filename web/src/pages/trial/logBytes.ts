@@ -2,6 +2,8 @@
 
 import { useEffect, useState } from "react";
 
+import { withAccess } from "@/api/access";
+
 /** Of a longer log only the end is fetched. */
 export const LARGEST = 64 << 20;
 const FIRST = 256 << 10;
@@ -24,7 +26,7 @@ export function useLogBytes(url: string, size: number): LogBytes {
 }
 
 async function read(url: string, size: number, signal: AbortSignal, tell: (state: LogBytes) => void) {
-  const answer = await fetch(url, { signal, headers: size > LARGEST ? { Range: `bytes=-${LARGEST}` } : {} });
+  const answer = await fetch(url, { signal, headers: withAccess(size > LARGEST ? { Range: `bytes=-${LARGEST}` } : {}) });
   if (!answer.ok || !answer.body) throw new Error(`The log could not be read (${answer.status}).`);
   const reader = answer.body.getReader();
   const data = new Uint8Array(Math.min(size, LARGEST));

@@ -2,6 +2,7 @@
 
 import { useQuery } from "@tanstack/react-query";
 
+import { withAccess } from "@/api/access";
 import { keyOf, type Try } from "./files";
 import type { Step } from "./steps";
 
@@ -13,6 +14,8 @@ export type Recording = {
   width: number;
   height: number;
   pending: boolean;
+  /** In seconds of the player. */
+  length: number;
   clock: Clock;
   /** What was typed, and when: in seconds since the beginning. */
   typed: { second: number; text: string }[];
@@ -22,7 +25,16 @@ export type Recording = {
 export type Clock = { toPlayer: (second: number) => number; toReal: (second: number) => number };
 
 const SAME: Clock = { toPlayer: (second) => second, toReal: (second) => second };
-const NONE: Recording = { text: null, start: null, width: 160, height: 40, pending: false, clock: SAME, typed: [] };
+const NONE: Recording = {
+  text: null,
+  start: null,
+  width: 160,
+  height: 40,
+  pending: false,
+  length: 0,
+  clock: SAME,
+  typed: [],
+};
 const LONGEST_SILENCE = 2;
 const TYPED_KEPT = 500;
 const TIME = /^\[\s*([0-9.eE+-]+)\s*,/;
@@ -31,7 +43,9 @@ export function useRecording(of: Try, enabled: boolean): Recording {
   const query = useQuery({
     queryKey: keyOf(of, "recording"),
     queryFn: async () => {
-      const answer = await fetch(`/api/v1/trials/${of.trial}/recording${of.tryNumber ? `?attempt=${of.tryNumber}` : ""}`);
+      const answer = await fetch(`/api/v1/trials/${of.trial}/recording${of.tryNumber ? `?attempt=${of.tryNumber}` : ""}`, {
+        headers: withAccess(),
+      });
       return answer.ok ? shortened(await answer.text()) : NONE;
     },
     enabled,
@@ -73,6 +87,7 @@ export function shortened(cast: string): Recording {
     width: head.width,
     height: head.height,
     pending: false,
+    length: player,
     clock,
     typed,
   };

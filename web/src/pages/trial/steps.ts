@@ -11,6 +11,8 @@ export type Step = {
   inputTokens: number;
   outputTokens: number;
   cost: number;
+  /** As it was recorded; nothing while it runs. */
+  raw: unknown;
 };
 
 type Raw = Record<string, unknown>;
@@ -40,6 +42,7 @@ export function stepOf(raw: Raw, index: number): Step {
     inputTokens: number(metrics.prompt_tokens),
     outputTokens: number(metrics.completion_tokens),
     cost: number(metrics.cost_usd),
+    raw,
   };
 }
 
