@@ -36,7 +36,7 @@ from seatrial.errors import InvalidInput, NotFound, SeatrialError
 
 class _Seatrial(PlainGroup):
     sections = (
-        ("Run and read", ("run", "job", "trial", "report", "compare", "leaderboard", "export")),
+        ("Run and read", ("run", "job", "trial", "report", "compare", "leaderboard", "export", "link")),
         ("What can be run", ("task", "dataset", "agents", "models", "images")),
         ("Service", ("up", "worker", "token")),
         ("This machine", ("doctor", "gc", "db")),

@@ -235,6 +235,7 @@ def job_json() -> dict[str, Any]:
     return {
         "id": 7,
         "name": "job-7",
+        "pinned": False,
         "status": "running",
         "origin": "seatrial",
         "dataset": None,

@@ -8,13 +8,14 @@ import typer
 
 from seatrial.cli.backend.session import on_backend, print_json
 from seatrial.cli.options import AsJson, JobId, TrialId
+from seatrial.cli.plain_help import Commands
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
     from seatrial.shapes.triage import LinkMade, TrialTriage
 
-links = typer.Typer(help="List and revoke read-only links.", no_args_is_help=True, rich_markup_mode=None)
+links = Commands(help="List and revoke read-only links.")
 Expires = Annotated[str, typer.Option(help="Lifetime: 7d, 12h, at most 90d.")]
 Undo = Annotated[bool, typer.Option("--undo", help="Take it back.")]
 
