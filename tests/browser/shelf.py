@@ -1,7 +1,7 @@
 """What no trial would leave behind in time for a test: written into the store and the blobs before the service starts.
 
-Ten thousand trials, a log of twenty megabytes, a trial whose every text is an attack on whoever looks at it, and jobs
-whose scores are easily told wrong.
+Ten thousand trials, a log of twenty megabytes, a trial whose every text is an attack on whoever looks at it, jobs whose
+scores are easily told wrong, and jobs to compare.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from seatrial.domain.trial import Cause, Outcome, Phase, Trial
 from seatrial.settings import Settings
 from seatrial.wiring import Installation, open_installation
 from tests.browser.payloads import ESCAPES, MARKUP, PAYLOADS
+from tests.browser.shelf_pairs import fill_duo, grade_all
+from tests.golden.trials import record
 
 MANY = 10_000
 LOG_BYTES = 20_000_000
@@ -46,6 +48,12 @@ class Shelf:
     """A job with nothing but an error."""
     talked: int
     """A trial with a trajectory, and with the prompt and the answer of its model call word for word."""
+    golden: int
+    """The job of ``tests/golden``."""
+    duo: tuple[int, int]
+    """Two jobs whose trials left steps and recordings that part."""
+    large: tuple[int, int]
+    """Two jobs of ``MANY`` graded trials each."""
 
 
 async def fill_shelf(home: Path) -> Shelf:
@@ -63,7 +71,10 @@ async def fill_shelf(home: Path) -> Shelf:
         mixed = await _graded(there, "one error", ("passed", "failed", "error"))
         unscored = await _graded(there, "only an error", ("error",))
         talked = await _ended_trial(there, "a talk", _talk())
-        return Shelf(many, logged, job, hostile, task.digest, two, rerun, mixed, unscored, talked)
+        golden, duo = (await record(there.store)).id, await fill_duo(there)
+        large = (await _many(there), await _many(there))
+    grade_all(home, large)
+    return Shelf(many, logged, job, hostile, task.digest, two, rerun, mixed, unscored, talked, golden, duo, large)
 
 
 _NOP = (AgentSpec(name="nop"),)

@@ -37,7 +37,8 @@ def test_from_an_archive_to_a_second_try(visit: Visit, tmp_path: Path, theme: Th
         second = _launch_again(visitor, name, "scripted/give-up")
         assert second > first
         _compare(visitor, first, second)
-        expect(page.get_by_text("passed → failed")).to_be_visible()
+        flips = page.get_by_role("region", name="Tests that flipped")
+        expect(flips.get_by_text("passed → failed")).to_be_visible()
         _cancel_and_go_on(visitor, tmp_path, name)
         expect(page.get_by_text("cancelled", exact=True).first).to_be_visible(timeout=_RUN_MS)
         _retry_the_error(visitor, late, _late(name))
@@ -134,7 +135,8 @@ def _compare(visitor: Visitor, first: int, second: int) -> None:
     page.wait_for_url(re.compile("/compare"))
     expect(page.locator("[data-verdict]")).not_to_be_empty()
     page.get_by_role("table", name="tasks").get_by_role("row").nth(1).click()
-    expect(page.get_by_text(re.compile(r"They part at step \d+"))).to_be_visible()
+    page.get_by_role("table", name="attempts").get_by_role("link", name="Attempt 1 side by side").click()
+    expect(page.locator("[data-parting]")).to_have_text(re.compile(r"^First difference: step \d+"))
 
 
 def _cancel_and_go_on(visitor: Visitor, folder: Path, name: str) -> None:

@@ -14,10 +14,11 @@ import pytest
 from rich.console import Console
 
 from seatrial.cli.commands.report import comparisons_json, report_json
+from seatrial.cli.view.comparison_tables import print_circumstances, print_comparisons
 from seatrial.cli.view.details import print_report
 from seatrial.cli.view.markdown import report_lines
-from seatrial.domain.fact import Basis
 from seatrial.domain.job import Job
+from seatrial.engine.reports.comparing import ComparisonWish
 from seatrial.engine.reports.grid import table_of
 from tests.contracts.backend.place import Place, local_place, remote_place
 from tests.golden.trials import record
@@ -68,16 +69,41 @@ async def test_the_list_of_jobs(golden: tuple[Place, Job]) -> None:
     assert (row.counts.passed, row.counts.added.passed) == (8, 1)
 
 
+def comparison_of(job: Job) -> ComparisonWish:
+    return ComparisonWish(sides=(f"{job.id}:alpha", f"{job.id}:beta"))
+
+
 async def test_the_comparison(golden: tuple[Place, Job]) -> None:
     place, job = golden
-    sides = [f"{job.id}:alpha", f"{job.id}:beta"]
-    [found] = json.loads(json.dumps(comparisons_json(await place.backend.jobs.compare(sides, Basis.VALID, False))))[
-        "comparisons"
-    ]
+    jobs, wish = place.backend.jobs, comparison_of(job)
+    said = comparisons_json(await jobs.compare(wish), await jobs.circumstances(wish))
+    found = json.loads(json.dumps(said))
     expected = NUMBERS["comparison"]
-    assert found["a_minus_b"] == expected["a_minus_b"]
-    assert (found["ahead_a"], found["ahead_b"]) == (expected["ahead_a"], expected["ahead_b"])
-    assert (found["mcnemar"]["p"], len(found["tasks"])) == (expected["mcnemar_p"], expected["tasks"])
+    assert taken(found["comparisons"][0], expected["pair"]) == expected["pair"]
+    assert found["comparisons"][0]["mcnemar"]["p"] == expected["mcnemar_p"]
+    assert found["comparisons"][0]["significance"]["p"] == expected["p"]
+    assert found["comparisons"][0]["interval"]["low"] == pytest.approx(expected["interval"][0], abs=1e-12)
+    assert found["comparisons"][0]["interval"]["high"] == pytest.approx(expected["interval"][1], abs=1e-12)
+    efforts = found["comparisons"][0]["efforts"]
+    assert {name: efforts[name] and taken(efforts[name], want or {}) for name, want in expected["efforts"].items()} == (
+        expected["efforts"]
+    )
+    cells = {row["task"]: row["cells"][0] for row in found["matrix"]}
+    assert {task: taken(cells[task], cell) for task, cell in expected["matrix"].items()} == expected["matrix"]
+    assert list(cells) == list(expected["matrix"]), "the largest losses come first"
+    traits = {each["name"]: each["values"] for each in found["circumstances"]["traits"]}
+    assert taken(traits, expected["traits"]) == expected["traits"]
+
+
+async def test_the_comparison_on_the_terminal(golden: tuple[Place, Job]) -> None:
+    place, job = golden
+    wish = comparison_of(job)
+    output = io.StringIO()
+    console = Console(file=output, width=160)
+    print_comparisons(console, (await place.backend.jobs.compare(wish)).items)
+    print_circumstances(console, await place.backend.jobs.circumstances(wish))
+    for part in NUMBERS["comparison"]["terminal"]:
+        assert part in output.getvalue(), output.getvalue()
 
 
 async def test_the_table_adds_up(golden: tuple[Place, Job]) -> None:

@@ -24,6 +24,7 @@ from seatrial.api.gates.limits import DiskRoomCheck, Limits
 from seatrial.api.gates.request_log import RequestLog
 from seatrial.api.routes import (
     catalogue,
+    comparisons,
     credentials,
     datasets,
     events,
@@ -56,6 +57,7 @@ _PARTS = (
     workers,
     health,
     trial_files,
+    comparisons,
     reports,
     triage,
     links,

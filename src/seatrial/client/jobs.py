@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from seatrial.client.ask import Ask, Following, Paged, given, nothing, place, provider_keys, reads
+from seatrial.client.comparisons import compare_jobs, read_circumstances, read_comparison, read_pairs
 from seatrial.client.driver import Driver, Plan
 from seatrial.client.verbs import Group, list_verb, verb
 from seatrial.domain.event import EventKind
-from seatrial.domain.fact import Basis
 from seatrial.domain.failures import Failures
 from seatrial.domain.job import JobStatus
 from seatrial.domain.report import JobReport
@@ -22,13 +22,11 @@ from seatrial.shapes.jobs import (
     Added,
     AttemptsRequest,
     Cancelled,
-    Comparisons,
     JobDetail,
     JobEstimate,
     JobItem,
     JobPage,
     JobRequest,
-    JudgedComparison,
     Queued,
     RetryRequest,
 )
@@ -155,15 +153,6 @@ def download_table(job_id: int, into: Path) -> Ask[Path]:
     return Ask("GET", f"/jobs/{job_id}/trials.csv", lambda answer: into, into=into)
 
 
-def compare_jobs(
-    baseline: int | str, *others: int | str, basis: Basis = Basis.VALID, by_name: bool = False
-) -> Ask[list[JudgedComparison]]:
-    """Compares ``JOB`` or ``"JOB:CONFIGURATION"`` with each of the others; without others, the configurations of one
-    job."""
-    params = given(baseline=str(baseline), other=[str(each) for each in others], basis=basis, by_name=by_name)
-    return Ask("GET", "/compare", lambda answer: reads(Comparisons)(answer).items, params)
-
-
 def wait_for_job(job_id: int, timeout: float | None = None) -> Plan[JobDetail]:
     """Waits until the job has ended. Raises ``TimeoutError`` after ``timeout`` seconds; the job continues.
 
@@ -211,4 +200,7 @@ class Jobs[Driver](Group[Driver]):
     grid = verb(grid_of_job)
     table = verb(download_table)
     compare = verb(compare_jobs)
+    comparison = verb(read_comparison)
+    circumstances = verb(read_circumstances)
+    pairs = verb(read_pairs)
     wait = verb(wait_for_job)

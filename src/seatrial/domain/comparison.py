@@ -7,10 +7,11 @@ matter. ``verdict`` writes the sentence for people.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
-from seatrial.domain.fact import Basis, Counts, TrialFact, by_task, count
+from seatrial.domain.effort import Effort, EffortDifferences, effort_differences
+from seatrial.domain.fact import Basis, Counts
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.significance import (
     Significance,
@@ -34,6 +35,8 @@ class TaskDifference(Frozen):
     trials_a: int
     passed_b: int
     trials_b: int
+    effort_a: Effort = Effort()
+    effort_b: Effort = Effort()
 
 
 class LeftOut(Frozen):
@@ -74,6 +77,12 @@ class Comparison(Frozen):
     """The smallest difference that trials like these detect with 80 % power."""
     variances: Variances
     left_out: LeftOut
+    efforts: EffortDifferences = EffortDifferences()
+    """Cost, tokens and time per trial, on the compared tasks."""
+    job_a: int | None = None
+    job_b: int | None = None
+    configuration_a: str = ""
+    configuration_b: str = ""
     unavailable: dict[str, str] = {}
 
     @property
@@ -93,17 +102,10 @@ class Side(Frozen):
     job: int | None = None
     tasks: dict[str, Counts]
     digests: dict[str, str] = {}
+    efforts: dict[str, Effort] = {}
 
-
-def side(configuration: str, facts: Iterable[TrialFact], label: str = "") -> Side:
-    """``facts`` of one configuration of one job only."""
-    trials = by_task(facts)
-    return Side(
-        label=label or configuration,
-        configuration=configuration,
-        tasks={task: count(found) for task, found in trials.items()},
-        digests={task: found[0].digest for task, found in trials.items()},
-    )
+    def is_same(self, other: Side) -> bool:
+        return self.job is not None and (self.job, self.configuration) == (other.job, other.configuration)
 
 
 def compare(
@@ -123,7 +125,7 @@ def compare(
         label_a=a.label,
         label_b=b.label,
         basis=basis,
-        tasks=_by_regression(names, pairs),
+        tasks=_by_regression(a, b, names, pairs),
         score_a=mean([one.rate for one, _ in pairs]),
         score_b=mean([other.rate for _, other in pairs]),
         a_minus_b=mean(differences),
@@ -136,6 +138,11 @@ def compare(
         detectable=_detectable(pairs, variances) if len(pairs) > 1 else None,
         variances=variances,
         left_out=left_out,
+        efforts=effort_differences(names, a.efforts, b.efforts),
+        job_a=a.job,
+        job_b=b.job,
+        configuration_a=a.configuration,
+        configuration_b=b.configuration,
         unavailable=unavailable,
     )
 
@@ -159,13 +166,18 @@ def compare_all(
 
 
 def pair_up(left: Sequence[Side], right: Sequence[Side]) -> tuple[tuple[Side, Side], ...]:
-    """Pairs to compare: equal configurations of two jobs if there are any, otherwise each with each."""
-    there = {each.configuration: each for each in right}
-    same = tuple((each, there[each.configuration]) for each in left if each.configuration in there)
-    return same or tuple((one, other) for one in left for other in right)
+    """Pairs to compare: equal configurations of two jobs if there are any, otherwise each with each. Nothing is
+    compared with itself."""
+    pairs = tuple((one, other) for one in left for other in right if not one.is_same(other))
+    return tuple(pair for pair in pairs if pair[0].configuration == pair[1].configuration) or pairs
+
+
+def against_first(sides: Sequence[Side]) -> tuple[tuple[Side, Side], ...]:
+    return tuple((sides[0], other) for other in sides[1:])
 
 
 def pairs_within(sides: Sequence[Side]) -> tuple[tuple[Side, Side], ...]:
+    """Each with each."""
     return tuple(combinations(sides, 2))
 
 
@@ -184,7 +196,9 @@ def _common(a: Side, b: Side, basis: Basis, same_name_is_enough: bool) -> tuple[
     )
 
 
-def _by_regression(names: Sequence[str], pairs: Sequence[tuple[Passes, Passes]]) -> tuple[TaskDifference, ...]:
+def _by_regression(
+    a: Side, b: Side, names: Sequence[str], pairs: Sequence[tuple[Passes, Passes]]
+) -> tuple[TaskDifference, ...]:
     rows = (
         TaskDifference(
             task=name,
@@ -195,6 +209,8 @@ def _by_regression(names: Sequence[str], pairs: Sequence[tuple[Passes, Passes]])
             trials_a=one.trials,
             passed_b=other.passed,
             trials_b=other.trials,
+            effort_a=a.efforts.get(name, Effort()),
+            effort_b=b.efforts.get(name, Effort()),
         )
         for name, (one, other) in zip(names, pairs, strict=True)
     )

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints
 
-from seatrial.domain.comparison import Comparison
 from seatrial.domain.frozen import Frozen, common_values, trusted
 from seatrial.domain.job import JobSpec, JobStatus
 from seatrial.domain.numbers import LARGEST_ID
@@ -162,13 +161,3 @@ class AttemptsRequest(Frozen):
     outcomes: tuple[Outcome, ...] = (Outcome.PASSED, Outcome.FAILED)
     trials: tuple[Annotated[int, Field(ge=1, le=LARGEST_ID)], ...] | None = Field(default=None, max_length=100_000)
     """Only these trials. Default: all planned trials of the job."""
-
-
-class JudgedComparison(Comparison):
-    """A comparison with its verdict in one sentence."""
-
-    verdict: str
-
-
-class Comparisons(Shape):
-    items: list[JudgedComparison]

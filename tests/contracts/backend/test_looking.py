@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.domain.fact import Basis
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Cause, Outcome
+from seatrial.engine.reports.comparing import ComparisonWish
 from seatrial.errors import InvalidInput, NotFound
 from seatrial.ports.store import TrialFilter
 from seatrial.testing.fake_runner import FAIL, PASS, FakeRunner
@@ -79,10 +79,10 @@ async def test_a_report_and_a_comparison(place: Place) -> None:
     await place.work_off(second, FakeRunner(results={"b": (FAIL,)}))
     job, report = await place.backend.jobs.report(second.id, False)
     assert (job.id, report.counts.passed, report.counts.failed) == (second.id, 2, 2)
-    [comparison] = await place.backend.jobs.compare([str(first.id), str(second.id)], Basis.VALID, False)
+    [comparison] = (await place.backend.jobs.compare(ComparisonWish(sides=(str(first.id), str(second.id))))).items
     assert comparison.a_minus_b == pytest.approx(0.5)
     with pytest.raises(InvalidInput, match="job's number"):
-        await place.backend.jobs.compare(["first", "second"], Basis.VALID, False)
+        await place.backend.jobs.compare(ComparisonWish(sides=("first", "second")))
 
 
 async def test_a_run_is_seen_through_to_its_exit_status(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

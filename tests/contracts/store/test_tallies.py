@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from seatrial.domain.frozen import common_values
 from seatrial.domain.job import JobCounts
+from seatrial.domain.result import Usage
 from seatrial.domain.trial import Cause, Outcome
 from seatrial.ports.store import JobNumbers, JobTotals, Store, Tally
 from tests.contracts.store.samples import MINUTE, NOON, faulty, passed, submit
@@ -37,3 +39,24 @@ async def test_numbers_count_and_sum_what_stands_in_every_way(store: Store) -> N
     )
     assert found[untouched.id] == JobNumbers(counts=JobCounts(queued=2), totals=JobTotals())
     assert found[999] == JobNumbers(counts=JobCounts(), totals=JobTotals())
+
+
+async def test_spent_tallies_add_up_time_tokens_and_cost(store: Store) -> None:
+    job = await submit(store, trials=3)
+    first, second = await store.trials.claim("w", MINUTE, 2, NOON, job_id=job.id)
+    await store.trials.finish(first.id, 1, passed(), NOON)
+    await store.trials.finish(
+        second.id, 1, faulty(Cause.LLM).model_copy(update={"usage": Usage(output_tokens=5)}), NOON
+    )
+    numbers = {each.trial_id: each for each in await store.trials.numbers(job.id)}
+    found = {tally.digest: tally for tally in (await store.jobs.spent_tallies([job.id, 999]))[job.id]}
+    plain = {tally.digest: tally for tally in (await store.jobs.tallies([job.id]))[job.id]}
+    assert {digest: Tally(**common_values(Tally, tally)) for digest, tally in found.items()} == plain
+    one, other = found[first.task.digest], found[second.task.digest]
+    spent = numbers[first.id].spent
+    assert (one.timed, one.seconds) == (1, numbers[first.id].seconds)
+    assert (one.metered, one.tokens) == (1, (spent.input_tokens or 0) + (spent.output_tokens or 0))
+    assert (one.priced, one.cost_usd) == (1, spent.cost_usd)
+    assert (other.metered, other.tokens, other.priced, other.cost_usd) == (1, 5, 0, 0.0)
+    untouched = found[f"sha256:{2:064x}"]
+    assert (untouched.timed, untouched.metered, untouched.priced) == (0, 0, 0)

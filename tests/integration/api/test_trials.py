@@ -211,6 +211,15 @@ async def test_jobs_are_compared(api: Api) -> None:
     assert (await api.get("/compare", 422, params={"baseline": first, "other": "x"}))["error"]["field"] == "other"
     assert (await api.get("/compare", 422, params={"baseline": f"{first}:nobody"}))["error"]["field"] == "baseline"
     await api.get("/compare", 404, params={"baseline": first, "other": "99"})
+    row = (await api.get("/compare", params={"baseline": first, "other": "2:oracle"}))["matrix"][0]
+    assert row["cells"][0]["b_minus_a"] is not None
+    sides = {"baseline": f"{first}:oracle", "other": "2:oracle"}
+    pairs = await api.get("/compare/pairs", params={**sides, "task": row["task"]})
+    assert [pair["a"]["attempt"] for pair in pairs["pairs"]] == [pair["b"]["attempt"] for pair in pairs["pairs"]]
+    await api.get("/compare/pairs", 404, params={**sides, "task": "nothing"})
+    told = await api.get("/compare/circumstances", params=sides)
+    assert [side["job"] for side in told["sides"]] == [1, 2]
+    assert {"agent", "sandbox asked for", "valid trials"} <= {trait["name"] for trait in told["traits"]}
 
 
 async def test_where_two_trials_went_different_ways(local_api: Api) -> None:
@@ -225,6 +234,9 @@ async def test_where_two_trials_went_different_ways(local_api: Api) -> None:
     assert [(flip["name"], flip["left"], flip["right"]) for flip in found["tests"]] == [("test_b", "failed", "passed")]
     same = await local_api.get("/trials/1/diverges-from/3")
     assert same["step"] is None
+    rows = found["alignment"]["rows"]
+    assert (rows[found["alignment"]["first_difference"]]["same"], found["alignment"]["matched"]) == (False, True)
+    assert same["alignment"]["first_difference"] is None
     await local_api.get("/trials/1/diverges-from/99", 404)
 
 

@@ -38,6 +38,16 @@ def test_words_alone_do_not_count_where_there_are_actions() -> None:
     assert diverge(trajectory("a"), other, (), ()).step is None
 
 
+def test_a_difference_far_into_an_action_counts() -> None:
+    far = "x" * 10_000
+    found = diverge(trajectory("a", f"{far}1"), trajectory("a", f"{far}2"), (), ())
+    assert found.step == 2
+    assert found.left is not None and len(found.left.actions[0]) == 4000, "and what is shown of it is short"
+    assert found.left.number == 3, "as on the trial's page, where the user's step is the first"
+    assert [row.same for row in found.alignment.rows] == [True, True, False]
+    assert found.alignment.first_difference == 2
+
+
 @pytest.mark.parametrize("nonsense", [None, [], "x", {"steps": 3}, {"steps": [1, {"source": "agent"}]}, {}])
 def test_nothing_is_taken_for_granted(nonsense: Any) -> None:
     found = diverge(nonsense, trajectory("a"), (), ())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.domain.comparison import compare, side
+from seatrial.domain.comparison import compare
 from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.report import report
 from seatrial.domain.score import Bounds
 from seatrial.domain.task import TaskRef
 from seatrial.domain.verdict import verdict
+from tests.sides import side
 from tests.unit.domain.test_report import only, trials
 
 

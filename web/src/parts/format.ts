@@ -1,7 +1,18 @@
 /** Numbers and times as people read them: with their unit, and never more digits than they mean. */
 
+/** As the service and the terminal round: half to even, where a browser would round half up. */
+export function fixed(value: number, digits: number): string {
+  const rounded = value.toFixed(digits);
+  const [whole = "", rest = ""] = Math.abs(value)
+    .toFixed(digits + 20)
+    .split(".");
+  const isHalf = /^50*$/.test(rest.slice(digits));
+  const kept = digits ? `${whole}.${rest.slice(0, digits)}` : whole;
+  return isHalf && Number(kept.at(-1)) % 2 === 0 ? `${value < 0 ? "-" : ""}${kept}` : rounded;
+}
+
 export function percent(value: number | null | undefined, digits = 1): string {
-  return value == null ? "–" : `${(value * 100).toFixed(digits)} %`;
+  return value == null ? "–" : `${fixed(value * 100, digits)} %`;
 }
 
 export function duration(seconds: number | null | undefined): string {

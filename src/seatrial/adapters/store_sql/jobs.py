@@ -36,7 +36,7 @@ from seatrial.domain.job import Job, JobCounts, JobSpec, StateCounts
 from seatrial.domain.progress import WorkLeft
 from seatrial.domain.trial import NewTrial, Released, TrialState
 from seatrial.errors import Conflict
-from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, Tally
+from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, SpentTally, Tally
 
 _CREATING = 0x5EA7_0004
 """Advisory lock in PostgreSQL, one for each idempotency key."""
@@ -70,6 +70,16 @@ _tallies = (
     .where(_among, trials.c.reruns.is_(None))
     .group_by(*_ways)
     .order_by(*_ways)
+)
+_tokens_in, _tokens_out = trials.c.spent_input_tokens, trials.c.spent_output_tokens
+_spent_tallies = _tallies.add_columns(
+    sa.func.count(trials.c.seconds).label("timed"),
+    sa.func.coalesce(sa.func.sum(trials.c.seconds), 0.0).label("seconds"),
+    sa.func.count(sa.func.coalesce(_tokens_in, _tokens_out)).label("metered"),
+    sa.func.coalesce(sa.func.sum(_tokens_in), 0).label("tokens_in"),
+    sa.func.coalesce(sa.func.sum(_tokens_out), 0).label("tokens_out"),
+    sa.func.count(trials.c.spent_cost_usd).label("priced"),
+    sa.func.coalesce(sa.func.sum(trials.c.spent_cost_usd), 0.0).label("cost_usd"),
 )
 
 
@@ -127,6 +137,10 @@ class SqlJobs:
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
         found = await self._by_job(_tallies, job_ids)
         return {job_id: [_tally(row) for row in rows] for job_id, rows in found.items()}
+
+    async def spent_tallies(self, job_ids: Sequence[int]) -> dict[int, list[SpentTally]]:
+        found = await self._by_job(_spent_tallies, job_ids)
+        return {job_id: [_spent_tally(row) for row in rows] for job_id, rows in found.items()}
 
     async def work_left(self, job_id: int, since: datetime) -> WorkLeft:
         return await self._database.read(lambda connection: work_left(connection, job_id, since))
@@ -256,6 +270,11 @@ def _counted(rows: Sequence[Values]) -> JobCounts:
 
 def _tally(row: Values) -> Tally:
     return Tally(**{name: value for name, value in row.items() if name != "job_id"})
+
+
+def _spent_tally(row: Values) -> SpentTally:
+    tokens = int(row.pop("tokens_in")) + int(row.pop("tokens_out"))  # PostgreSQL adds them up to a decimal number
+    return SpentTally(**{name: value for name, value in row.items() if name != "job_id"}, tokens=tokens)
 
 
 def _standing(row: Values) -> str:

@@ -21,14 +21,14 @@ from seatrial.domain.task import Dataset, Task
 if TYPE_CHECKING:
     from seatrial.cli.backend.request import RunRequest
     from seatrial.cli.backend.triage import TriageBackend
-    from seatrial.domain.comparison import Comparison
     from seatrial.domain.event import Event
-    from seatrial.domain.fact import Basis
     from seatrial.domain.output import Output
     from seatrial.domain.report import JobReport
     from seatrial.domain.result import StoredFile, Try
     from seatrial.domain.trial import Outcome
     from seatrial.engine.jobs.estimate import Estimate
+    from seatrial.engine.reports.circumstances import ComparedCircumstances
+    from seatrial.engine.reports.comparing import Compared, ComparisonWish
     from seatrial.engine.trials.trial_files import KeptFiles
     from seatrial.ports.store import TrialRow
     from seatrial.ports.tasks import Inspection
@@ -133,7 +133,9 @@ class Jobs(Protocol):
         """Failed trials, grouped by what decided them."""
         ...
 
-    async def compare(self, sides: Sequence[str], basis: Basis, by_name: bool) -> Sequence[Comparison]: ...
+    async def compare(self, wish: ComparisonWish) -> Compared: ...
+
+    async def circumstances(self, wish: ComparisonWish) -> ComparedCircumstances: ...
 
 
 class Trials(Protocol):

@@ -21,9 +21,7 @@ from seatrial.cli.view.notices import say_notices, say_warnings
 from seatrial.cli.view.progress import show_progress
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome, seconds_of
-from seatrial.domain.comparison import Comparison, compare_all
 from seatrial.domain.event import Event
-from seatrial.domain.fact import Basis
 from seatrial.domain.failures import Failures
 from seatrial.domain.job import Job, JobCounts
 from seatrial.domain.output import Output
@@ -32,7 +30,8 @@ from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
 from seatrial.domain.trial import Outcome, TrialState
 from seatrial.engine.jobs.choice import choose, dataset_of, every_task, find_dataset, library_tasks
-from seatrial.engine.reports.comparing import look_up, pair_sides
+from seatrial.engine.reports.circumstances import ComparedCircumstances, compare_circumstances
+from seatrial.engine.reports.comparing import Compared, ComparisonWish, compare_jobs
 from seatrial.engine.reports.failures import failures_of
 from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.reports.progress import progress_of
@@ -168,9 +167,11 @@ class LocalJobs:
         store = self.here.store
         return await failures_of(store.trials, await store.jobs.get(job_id))
 
-    async def compare(self, sides: Sequence[str], basis: Basis, by_name: bool) -> Sequence[Comparison]:
-        pairs = pair_sides([await look_up(self.here.store, wanted) for wanted in sides])
-        return compare_all(pairs, basis=basis, same_name_is_enough=by_name)
+    async def compare(self, wish: ComparisonWish) -> Compared:
+        return await compare_jobs(self.here.store, wish)
+
+    async def circumstances(self, wish: ComparisonWish) -> ComparedCircumstances:
+        return await compare_circumstances(self.here.store, wish)
 
 
 @dataclass(frozen=True)

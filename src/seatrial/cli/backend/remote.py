@@ -15,9 +15,7 @@ from seatrial.cli.backend.remote_values import counts_of, inspections_of, job_of
 from seatrial.cli.backend.triage import RemoteTriage
 from seatrial.cli.options import split_name
 from seatrial.client import AsyncClient, DatasetRequest
-from seatrial.domain.comparison import Comparison
 from seatrial.domain.event import Event
-from seatrial.domain.fact import Basis
 from seatrial.domain.failures import Failures
 from seatrial.domain.job import Job, JobCounts
 from seatrial.domain.output import Output
@@ -26,6 +24,8 @@ from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
 from seatrial.domain.trial import TrialState
 from seatrial.engine.jobs.choice import no_task
+from seatrial.engine.reports.circumstances import ComparedCircumstances
+from seatrial.engine.reports.comparing import Compared, ComparisonWish
 from seatrial.engine.trials.trial_files import KeptFiles, choose_ended
 from seatrial.errors import InvalidInput
 from seatrial.ports.store import TrialRow
@@ -74,9 +74,16 @@ class RemoteJobs:
     async def failures(self, job_id: int) -> Failures:
         return await self.client.jobs.failures(job_id)
 
-    async def compare(self, sides: Sequence[str], basis: Basis, by_name: bool) -> Sequence[Comparison]:
-        found = await self.client.jobs.compare(sides[0], *sides[1:], basis=basis, by_name=by_name)
-        return [Comparison(**{name: getattr(each, name) for name in Comparison.model_fields}) for each in found]
+    async def compare(self, wish: ComparisonWish) -> Compared:
+        found = await self.client.jobs.comparison(
+            *wish.sides, basis=wish.basis, by_name=wish.by_name, every_pair=wish.every_pair
+        )
+        return found.compared
+
+    async def circumstances(self, wish: ComparisonWish) -> ComparedCircumstances:
+        return await self.client.jobs.circumstances(
+            *wish.sides, basis=wish.basis, by_name=wish.by_name, every_pair=wish.every_pair
+        )
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,10 +12,11 @@ from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
-    from seatrial.domain.comparison import Comparison
     from seatrial.domain.fact import Basis
     from seatrial.domain.job import Job
     from seatrial.domain.report import JobReport
+    from seatrial.engine.reports.circumstances import ComparedCircumstances
+    from seatrial.engine.reports.comparing import Compared
 
 
 @on_backend
@@ -52,7 +52,7 @@ async def compare(
             metavar="JOB[:CONFIGURATION]",
             help=(
                 "A, then B, and optionally more to compare with A. CONFIGURATION is a part of agent / model. A "
-                "single job compares its own configurations."
+                "single job compares its first configuration with its others."
             ),
         ),
     ],
@@ -62,28 +62,41 @@ async def compare(
     by_name: Annotated[
         bool, typer.Option("--by-name", help="Compare tasks with the same name even if their content differs.")
     ] = False,
+    every_pair: Annotated[
+        bool, typer.Option("--every-pair", help="Of a single job: compare each configuration with each.")
+    ] = False,
     every_task: Annotated[bool, typer.Option("--all", help="Also list tasks without a difference.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare A with B on their common tasks: the difference, its confidence, and the smallest detectable one."""
-    comparisons = await backend.jobs.compare(sides, _basis(basis), by_name)
+    """Compare A with B on their common tasks: the difference, its confidence, the smallest detectable one, what it
+    took, and what else differs."""
+    from seatrial.engine.reports.comparing import ComparisonWish
+
+    wish = ComparisonWish(sides=tuple(sides), basis=_basis(basis), by_name=by_name, every_pair=every_pair)
+    compared, circumstances = await backend.jobs.compare(wish), await backend.jobs.circumstances(wish)
     if as_json:
-        print_json(comparisons_json(comparisons))
+        print_json(comparisons_json(compared, circumstances))
         return
-    from seatrial.cli.view.comparison_tables import print_comparisons
+    from seatrial.cli.view.comparison_tables import print_circumstances, print_comparisons
     from seatrial.cli.view.figures import open_console
 
-    print_comparisons(open_console(), comparisons, every_task)
+    console = open_console()
+    print_comparisons(console, compared.items, every_task)
+    print_circumstances(console, circumstances)
 
 
 def report_json(job: Job, found: JobReport) -> dict[str, object]:
     return {"job": job.id, "name": job.title, **found.model_dump(mode="json")}
 
 
-def comparisons_json(comparisons: Sequence[Comparison]) -> dict[str, object]:
+def comparisons_json(compared: Compared, circumstances: ComparedCircumstances) -> dict[str, object]:
     from seatrial.domain.verdict import verdict
 
-    return {"comparisons": [{"verdict": verdict(each), **each.model_dump(mode="json")} for each in comparisons]}
+    return {
+        "comparisons": [{"verdict": verdict(each), **each.model_dump(mode="json")} for each in compared.items],
+        "matrix": [row.model_dump(mode="json") for row in compared.matrix],
+        "circumstances": circumstances.model_dump(mode="json"),
+    }
 
 
 def _basis(name: str) -> Basis:

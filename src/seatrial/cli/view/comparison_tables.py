@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from seatrial.cli.view.figures import listing, percent, plain, plural, signed_points
+from seatrial.cli.view.figures import dollars, listing, percent, plain, plural, signed_points
 from seatrial.domain.comparison import Comparison, LeftOut
+from seatrial.domain.effort import EffortDifference, EffortDifferences
 from seatrial.domain.verdict import p_text, points, verdict
+from seatrial.engine.reports.circumstances import ComparedCircumstances
 
 
 def print_comparisons(console: Console, comparisons: Sequence[Comparison], every_task: bool = False) -> None:
@@ -48,6 +50,8 @@ def _summary(comparison: Comparison) -> Table:
     if comparison.mcnemar is not None:
         split = f"A ahead on {plural(comparison.ahead_a, 'task')}, B on {comparison.ahead_b}"
         grid.add_row("", f"{split}: {p_text(comparison.mcnemar.p)} ({comparison.mcnemar.test})")
+    for name, text in _efforts(comparison.efforts):
+        grid.add_row(name, text)
     if comparison.detectable is not None:
         source = "stated default variances" if comparison.variances.assumed else "the spread of these trials"
         seen = f"{points(comparison.detectable)} points is the smallest difference seen with a chance of 80 %"
@@ -64,6 +68,58 @@ def _difference_text(comparison: Comparison) -> str:
     other = comparison.bootstrap
     drawn = f", by bootstrap {points(-other.high)} to {points(-other.low)}" if other else ""
     return f"{difference} points, 95 % interval {ends}{drawn}"
+
+
+def _efforts(efforts: EffortDifferences) -> list[tuple[str, str]]:
+    """Means per trial over the common tasks."""
+    kinds = (
+        ("cost", efforts.cost_usd, dollars),
+        ("tokens", efforts.tokens, _tokens),
+        ("time", efforts.seconds, _seconds),
+    )
+    return [
+        (name, f"{_effort_text(found, text)} (per trial)" if found is not None else "not reported by both sides")
+        for name, found, text in kinds
+    ]
+
+
+def _effort_text(found: EffortDifference, text: Callable[[float], str]) -> str:
+    change = f"A {text(found.a)}, B {text(found.b)}: {_signed(-found.a_minus_b, text)}"
+    if found.interval is None:
+        return change
+    ends = f"{_signed(-found.interval.high, text)} to {_signed(-found.interval.low, text)}"
+    return f"{change}, 95 % interval {ends}"
+
+
+def _tokens(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def _seconds(number: float) -> str:
+    return f"{number:,.1f} s"
+
+
+def _signed(value: float, text: Callable[[float], str]) -> str:
+    return f"{'+' if value > 0 else '−' if value < 0 else ''}{text(abs(value))}"
+
+
+def print_circumstances(console: Console, found: ComparedCircumstances) -> None:
+    """What else differs between the sides, if anything does."""
+    differing = [trait for trait in found.traits if trait.differs]
+    if not differing:
+        console.print("\nNothing else differs in what is known of the sides.", style="dim")
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("what else differs", no_wrap=True)
+    for side in found.sides:
+        table.add_column(plain(side.label), overflow="fold")
+    for trait in differing:
+        table.add_row(plain(trait.name), *(plain(value or "–") for value in trait.values))
+    console.print()
+    console.print(table)
+    read = sum(side.sampled for side in found.sides)
+    if read:
+        console.print(f"Versions and infrastructure are those of {plural(read, 'sampled trial')}.", style="dim")
 
 
 def _test_text(comparison: Comparison) -> str:

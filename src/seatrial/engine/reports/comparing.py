@@ -1,17 +1,62 @@
-"""Finds the sides of a comparison from ``JOB`` and ``JOB:CONFIGURATION``, for ``seatrial compare`` and the API."""
+"""Compares jobs and configurations, named as ``JOB`` or ``JOB:CONFIGURATION``, for ``seatrial compare`` and the API.
+
+Reads sums over trials from the store, never single trials: a job may have a hundred thousand.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+import asyncio
 from collections.abc import Sequence
 
-from seatrial.domain.comparison import Side, pair_up, pairs_within
+from seatrial.domain.comparison import Comparison, Side, against_first, compare_all, pair_up, pairs_within
+from seatrial.domain.difference_matrix import MatrixRow, difference_matrix
+from seatrial.domain.fact import Basis
+from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job
-from seatrial.engine.reports.reporting import sides_of_job
+from seatrial.engine.reports.reporting import configuration_labels, task_names
+from seatrial.engine.reports.tallied import counts_of, effort_of
 from seatrial.errors import InvalidInput
-from seatrial.ports.store import Store
+from seatrial.ports.store import SpentTally, Store
 
 _LARGEST_ID = 2**63 - 1
+
+
+class Compared(Frozen):
+    items: tuple[Comparison, ...]
+    matrix: tuple[MatrixRow, ...]
+    """Tasks × ``items``, the largest losses first."""
+
+
+class ComparisonWish(Frozen):
+    """What to compare, and by which rule."""
+
+    sides: tuple[str, ...]
+    """A, then each B. One alone: its configurations."""
+    basis: Basis = Basis.VALID
+    by_name: bool = False
+    """Compare tasks with the same name even if their content differs."""
+    every_pair: bool = False
+    """Of one job: compare each configuration with each, instead of the first with the others."""
+
+
+async def compare_jobs(store: Store, wish: ComparisonWish) -> Compared:
+    pairs = await wanted_pairs(store, wish)
+    return await asyncio.to_thread(_compared, pairs, wish)  # others may not wait for the draws
+
+
+async def wanted_pairs(store: Store, wish: ComparisonWish) -> tuple[tuple[Side, Side], ...]:
+    found = []
+    for place, wanted in enumerate(wish.sides):
+        try:
+            found.append(await look_up(store, wanted))
+        except InvalidInput as error:
+            raise InvalidInput(error.message, field="other" if place else "baseline", fix=error.fix) from error
+    return pair_sides(found, every_pair=wish.every_pair)
+
+
+def _compared(pairs: Sequence[tuple[Side, Side]], wish: ComparisonWish) -> Compared:
+    found = compare_all(pairs, basis=wish.basis, same_name_is_enough=wish.by_name)
+    return Compared(items=found, matrix=difference_matrix(pairs, found))
 
 
 async def look_up(store: Store, wanted: str) -> tuple[Side, ...]:
@@ -20,8 +65,29 @@ async def look_up(store: Store, wanted: str) -> tuple[Side, ...]:
     if not (number.isascii() and number.isdecimal()) or len(number) > 19 or int(number) > _LARGEST_ID:
         raise InvalidInput(f"{wanted!r} does not begin with a job's number.", fix="Write JOB or JOB:CONFIGURATION.")
     job = await store.jobs.get(int(number))
-    chosen = choose_sides(await sides_of_job(store.trials, job), configuration, job)
-    return tuple(side.model_copy(update={"job": job.id}) for side in chosen)
+    return choose_sides(await sides_of_job(store, job), configuration, job)
+
+
+async def sides_of_job(store: Store, job: Job) -> tuple[Side, ...]:
+    """One side for each configuration of the job that has trials, in the job's order. Without added attempts."""
+    names = task_names(job.spec.tasks)
+    found: dict[int, dict[str, list[SpentTally]]] = {}
+    for tally in (await store.jobs.spent_tallies([job.id]))[job.id]:
+        found.setdefault(tally.agent_index, {}).setdefault(tally.digest, []).append(tally)
+    labels = configuration_labels(job.spec.agents)
+    return tuple(_side(job, labels[index], names, found[index]) for index in sorted(found))
+
+
+def _side(job: Job, label: str, names: dict[str, str], found: dict[str, list[SpentTally]]) -> Side:
+    named = dict(sorted((names.get(digest, digest), digest) for digest in found))
+    return Side(
+        label=label,
+        configuration=label,
+        job=job.id,
+        tasks={task: counts_of(found[digest]) for task, digest in named.items()},
+        digests=named,
+        efforts={task: effort_of(found[digest]) for task, digest in named.items()},
+    )
 
 
 def choose_sides(sides: Sequence[Side], wanted: str, job: Job) -> tuple[Side, ...]:
@@ -34,25 +100,31 @@ def choose_sides(sides: Sequence[Side], wanted: str, job: Job) -> tuple[Side, ..
     return found
 
 
-def pair_sides(groups: Sequence[tuple[Side, ...]]) -> tuple[tuple[Side, Side], ...]:
-    """Pairs the first group with each of the others. A single group is paired within itself."""
+def pair_sides(groups: Sequence[tuple[Side, ...]], *, every_pair: bool = False) -> tuple[tuple[Side, Side], ...]:
+    """Pairs the first group with each of the others. Within a single group, its first side with the others."""
     named = _distinguished(groups)
     if len(named) == 1:
-        pairs = pairs_within(named[0])
+        pairs = pairs_within(named[0]) if every_pair else against_first(named[0])
     else:
         pairs = tuple(pair for other in named[1:] for pair in pair_up(named[0], other))
-    if not pairs:
+    once: dict[object, tuple[Side, Side]] = {}
+    for pair in pairs:  # a job that was named twice is compared once
+        once.setdefault(frozenset((side.job, side.configuration) for side in pair), pair)
+    if not once:
         raise InvalidInput("There is nothing to compare with.", fix="Name a second job.")
-    return pairs
+    return tuple(once.values())
 
 
 def _distinguished(groups: Sequence[tuple[Side, ...]]) -> list[tuple[Side, ...]]:
     """Adds the number of the job to labels that occur in several jobs."""
-    times = Counter(side.configuration for group in groups for side in group)
+    jobs: dict[str, set[int | None]] = {}
+    for group in groups:
+        for side in group:
+            jobs.setdefault(side.configuration, set()).add(side.job)
     return [
         tuple(
             side.model_copy(update={"label": f"{side.configuration} (job {side.job})"})
-            if times[side.configuration] > 1
+            if len(jobs[side.configuration]) > 1
             else side
             for side in group
         )

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
-from seatrial.domain.fact import Counts
 from seatrial.domain.frozen import Frozen, trusted
 from seatrial.domain.job import Job, JobCounts, JobSpec
 from seatrial.domain.rules import planned_share
 from seatrial.domain.score import ScoreLine, best_first, score_line
-from seatrial.domain.trial import Cause, Outcome
 from seatrial.engine.recent import EndedJobs, RecentlyUsed
 from seatrial.engine.reports.reporting import configuration_labels
+from seatrial.engine.reports.tallied import counts_of
 from seatrial.errors import NotFound
 from seatrial.ports.store import JobFilter, JobNumbers, JobStore, JobTotals, Page, Tally
 
@@ -124,24 +122,6 @@ def score_lines(spec: JobSpec, tallies: Iterable[Tally]) -> ScoreLines:
         found.setdefault(tally.agent_index, {}).setdefault(tally.digest, []).append(tally)
     lines = []
     for index, label in enumerate(configuration_labels(spec.agents)):
-        counts = [_counts(task) for task in found.get(index, {}).values()]
+        counts = [counts_of(task) for task in found.get(index, {}).values()]
         lines.append(score_line(label, counts, planned_share(spec, sum(task.planned for task in counts))))
     return ScoreLines(items=best_first(lines))
-
-
-def _counts(tallies: Sequence[Tally]) -> Counts:
-    outcomes: Counter[Outcome | None] = Counter()
-    agent_errors = 0
-    for tally in tallies:
-        outcomes[tally.outcome] += tally.trials
-        if tally.outcome is Outcome.ERROR and tally.cause is Cause.AGENT:
-            agent_errors += tally.trials
-    planned = outcomes.total()
-    return Counts(
-        planned=planned,
-        ended=planned - outcomes[None],
-        passed=outcomes[Outcome.PASSED],
-        failed=outcomes[Outcome.FAILED],
-        cancelled=outcomes[Outcome.CANCELLED],
-        valid=outcomes[Outcome.PASSED] + outcomes[Outcome.FAILED] + agent_errors,
-    )

@@ -1,4 +1,4 @@
-"""Reads the trials of a job for ``domain.report`` and ``domain.comparison``, for the CLI and the API.
+"""Reads the trials of a job for ``domain.report``, for the CLI and the API.
 
 Gives configurations and tasks distinct labels if their names are ambiguous.
 """
@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from seatrial.domain.comparison import Side, side
-from seatrial.domain.fact import TrialFact, by_configuration
+from seatrial.domain.fact import TrialFact
 from seatrial.domain.job import AgentSpec, Job, JobSpec
 from seatrial.domain.report import JobReport, report
 from seatrial.domain.result import TestResult
@@ -35,14 +34,6 @@ def report_numbers(numbers: Iterable[TrialNumbers], job: Job, tests: Tests = Map
     labels = configuration_labels(job.spec.agents)
     settled = settled_of(job.spec, numbers, labels)
     return report(facts_of(numbers, job.spec, tests), spec=job.spec, order=labels, settled=settled)
-
-
-async def sides_of_job(trials: TrialStore, job: Job) -> tuple[Side, ...]:
-    """One side for each configuration of the job, in the job's order."""
-    names = _Names(job.spec)
-    facts = [names.fact(each) for each in await trials.numbers(job.id) if not each.added]
-    found = by_configuration(facts, configuration_labels(job.spec.agents))
-    return tuple(side(label, of_label) for label, of_label in found.items())
 
 
 def facts_of(numbers: Iterable[TrialNumbers], spec: JobSpec, tests: Tests = MappingProxyType({})) -> list[TrialFact]:

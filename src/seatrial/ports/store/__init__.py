@@ -30,7 +30,7 @@ from seatrial.ports.store.installation import (
     WorkerRow,
     WorkerStore,
 )
-from seatrial.ports.store.jobs import JobFilter, JobNumbers, JobStore, JobTotals, Once, Page, Tally
+from seatrial.ports.store.jobs import JobFilter, JobNumbers, JobStore, JobTotals, Once, Page, SpentTally, Tally
 from seatrial.ports.store.tasks import TaskStore
 from seatrial.ports.store.triage import LinkStore, TriageStore
 from seatrial.ports.store.trials import (
@@ -64,6 +64,7 @@ __all__ = [
     "PhaseEntry",
     "ProviderKey",
     "RenewalReport",
+    "SpentTally",
     "Store",
     "StoreFacts",
     "Tally",

@@ -78,6 +78,20 @@ class Tally(Frozen):
     trials: int
 
 
+class SpentTally(Tally):
+    """A tally with what its trials took together. Counts say how many trials reported it."""
+
+    timed: int = 0
+    seconds: float = 0.0
+    """Of the last try."""
+    metered: int = 0
+    tokens: int = 0
+    """Input and output of all tries."""
+    priced: int = 0
+    cost_usd: float = 0.0
+    """Of all tries."""
+
+
 class JobStore(Protocol):
     async def create(
         self,
@@ -111,6 +125,10 @@ class JobStore(Protocol):
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
         """How often each task and configuration of a job ended with each outcome, without added attempts. Every id has
         an entry."""
+        ...
+
+    async def spent_tallies(self, job_ids: Sequence[int]) -> dict[int, list[SpentTally]]:
+        """The same with sums of time, tokens and cost."""
         ...
 
     async def work_left(self, job_id: int, since: datetime) -> WorkLeft:

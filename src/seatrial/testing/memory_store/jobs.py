@@ -12,7 +12,7 @@ from seatrial.domain.job import Job, JobCounts, JobSpec
 from seatrial.domain.progress import Kind, KnownDuration, RunningTrial, WorkLeft
 from seatrial.domain.trial import CancelAsked, NewTrial, Released, Retried, Trial, TrialState, further_attempt
 from seatrial.errors import Conflict, NotFound
-from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, Tally
+from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, SpentTally, Tally
 from seatrial.testing.memory_store.records import MemoryRecords
 
 
@@ -84,6 +84,32 @@ class MemoryJobs:
                 for (digest, index, outcome, cause), times in sorted(ways.items(), key=str)
             ]
         return found
+
+    async def spent_tallies(self, job_ids: Sequence[int]) -> dict[int, list[SpentTally]]:
+        plain = await self.tallies(job_ids)
+        return {job_id: [self._with_sums(job_id, tally) for tally in found] for job_id, found in plain.items()}
+
+    def _with_sums(self, job_id: int, tally: Tally) -> SpentTally:
+        alike = [
+            trial.id
+            for trial in self._records.of_job(job_id)
+            if not trial.added
+            and (trial.task.digest, trial.agent_index) == (tally.digest, tally.agent_index)
+            and (trial.outcome, trial.cause) == (tally.outcome, tally.cause)
+        ]
+        times = [result.seconds for each in alike if (result := self._records.last_result(each)) is not None]
+        spent = [self._records.spent(each) for each in alike]
+        metered = [each for each in spent if each.input_tokens is not None or each.output_tokens is not None]
+        costs = [each.cost_usd for each in spent if each.cost_usd is not None]
+        return SpentTally(
+            **tally.model_dump(),
+            timed=len(times),
+            seconds=sum(times),
+            metered=len(metered),
+            tokens=sum((each.input_tokens or 0) + (each.output_tokens or 0) for each in metered),
+            priced=len(costs),
+            cost_usd=sum(costs),
+        )
 
     async def work_left(self, job_id: int, since: datetime) -> WorkLeft:
         trials = list(self._records.of_job(job_id))

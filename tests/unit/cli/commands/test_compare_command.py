@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from seatrial.cli.commands.report import comparisons_json, report_json
-from seatrial.domain.comparison import compare_all
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Outcome
-from seatrial.engine.reports.comparing import look_up, pair_sides
+from seatrial.engine.reports.circumstances import compare_circumstances
+from seatrial.engine.reports.comparing import ComparisonWish, compare_jobs, look_up, pair_sides
 from seatrial.engine.reports.reporting import report_job
 from seatrial.errors import InvalidInput, NotFound
 from seatrial.testing.memory_store import MemoryStore
@@ -92,13 +92,32 @@ async def test_one_configuration_alone_has_nothing_to_compare_with(store: Memory
 
 
 async def test_json_of_a_comparison_has_the_sentence_and_the_numbers(store: MemoryStore) -> None:
-    pairs = pair_sides([await look_up(store, "1")])
-    content = json.loads(json.dumps(comparisons_json(compare_all(pairs)), allow_nan=False))
+    wish = ComparisonWish(sides=("1",))
+    compared, circumstances = await compare_jobs(store, wish), await compare_circumstances(store, wish)
+    content = json.loads(json.dumps(comparisons_json(compared, circumstances), allow_nan=False))
     (found,) = content["comparisons"]
     assert found["verdict"].startswith("Too little data to tell")
     assert found["a_minus_b"] == pytest.approx(-0.5)
     assert found["significance"]["test"] == "exact sign-flip permutation"
     assert found["significance"]["p"] == pytest.approx(2 / 2**4)
+    assert [row["task"] for row in content["matrix"]][-4:] == ["t1", "t3", "t5", "t7"], "gains come last"
+    differing = {each["name"] for each in content["circumstances"]["traits"] if len(set(each["values"])) > 1}
+    assert differing == {"model"}
+
+
+async def test_the_first_configuration_is_the_baseline_of_a_job_of_several() -> None:
+    store = MemoryStore()
+    await run_job(store, *(AgentSpec(name=name) for name in "abc"))
+    assert await labels(store, "1") == [("a", "b"), ("a", "c")]
+    assert await labels(store, "1:b", "1") == [("b", "a"), ("b", "c")], "and another one can be chosen"
+    everything = pair_sides([await look_up(store, "1")], every_pair=True)
+    assert [(a.label, b.label) for a, b in everything] == [("a", "b"), ("a", "c"), ("b", "c")]
+
+
+async def test_nothing_is_compared_with_itself_or_twice(store: MemoryStore) -> None:
+    assert await labels(store, "1", "1") == [("terminus-2 / gpt-x", "terminus-2 / claude")]
+    assert len(await labels(store, "1", "2", "2")) == 1
+    assert await labels(store, "1", "1:claude") == [("terminus-2 / gpt-x", "terminus-2 / claude")]
 
 
 async def test_json_of_a_report_names_the_job(store: MemoryStore) -> None:

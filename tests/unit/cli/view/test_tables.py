@@ -12,7 +12,7 @@ from seatrial.cli.view.comparison_tables import print_comparisons
 from seatrial.cli.view.details import print_report
 from seatrial.cli.view.figures import dollars, estimate, listing, percent, plain, signed_points, span, tokens
 from seatrial.cli.view.tables import print_run
-from seatrial.domain.comparison import compare, compare_all, side
+from seatrial.domain.comparison import compare, compare_all
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
 from seatrial.domain.result import Result, TestResult, Usage
 from seatrial.domain.result import TestStatus as Status
@@ -20,6 +20,7 @@ from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Trial, TrialState
 from seatrial.engine.reports.reporting import facts_of
 from seatrial.ports.store import TrialRow
+from tests.sides import side
 from tests.summaries import reported, summarised
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -214,8 +215,8 @@ def test_a_comparison_shows_verdict_numbers_and_regressions() -> None:
     text = output.getvalue()
     assert text.startswith("old is better than new by 33.3 points (95 % interval 19.0 to 47.7, p = 0.0002)")
     for part in (
-        "A      old  53.3 % over 30 common tasks, valid trials",
-        "B − A  −33.3 points, 95 % interval −47.7 to −19.0",
+        "A       old  53.3 % over 30 common tasks, valid trials",
+        "B − A   −33.3 points, 95 % interval −47.7 to −19.0",
         "(exact sign-flip permutation)",
         "is the smallest difference seen with a chance of 80 %, from the spread of these trials",
         "t00       4/5  1/5  −60.0",

@@ -11,11 +11,11 @@ from seatrial.domain.result import Result, TestResult, Usage
 from seatrial.domain.result import TestStatus as Status
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Trial, TrialState
+from seatrial.engine.reports.comparing import sides_of_job
 from seatrial.engine.reports.reporting import (
     configuration_labels,
     facts_of,
     report_job,
-    sides_of_job,
     task_names,
 )
 from seatrial.ports.store import TrialFilter, TrialRow
@@ -135,7 +135,7 @@ async def test_report_of_a_job_has_the_best_configuration_first(stored: tuple[Me
 
 async def test_sides_of_a_job_count_as_its_report_does(stored: tuple[MemoryStore, Job]) -> None:
     store, made = stored
-    sides = await sides_of_job(store.trials, made)
+    sides = await sides_of_job(store, made)
     found = {each.label: each for each in (await report_job(store.trials, made)).configurations}
     for side in sides:
         configuration = found[side.configuration]
@@ -148,5 +148,5 @@ async def test_long_jobs_are_read_page_by_page() -> None:
     spec = JobSpec(tasks=(TASK,), agents=TWO[:1], attempts=1000)
     store = MemoryStore()
     made, _ = [await store.jobs.create(spec, [*plan(spec), *plan(spec)][:1001], NOW) for _ in range(2)]
-    (side,) = await sides_of_job(store.trials, made)
+    (side,) = await sides_of_job(store, made)
     assert side.tasks["chess"].planned == 1001

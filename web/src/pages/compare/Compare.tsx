@@ -1,4 +1,4 @@
-/** Jobs side by side, or two trials side by side: what changed, how sure that is, and where they part. */
+/** Jobs and configurations side by side, or two trials side by side: what changed, how sure that is, and where they part. */
 
 import { useFilters } from "@/parts/Filters";
 import { useTitle } from "@/parts/title";

@@ -1,6 +1,7 @@
 /** Task × configuration: each sign is a trial; hover for its short story, click to open it. */
 
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useRef } from "react";
 
@@ -26,6 +27,11 @@ export function GridView({ job }: { job: number }) {
       title="Task × configuration"
       side={
         <span className="flex items-center gap-2 text-xs text-ink-faint">
+          {(grid.data?.configurations.length ?? 0) > 1 ? (
+            <Link to="/compare" search={{ jobs: String(job) } as never}>
+              compare configurations
+            </Link>
+          ) : null}
           each sign is a trial{" "}
           <CsvButton name="task by configuration" columns={csvColumns(grid.data?.configurations ?? [])} rows={rows} />
         </span>

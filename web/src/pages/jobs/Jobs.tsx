@@ -185,16 +185,19 @@ export default function Jobs() {
   }
 
   const chosen = [...selected].map(Number).sort((a, b) => a - b);
+  // One job is enough if it has configurations to compare.
+  const several = jobs.rows.some((job) => selected.has(job.id) && job.agents.length > 1);
+  const comparable = chosen.length >= 2 || several;
   return (
     <div className="flex flex-col gap-3">
       <header className="flex flex-wrap items-center justify-between gap-3">
         <h1>Jobs</h1>
         <div className="flex gap-2">
           <Button
-            disabled={chosen.length < 2}
+            disabled={!comparable}
             onClick={() => void navigate({ to: "/compare", search: { jobs: chosen.join(",") } as never })}
           >
-            Compare{chosen.length >= 2 ? ` ${chosen.length}` : ""}
+            Compare{comparable ? ` ${chosen.length}` : ""}
           </Button>
           <Link to="/launch" className={buttonLook("main")}>
             Launch a job

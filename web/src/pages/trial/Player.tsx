@@ -13,10 +13,12 @@ export default function Player({
   recording,
   goal,
   onTime,
+  name = "Recording",
 }: {
   recording: Recording;
   goal: { second: number } | null;
   onTime: (second: number) => void;
+  name?: string;
 }) {
   const place = useRef<HTMLDivElement>(null);
   const player = useRef<Control | null>(null);
@@ -62,7 +64,7 @@ export default function Player({
       data-player
       tabIndex={0}
       role="region"
-      aria-label="Recording"
+      aria-label={name}
     />
   );
 }
