@@ -18,6 +18,7 @@ from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial
 from seatrial.settings import Settings
 from seatrial.wiring import Installation, open_installation
+from tests.browser.gallery import Gallery, fill_gallery
 from tests.browser.payloads import ESCAPES, MARKUP, PAYLOADS
 
 MANY = 10_000
@@ -44,6 +45,7 @@ class Shelf:
     """A job with one pass, one failure and one error."""
     unscored: int
     """A job with nothing but an error."""
+    gallery: Gallery
 
 
 async def fill_shelf(home: Path) -> Shelf:
@@ -60,7 +62,8 @@ async def fill_shelf(home: Path) -> Shelf:
         two, rerun = await _two_configurations(there)
         mixed = await _graded(there, "one error", ("passed", "failed", "error"))
         unscored = await _graded(there, "only an error", ("error",))
-        return Shelf(many, logged, job, hostile, task.digest, two, rerun, mixed, unscored)
+        gallery = await fill_gallery(there.store)
+        return Shelf(many, logged, job, hostile, task.digest, two, rerun, mixed, unscored, gallery)
 
 
 _NOP = (AgentSpec(name="nop"),)

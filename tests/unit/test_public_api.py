@@ -15,7 +15,10 @@ _NAMES = ["AgentRequest", "AsyncClient", "Client", "DatasetRequest", "JobRequest
 _VERBS = {
     "tasks": "add_samples delete download files get history list read upload validate",
     "datasets": "create get list take_in",
-    "jobs": "add_attempts cancel check compare create delete estimate failures get grid list report resume retry table wait",
+    "jobs": (
+        "add_attempts cancel check compare create delete estimate failures get grid leaderboard list report resume "
+        "retry table trend wait"
+    ),
     "trials": "cancel divergence download files get list log logs read recording results retry tests trajectory",
     "events": "all job trial",
     "installation": "agents models queue running sandboxes stats who_am_i workers",

@@ -34,6 +34,7 @@ const tree = root.addChildren([
   page("/jobs/$job", () => import("./pages/job/Job")),
   page("/trials/$trial", () => import("./pages/trial/Trial")),
   page("/compare", () => import("./pages/compare/Compare")),
+  page("/leaderboard", () => import("./pages/leaderboard/Leaderboard")),
   page("/tasks", () => import("./pages/tasks/Tasks")),
   page("/tasks/$digest", () => import("./pages/tasks/Task")),
   page("/launch", () => import("./pages/launch/Launch")),

@@ -24,11 +24,13 @@ from seatrial.api.gates.limits import DiskRoomCheck, Limits
 from seatrial.api.gates.request_log import RequestLog
 from seatrial.api.routes import (
     catalogue,
+    charts,
     credentials,
     datasets,
     events,
     health,
     jobs,
+    leaderboard,
     metrics,
     reports,
     tasks,
@@ -54,6 +56,8 @@ _PARTS = (
     health,
     trial_files,
     reports,
+    charts,
+    leaderboard,
     datasets,
     catalogue,
     credentials,

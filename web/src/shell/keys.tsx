@@ -9,11 +9,11 @@ const KEYS: [string, string][] = [
   ["Enter", "open the row"],
   ["x", "select the row"],
   ["/", "search this list"],
-  ["g j, g t, g l, g w, g s", "go to jobs, tasks, launch, workers, settings"],
+  ["g j, g t, g b, g l, g w, g s", "go to jobs, tasks, leaderboard, launch, workers, settings"],
   ["Ctrl K or ⌘ K", "command palette"],
   ["?", "this list"],
 ];
-const PLACES: Record<string, string> = { j: "/", t: "/tasks", l: "/launch", w: "/workers", s: "/settings" };
+const PLACES: Record<string, string> = { j: "/", t: "/tasks", b: "/leaderboard", l: "/launch", w: "/workers", s: "/settings" };
 
 export function useKeys(openPalette: () => void): ReactNode {
   const [help, setHelp] = useState(false);

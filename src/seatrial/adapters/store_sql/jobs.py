@@ -34,9 +34,9 @@ from seatrial.adapters.store_sql.work_left import work_left
 from seatrial.domain import event_log
 from seatrial.domain.job import Job, JobCounts, JobSpec, StateCounts
 from seatrial.domain.progress import WorkLeft
-from seatrial.domain.trial import NewTrial, Released, TrialState
+from seatrial.domain.trial import Mark, NewTrial, Released, TrialState
 from seatrial.errors import Conflict
-from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, Tally
+from seatrial.ports.store import ConfigurationTotals, JobFilter, JobNumbers, JobTotals, Once, Page, Tally
 
 _CREATING = 0x5EA7_0004
 """Advisory lock in PostgreSQL, one for each idempotency key."""
@@ -68,6 +68,23 @@ _tallies = (
     .where(_among, trials.c.reruns.is_(None))
     .group_by(*_ways)
     .order_by(*_ways)
+)
+_planned = trials.c.reruns.is_(None)
+_unlimited = sa.and_(
+    _planned, trials.c.state == TrialState.ENDED, trials.c.marks.contains(Mark.LIMITS_NOT_ENFORCED, autoescape=True)
+)
+_configurations = (
+    sa.select(
+        trials.c.job_id,
+        trials.c.agent_index,
+        sa.func.sum(sa.case((_planned, trials.c.spent_cost_usd))).label("cost_usd"),
+        sa.func.count(sa.case((_planned, trials.c.spent_cost_usd))).label("priced"),
+        sa.func.count(sa.case((_unlimited, 1))).label("unlimited"),
+        sa.func.count(trials.c.reruns).label("added"),
+    )
+    .where(_among)
+    .group_by(trials.c.job_id, trials.c.agent_index)
+    .order_by(trials.c.job_id, trials.c.agent_index)
 )
 
 
@@ -125,6 +142,10 @@ class SqlJobs:
     async def tallies(self, job_ids: Sequence[int]) -> dict[int, list[Tally]]:
         found = await self._by_job(_tallies, job_ids)
         return {job_id: [_tally(row) for row in rows] for job_id, rows in found.items()}
+
+    async def configuration_totals(self, job_ids: Sequence[int]) -> dict[int, list[ConfigurationTotals]]:
+        found = await self._by_job(_configurations, job_ids)
+        return {job_id: [_totals(row) for row in rows] for job_id, rows in found.items()}
 
     async def work_left(self, job_id: int, since: datetime) -> WorkLeft:
         return await self._database.read(lambda connection: work_left(connection, job_id, since))
@@ -254,6 +275,10 @@ def _counted(rows: Sequence[Values]) -> JobCounts:
 
 def _tally(row: Values) -> Tally:
     return Tally(**{name: value for name, value in row.items() if name != "job_id"})
+
+
+def _totals(row: Values) -> ConfigurationTotals:
+    return ConfigurationTotals(**{name: value for name, value in row.items() if name != "job_id"})
 
 
 def _standing(row: Values) -> str:

@@ -15,12 +15,14 @@ from seatrial.domain.comparison import compare_all
 from seatrial.domain.divergence import Divergence, diverge
 from seatrial.domain.fact import Basis
 from seatrial.domain.failures import Failures
+from seatrial.domain.pictures import Trend
 from seatrial.domain.report import JobReport
 from seatrial.domain.verdict import verdict
 from seatrial.engine.reports.comparing import look_up, pair_sides
 from seatrial.engine.reports.failures import failures_of
 from seatrial.engine.reports.grid import Grid, grid_of, table_of
 from seatrial.engine.reports.reporting import report_job
+from seatrial.engine.reports.trend import trend_of
 from seatrial.errors import InvalidInput, NotFound
 from seatrial.ports.store import TrialRow
 from seatrial.shapes.answers import Plain
@@ -47,6 +49,13 @@ async def get_failures(service: ServiceDep, job_id: JobId) -> Failures:
     cause. Without added attempts."""
     store = service.installation.store
     return await failures_of(store.trials, await store.jobs.get(job_id))
+
+
+@router.get("/jobs/{job_id}/trend", responses=errors(404))
+async def get_trend(service: ServiceDep, job_id: JobId) -> Trend:
+    """Scores over the jobs of this job's dataset that ran the same tasks, oldest first."""
+    store = service.installation.store
+    return await trend_of(store.jobs, service.listing, await store.jobs.get(job_id))
 
 
 @router.get("/jobs/{job_id}/grid", responses=errors(404))

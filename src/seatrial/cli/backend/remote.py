@@ -19,12 +19,15 @@ from seatrial.domain.event import Event
 from seatrial.domain.fact import Basis
 from seatrial.domain.failures import Failures
 from seatrial.domain.job import Job, JobCounts
+from seatrial.domain.leaderboard import Leaderboard
 from seatrial.domain.output import Output
+from seatrial.domain.pictures import Trend
 from seatrial.domain.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
 from seatrial.domain.trial import TrialState
 from seatrial.engine.jobs.choice import no_task
+from seatrial.engine.reports.leaderboard import LeaderboardFilter
 from seatrial.engine.trials.trial_files import KeptFiles, choose_ended
 from seatrial.errors import InvalidInput
 from seatrial.ports.store import TrialRow
@@ -72,6 +75,12 @@ class RemoteJobs:
 
     async def failures(self, job_id: int) -> Failures:
         return await self.client.jobs.failures(job_id)
+
+    async def trend(self, job_id: int) -> Trend:
+        return await self.client.jobs.trend(job_id)
+
+    async def leaderboard(self, chosen: LeaderboardFilter) -> Leaderboard:
+        return await self.client.jobs.leaderboard(**dict(chosen))
 
     async def compare(self, sides: Sequence[str], basis: Basis, by_name: bool) -> Sequence[Comparison]:
         found = await self.client.jobs.compare(sides[0], *sides[1:], basis=basis, by_name=by_name)

@@ -30,7 +30,16 @@ from seatrial.ports.store.installation import (
     WorkerRow,
     WorkerStore,
 )
-from seatrial.ports.store.jobs import JobFilter, JobNumbers, JobStore, JobTotals, Once, Page, Tally
+from seatrial.ports.store.jobs import (
+    ConfigurationTotals,
+    JobFilter,
+    JobNumbers,
+    JobStore,
+    JobTotals,
+    Once,
+    Page,
+    Tally,
+)
 from seatrial.ports.store.tasks import TaskStore
 from seatrial.ports.store.trials import (
     FailedRow,
@@ -46,6 +55,7 @@ from seatrial.ports.store.trials import (
 
 __all__ = [
     "Backlog",
+    "ConfigurationTotals",
     "EventStore",
     "Experience",
     "FailedRow",
