@@ -18,12 +18,17 @@ from seatrial.adapters.store_sql.database import database_at
 from seatrial.adapters.store_sql.migrate import upgrade
 from seatrial.adapters.store_sql.store import SqlStore
 from seatrial.adapters.store_sql.tables import trials
+from seatrial.charts.draw import Subject
+from seatrial.charts.report_page import report_page
 from seatrial.domain.fact import TrialFact
 from seatrial.domain.job import AgentSpec, JobSpec, plan
 from seatrial.domain.report import report
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Outcome, TrialState
+from seatrial.engine.reports.configurations import agents_by_label
+from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.reports.reporting import report_job
+from seatrial.engine.reports.trend import trend_of
 
 _NOW = datetime(2026, 1, 2, tzinfo=UTC)
 _SHAPES = (((89, 5, 6), 1.0), ((2000, 10, 5), 5.0))
@@ -36,7 +41,9 @@ async def measure(place: Place) -> list[Row]:
         spec = _spec(place.count(tasks, min(tasks, 100)), attempts, configurations)
         size = f"{len(spec.tasks)} tasks x {attempts} x {configurations}"
         rows.append(_row(f"report over {size}, numbers alone", _numbers_alone(spec), limit))
-        rows.append(_row(f"report over {size}, from SQLite", await _from_store(place, spec), limit))
+        report_sec, page_sec = await _from_store(place, spec)
+        rows.append(_row(f"report over {size}, from SQLite", report_sec, limit))
+        rows.append(_row(f"report over {size}, from SQLite, with every picture as HTML", page_sec, limit))
     return rows
 
 
@@ -47,7 +54,7 @@ def _row(what: str, seconds: float, limit: float) -> Row:
 def _spec(tasks: int, attempts: int, configurations: int) -> JobSpec:
     refs = tuple(TaskRef(name=f"task-{number}", digest=f"sha256:{number:064x}") for number in range(tasks))
     agents = tuple(AgentSpec(name="terminus-2", model=f"provider/model-{index}") for index in range(configurations))
-    return JobSpec(tasks=refs, agents=agents, attempts=attempts)
+    return JobSpec(tasks=refs, agents=agents, attempts=attempts, dataset="measured")
 
 
 def _numbers_alone(spec: JobSpec) -> float:
@@ -68,7 +75,8 @@ def _numbers_alone(spec: JobSpec) -> float:
     return time.process_time() - began
 
 
-async def _from_store(place: Place, spec: JobSpec) -> float:
+async def _from_store(place: Place, spec: JobSpec) -> tuple[float, float]:
+    """Seconds to the numbers, and to the HTML with its pictures."""
     url = f"sqlite:///{place.scratch}/report-{len(spec.tasks)}.db"
     await upgrade(url)
     rng = random.Random(1)
@@ -77,8 +85,11 @@ async def _from_store(place: Place, spec: JobSpec) -> float:
     await _end_all(url, rng)
     async with SqlStore.at(url) as store:
         began = time.process_time()
-        await report_job(store.trials, job)
-        return time.process_time() - began
+        found = await report_job(store.trials, job)
+        numbers_at = time.process_time()
+        trend = await trend_of(store.jobs, JobListing(store.jobs), job)
+        report_page(Subject(job, found, trend, agents_by_label(job)))
+        return numbers_at - began, time.process_time() - began
 
 
 async def _end_all(url: str, rng: random.Random) -> None:

@@ -18,6 +18,7 @@ from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial
 from seatrial.settings import Settings
 from seatrial.wiring import Installation, open_installation
+from tests.browser.gallery import Gallery, fill_gallery
 from tests.browser.payloads import ESCAPES, MARKUP, PAYLOADS
 from tests.browser.shelf_pairs import fill_duo, grade_all
 from tests.golden.trials import record
@@ -54,6 +55,7 @@ class Shelf:
     """Two jobs whose trials left steps and recordings that part."""
     large: tuple[int, int]
     """Two jobs of ``MANY`` graded trials each."""
+    gallery: Gallery
 
 
 async def fill_shelf(home: Path) -> Shelf:
@@ -73,8 +75,11 @@ async def fill_shelf(home: Path) -> Shelf:
         talked = await _ended_trial(there, "a talk", _talk())
         golden, duo = (await record(there.store)).id, await fill_duo(there)
         large = (await _many(there), await _many(there))
+        gallery = await fill_gallery(there.store)
     grade_all(home, large)
-    return Shelf(many, logged, job, hostile, task.digest, two, rerun, mixed, unscored, talked, golden, duo, large)
+    return Shelf(
+        many, logged, job, hostile, task.digest, two, rerun, mixed, unscored, talked, golden, duo, large, gallery
+    )
 
 
 _NOP = (AgentSpec(name="nop"),)

@@ -20,7 +20,7 @@ FRAME_P95_MS = 50.0
 LOG_SEC = 1.0
 CHANGE_SEC = 1.0
 COMPARE_SEC = 1.0
-_HEAVY = ("LiveScreen", "Player", "PaceChart", "Palette")
+_HEAVY = ("LiveScreen", "Player", "PaceChart", "Pictures", "Palette")
 
 _SCROLL = """
 async ([selector, step, frames]) => {

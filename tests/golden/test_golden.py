@@ -1,5 +1,6 @@
 """The golden set has the same numbers, to the digit, in the report of both backends, the API, the listing, the CSV, on
-the terminal and in Markdown."""
+the terminal, in Markdown, in HTML, in pictures and on the leaderboard. ``tests/browser/test_pictures.py`` reads them on
+the page."""
 
 from __future__ import annotations
 
@@ -13,13 +14,25 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from seatrial.charts.draw import Subject, draw_all
+from seatrial.charts.report_page import report_page
+from seatrial.charts.scene import Charts
+from seatrial.charts.summary import summary_cells
+from seatrial.charts.svg import svg_file
 from seatrial.cli.commands.report import comparisons_json, report_json
 from seatrial.cli.view.comparison_tables import print_circumstances, print_comparisons
 from seatrial.cli.view.details import print_report
+from seatrial.cli.view.leaderboard import print_leaderboard
 from seatrial.cli.view.markdown import report_lines
+from seatrial.domain.figures import dollars
 from seatrial.domain.job import Job
 from seatrial.engine.reports.comparing import ComparisonWish
+from seatrial.engine.reports.configurations import agents_by_label
 from seatrial.engine.reports.grid import table_of
+from seatrial.engine.reports.leaderboard import LeaderboardFilter
+from seatrial.engine.reports.reporting import report_job
+from seatrial.engine.reports.trend import trend_of
+from tests.api_in_process import api_open
 from tests.contracts.backend.place import Place, local_place, remote_place
 from tests.golden.trials import record
 
@@ -143,3 +156,59 @@ async def test_the_terminal_and_markdown(golden: tuple[Place, Job]) -> None:
     )
     assert "| beta | 22.2 % (0.0 to 55.6) | 75.0 % | 16.7 % | 16.7 to 41.7 % | 2 of 12 | – | – | 15.0 s |" in table
     assert all(notice in table for notice in NUMBERS["job"]["notices"])
+
+
+async def test_html_and_pictures(golden: tuple[Place, Job]) -> None:
+    place, job = golden
+    _, report = await place.backend.jobs.report(job.id, tests=False)
+    subject = Subject(job, report, await place.backend.jobs.trend(job.id), agents_by_label(job))
+    page = report_page(subject)
+    markdown = "\n".join(report_lines(job, report))
+    for each in report.configurations:
+        cells = summary_cells(each)
+        assert "".join(f"<td>{cell}</td>" for cell in cells) in page
+        assert f"| {' | '.join(cells)} |" in markdown
+    assert all(f'<p class="note">{notice}</p>' in page for notice in NUMBERS["job"]["notices"])
+    charts = {chart.name.value: chart for chart in draw_all(subject).items}
+    assert charts["forest"].table.rows == tuple(map(tuple, NUMBERS["pictures"]["forest"]))
+    assert charts["cost"].table.rows == tuple(map(tuple, NUMBERS["pictures"]["cost"]))
+    assert charts["tasks"].table.rows == tuple(map(tuple, NUMBERS["pictures"]["tasks"]))
+    for chart in charts.values():
+        for row in chart.table.rows:
+            assert "".join(f"<td>{cell}</td>" for cell in row) in page, chart.name
+
+
+async def test_the_leaderboard(golden: tuple[Place, Job]) -> None:
+    place, job = golden
+    found = await place.backend.jobs.leaderboard(LeaderboardFilter())
+    [board] = found.boards
+    assert [entry.label for entry in board.entries] == NUMBERS["order"]
+    for entry in board.entries:
+        expected = NUMBERS[entry.label]
+        assert taken(entry.shown.score.model_dump(mode="json"), expected["headline"]) == expected["headline"]
+        assert dollars(entry.shown.cost_per_trial) == dollars(expected["spending"]["cost_per_trial"])
+        assert entry.shown.priced == expected["spending"]["priced"]
+        assert not entry.shown.eligible and entry.shown.job == job.id
+    assert NUMBERS["job"]["notices"][0] in board.entries[0].shown.notices
+    output = io.StringIO()
+    print_leaderboard(Console(file=output, width=160), found)
+    for part in ("66.7 % (25.0 to 100.0)", "22.2 % (0.0 to 55.6)", "83.3 %", "75.0 %", "$0.11"):
+        assert part in output.getvalue(), output.getvalue()
+
+
+async def test_the_api_draws_the_same(tmp_path: Path) -> None:
+    async with api_open(tmp_path, _env_file=None) as api:
+        store = api.service.installation.store
+        job = await record(store)
+        found = Charts.model_validate((await api.client.get(f"/api/v1/jobs/{job.id}/charts")).json())
+        subject = Subject(
+            job,
+            await report_job(store.trials, job),
+            await trend_of(store.jobs, api.service.listing, job),
+            agents_by_label(job),
+        )
+        assert found == draw_all(subject)
+        for chart in found.items:
+            answer = await api.client.get(f"/api/v1/jobs/{job.id}/charts/{chart.name}.svg")
+            assert answer.text == svg_file(chart)
+        assert (await api.client.get(f"/api/v1/jobs/{job.id}/report.html")).text == report_page(subject)

@@ -16,8 +16,8 @@ _VERBS = {
     "tasks": "add_samples delete download files get history list read upload validate",
     "datasets": "create get list take_in",
     "jobs": (
-        "add_attempts cancel check circumstances compare comparison create delete estimate failures get grid list "
-        "pairs report resume retry table wait"
+        "add_attempts cancel check circumstances compare comparison create delete estimate failures get grid "
+        "leaderboard list pairs report resume retry table trend wait"
     ),
     "trials": "cancel divergence download files get list log logs read recording results retry tests trajectory",
     "triage": "change_job delete_note delete_view get label list neighbours note review save_view search tag unlabel "

@@ -35,6 +35,7 @@ const tree = root.addChildren([
   page("/trials/$trial", () => import("./pages/trial/Trial")),
   page("/shared", () => import("./pages/shared/Shared")),
   page("/compare", () => import("./pages/compare/Compare")),
+  page("/leaderboard", () => import("./pages/leaderboard/Leaderboard")),
   page("/tasks", () => import("./pages/tasks/Tasks")),
   page("/tasks/$digest", () => import("./pages/tasks/Task")),
   page("/launch", () => import("./pages/launch/Launch")),

@@ -24,6 +24,7 @@ from seatrial.api.gates.limits import DiskRoomCheck, Limits
 from seatrial.api.gates.request_log import RequestLog
 from seatrial.api.routes import (
     catalogue,
+    charts,
     comparisons,
     credentials,
     datasets,
@@ -31,6 +32,7 @@ from seatrial.api.routes import (
     exports,
     health,
     jobs,
+    leaderboard,
     links,
     metrics,
     reports,
@@ -62,6 +64,8 @@ _PARTS = (
     triage,
     links,
     exports,
+    charts,
+    leaderboard,
     datasets,
     catalogue,
     credentials,

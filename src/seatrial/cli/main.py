@@ -18,6 +18,7 @@ from seatrial.cli.commands import (
     export,
     images,
     job,
+    leaderboard,
     maintenance,
     report,
     run,
@@ -77,6 +78,7 @@ def _seatrial(
 app.command("run")(run.run)
 app.command("report")(report.report)
 app.command("compare")(report.compare)
+app.command("leaderboard")(leaderboard.leaderboard)
 app.command("export")(export.export)
 app.add_typer(task.app, name="task")
 app.add_typer(dataset.app, name="dataset")

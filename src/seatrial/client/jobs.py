@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from seatrial.client.ask import Ask, Following, Paged, given, nothing, place, provider_keys, reads
@@ -14,6 +15,8 @@ from seatrial.client.verbs import Group, list_verb, verb
 from seatrial.domain.event import EventKind
 from seatrial.domain.failures import Failures
 from seatrial.domain.job import JobStatus
+from seatrial.domain.leaderboard import Leaderboard
+from seatrial.domain.pictures import Trend
 from seatrial.domain.report import JobReport
 from seatrial.domain.trial import Outcome
 from seatrial.engine.reports.grid import Grid
@@ -143,6 +146,11 @@ def failures_of_job(job_id: int) -> Ask[Failures]:
     return Ask("GET", place("jobs", job_id, "failures"), reads(Failures))
 
 
+def trend_of_job(job_id: int) -> Ask[Trend]:
+    """Scores over the jobs of this job's dataset that ran the same tasks, oldest first."""
+    return Ask("GET", place("jobs", job_id, "trend"), reads(Trend))
+
+
 def grid_of_job(job_id: int) -> Ask[Grid]:
     """All trials, arranged by task and configuration."""
     return Ask("GET", place("jobs", job_id, "grid"), reads(Grid))
@@ -151,6 +159,14 @@ def grid_of_job(job_id: int) -> Ask[Grid]:
 def download_table(job_id: int, into: Path) -> Ask[Path]:
     """All trials as CSV."""
     return Ask("GET", f"/jobs/{job_id}/trials.csv", lambda answer: into, into=into)
+
+
+def leaderboard(
+    *, dataset: str | None = None, agent: str | None = None, model: str | None = None, since: datetime | None = None
+) -> Ask[Leaderboard]:
+    """Every configuration on every set of tasks that it ran. ``since``: only jobs created then or later."""
+    params = given(dataset=dataset, agent=agent, model=model, since=since.isoformat() if since else None)
+    return Ask("GET", "/leaderboard", reads(Leaderboard), params)
 
 
 def wait_for_job(job_id: int, timeout: float | None = None) -> Plan[JobDetail]:
@@ -197,10 +213,12 @@ class Jobs[Driver](Group[Driver]):
     delete = verb(delete_job)
     report = verb(report_job)
     failures = verb(failures_of_job)
+    trend = verb(trend_of_job)
     grid = verb(grid_of_job)
     table = verb(download_table)
     compare = verb(compare_jobs)
     comparison = verb(read_comparison)
     circumstances = verb(read_circumstances)
     pairs = verb(read_pairs)
+    leaderboard = verb(leaderboard)
     wait = verb(wait_for_job)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from seatrial.domain.frozen import common_values
 from seatrial.domain.job import JobCounts
 from seatrial.domain.result import Usage
-from seatrial.domain.trial import Cause, Outcome
-from seatrial.ports.store import JobNumbers, JobTotals, Store, Tally
+from seatrial.domain.trial import Cause, Mark, Outcome
+from seatrial.ports.store import ConfigurationTotals, JobNumbers, JobTotals, Store, Tally
 from tests.contracts.store.samples import MINUTE, NOON, faulty, passed, submit
 
 
@@ -60,3 +60,19 @@ async def test_spent_tallies_add_up_time_tokens_and_cost(store: Store) -> None:
     assert (other.metered, other.tokens, other.priced, other.cost_usd) == (1, 5, 0, 0.0)
     untouched = found[f"sha256:{2:064x}"]
     assert (untouched.timed, untouched.metered, untouched.priced) == (0, 0, 0)
+
+
+async def test_configurations_are_summed_without_added_attempts(store: Store) -> None:
+    job, untouched = await submit(store, trials=3), await submit(store, trials=1)
+    first, second, third = await store.trials.claim("w", MINUTE, 3, NOON, job_id=job.id)
+    unlimited = passed().model_copy(update={"marks": (Mark.AGENT_TIMEOUT, Mark.LIMITS_NOT_ENFORCED)})
+    await store.trials.finish(first.id, 1, unlimited, NOON)
+    await store.trials.finish(second.id, 1, passed(), NOON)
+    await store.trials.finish(third.id, 1, faulty(), NOON)
+    await store.jobs.add_attempts([first.id], NOON)
+    [added] = await store.trials.claim("w", MINUTE, 1, NOON, job_id=job.id)
+    await store.trials.finish(added.id, 1, unlimited, NOON)
+    found = await store.jobs.configuration_totals([job.id, untouched.id, 999])
+    assert found[job.id] == [ConfigurationTotals(cost_usd=0.025, priced=2, unlimited=1, added=1)]
+    assert found[untouched.id] == [ConfigurationTotals()]
+    assert found[999] == []

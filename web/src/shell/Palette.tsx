@@ -13,6 +13,7 @@ const PLACES: [string, string][] = [
   ["Tasks", "/tasks"],
   ["Launch a job", "/launch"],
   ["Compare jobs", "/compare"],
+  ["Leaderboard", "/leaderboard"],
   ["Workers and queue", "/workers"],
   ["Settings", "/settings"],
 ];

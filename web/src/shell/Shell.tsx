@@ -15,6 +15,7 @@ const PLACES = [
   { to: "/jobs", name: "Jobs", icon: "M3 5h14M3 10h14M3 15h9" },
   { to: "/tasks", name: "Tasks", icon: "M4 3h12v14H4zM7 7h6M7 10h6" },
   { to: "/compare", name: "Compare", icon: "M3 5h5v10H3zM12 8h5v7h-5zM5.5 2.5v2M14.5 5.5v2" },
+  { to: "/leaderboard", name: "Leaderboard", icon: "M3 17V11h4v6M8 17V4h4v13M13 17V8h4v9" },
   { to: "/launch", name: "Launch", icon: "M5 3l11 7-11 7z" },
   { to: "/workers", name: "Workers", icon: "M3 4h14v5H3zM3 11h14v5H3zM6 6.5h.01M6 13.5h.01" },
   { to: "/settings", name: "Settings", icon: "M10 7a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM10 2v3M10 15v3M2 10h3M15 10h3" },
@@ -44,7 +45,7 @@ export function Shell() {
           <Link
             key={place.to}
             to={place.to}
-            className="flex items-center gap-1.5 rounded-md px-2 py-1.5 text-xs text-ink-soft no-underline hover:bg-raised data-[status=active]:bg-accent-soft data-[status=active]:font-semibold data-[status=active]:text-accent sm:flex-col sm:gap-0.5"
+            className="flex items-center gap-1.5 rounded-md px-2 py-1.5 text-xs text-ink-soft no-underline hover:bg-raised sm:px-0.5 data-[status=active]:bg-accent-soft data-[status=active]:font-semibold data-[status=active]:text-accent sm:flex-col sm:gap-0.5"
           >
             <svg
               viewBox="0 0 20 20"

@@ -10,11 +10,11 @@ const KEYS: [string, string][] = [
   ["x", "select the row"],
   ["/", "search this list"],
   ["[ / ]", "previous / next trial of the job"],
-  ["g j, g t, g l, g w, g s", "go to jobs, tasks, launch, workers, settings"],
+  ["g j, g t, g b, g l, g w, g s", "go to jobs, tasks, leaderboard, launch, workers, settings"],
   ["Ctrl K or ⌘ K", "command palette"],
   ["?", "this list"],
 ];
-const PLACES: Record<string, string> = { j: "/", t: "/tasks", l: "/launch", w: "/workers", s: "/settings" };
+const PLACES: Record<string, string> = { j: "/", t: "/tasks", b: "/leaderboard", l: "/launch", w: "/workers", s: "/settings" };
 
 /** `still`: there is nowhere to go, as in what a read-only link shows. */
 export function useKeys(openPalette: () => void, still = false): ReactNode {

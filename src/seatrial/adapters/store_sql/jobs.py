@@ -34,9 +34,18 @@ from seatrial.adapters.store_sql.work_left import work_left
 from seatrial.domain import event_log
 from seatrial.domain.job import Job, JobCounts, JobSpec, StateCounts
 from seatrial.domain.progress import WorkLeft
-from seatrial.domain.trial import NewTrial, Released, TrialState
+from seatrial.domain.trial import Mark, NewTrial, Released, TrialState
 from seatrial.errors import Conflict
-from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, SpentTally, Tally
+from seatrial.ports.store import (
+    ConfigurationTotals,
+    JobFilter,
+    JobNumbers,
+    JobTotals,
+    Once,
+    Page,
+    SpentTally,
+    Tally,
+)
 
 _CREATING = 0x5EA7_0004
 """Advisory lock in PostgreSQL, one for each idempotency key."""
@@ -80,6 +89,23 @@ _spent_tallies = _tallies.add_columns(
     sa.func.coalesce(sa.func.sum(_tokens_out), 0).label("tokens_out"),
     sa.func.count(trials.c.spent_cost_usd).label("priced"),
     sa.func.coalesce(sa.func.sum(trials.c.spent_cost_usd), 0.0).label("cost_usd"),
+)
+_planned = trials.c.reruns.is_(None)
+_unlimited = sa.and_(
+    _planned, trials.c.state == TrialState.ENDED, trials.c.marks.contains(Mark.LIMITS_NOT_ENFORCED, autoescape=True)
+)
+_configurations = (
+    sa.select(
+        trials.c.job_id,
+        trials.c.agent_index,
+        sa.func.sum(sa.case((_planned, trials.c.spent_cost_usd))).label("cost_usd"),
+        sa.func.count(sa.case((_planned, trials.c.spent_cost_usd))).label("priced"),
+        sa.func.count(sa.case((_unlimited, 1))).label("unlimited"),
+        sa.func.count(trials.c.reruns).label("added"),
+    )
+    .where(_among)
+    .group_by(trials.c.job_id, trials.c.agent_index)
+    .order_by(trials.c.job_id, trials.c.agent_index)
 )
 
 
@@ -141,6 +167,10 @@ class SqlJobs:
     async def spent_tallies(self, job_ids: Sequence[int]) -> dict[int, list[SpentTally]]:
         found = await self._by_job(_spent_tallies, job_ids)
         return {job_id: [_spent_tally(row) for row in rows] for job_id, rows in found.items()}
+
+    async def configuration_totals(self, job_ids: Sequence[int]) -> dict[int, list[ConfigurationTotals]]:
+        found = await self._by_job(_configurations, job_ids)
+        return {job_id: [_totals(row) for row in rows] for job_id, rows in found.items()}
 
     async def work_left(self, job_id: int, since: datetime) -> WorkLeft:
         return await self._database.read(lambda connection: work_left(connection, job_id, since))
@@ -275,6 +305,10 @@ def _tally(row: Values) -> Tally:
 def _spent_tally(row: Values) -> SpentTally:
     tokens = int(row.pop("tokens_in")) + int(row.pop("tokens_out"))  # PostgreSQL adds them up to a decimal number
     return SpentTally(**{name: value for name, value in row.items() if name != "job_id"}, tokens=tokens)
+
+
+def _totals(row: Values) -> ConfigurationTotals:
+    return ConfigurationTotals(**{name: value for name, value in row.items() if name != "job_id"})
 
 
 def _standing(row: Values) -> str:

@@ -12,10 +12,12 @@ from seatrial.api.routes.downloads import safe_headers
 from seatrial.api.routes.pages import JobId
 from seatrial.api.routes.router import errors, native_router, sends
 from seatrial.domain.failures import Failures
+from seatrial.domain.pictures import Trend
 from seatrial.domain.report import JobReport
 from seatrial.engine.reports.failures import failures_of
 from seatrial.engine.reports.grid import Grid, grid_of, table_of
 from seatrial.engine.reports.reporting import report_job
+from seatrial.engine.reports.trend import trend_of
 
 router = native_router("", "reports")
 
@@ -37,6 +39,13 @@ async def get_failures(service: ServiceDep, job_id: JobId) -> Failures:
     cause. Without added attempts."""
     store = service.installation.store
     return await failures_of(store.trials, await store.jobs.get(job_id))
+
+
+@router.get("/jobs/{job_id}/trend", responses=errors(404))
+async def get_trend(service: ServiceDep, job_id: JobId) -> Trend:
+    """Scores over the jobs of this job's dataset that ran the same tasks, oldest first."""
+    store = service.installation.store
+    return await trend_of(store.jobs, service.listing, await store.jobs.get(job_id))
 
 
 @router.get("/jobs/{job_id}/grid", responses=errors(404))

@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from seatrial.cli.backend.request import RunRequest
     from seatrial.cli.backend.triage import TriageBackend
     from seatrial.domain.event import Event
+    from seatrial.domain.leaderboard import Leaderboard
     from seatrial.domain.output import Output
+    from seatrial.domain.pictures import Trend
     from seatrial.domain.report import JobReport
     from seatrial.domain.result import StoredFile, Try
     from seatrial.domain.trial import Outcome
     from seatrial.engine.jobs.estimate import Estimate
     from seatrial.engine.reports.circumstances import ComparedCircumstances
     from seatrial.engine.reports.comparing import Compared, ComparisonWish
+    from seatrial.engine.reports.leaderboard import LeaderboardFilter
     from seatrial.engine.trials.trial_files import KeptFiles
     from seatrial.ports.store import TrialRow
     from seatrial.ports.tasks import Inspection
@@ -132,6 +135,12 @@ class Jobs(Protocol):
     async def failures(self, job_id: int) -> Failures:
         """Failed trials, grouped by what decided them."""
         ...
+
+    async def trend(self, job_id: int) -> Trend:
+        """Scores over the jobs of this job's dataset."""
+        ...
+
+    async def leaderboard(self, chosen: LeaderboardFilter) -> Leaderboard: ...
 
     async def compare(self, wish: ComparisonWish) -> Compared: ...
 

@@ -24,18 +24,23 @@ from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome, s
 from seatrial.domain.event import Event
 from seatrial.domain.failures import Failures
 from seatrial.domain.job import Job, JobCounts
+from seatrial.domain.leaderboard import Leaderboard
 from seatrial.domain.output import Output
+from seatrial.domain.pictures import Trend
 from seatrial.domain.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
 from seatrial.domain.trial import Outcome, TrialState
 from seatrial.engine.jobs.choice import choose, dataset_of, every_task, find_dataset, library_tasks
+from seatrial.engine.recent import EndedJobs
 from seatrial.engine.reports.circumstances import ComparedCircumstances, compare_circumstances
 from seatrial.engine.reports.comparing import Compared, ComparisonWish, compare_jobs
 from seatrial.engine.reports.failures import failures_of
+from seatrial.engine.reports.leaderboard import LeaderboardFilter, Leaderboards
 from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.reports.progress import progress_of
 from seatrial.engine.reports.reporting import report_job
+from seatrial.engine.reports.trend import trend_of
 from seatrial.engine.trials.trial_files import KeptFiles, TryFiles
 from seatrial.errors import InvalidInput, NotFound
 from seatrial.ports.store import JobFilter, Page, TrialFilter, TrialRow
@@ -166,6 +171,14 @@ class LocalJobs:
     async def failures(self, job_id: int) -> Failures:
         store = self.here.store
         return await failures_of(store.trials, await store.jobs.get(job_id))
+
+    async def trend(self, job_id: int) -> Trend:
+        jobs = self.here.store.jobs
+        return await trend_of(jobs, JobListing(jobs), await jobs.get(job_id))
+
+    async def leaderboard(self, chosen: LeaderboardFilter) -> Leaderboard:
+        store, ended = self.here.store, EndedJobs()
+        return await Leaderboards(store, JobListing(store.jobs, ended), ended).leaderboard(chosen)
 
     async def compare(self, wish: ComparisonWish) -> Compared:
         return await compare_jobs(self.here.store, wish)

@@ -18,7 +18,9 @@ from seatrial.client import AsyncClient, DatasetRequest
 from seatrial.domain.event import Event
 from seatrial.domain.failures import Failures
 from seatrial.domain.job import Job, JobCounts
+from seatrial.domain.leaderboard import Leaderboard
 from seatrial.domain.output import Output
+from seatrial.domain.pictures import Trend
 from seatrial.domain.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
@@ -26,6 +28,7 @@ from seatrial.domain.trial import TrialState
 from seatrial.engine.jobs.choice import no_task
 from seatrial.engine.reports.circumstances import ComparedCircumstances
 from seatrial.engine.reports.comparing import Compared, ComparisonWish
+from seatrial.engine.reports.leaderboard import LeaderboardFilter
 from seatrial.engine.trials.trial_files import KeptFiles, choose_ended
 from seatrial.errors import InvalidInput
 from seatrial.ports.store import TrialRow
@@ -73,6 +76,12 @@ class RemoteJobs:
 
     async def failures(self, job_id: int) -> Failures:
         return await self.client.jobs.failures(job_id)
+
+    async def trend(self, job_id: int) -> Trend:
+        return await self.client.jobs.trend(job_id)
+
+    async def leaderboard(self, chosen: LeaderboardFilter) -> Leaderboard:
+        return await self.client.jobs.leaderboard(**dict(chosen))
 
     async def compare(self, wish: ComparisonWish) -> Compared:
         found = await self.client.jobs.comparison(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,10 +27,23 @@ async def report(
     job_id: JobId,
     tests: Annotated[bool, typer.Option("--tests", help="Also show every test.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table, for a pull request.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report with its pictures as one HTML file.")
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write every picture as an SVG file into this directory.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a job's scores with their uncertainty, errors, costs and durations. Also works while the job runs."""
     job, found = await backend.jobs.report(job_id, tests)
+    if html or svg:
+        from seatrial.cli.view.pictures import write_pictures
+
+        written = await asyncio.to_thread(write_pictures, job, found, await backend.jobs.trend(job_id), html, svg)
+        if not as_json and not markdown:
+            say("\n".join(f"Wrote {path}." for path in written))
+            return
     if as_json:
         print_json(report_json(job, found))
         return

@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
+from seatrial.charts.summary import status_line
 from seatrial.cli.view.figures import NOTHING, counted, dollars, percent, plain, plural, tokens
 from seatrial.cli.view.progress import duration
-from seatrial.cli.view.tables import changes, gaps, headline, rules_line, status_line, task_table, test_table
+from seatrial.cli.view.tables import changes, gaps, headline, rules_line, task_table, test_table
 from seatrial.domain.job import Job
 from seatrial.domain.report import ConfigurationReport, JobReport
 from seatrial.domain.score import Bounds, Score

@@ -7,8 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from seatrial.domain.figures import duration
 from seatrial.domain.job import Job, JobCounts
 from seatrial.domain.progress import Progress
+
+__all__ = ["Show", "counts_text", "duration", "pace_text", "show_progress"]
 
 Show = Callable[[JobCounts, Progress], None]
 
@@ -84,16 +87,3 @@ def counts_text(counts: JobCounts) -> str:
         (counts.queued, "queued"),
     ]
     return ", ".join(f"{number} {word}" for number, word in parts if number) or "nothing yet"
-
-
-def duration(seconds: float) -> str:
-    """``850 ms``, ``4.2 s``, ``1 m 12 s``, ``2 h 05 m``."""
-    if round(seconds * 1000) < 1000:
-        return f"{seconds * 1000:.0f} ms"
-    if round(seconds, 1) < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} m {rest:02d} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} m"

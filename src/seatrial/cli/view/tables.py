@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from seatrial.charts.summary import status_line
 from seatrial.cli.view.figures import (
     NOTHING,
     counted,
@@ -25,7 +26,6 @@ from seatrial.cli.view.figures import (
     tokens,
 )
 from seatrial.cli.view.progress import duration
-from seatrial.domain.fact import Counts
 from seatrial.domain.job import Job
 from seatrial.domain.matrix import TestLine
 from seatrial.domain.report import ConfigurationReport, JobReport, TaskReport
@@ -176,16 +176,6 @@ def rules_line(check: RuleCheck) -> Text:
         return plain(" ".join((f"Rules of {name}: kept.", *check.notes)), style="green")
     broken = "; ".join(f"{rule.rule} ({rule.found})" for rule in check.broken)
     return plain(" ".join((f"Rules of {name} broken: {broken}.", *check.notes)), style="yellow")
-
-
-def status_line(counts: Counts) -> str:
-    parts = [(counts.passed, "passed"), (counts.failed, "failed"), (counts.cancelled, "cancelled")]
-    words = [f"{number:,} {word}" for number, word in parts if number]
-    if counts.error:
-        words.insert(2 if counts.failed else 1, plural(counts.error, "error"))
-    ended = plural(counts.ended, "trial")
-    total = ended if counts.complete else f"{counts.ended:,} of {plural(counts.planned, 'trial')} ended"
-    return f"{total}: {', '.join(words)}" if words else total
 
 
 def score_parts(line: ScoreLine) -> Iterator[str]:

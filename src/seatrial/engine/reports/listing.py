@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
+from seatrial.domain.fact import Counts
 from seatrial.domain.frozen import Frozen, trusted
 from seatrial.domain.job import Job, JobCounts, JobSpec
 from seatrial.domain.rules import planned_share
@@ -117,11 +118,19 @@ class JobListing:
 
 def score_lines(spec: JobSpec, tallies: Iterable[Tally]) -> ScoreLines:
     """From what the trials came to; the same numbers as in the report."""
-    found: dict[int, dict[str, list[Tally]]] = {}
+    found: dict[int, list[Tally]] = {}
     for tally in tallies:
-        found.setdefault(tally.agent_index, {}).setdefault(tally.digest, []).append(tally)
+        found.setdefault(tally.agent_index, []).append(tally)
     lines = []
     for index, label in enumerate(configuration_labels(spec.agents)):
-        counts = [counts_of(task) for task in found.get(index, {}).values()]
+        counts = list(counts_by_task(found.get(index, [])).values())
         lines.append(score_line(label, counts, planned_share(spec, sum(task.planned for task in counts))))
     return ScoreLines(items=best_first(lines))
+
+
+def counts_by_task(tallies: Iterable[Tally]) -> dict[str, Counts]:
+    """Of one configuration, by digest of the task."""
+    found: dict[str, list[Tally]] = {}
+    for tally in tallies:
+        found.setdefault(tally.digest, []).append(tally)
+    return {digest: counts_of(of_task) for digest, of_task in found.items()}

@@ -30,7 +30,17 @@ from seatrial.ports.store.installation import (
     WorkerRow,
     WorkerStore,
 )
-from seatrial.ports.store.jobs import JobFilter, JobNumbers, JobStore, JobTotals, Once, Page, SpentTally, Tally
+from seatrial.ports.store.jobs import (
+    ConfigurationTotals,
+    JobFilter,
+    JobNumbers,
+    JobStore,
+    JobTotals,
+    Once,
+    Page,
+    SpentTally,
+    Tally,
+)
 from seatrial.ports.store.tasks import TaskStore
 from seatrial.ports.store.triage import LinkStore, TriageStore
 from seatrial.ports.store.trials import (
@@ -47,6 +57,7 @@ from seatrial.ports.store.trials import (
 
 __all__ = [
     "Backlog",
+    "ConfigurationTotals",
     "EventStore",
     "Experience",
     "FailedRow",

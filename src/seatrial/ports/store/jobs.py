@@ -92,6 +92,21 @@ class SpentTally(Tally):
     """Of all tries."""
 
 
+class ConfigurationTotals(Frozen):
+    """Sums over the planned trials of one configuration of a job. For lists over many jobs."""
+
+    agent_index: int = 0
+    """Index of the job's configuration."""
+    cost_usd: float | None = None
+    """Of every try of the trials that reported a cost."""
+    priced: int = 0
+    """Trials that reported a cost."""
+    unlimited: int = 0
+    """Ended trials that ran without the task's limits."""
+    added: int = 0
+    """Attempts that were added after the plan; in no other field."""
+
+
 class JobStore(Protocol):
     async def create(
         self,
@@ -129,6 +144,10 @@ class JobStore(Protocol):
 
     async def spent_tallies(self, job_ids: Sequence[int]) -> dict[int, list[SpentTally]]:
         """The same with sums of time, tokens and cost."""
+        ...
+
+    async def configuration_totals(self, job_ids: Sequence[int]) -> dict[int, list[ConfigurationTotals]]:
+        """One for each configuration that has trials, in order. Every id has an entry."""
         ...
 
     async def work_left(self, job_id: int, since: datetime) -> WorkLeft:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from statistics import fmean
 
 from seatrial.domain import event_log
 from seatrial.domain.job import Job, JobCounts, JobSpec
 from seatrial.domain.progress import Kind, KnownDuration, RunningTrial, WorkLeft
-from seatrial.domain.trial import CancelAsked, NewTrial, Released, Retried, Trial, TrialState, further_attempt
+from seatrial.domain.trial import CancelAsked, Mark, NewTrial, Released, Retried, Trial, TrialState, further_attempt
 from seatrial.errors import Conflict, NotFound
-from seatrial.ports.store import JobFilter, JobNumbers, JobTotals, Once, Page, SpentTally, Tally
+from seatrial.ports.store import (
+    ConfigurationTotals,
+    JobFilter,
+    JobNumbers,
+    JobTotals,
+    Once,
+    Page,
+    SpentTally,
+    Tally,
+)
 from seatrial.testing.memory_store.records import MemoryRecords
 
 
@@ -110,6 +119,25 @@ class MemoryJobs:
             priced=len(costs),
             cost_usd=sum(costs),
         )
+
+    async def configuration_totals(self, job_ids: Sequence[int]) -> dict[int, list[ConfigurationTotals]]:
+        return {job_id: list(self._configuration_totals(job_id)) for job_id in job_ids}
+
+    def _configuration_totals(self, job_id: int) -> Iterator[ConfigurationTotals]:
+        by_agent: dict[int, list[Trial]] = {}
+        for trial in self._records.of_job(job_id):
+            by_agent.setdefault(trial.agent_index, []).append(trial)
+        for index, trials in sorted(by_agent.items()):
+            planned = [trial for trial in trials if not trial.added]
+            costs = [cost for trial in planned if (cost := self._records.spent(trial.id).cost_usd) is not None]
+            ended = [self._records.last_result(trial.id) for trial in planned if trial.state is TrialState.ENDED]
+            yield ConfigurationTotals(
+                agent_index=index,
+                cost_usd=sum(costs) if costs else None,
+                priced=len(costs),
+                unlimited=sum(Mark.LIMITS_NOT_ENFORCED in result.marks for result in ended if result is not None),
+                added=len(trials) - len(planned),
+            )
 
     async def work_left(self, job_id: int, since: datetime) -> WorkLeft:
         trials = list(self._records.of_job(job_id))

@@ -2,6 +2,7 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
 
 import { api, unwrap } from "@/api/client";
 import { useLive } from "@/api/live";
@@ -25,6 +26,8 @@ import { SearchTrials } from "./SearchTrials";
 import { Settled } from "./Settled";
 import { SpecView } from "./SpecView";
 import { TrialTable } from "./TrialTable";
+
+const Pictures = lazy(() => import("./Pictures"));
 
 /** Pace and time left change while nothing else happens. */
 const PROGRESS_MS = 10_000;
@@ -99,6 +102,15 @@ export default function Job() {
               content: <TrialTable job={id} total={counts.total + (added?.total ?? 0)} open={open} />,
             },
             { id: "failures", name: "Why trials failed", content: <Failures job={id} /> },
+            {
+              id: "pictures",
+              name: "Pictures",
+              content: (
+                <Suspense fallback={<Waiting rows={12} />}>
+                  <Pictures job={id} open={open} />
+                </Suspense>
+              ),
+            },
             { id: "search", name: "Search", content: <SearchTrials job={id} /> },
             { id: "configuration", name: "Configuration", content: <SpecView spec={job.data.spec} /> },
           ]}
