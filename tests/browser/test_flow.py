@@ -100,6 +100,7 @@ def _watch(page: Page, name: str) -> None:
     page.get_by_role("link", name=re.compile(rf"^{name}, attempt 1")).click()
     page.wait_for_url(re.compile(r"/trials/\d+"))
     terminal = page.locator("[data-live-terminal]")
+    terminal.scroll_into_view_if_needed()  # what nobody sees is not drawn
     expect(terminal).to_contain_text("live-42", timeout=_RUN_MS)
     expect(page.get_by_role("heading", name="Terminal, live")).to_be_visible()
 
