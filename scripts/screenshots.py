@@ -64,13 +64,21 @@ def _fill(client: httpx.Client) -> dict[str, str]:
     nightly = _run(client, name="nightly", tasks=_TASKS, agents=agents, attempts=3)
     first = _run(client, name="Monday", tasks=["read-the-screen"], agents=[terminus], attempts=3)
     second = _run(client, name="Tuesday", tasks=["read-the-screen"], agents=[resigned], attempts=3)
-    trial = client.get(f"/api/v1/jobs/{first}/trials").json()["items"][0]
+    # Scripts that solve one task and fail at the others: something to tell apart.
+    scripts = [{"name": "terminus-2", "model": f"scripted/{name}"} for name in ("solve-read-the-screen", "give-up")]
+    mixed = _run(client, name="two scripts", tasks=_TASKS, agents=[*scripts, {"name": "oracle"}], attempts=3)
     return {
         "job": f"/jobs/{nightly}",
-        "trial": f"/trials/{trial['id']}?step=3&tab=calls",
+        "trial": f"/trials/{_first_trial(client, first)}?step=3",
         "launch": "/launch",
-        "compare": f"/compare?jobs={first},{second}",
+        "compare": f"/compare?jobs={mixed}",
+        "pictures": f"/jobs/{mixed}?tab=pictures",
+        "sides": f"/compare?left={_first_trial(client, first)}&right={_first_trial(client, second)}",
     }
+
+
+def _first_trial(client: httpx.Client, job: int) -> int:
+    return int(client.get(f"/api/v1/jobs/{job}/trials").json()["items"][0]["id"])
 
 
 def _run(client: httpx.Client, **wish: Any) -> int:
@@ -91,9 +99,7 @@ def _shoot(browser: Browser, address: str, theme: Literal["light", "dark"], show
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         if name == "launch":
             _choose(page)
-        elif name == "compare":
-            page.get_by_role("table", name="tasks").get_by_role("cell", name="read-the-screen").click()
-        page.wait_for_timeout(1500)
+        page.wait_for_timeout(2500)
         page.screenshot(path=IMAGES / f"{name}-{theme}.png")
     context.close()
 

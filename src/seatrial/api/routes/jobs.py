@@ -126,7 +126,7 @@ async def get_job(service: ServiceDep, job_id: JobId) -> JobDetail:
     return JobDetail.of(line, spec=job.spec, progress=found)
 
 
-@router.patch("/{job_id}", status_code=204, responses=errors(404))
+@router.patch("/{job_id}", status_code=204, responses=errors(400, 404))
 async def change_job(desk: DeskDep, job_id: JobId, wanted: JobChange) -> None:
     """Renames or pins a job. What it ran and what came of it stay as they are."""
     if wanted.name is not None:

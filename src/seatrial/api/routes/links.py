@@ -16,7 +16,7 @@ from seatrial.shapes.triage import LinkItem, LinkMade, LinkPage, LinkRequest, Op
 router = native_router("", "links")
 
 
-@router.post("/links", status_code=201, responses=errors(404))
+@router.post("/links", status_code=201, responses=errors(400, 404))
 async def create_link(desk: DeskDep, wanted: LinkRequest) -> LinkMade:
     """Creates a read-only link to one job or one trial. Only this answer contains its secret.
 

@@ -17,7 +17,7 @@ const MEANINGS: Record<string, string> = {
 export function Flags({ result }: { result: Schemas["TrialDetail"]["result"] }) {
   const marks = result?.marks ?? [];
   const failure = result?.failure;
-  if (!marks.length && !failure) return <Empty>No marks.</Empty>;
+  if (!marks.length && !failure) return <Empty>No flags.</Empty>;
   return (
     <div className="flex flex-col gap-3 p-3 text-sm">
       <ul className="flex flex-col gap-1">
