@@ -64,15 +64,12 @@ def _fill(client: httpx.Client) -> dict[str, str]:
     nightly = _run(client, name="nightly", tasks=_TASKS, agents=agents, attempts=3)
     first = _run(client, name="Monday", tasks=["read-the-screen"], agents=[terminus], attempts=3)
     second = _run(client, name="Tuesday", tasks=["read-the-screen"], agents=[resigned], attempts=3)
-    # Scripts that solve one task and fail at the others: something to tell apart.
-    scripts = [{"name": "terminus-2", "model": f"scripted/{name}"} for name in ("solve-read-the-screen", "give-up")]
-    mixed = _run(client, name="two scripts", tasks=_TASKS, agents=[*scripts, {"name": "oracle"}], attempts=3)
     return {
         "job": f"/jobs/{nightly}",
         "trial": f"/trials/{_first_trial(client, first)}?step=3",
         "launch": "/launch",
-        "compare": f"/compare?jobs={mixed}",
-        "pictures": f"/jobs/{mixed}?tab=pictures",
+        "compare": f"/compare?jobs={nightly}",
+        "pictures": f"/jobs/{nightly}?tab=pictures",
         "sides": f"/compare?left={_first_trial(client, first)}&right={_first_trial(client, second)}",
     }
 
