@@ -69,7 +69,6 @@ def _fill(client: httpx.Client) -> dict[str, str]:
         "trial": f"/trials/{_first_trial(client, first)}?step=3",
         "launch": "/launch",
         "compare": f"/compare?jobs={nightly}",
-        "pictures": f"/jobs/{nightly}?tab=pictures",
         "sides": f"/compare?left={_first_trial(client, first)}&right={_first_trial(client, second)}",
     }
 
