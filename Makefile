@@ -9,7 +9,7 @@ ALONE := tests/browser/test_numbers.py tests/integration/live tests/faults/test_
   tests/faults/test_neighbours.py tests/integration/network/test_speed.py tests/faults/test_neighbours_files.py
 # `test` leaves out further cases on the second and third kind of sandbox, and three quarters of the random examples:
 # tests/long_cases.py says which. `long` runs those cases, `attacks` every attack with all of its cases and examples.
-TOGETHER := -n 3 --dist loadfile --no-loadscope-reorder
+TOGETHER := -n 4 --dist loadfile --no-loadscope-reorder
 BRIEF := -m "not long" --hypothesis-profile=brief
 # Tests start Python hundreds of times: what it compiled is kept, whatever the shell wants elsewhere.
 unexport PYTHONDONTWRITEBYTECODE
