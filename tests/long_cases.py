@@ -5,8 +5,9 @@ for ``make test``: it shows that the rule holds there, and the other cases diffe
 ``harbor:docker`` is Harbor's; it shows that the suite asks for nothing that Harbor does not do, and one file is enough.
 A test may also carry the marker itself, or a case of it may.
 
-``AGAIN``, the list in ``long_cases.txt``, names cases that show a rule which another case of ``make test`` shows already:
-in the other theme, at the other width, with the other store, at a second moment. Each takes more than three seconds.
+``AGAIN``, the list in ``long_cases.txt``, names cases that show a rule which another case of ``make test`` shows
+already: in the other theme, at the other width, with the other store, at a second moment. Each takes more than three
+seconds.
 
 ``tests/conftest.py`` calls this.
 """
@@ -22,8 +23,6 @@ HARBORS = "harbor:docker"
 WHOLE = ("tests/attacks/agent/test_seccomp.py",)
 """Docker's filter is made by code of its own, and the cases of a module share one sandbox."""
 WITH_HARBORS = "tests/contracts/sandbox/test_exec.py"
-
-
 AGAIN = Path(__file__).with_suffix(".txt").read_text().splitlines()
 AGAIN_IN = {
     "tests/integration/api/test_openapi.py": "[sqlite]",
