@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.suffered import Suffered
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 
 
@@ -165,6 +166,7 @@ class Result(Frozen):
     """Rewards by step of a multi-step task."""
     timings: tuple[PhaseTiming, ...] = ()
     usage: Usage = Usage()
+    suffered: Suffered = Suffered()
     lock: Lock | None = None
     last_command: str = ""
     """What the agent did last, as its trajectory names it. Empty if it reported no steps."""
