@@ -53,7 +53,9 @@ class ShownTrial:
 class Receiver:
     """One per worker process. ``on_hint`` is called from Celery's thread, with a function that uses the hint up."""
 
-    def __init__(self, app: Celery, hostname: str, capacity: int, on_hint: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self, app: Celery, hostname: str, capacity: int, on_hint: Callable[[Callable[[], None]], None]
+    ) -> None:
         self._app = app
         self._hostname = hostname
         self._shown: dict[str, ShownTrial] = {}
