@@ -3,7 +3,7 @@
 # Without root or apt it prints the one line to run and goes on; `seatrial doctor` then tells what does not work.
 set -eu
 wanted="buildah crun e2fsprogs debootstrap nftables iproute2 busybox-static tmux util-linux ca-certificates golang-github-containers-common"
-[ "${1:-run}" = test ] && wanted="$wanted fuse-overlayfs docker.io podman catatonit postgresql git iptables procps chromium fonts-dejavu-core gcc libc6-dev"
+[ "${1:-run}" = test ] && wanted="$wanted fuse-overlayfs docker.io podman catatonit postgresql redis-server git iptables procps chromium fonts-dejavu-core gcc libc6-dev"
 
 command -v dpkg-query >/dev/null 2>&1 || {
     echo "Not a Debian system: please install the equivalents of: $wanted" >&2

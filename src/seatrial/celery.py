@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.adapters.wake_up_celery.app import celery_app
 from seatrial.settings import Settings
+from seatrial.wiring import celery_tools
 
-app = celery_app(Settings().broker_url)
+app = celery_tools(Settings())

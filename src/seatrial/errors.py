@@ -15,6 +15,7 @@
     ├── StoreUnavailable          the store did not answer; a retry is safe
     │   ├── StorageFull           the disk is full; HTTP 507
     │   └── ServiceUnavailable    a service cannot be reached over HTTP, or cannot answer now
+    ├── QueueUnavailable          wake-ups do not arrive; workers find trials by asking the store
     ├── Unauthenticated           the service requires a valid token; HTTP 401
     ├── Forbidden                 the token's role does not allow this; HTTP 403
     └── TrialFault                why a trial could not be graded; classified once, where it enters Seatrial
@@ -108,6 +109,10 @@ class StorageFull(StoreUnavailable):
 
 class ServiceUnavailable(StoreUnavailable):
     """The service cannot be reached, or cannot do this now."""
+
+
+class QueueUnavailable(SeatrialError):
+    """Wake-ups do not arrive. Workers find trials by asking the store."""
 
 
 class Unauthenticated(SeatrialError):

@@ -14,6 +14,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from seatrial.settings import Settings
 
@@ -108,4 +109,12 @@ class RedactingFilter(logging.Filter):
 def teach_settings(redactor: Redactor, settings: Settings) -> None:
     """The secrets that this process was started with. Addresses of providers are not secret and stay readable."""
     keys = (value for name, value in settings.provider_environment.items() if not name.endswith(("_URL", "_BASE")))
-    redactor.keep((settings.openrouter_api_key, settings.secret_key, settings.server_token, *keys))
+    passwords = (part for url in (settings.database_url, settings.broker_url) for part in _passwords(url))
+    redactor.keep((settings.openrouter_api_key, settings.secret_key, settings.server_token, *keys, *passwords))
+
+
+def _passwords(url: str) -> set[str]:
+    """The password in a URL, as it is written there and as it is sent."""
+    account, _, _ = url.partition("://")[2].rpartition("@")
+    written = account.partition(":")[2]
+    return {written, unquote(written)} - {""}

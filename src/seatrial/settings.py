@@ -27,9 +27,9 @@ from seatrial.file_owner import is_of_service, owner_of
 _PROVIDER_SUFFIXES = ("_API_KEY", "_API_BASE", "_BASE_URL", "HF_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
 
 
-def _names(field: str, compatibility_name: str) -> Any:
-    """``SEATRIAL_<FIELD>`` first, then the name that users of another system already have in their ``.env``."""
-    return AliasChoices(f"SEATRIAL_{field.upper()}", compatibility_name)
+def _names(field: str, *compatibility_names: str) -> Any:
+    """``SEATRIAL_<FIELD>`` first, then the names that users of another system already have in their ``.env``."""
+    return AliasChoices(f"SEATRIAL_{field.upper()}", *compatibility_names)
 
 
 def _is_provider_name(name: str, value: object) -> bool:
@@ -54,12 +54,18 @@ class Settings(Described, BaseSettings):
     """Directory of this installation's data: database, task files, results."""
     cache: Path = Path.home() / ".cache" / "seatrial"
     """Directory of images. Several homes may share it, so that they do not build twice."""
-    database_url: str = Field(default="", validation_alias=_names("database_url", "DATABASE_URL"))
+    database_url: str = Field(default="", repr=False, validation_alias=_names("database_url", "DATABASE_URL"))
     """``postgresql://user:password@host/name``, or empty for SQLite in ``home``."""
     database_connections: int = Field(default=5, ge=2)
     """Maximum connections to PostgreSQL of the API process, and of each command."""
     worker_database_connections: int = Field(default=3, ge=2)
-    """Maximum connections to PostgreSQL of each worker process."""
+    """Maximum connections to PostgreSQL of each worker process. Without ``broker_url`` each process opens one more, for
+    wake-ups."""
+    broker_url: str = Field(
+        default="", repr=False, validation_alias=_names("broker_url", "CELERY_BROKER_URL", "REDIS_URL")
+    )
+    """Redis for Celery, which wakes the workers of all machines: ``redis://user:password@host:6379/0``, or
+    ``rediss://…`` with TLS. Empty: PostgreSQL wakes them, or a file in ``home``."""
     blobs_url: str = ""
     """``s3://bucket/prefix`` or another object store; empty for files in ``home``."""
     storage_backend: Literal["local", "s3"] = Field(

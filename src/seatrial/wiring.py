@@ -65,6 +65,8 @@ _UNHEARD = timedelta(days=1)
 """A worker whose last heartbeat is older than this is gone."""
 
 if TYPE_CHECKING:
+    from celery import Celery
+
     from seatrial.sandboxes.images.assembly import Images
     from seatrial.sandboxes.selection import Health
 
@@ -100,11 +102,15 @@ async def open_installation(
     connections = settings.worker_database_connections if for_worker else settings.database_connections
     async with SqlStore.at(settings.store_url, connections) as store:
         clock = clock or await _clock_of(store)
-        yield _assemble(settings, store, await store.install_id(), clock, admission_of(settings, at_the_machine))
+        admission = admission_of(settings, at_the_machine)
+        async with _opened_wake_up(settings) as wake_up:
+            yield _assemble(settings, store, wake_up, await store.install_id(), clock, admission)
 
 
-def _assemble(settings: Settings, store: Store, name: str, clock: Clock, admission: Admission) -> Installation:
-    blobs, wake_up, seal = _blobs(settings), LocalWakeUp(settings.home), FernetSeal(settings.home, settings.secret_key)
+def _assemble(
+    settings: Settings, store: Store, wake_up: WakeUp, name: str, clock: Clock, admission: Admission
+) -> Installation:
+    blobs, seal = _blobs(settings), FernetSeal(settings.home, settings.secret_key)
     keys = _key_ring(settings, store, seal, clock, admission)
     return Installation(
         settings=settings,
@@ -127,6 +133,28 @@ def _make_home(home: Path) -> None:
     except OSError as error:
         problem = f"The folder {home} cannot be created: {error.strerror}."
         raise SetupProblem(problem, fix="Set SEATRIAL_HOME to a folder that can be written.") from error
+
+
+@asynccontextmanager
+async def _opened_wake_up(settings: Settings) -> AsyncIterator[WakeUp]:
+    wake_up = _wake_up(settings)
+    try:
+        yield wake_up
+    finally:
+        await wake_up.close()
+
+
+def _wake_up(settings: Settings) -> WakeUp:
+    """Celery if there is a broker; else the database server; else a file of this machine."""
+    if settings.broker_url:
+        from seatrial.adapters.wake_up_celery.wake_up import CeleryWakeUp
+
+        return CeleryWakeUp(settings.broker_url, str(WorkerName.mine()))
+    if settings.database_url:
+        from seatrial.adapters.wake_up_postgres import PostgresWakeUp
+
+        return PostgresWakeUp(settings.store_url)
+    return LocalWakeUp(settings.home)
 
 
 def _blobs(settings: Settings) -> Blobs:
@@ -436,6 +464,13 @@ def _capabilities(settings: Settings) -> Capabilities:
         return await engine_answers(settings.docker_host, for_others=True)
 
     return Capabilities(agent_names, needs_model, takes_model, _has_sandbox, runs_services, settings.sandbox)
+
+
+def celery_tools(settings: Settings) -> Celery:
+    """The app that Celery's own programs load."""
+    from seatrial.adapters.wake_up_celery.app import celery_app
+
+    return celery_app(settings.broker_url)
 
 
 def model_names() -> frozenset[str]:

@@ -32,6 +32,8 @@ _LISTEN_SEC = 0.5
 """A worker asks this often whether one of its trials was cancelled."""
 _SAVING_PATIENCE_SEC = 10.0
 """A stopped worker waits this long for results that are being recorded."""
+_TEND_SEC = 2.0
+"""A worker checks this often whether wake-ups reach it."""
 _RENEWAL_SEC = 5.0
 """The least time that one renewal of leases may take before it is tried again."""
 
@@ -146,6 +148,7 @@ class Worker:
             ("heartbeat", forever("heartbeat", self._beat, pace.heartbeat_sec)),
             ("cancellations", forever("cancellations", self._listen, _LISTEN_SEC, patient=True, later=True)),
             ("recovery", forever("recovery", self._upkeep.recovery.sweep, pace.reap_sec)),
+            ("queue", forever("queue", lambda: self._wake_up.tend(self._told), _TEND_SEC)),
         ]
         extra = self._upkeep.extra
         return duties + [(duty.name, forever(duty.name, duty.step, duty.every_sec, patient=True)) for duty in extra]
@@ -201,6 +204,7 @@ class Worker:
         self._sandboxed.add(trial.id)
         task = asyncio.create_task(self._run_trial(trial), name=f"trial-{trial.id}.{trial.try_number}")
         self._running[trial.id] = task
+        self._wake_up.runs(trial)
         task.add_done_callback(lambda _: self._ended(trial))
 
     async def _run_trial(self, trial: Trial) -> None:
@@ -222,6 +226,7 @@ class Worker:
         self._running.pop(trial.id, None)
         self._held.pop(trial.id, None)
         self._reasons.pop(trial.id, None)
+        self._wake_up.ended(trial)
         self._slot_free.set()
 
     async def _drain(self) -> None:
@@ -262,9 +267,13 @@ class Worker:
         for trial_id in report.cancel:
             self._stop(trial_id, Stop.CANCELLED)
 
-    async def _beat(self) -> None:
+    @property
+    def _told(self) -> Heartbeat:
         told = {"draining": self._leaving.is_set(), "paused": self._paused, "troubles": self._duties.troubles}
-        await self._store.workers.beat(self._about.model_copy(update=told), self._clock())
+        return self._about.model_copy(update=told)
+
+    async def _beat(self) -> None:
+        await self._store.workers.beat(self._told, self._clock())
 
     async def _listen(self) -> None:
         """Stops cancelled trials. Users wait for this, and the next renewal may be seconds away."""

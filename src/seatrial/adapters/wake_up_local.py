@@ -10,7 +10,9 @@ import asyncio
 import os
 from pathlib import Path
 
+from seatrial.domain.trial import Trial
 from seatrial.file_owner import open_owned
+from seatrial.ports.store import Heartbeat
 
 _LOOK_SEC = 0.1
 _LARGEST = 1 << 16
@@ -25,7 +27,7 @@ class LocalWakeUp:
         self._announced = asyncio.Event()
         self._seen = self._size()
 
-    async def announce(self) -> None:
+    async def announce(self, trials: int = 1) -> None:
         """Wakes all workers; each of them then asks the store for trials."""
         self._announced.set()
         self._sign.parent.mkdir(parents=True, exist_ok=True)
@@ -51,6 +53,18 @@ class LocalWakeUp:
                 continue
         self._announced.clear()
         self._seen = self._size()
+
+    def runs(self, trial: Trial) -> None:
+        pass
+
+    def ended(self, trial: Trial) -> None:
+        pass
+
+    async def tend(self, about: Heartbeat | None = None) -> None:
+        """There is nothing to repair: each look opens the file anew."""
+
+    async def close(self) -> None:
+        pass
 
     def _size(self) -> int:
         try:

@@ -19,7 +19,6 @@ from seatrial.testing.redis import RedisServer
 from tests.databases import postgres_databases, postgres_server  # noqa: F401
 from tests.waiting import LIMIT_SEC
 
-
 Opener = Callable[[], WakeUp]
 
 
@@ -32,7 +31,7 @@ def redis_server() -> Iterator[RedisServer]:
 @pytest.fixture(params=["local", pytest.param("postgres", marks=pytest.mark.postgres), "celery"])
 async def open_wake_up(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
     """Opens the same wake-up once more, as another process would."""
-    opened: list[LocalWakeUp | PostgresWakeUp | CeleryWakeUp] = []
+    opened: list[WakeUp] = []
     if request.param == "postgres":
         url = await request.getfixturevalue("postgres_databases").empty()
     elif request.param == "celery":
@@ -47,13 +46,12 @@ async def open_wake_up(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncI
             case "postgres":
                 opened.append(PostgresWakeUp(url))
             case _:
-                opened.append(CeleryWakeUp(url, worker=f"worker-{len(opened)}@machine"))
+                opened.append(CeleryWakeUp(url, worker=f"machine:{len(opened)}"))
         return opened[-1]
 
     yield another
     for one in opened:
-        if not isinstance(one, LocalWakeUp):
-            await one.close()
+        await one.close()
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from seatrial.adapters.store_sql.rows import (
 )
 from seatrial.adapters.store_sql.shared_workers import was_shared
 from seatrial.adapters.store_sql.specs import JobSpecs
-from seatrial.adapters.store_sql.tables import IS_ENDED, IS_RUNNING, trials, tries
+from seatrial.adapters.store_sql.tables import IS_ENDED, IS_QUEUED, IS_RUNNING, trials, tries
 from seatrial.adapters.store_sql.triage_filter import narrow_triage
 from seatrial.domain import event_log
 from seatrial.domain.result import Result, Try
@@ -53,6 +53,13 @@ _held = (
     .with_for_update(key_share=True)
 )
 _renew = sa.update(trials).where(trials.c.id.in_(sa.bindparam("ids", expanding=True)))
+_moment: sa.BindParameter[datetime] = sa.bindparam("moment", type_=trials.c.created_at.type)
+_due_since = (
+    sa.select(sa.literal(1).label("found"))
+    .where(IS_QUEUED, trials.c.job_id > sa.literal_column("0"), trials.c.created_at <= _moment)
+    .where(sa.or_(trials.c.not_before.is_(None), trials.c.not_before <= _moment))
+    .limit(1)
+)
 _running_by_worker = (
     sa.select(trials.c.worker, sa.func.count().label("trials")).where(IS_RUNNING).group_by(trials.c.worker)
 )
@@ -163,6 +170,9 @@ class SqlTrials:
             .limit(limit)
         )
         return [trial_of(row) for row in await self._database.rows(query)]
+
+    async def is_due_since(self, moment: datetime) -> bool:
+        return bool(await self._database.rows(_due_since, {"moment": moment}))
 
     async def get(self, trial_id: int) -> TrialRow:
         rows = await self._database.rows(_by_id, {"id": trial_id})

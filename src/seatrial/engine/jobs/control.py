@@ -171,7 +171,7 @@ class JobControl:
 
     async def _queue_held(self, trial_ids: Sequence[int], limit_sec: float | None = None) -> int:
         released = await self.store.jobs.release_trials(trial_ids, self.clock(), limit_sec=limit_sec)
-        await self.wake_up.announce()
+        await self.wake_up.announce(released)
         return released
 
     async def _require_keys(self, job: Job, given: Mapping[str, str]) -> None:

@@ -66,7 +66,7 @@ class Settler:
         drop = [trial.trial_id for trial in left if not trial.tries and (stopped or _pair(trial) in quiet)]
         changed = await self._drop(job, drop) + await self._release(release)
         if changed:
-            await self.wake_up.announce()
+            await self.wake_up.announce(changed)
         return changed
 
     async def _drop(self, job: Job, trial_ids: list[int]) -> int:

@@ -137,7 +137,7 @@ class Submission:
         trials, now = tuple(plan(spec)), self.clock()
         job = await self.store.jobs.create(spec, trials, now, hold=rule is not None, keys=sealed, once=once)
         await Settler(self.store, self.wake_up, self.clock).step(job)
-        await self.wake_up.announce()
+        await self.wake_up.announce(len(trials))
         return job
 
     async def prepare(self, spec: JobSpec, once: Once | None = None) -> Job:

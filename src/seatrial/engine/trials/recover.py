@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Cause, Outcome, Trial, TrialState
@@ -18,6 +18,10 @@ from seatrial.engine.clock import Clock, uptime
 from seatrial.errors import StaleTry, StoreUnavailable
 from seatrial.ports.store import Store, TrialFilter
 from seatrial.ports.wake_up import WakeUp
+
+_OVERHEARD = timedelta(seconds=5)
+"""A trial that is due for this long is announced again. Its announcement may be lost, or all workers may be busy."""
+_HINTS_REPEATED = 10
 
 
 class LeaseTrust:
@@ -91,9 +95,13 @@ class Recovery:
             with contextlib.suppress(StaleTry):
                 await self._recover(trial)
         await self.store.output.drop(tuple(expired))
-        if expired:
-            await self.wake_up.announce()
+        if expired or await self._was_overheard():
+            await self.wake_up.announce(max(len(expired), _HINTS_REPEATED))
         return len(expired)
+
+    async def _was_overheard(self) -> bool:
+        """Whether a trial has been due for so long that its announcement may be lost."""
+        return await self.store.trials.is_due_since(self.clock() - _OVERHEARD)
 
     async def _recover(self, trial: Trial) -> None:
         job = await self.store.jobs.get(trial.job_id)

@@ -168,6 +168,11 @@ class TrialStore(Protocol):
     async def expired(self, now: datetime, limit: int = 100) -> list[Trial]:
         """Running trials with an expired lease."""
 
+    async def is_due_since(self, moment: datetime) -> bool:
+        """Whether a trial of an open job is queued and could have been claimed since then. Cheap, however many are
+        queued."""
+        ...
+
     async def get(self, trial_id: int) -> TrialRow: ...
 
     def each(self, chosen: TrialFilter) -> AsyncGenerator[TrialRow]:

@@ -92,6 +92,12 @@ class MemoryTrials:
         ]
         return [self._records.trials[trial_id] for _, trial_id in sorted(late)[:limit]]
 
+    async def is_due_since(self, moment: datetime) -> bool:
+        return any(
+            trial.state is TrialState.QUEUED and max(trial.created_at, trial.not_before or trial.created_at) <= moment
+            for trial in self._records.trials.values()
+        )
+
     async def get(self, trial_id: int) -> TrialRow:
         return TrialRow(trial=self._records.trial(trial_id), result=self._records.last_result(trial_id))
 
