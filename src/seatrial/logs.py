@@ -19,7 +19,7 @@ from seatrial.redact import RedactingFilter, Redactor, teach_settings
 from seatrial.settings import Settings
 
 _about: ContextVar[Mapping[str, str | int]] = ContextVar("seatrial_log_about", default=MappingProxyType({}))
-_QUIET = ("uvicorn", "uvicorn.error", "alembic", "httpx", "LiteLLM", "aiosqlite")
+_QUIET = ("uvicorn", "uvicorn.error", "alembic", "httpx", "LiteLLM", "aiosqlite", "celery", "kombu")
 """Libraries that are too verbose at INFO."""
 
 

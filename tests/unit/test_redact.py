@@ -85,3 +85,19 @@ def test_the_installations_own_secrets_are_known(monkeypatch: pytest.MonkeyPatch
     teach_settings(redactor, Settings(secret_key="seal-secret", openrouter_api_key="router-plain"))
     text = "mistral-plain-value seal-secret router-plain https://models.example"
     assert redactor.text(text) == f"{BLOT} {BLOT} {BLOT} https://models.example"
+
+
+def test_passwords_in_addresses_of_servers_are_blotted_out_as_written_and_as_sent() -> None:
+    redactor = Redactor()
+    teach_settings(
+        redactor,
+        Settings(
+            _env_file=None,
+            database_url="postgresql://seatrial:data%2Fbase-canary@db/seatrial",
+            broker_url="rediss://:broker%40canary:more@redis:6379/0",
+        ),
+    )
+    said = redactor.text(
+        "data%2Fbase-canary data/base-canary broker%40canary:more broker@canary:more db redis seatrial"
+    )
+    assert said == f"{BLOT} {BLOT} {BLOT} {BLOT} db redis seatrial"

@@ -77,3 +77,25 @@ def test_the_env_file_of_tbench_runner_is_understood(a_place_of_its_own: Path) -
     assert settings.store_url == "postgresql+asyncpg://tbench:secret@db:5432/tbench_runner"
     assert settings.files_url == "s3://runs"
     assert (settings.openrouter_api_key, settings.cors_origins) == ("sk-or-theirs", "http://localhost:3000")
+    assert settings.broker_url == "redis://localhost:6379/0"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (("SEATRIAL_BROKER_URL", "CELERY_BROKER_URL", "REDIS_URL"), "SEATRIAL_BROKER_URL"),
+        (("CELERY_BROKER_URL", "REDIS_URL"), "CELERY_BROKER_URL"),
+        (("REDIS_URL",), "REDIS_URL"),
+        ((), ""),
+    ],
+)
+def test_the_broker_has_three_names(
+    given: tuple[str, ...], expected: str, a_place_of_its_own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CELERY_BROKER_URL", "REDIS_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for name in given:
+        monkeypatch.setenv(name, f"redis://:canary-password@{name}:6379/0")
+    settings = Settings()
+    assert (expected in settings.broker_url) and bool(settings.broker_url) == bool(expected)
+    assert "canary-password" not in repr(settings)

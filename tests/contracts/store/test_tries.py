@@ -202,3 +202,16 @@ async def test_unknown_trials_are_not_found(store: Store) -> None:
     await submit(store)
     [row] = await all_trials(store)
     assert await store.trials.tries(row.trial.id) == []
+
+
+async def test_a_trial_that_is_due_is_known_however_many_wait(store: Store) -> None:
+    assert not await store.trials.is_due_since(NOON + 9 * MINUTE)
+    await submit(store, trials=2)
+    assert await store.trials.is_due_since(NOON)
+    assert not await store.trials.is_due_since(NOON - MINUTE), "they did not exist then"
+    one, two = await store.trials.claim("w", MINUTE, 2, NOON)
+    assert not await store.trials.is_due_since(NOON + MINUTE), "what runs does not wait"
+    await store.trials.try_again(one.id, 1, faulty(), 5 * MINUTE, NOON)
+    assert not await store.trials.is_due_since(NOON + MINUTE), "it is due later"
+    assert await store.trials.is_due_since(NOON + 5 * MINUTE)
+    await store.trials.finish(two.id, 1, passed(), NOON)

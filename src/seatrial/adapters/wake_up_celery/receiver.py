@@ -100,6 +100,8 @@ class Receiver:
         except Exception as fault:  # the broker may be away, and Celery says good-bye to it
             log.debug("Celery did not stop cleanly: %s", fault)
         self._thread.join(_STOP_SEC)
+        if not self.alive:
+            self._app.close()
 
     def show(self, key: str, facts: Mapping[str, Any], since: float) -> None:
         self._shown[key] = shown = ShownTrial(self._app, key, facts, since, self.hostname)
@@ -128,7 +130,7 @@ class Receiver:
         if shown.id in self._shown:  # otherwise it ended meanwhile, or the receiver was stopped
             state.task_accepted(shown)
         self._tell("task-received", uuid=shown.id, name=shown.name, args="()", kwargs=repr(shown.facts), retries=0)
-        self._tell("task-started", uuid=shown.id, pid=os.getpid())
+        self._tell("task-started", uuid=shown.id)
 
     def _end(self, shown: ShownTrial) -> None:
         state.task_ready(shown, successful=True)
@@ -136,9 +138,13 @@ class Receiver:
         self._tell("task-succeeded", uuid=shown.id, result="'ended'", runtime=runtime)
 
     def _tell(self, event: str, **fields: Any) -> None:
+        """Events are for people who watch. One that cannot be sent must not end the receiver."""
         dispatcher = getattr(self._controller.consumer, "event_dispatcher", None)
-        if dispatcher is not None:
-            dispatcher.send(event, **fields)
+        try:
+            if dispatcher is not None:
+                dispatcher.send(event, **fields)
+        except Exception as fault:
+            log.debug("An event was not sent: %s", fault)
 
     def _soon(self, action: Callable[[], None]) -> None:
         hub = self._controller.hub

@@ -37,6 +37,7 @@ class CeleryWakeUp:
 
     def __init__(self, broker_url: str, worker: str = "", stuck_sec: float = _STUCK_SEC) -> None:
         """``worker`` is the name of this process's worker."""
+        self._broker_url = broker_url
         self._app = celery_app(broker_url)
         self._address = shown(broker_url)
         self._redis: Redis = Redis.from_url(
@@ -123,7 +124,8 @@ class CeleryWakeUp:
                 with contextlib.suppress(RuntimeError):  # the loop is closed
                     loop.call_soon_threadsafe(self._heard, use_up)
 
-            receiver = Receiver(self._app, f"seatrial@{self._worker}", lambda: self._capacity, heard)
+            app = celery_app(self._broker_url)  # a new one: the last receiver may have changed its queues
+            receiver = Receiver(app, f"seatrial@{self._worker}", lambda: self._capacity, heard)
             receiver.start()
             for trial in self._running.values():
                 self._show(receiver, trial)

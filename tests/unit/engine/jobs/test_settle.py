@@ -18,6 +18,7 @@ from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.reports.reporting import report_job
 from seatrial.errors import StoreUnavailable
 from seatrial.testing.faulty_store import FaultyStore
+from seatrial.testing.quiet_wake_up import QuietWakeUp
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -26,16 +27,8 @@ FAIL = Result(outcome=Outcome.FAILED, rewards={"reward": 0.0})
 ERROR = Result(outcome=Outcome.ERROR, cause=Cause.SANDBOX)
 
 
-class Quiet:
-    """Nobody waits for a wake-up here."""
-
-    async def announce(self) -> None: ...
-
-    async def wait(self, seconds: float) -> None: ...
-
-
 def settler(store: FaultyStore) -> Settler:
-    return Settler(store, Quiet(), lambda: NOON)
+    return Settler(store, QuietWakeUp(), lambda: NOON)
 
 
 async def a_job(store: FaultyStore, tasks: int = 12, attempts: int = 5) -> Job:
