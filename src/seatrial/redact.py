@@ -109,3 +109,4 @@ def teach_settings(redactor: Redactor, settings: Settings) -> None:
     """The secrets that this process was started with. Addresses of providers are not secret and stay readable."""
     keys = (value for name, value in settings.provider_environment.items() if not name.endswith(("_URL", "_BASE")))
     redactor.keep((settings.openrouter_api_key, settings.secret_key, settings.server_token, *keys))
+    redactor.keep((settings.s3_secret_access_key, settings.s3_session_token))

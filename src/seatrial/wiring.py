@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.adapters.archives import ArchiveFiles, ArchiveLimits, unpack
 from seatrial.adapters.blobs_files import FileBlobs
-from seatrial.adapters.blobs_objects import ObjectBlobs
+from seatrial.adapters.blobs_objects import Connection, ObjectBlobs, S3Access
 from seatrial.adapters.model_list import listed_models
 from seatrial.adapters.registry_harbor import open_dataset
 from seatrial.adapters.seal_fernet import FernetSeal
@@ -133,7 +133,18 @@ def _blobs(settings: Settings) -> Blobs:
     scheme, _, place = settings.files_url.partition("://")
     if scheme in ("", "file"):
         return FileBlobs.in_directory(Path(place) if place else settings.blobs_dir)
-    return ObjectBlobs.at(settings.files_url)
+    access = S3Access(
+        endpoint=settings.s3_endpoint,
+        region=settings.s3_region,
+        path_style=settings.s3_path_style,
+        access_key_id=settings.s3_access_key_id,
+        secret_access_key=settings.s3_secret_access_key,
+        session_token=settings.s3_session_token,
+        encryption=settings.s3_encryption,
+        kms_key_id=settings.s3_kms_key_id,
+    )
+    connection = Connection(timeout_sec=settings.blobs_timeout_sec, ca_file=settings.blobs_ca_file)
+    return ObjectBlobs.at(settings.files_url, access, connection)
 
 
 def _library(settings: Settings, store: Store, blobs: Blobs, clock: Clock) -> TaskLibrary:
