@@ -6,6 +6,7 @@ The entry points call ``open_installation``, which does not import Harbor. ``mak
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import socket
@@ -34,6 +35,7 @@ from seatrial.disk import Disk
 from seatrial.domain.catalogue import agent_names, keys_for, needs_model, takes_model
 from seatrial.domain.task import Dataset
 from seatrial.domain.trial import TrialState
+from seatrial.engine.blobs_owner import claim_place
 from seatrial.engine.clock import Clock, StoreClock, system_clock
 from seatrial.engine.duties import Duties, Duty
 from seatrial.engine.jobs import settle
@@ -49,7 +51,7 @@ from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.engine.trials.retention import remove_dead_work_dirs, remove_lost_tries
-from seatrial.errors import Conflict, InvalidInput, SetupProblem
+from seatrial.errors import Conflict, InvalidInput, SetupProblem, StoreUnavailable
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.runner import Runner
 from seatrial.ports.seal import Seal
@@ -59,6 +61,8 @@ from seatrial.ports.wake_up import WakeUp
 from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
 from seatrial.worker import Claiming, Pace, Upkeep, Worker, beat_forever
+
+log = logging.getLogger(__name__)
 
 _LOOKS = 8
 _UNHEARD = timedelta(days=1)
@@ -147,6 +151,17 @@ def _blobs(settings: Settings) -> Blobs:
     return ObjectBlobs.at(settings.files_url, access, connection)
 
 
+async def claim_blobs(installation: Installation, *, patient: bool = False) -> None:
+    """Refuses a bucket with the files of another installation. ``patient``: a bucket that is away is no obstacle."""
+    if place := installation.settings.files_url:
+        try:
+            await claim_place(installation.blobs, installation.id, place)
+        except StoreUnavailable as fault:
+            if not patient:
+                raise
+            log.warning("It is not known whose files are at %s: %s", place, fault)
+
+
 def _library(settings: Settings, store: Store, blobs: Blobs, clock: Clock) -> TaskLibrary:
     files = ArchiveFiles(limit_bytes=settings.archive_limit_mb << 20)
     return TaskLibrary(store.tasks, blobs, task_readers(), files, settings.tasks_dir, clock)
@@ -181,6 +196,7 @@ async def load_worker(installation: Installation, capacity: int) -> Worker:
     beating = asyncio.create_task(beat_forever(installation.store, about, installation.clock, every_sec))
     try:
         runner = await asyncio.to_thread(_harbor_runner, installation)
+        await claim_blobs(installation, patient=True)
         await installation.library.forget_removed()
     except BaseException:
         await installation.store.workers.forget(about.worker)

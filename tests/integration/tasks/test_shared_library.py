@@ -1,4 +1,4 @@
-"""Tasks that several workers share through object storage: each machine fetches a task once, and runs only that task."""
+"""Tasks that workers share through object storage: each machine fetches a task once, and runs only that task."""
 
 from __future__ import annotations
 

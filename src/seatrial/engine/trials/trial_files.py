@@ -23,9 +23,13 @@ _TEXT = (".log", ".txt", ".pane", ".json", ".jsonl", ".out", ".err")
 _FILES = TypeAdapter(tuple[StoredFile, ...])
 
 
+TRIALS = "trials"
+"""The prefix of the files of all trials."""
+
+
 def trial_prefix(trial_id: int) -> str:
     """The prefix of all files of a trial in the blobs."""
-    return f"trials/{trial_id}"
+    return f"{TRIALS}/{trial_id}"
 
 
 def try_prefix(trial_id: int, try_number: int) -> str:
