@@ -111,6 +111,7 @@ def teach_settings(redactor: Redactor, settings: Settings) -> None:
     keys = (value for name, value in settings.provider_environment.items() if not name.endswith(("_URL", "_BASE")))
     passwords = (part for url in (settings.database_url, settings.broker_url) for part in _passwords(url))
     redactor.keep((settings.openrouter_api_key, settings.secret_key, settings.server_token, *keys, *passwords))
+    redactor.keep((settings.s3_secret_access_key, settings.s3_session_token))
 
 
 def _passwords(url: str) -> set[str]:

@@ -74,6 +74,32 @@ class Settings(Described, BaseSettings):
     """``s3`` stores files in ``s3_bucket_name`` if ``blobs_url`` is empty."""
     s3_bucket_name: str = Field(default="", validation_alias=_names("s3_bucket_name", "S3_BUCKET_NAME"))
     """Bucket for ``storage_backend=s3``."""
+    s3_endpoint: str = Field(
+        default="", validation_alias=_names("s3_endpoint", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    )
+    """Address of an S3 server that is not AWS's: ``https://s3.example.org:9000``."""
+    s3_region: str = Field(default="", validation_alias=_names("s3_region", "AWS_REGION", "AWS_DEFAULT_REGION"))
+    """Region of the bucket; ``us-east-1`` if it is empty."""
+    s3_path_style: bool = True
+    """``https://server/bucket/key``; ``false`` for ``https://bucket.server/key``. AWS takes both."""
+    s3_access_key_id: str = Field(default="", validation_alias=_names("s3_access_key_id", "AWS_ACCESS_KEY_ID"))
+    """Key of the S3 account. Empty: the role of the task, pod or instance."""
+    s3_secret_access_key: str = Field(
+        default="", repr=False, validation_alias=_names("s3_secret_access_key", "AWS_SECRET_ACCESS_KEY")
+    )
+    """Secret of that key."""
+    s3_session_token: str = Field(
+        default="", repr=False, validation_alias=_names("s3_session_token", "AWS_SESSION_TOKEN")
+    )
+    """Session token of a temporary key."""
+    s3_encryption: Literal["", "AES256", "aws:kms", "aws:kms:dsse"] = ""
+    """Encryption that each upload asks the server for. Empty: the bucket's default, which AWS encrypts too."""
+    s3_kms_key_id: str = ""
+    """The key for ``s3_encryption=aws:kms``. Empty: the account's default key."""
+    blobs_timeout_sec: float = Field(default=60.0, gt=0)
+    """Seconds for one request to the object store. A request carries at most a few megabytes."""
+    blobs_ca_file: Path | None = None
+    """A CA bundle for the object store's certificate, in addition to the machine's."""
     log_level: str = Field(default="INFO", validation_alias=_names("log_level", "LOG_LEVEL"))
     """Log level: DEBUG, INFO, WARNING or ERROR."""
 

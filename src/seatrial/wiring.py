@@ -6,6 +6,7 @@ The entry points call ``open_installation``, which does not import Harbor. ``mak
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import socket
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.adapters.archives import ArchiveFiles, ArchiveLimits, unpack
 from seatrial.adapters.blobs_files import FileBlobs
-from seatrial.adapters.blobs_objects import ObjectBlobs
+from seatrial.adapters.blobs_objects import Connection, ObjectBlobs, S3Access
 from seatrial.adapters.model_list import listed_models
 from seatrial.adapters.registry_harbor import open_dataset
 from seatrial.adapters.seal_fernet import FernetSeal
@@ -34,6 +35,7 @@ from seatrial.disk import Disk
 from seatrial.domain.catalogue import agent_names, keys_for, needs_model, takes_model
 from seatrial.domain.task import Dataset
 from seatrial.domain.trial import TrialState
+from seatrial.engine.blobs_owner import claim_place
 from seatrial.engine.clock import Clock, StoreClock, system_clock
 from seatrial.engine.duties import Duties, Duty
 from seatrial.engine.jobs import settle
@@ -49,7 +51,7 @@ from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.engine.trials.retention import remove_dead_work_dirs, remove_lost_tries
-from seatrial.errors import Conflict, InvalidInput, SetupProblem
+from seatrial.errors import Conflict, InvalidInput, SetupProblem, StoreUnavailable
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.runner import Runner
 from seatrial.ports.seal import Seal
@@ -59,6 +61,8 @@ from seatrial.ports.wake_up import WakeUp
 from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
 from seatrial.worker import Claiming, Pace, Upkeep, Worker, beat_forever
+
+log = logging.getLogger(__name__)
 
 _LOOKS = 8
 _UNHEARD = timedelta(days=1)
@@ -161,7 +165,29 @@ def _blobs(settings: Settings) -> Blobs:
     scheme, _, place = settings.files_url.partition("://")
     if scheme in ("", "file"):
         return FileBlobs.in_directory(Path(place) if place else settings.blobs_dir)
-    return ObjectBlobs.at(settings.files_url)
+    access = S3Access(
+        endpoint=settings.s3_endpoint,
+        region=settings.s3_region,
+        path_style=settings.s3_path_style,
+        access_key_id=settings.s3_access_key_id,
+        secret_access_key=settings.s3_secret_access_key,
+        session_token=settings.s3_session_token,
+        encryption=settings.s3_encryption,
+        kms_key_id=settings.s3_kms_key_id,
+    )
+    connection = Connection(timeout_sec=settings.blobs_timeout_sec, ca_file=settings.blobs_ca_file)
+    return ObjectBlobs.at(settings.files_url, access, connection)
+
+
+async def claim_blobs(installation: Installation, *, patient: bool = False) -> None:
+    """Refuses a bucket with the files of another installation. ``patient``: a bucket that is away is no obstacle."""
+    if place := installation.settings.files_url:
+        try:
+            await claim_place(installation.blobs, installation.id, place)
+        except StoreUnavailable as fault:
+            if not patient:
+                raise
+            log.warning("It is not known whose files are at %s: %s", place, fault)
 
 
 def _library(settings: Settings, store: Store, blobs: Blobs, clock: Clock) -> TaskLibrary:
@@ -198,6 +224,7 @@ async def load_worker(installation: Installation, capacity: int) -> Worker:
     beating = asyncio.create_task(beat_forever(installation.store, about, installation.clock, every_sec))
     try:
         runner = await asyncio.to_thread(_harbor_runner, installation)
+        await claim_blobs(installation, patient=True)
         await installation.library.forget_removed()
     except BaseException:
         await installation.store.workers.forget(about.worker)

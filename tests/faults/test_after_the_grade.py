@@ -33,6 +33,7 @@ from seatrial.testing.memory_blobs import MemoryBlobs
 from seatrial.testing.memory_store import MemoryStore
 from seatrial.testing.memory_store.events import MemoryOutput
 from seatrial.testing.memory_store.trials import MemoryTrials
+from tests.s3_server import s3_access
 
 TASK = Task(digest="sha256:" + "0" * 64, name="answer-file", format=TaskFormat.HARBOR, instruction="Do it.")
 FAILED = Result(outcome=Outcome.FAILED, rewards={"reward": 0.0}, usage=Usage(input_tokens=7, cost_usd=0.5))
@@ -284,14 +285,7 @@ def _free_port() -> int:
 
 
 def _s3(port: int, bucket: str = "results") -> ObjectBlobs:
-    return ObjectBlobs.at(
-        f"s3://{bucket}",
-        endpoint=f"http://127.0.0.1:{port}",
-        access_key_id="test",
-        secret_access_key="test",
-        region="us-east-1",
-        client_options={"allow_http": True},
-    )
+    return ObjectBlobs.at(f"s3://{bucket}", s3_access(f"http://127.0.0.1:{port}"))
 
 
 @pytest.fixture

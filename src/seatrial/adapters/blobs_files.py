@@ -16,10 +16,13 @@ import errno
 import os
 import secrets
 import stat
+import sys
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Self
@@ -96,26 +99,32 @@ class FileBlobs:
 
         return await self._run(key, work)
 
-    async def stream(self, key: str) -> AsyncIterator[bytes]:
+    async def stream(self, key: str, start: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
         path = path_of(key)
         file = await self._run(key, lambda: Handle(self._open(path)))
-        while piece := await self._run(key, lambda: os.read(file.number, _CHUNK)):
+        end = sys.maxsize if length is None else start + length
+
+        def read(place: int) -> bytes:
+            return os.pread(file.number, min(end - place, _CHUNK), place)
+
+        while start < end and (piece := await self._run(key, partial(read, start))):
             yield piece
+            start += len(piece)
 
     async def info(self, key: str) -> BlobInfo:
         path = path_of(key)
 
         def work() -> BlobInfo:
             with self._opened(path) as file:
-                return BlobInfo(key=key, size=os.fstat(file).st_size)
+                return _info(key, os.fstat(file))
 
         return await self._run(key, work)
 
     async def list(self, prefix: str) -> AsyncIterator[BlobInfo]:
         found = self._found(path_of(prefix) if prefix else "")
         while some := await self._run(prefix, lambda: _some(found)):
-            for path, size in some:
-                yield BlobInfo(key=key_of(path), size=size)
+            for path, facts in some:
+                yield _info(key_of(path), facts)
 
     async def delete(self, prefix: str) -> int:
         if not prefix:
@@ -234,8 +243,8 @@ class FileBlobs:
         finally:
             os.close(parent)
 
-    def _found(self, prefix: str, folders: deque[str] | None = None) -> Iterator[tuple[str, int]]:
-        """Files below a folder, by path and size. Adds to ``folders`` those that it goes through."""
+    def _found(self, prefix: str, folders: deque[str] | None = None) -> Iterator[tuple[str, os.stat_result]]:
+        """Files below a folder. Adds to ``folders`` those that it goes through."""
         places = [prefix]
         while places:
             place = places.pop()
@@ -246,7 +255,7 @@ class FileBlobs:
                 if stat.S_ISDIR(facts.st_mode):
                     places.append(path)
                 elif stat.S_ISREG(facts.st_mode) and "#" not in name:
-                    yield path, facts.st_size
+                    yield path, facts
 
     def _entries(self, place: str) -> Iterator[tuple[str, os.stat_result]]:
         try:
@@ -298,6 +307,10 @@ def _range(file: int, start: int, end: int) -> Iterator[bytes]:
     while start < end and (piece := os.pread(file, min(end - start, _CHUNK), start)):
         start += len(piece)
         yield piece
+
+
+def _info(key: str, facts: os.stat_result) -> BlobInfo:
+    return BlobInfo(key=key, size=facts.st_size, modified_at=datetime.fromtimestamp(facts.st_mtime, UTC))
 
 
 def _some[T](found: Iterator[T]) -> list[T]:

@@ -2,39 +2,98 @@
 
 This uses obstore's blocking calls in threads. Its asynchronous calls use threads of obstore, which abort the
 interpreter if it exits while they report: a command would print its result and then fail.
+
+An object is visible when its upload has ended, never before: one request for small files, a multipart upload for
+larger ones. Uploads that a killed worker left are no objects; the bucket's lifecycle rule removes them
+(``deploy/s3-lifecycle.json``).
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import BaseError
 from obstore.store import from_url
 
 from seatrial.adapters.blob_paths import key_of, path_of
-from seatrial.errors import InvalidInput, NotFound, StorageFull, StoreUnavailable
+from seatrial.adapters.object_errors import boundary, reason
+from seatrial.errors import InvalidInput, NotFound, StoreUnavailable
 from seatrial.fair_threads import FairThreads
 from seatrial.ports.blobs import BlobInfo
 
 if TYPE_CHECKING:
+    from obstore import GetResult
     from obstore.store import ObjectStore
 
+_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss")
 _THREADS = 16
+_TRANSFERS = 8
+"""Threads for large files, so that many of them do not delay small ones."""
 _FILES_AT_ONCE = 8
 _RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=10)}
 """Short, because a retry blocks a thread. Callers that can wait longer retry themselves."""
 _SMALL = 64 << 10
 _PART = 5 << 20
 """Larger files are sent in parts of this size, which is the smallest that object stores accept."""
+_MOST_PARTS = 9_000
 _PARTS_AT_ONCE = 2
-_CHUNK = 1 << 20
+_PIECE = 4 << 20
+"""Reads are requests of at most this size: a slow network then needs no long timeout, and memory stays small."""
+
+
+@dataclass(frozen=True, slots=True)
+class S3Access:
+    """How to reach an S3 server. What is empty is taken from where AWS's tools look for it: variables, the role of a
+    task, pod or instance."""
+
+    endpoint: str = ""
+    region: str = ""
+    path_style: bool = True
+    access_key_id: str = ""
+    secret_access_key: str = ""
+    session_token: str = ""
+    encryption: str = ""
+    kms_key_id: str = ""
+
+    def __repr__(self) -> str:
+        return f"S3Access(endpoint={self.endpoint!r}, region={self.region!r})"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        given = {
+            "endpoint": self.endpoint,
+            "region": self.region,
+            "access_key_id": self.access_key_id,
+            "secret_access_key": self.secret_access_key,
+            "session_token": self.session_token,
+            "server_side_encryption": self.encryption,
+            "sse_kms_key_id": self.kms_key_id,
+        }
+        virtual = {} if self.path_style else {"virtual_hosted_style_request": True}
+        return {name: value for name, value in given.items() if value} | virtual
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Time limits and trust of the HTTP connections."""
+
+    timeout_sec: float = 60.0
+    """For one request with its whole body, which is at most a few megabytes."""
+    ca_file: Path | None = None
+
+    def options(self, endpoint: str) -> dict[str, Any]:
+        limits = {"timeout": timedelta(seconds=self.timeout_sec), "connect_timeout": timedelta(seconds=5)}
+        trust = {"root_certificate": self.ca_file.read_text()} if self.ca_file is not None else {}
+        plain = {"allow_http": True} if endpoint.startswith("http://") else {}  # the operator wrote so
+        return {**limits, **trust, **plain}
 
 
 class ObjectBlobs:
@@ -45,14 +104,22 @@ class ObjectBlobs:
         self._store = store
         self._place = place
         self._threads = FairThreads("blobs", _THREADS)
+        self._transfers = FairThreads("blobs-large", _TRANSFERS)
 
     @classmethod
-    def at(cls, url: str, **options: Any) -> Self:
-        """``s3://bucket/prefix``, ``gs://…``, ``az://…``; credentials from where that cloud's tools look for them."""
+    def at(cls, url: str, access: S3Access | None = None, connection: Connection | None = None) -> Self:
+        """``s3://bucket/prefix``, ``gs://…``, ``az://…``; credentials from ``access`` or where that cloud's tools look
+        for them."""
+        access, connection = access or S3Access(), connection or Connection()
+        _refuse_odd(url, access.endpoint)
+        options = access.options if url.startswith("s3") else {}
         try:
-            return cls(from_url(url, **{"retry_config": _RETRIES, **options}), url)
-        except (BaseError, ValueError) as fault:
-            raise InvalidInput(f"Files cannot be kept at {url}: {_first_line(fault)}", field="blobs_url") from fault
+            client: Any = connection.options(access.endpoint)
+            return cls(from_url(url, client_options=client, retry_config=_RETRIES, **options), url)
+        except (BaseError, ValueError, OSError) as fault:
+            # Not chained: obstore's text holds the whole URL and its options.
+            error = InvalidInput(f"Files cannot be kept at {url}: {reason(fault)}.", field="blobs_url")
+        raise error from None
 
     async def put_file(self, key: str, source: Path) -> int:
         size = source.stat().st_size
@@ -60,9 +127,10 @@ class ObjectBlobs:
             data = source.read_bytes()
             await self.put_bytes(key, data)
             return len(data)
+        part = max(_PART, -(-size // _MOST_PARTS))
         with self._writing(key):
-            await self._threads.run(
-                obstore.put, self._store, path_of(key), source, chunk_size=_PART, max_concurrency=_PARTS_AT_ONCE
+            await self._transfers.run(
+                obstore.put, self._store, path_of(key), source, chunk_size=part, max_concurrency=_PARTS_AT_ONCE
             )
         return (await self.info(key)).size
 
@@ -81,29 +149,28 @@ class ObjectBlobs:
             await self._threads.run(obstore.put, self._store, path_of(key), data)
 
     async def read(self, key: str, start: int = 0, length: int | None = None) -> bytes:
-        size = (await self.info(key)).size
-        end = size if length is None else min(start + length, size)
-        if start >= end:
-            return b""
-        with _boundary(key):
-            return bytes(await self._threads.run(obstore.get_range, self._store, path_of(key), start=start, end=end))
+        return b"".join([piece async for piece in self.stream(key, start, length)])
 
-    async def stream(self, key: str) -> AsyncIterator[bytes]:
-        with _boundary(key):
-            found = await self._threads.run(obstore.get, self._store, path_of(key))
-            async for piece in self._in_threads(found.stream(min_chunk_size=_CHUNK)):
-                yield bytes(piece)
+    async def stream(self, key: str, start: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
+        end = None if length is None else start + length
+        version: str | None = None
+        while end is None or start < end:
+            piece, version, size = await self._piece(key, start, end, version)
+            if piece:
+                yield piece
+            start += len(piece)
+            end = size if end is None else min(end, size)
 
     async def info(self, key: str) -> BlobInfo:
-        with _boundary(key):
+        with boundary(key):
             found = await self._threads.run(obstore.head, self._store, path_of(key))
-        return BlobInfo(key=key, size=found["size"])
+        return BlobInfo(key=key, size=found["size"], modified_at=found["last_modified"])
 
     async def list(self, prefix: str) -> AsyncIterator[BlobInfo]:
-        with _boundary(prefix):
+        with boundary(prefix):
             async for batch in self._in_threads(obstore.list(self._store, path_of(prefix) if prefix else None)):
                 for found in batch:
-                    yield BlobInfo(key=key_of(found["path"]), size=found["size"])
+                    yield BlobInfo(key=key_of(found["path"]), size=found["size"], modified_at=found["last_modified"])
 
     async def delete(self, prefix: str) -> int:
         if not prefix:
@@ -114,9 +181,30 @@ class ObjectBlobs:
             doomed.append(path_of(prefix))
         except NotFound:
             pass
-        with _boundary(prefix):
+        with boundary(prefix):
             await self._threads.run(obstore.delete, self._store, doomed)
         return len(doomed)
+
+    async def _piece(self, key: str, start: int, end: int | None, version: str | None) -> tuple[bytes, str | None, int]:
+        """One piece of the wanted range, the version that it is of, and the size of the whole.
+
+        All pieces are of one version: an object that is replaced meanwhile gives an error, never a mixture."""
+        last = start + _PIECE if end is None else min(end, start + _PIECE)
+        options: Any = {"range": (start, last)} | ({"if_match": version} if version else {})
+
+        def get() -> tuple[bytes, GetResult]:
+            found = obstore.get(self._store, path_of(key), options=options)
+            return bytes(found.bytes()), found
+
+        try:
+            with boundary(key):
+                piece, found = await self._threads.run(get)
+                return piece, found.meta["e_tag"], found.meta["size"]
+        except StoreUnavailable:
+            size = (await self.info(key)).size
+            if start < size:
+                raise
+            return b"", version, size  # servers refuse a range that begins behind the end
 
     async def _in_threads[T](self, pieces: Iterable[T]) -> AsyncIterator[T]:
         """Reads a blocking iterator without blocking the event loop."""
@@ -128,26 +216,32 @@ class ObjectBlobs:
     def _writing(self, key: str) -> Iterator[None]:
         """A write looks up no file, so ``NotFound`` means that the bucket or folder is missing."""
         try:
-            with _boundary(key):
+            with boundary(key, writing=True):
                 yield
-        except NotFound as fault:
-            problem = f"The place for files, {self._place}, does not exist."
-            raise StoreUnavailable(problem, fix="Make the bucket, or set SEATRIAL_BLOBS_URL to one.") from fault
+        except NotFound:
+            error = StoreUnavailable(
+                f"The place for files, {self._place}, does not exist.",
+                fix="Make the bucket, or set SEATRIAL_BLOBS_URL to one.",
+            )
+        else:
+            return
+        raise error from None
 
 
-@contextmanager
-def _boundary(key: str) -> Iterator[None]:
+def _refuse_odd(url: str, endpoint: str) -> None:
+    """A URL with credentials in it is refused without repeating it: a URL gets into messages and process lists."""
     try:
-        yield
-    except FileNotFoundError as fault:
-        raise NotFound(f"There is no file {key}.") from fault
-    except (BaseError, OSError) as fault:
-        if f"(os error {errno.ENOTDIR})" in str(fault):  # a part of the key is itself a key
-            raise NotFound(f"There is no file {key}.") from fault
-        if f"(os error {errno.ENOSPC})" in str(fault) or getattr(fault, "errno", None) == errno.ENOSPC:
-            raise StorageFull(f"There is no space left to store {key}.") from fault
-        raise StoreUnavailable(f"The blob store failed at {key}: {_first_line(fault)}") from fault
-
-
-def _first_line(fault: Exception) -> str:
-    return str(fault).splitlines()[0] if str(fault) else type(fault).__name__
+        parts = urlsplit(url)
+    except ValueError:
+        raise InvalidInput("The place for files is not a URL.", field="blobs_url") from None
+    if "@" in parts.netloc or parts.query or parts.fragment or "@" in endpoint:
+        raise InvalidInput(
+            "The URL of the place for files must hold neither credentials nor options.",
+            field="blobs_url",
+            fix="Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use the role of the machine.",
+        )
+    if parts.scheme not in _SCHEMES or not parts.netloc:
+        known = "s3://bucket/prefix, gs://bucket/prefix or az://container/prefix"
+        raise InvalidInput(f"Files cannot be kept at {url}.", field="blobs_url", fix=f"Use {known}.")
+    if ".." in parts.path.split("/"):
+        raise InvalidInput("The prefix of the place for files must not contain '..'.", field="blobs_url")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -29,6 +30,8 @@ _LONGEST_KEY = 900
 class BlobInfo(Frozen):
     key: str
     size: int
+    modified_at: datetime
+    """When it was written, by the clock of the place where it is."""
 
 
 def checked_key(key: str) -> str:
@@ -66,7 +69,8 @@ class Blobs(Protocol):
     async def read(self, key: str, start: int = 0, length: int | None = None) -> bytes:
         """Reads a range. A range past the end returns what exists."""
 
-    def stream(self, key: str) -> AsyncIterator[bytes]: ...
+    def stream(self, key: str, start: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
+        """The same range as ``read``, in pieces of a few megabytes: memory use does not grow with the file."""
 
     async def info(self, key: str) -> BlobInfo: ...
 

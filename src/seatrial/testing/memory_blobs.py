@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from seatrial.errors import InvalidInput, NotFound
@@ -12,8 +13,10 @@ _CHUNK = 1 << 20
 
 
 class MemoryBlobs:
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._blobs: dict[str, bytes] = {}
+        self._written: dict[str, datetime] = {}
+        self._clock = clock
 
     async def put_file(self, key: str, source: Path) -> int:
         data = source.read_bytes()
@@ -28,24 +31,25 @@ class MemoryBlobs:
 
     async def put_bytes(self, key: str, data: bytes) -> None:
         self._blobs[checked_key(key)] = bytes(data)
+        self._written[key] = self._clock()
 
     async def read(self, key: str, start: int = 0, length: int | None = None) -> bytes:
         data = self._blob(key)
         return data[start:] if length is None else data[start : start + length]
 
-    async def stream(self, key: str) -> AsyncIterator[bytes]:
-        data = self._blob(key)
+    async def stream(self, key: str, start: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
+        data = await self.read(key, start, length)
         for start in range(0, len(data), _CHUNK):
             yield data[start : start + _CHUNK]
 
     async def info(self, key: str) -> BlobInfo:
-        return BlobInfo(key=key, size=len(self._blob(key)))
+        return BlobInfo(key=key, size=len(self._blob(key)), modified_at=self._written[key])
 
     async def list(self, prefix: str) -> AsyncIterator[BlobInfo]:
         below = f"{checked_key(prefix)}/" if prefix else ""
         for key, data in list(self._blobs.items()):
             if key.startswith(below):
-                yield BlobInfo(key=key, size=len(data))
+                yield BlobInfo(key=key, size=len(data), modified_at=self._written[key])
 
     async def delete(self, prefix: str) -> int:
         if not prefix:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import InvalidInput, NotFound
-from seatrial.ports.blobs import BlobInfo, Blobs
+from seatrial.ports.blobs import Blobs
 
 
 async def listed(blobs: Blobs, prefix: str) -> dict[str, int]:
@@ -23,7 +23,10 @@ async def test_bytes_come_back_as_they_were(blobs: Blobs) -> None:
     await blobs.put_bytes("a/b.bin", b"\x00\xff hello")
     assert await blobs.read("a/b.bin") == b"\x00\xff hello"
     assert await content(blobs, "a/b.bin") == b"\x00\xff hello"
-    assert await blobs.info("a/b.bin") == BlobInfo(key="a/b.bin", size=8)
+    info = await blobs.info("a/b.bin")
+    assert (info.key, info.size) == ("a/b.bin", 8)
+    assert [found async for found in blobs.list("a")] == [info], "a list says when it was written, too"
+    assert info.modified_at.tzinfo is not None
 
 
 async def test_an_empty_blob_is_there(blobs: Blobs) -> None:
@@ -46,6 +49,17 @@ async def test_a_small_file_is_kept(blobs: Blobs, tmp_path: Path) -> None:
     source.write_bytes(b"small")
     assert await blobs.put_file("x/small", source) == 5
     assert await blobs.read("x/small") == b"small"
+
+
+async def test_a_range_of_several_parts_is_streamed(blobs: Blobs, tmp_path: Path) -> None:
+    source = tmp_path / "large"
+    source.write_bytes(b"".join(number.to_bytes(4) for number in range(3 << 20)))  # 12 MiB, no part like another
+    await blobs.put_file("x/large", source)
+    whole = source.read_bytes()
+    for start, length in ((0, None), (5 << 20, 6 << 20), (12 << 20, 5), (12 << 20, None), ((12 << 20) - 3, 99), (7, 0)):
+        pieces = [piece async for piece in blobs.stream("x/large", start, length)]
+        assert b"".join(pieces) == whole[start : None if length is None else start + length]
+        assert all(0 < len(piece) <= 5 << 20 for piece in pieces)
 
 
 async def test_ranges_end_where_the_content_ends(blobs: Blobs) -> None:

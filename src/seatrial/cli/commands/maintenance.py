@@ -27,14 +27,15 @@ async def gc(
     ] = 30,
     dry_run: DryRun = False,
 ) -> None:
-    """Remove files of old trials, and leftovers of killed workers.
+    """Remove files of old trials, files that belong to nothing, and leftovers of killed workers.
 
     Trials of dead workers are queued again, or end if they were cancelled. Then their sandboxes, work directories and
     firewall tables are removed. Results, scores and locks are always kept."""
     from seatrial.cli.view.figures import plural
     from seatrial.engine.trials.retention import Retention
-    from seatrial.wiring import clean_leftovers, clean_network, recover_lost
+    from seatrial.wiring import claim_blobs, clean_leftovers, clean_network, recover_lost
 
+    await claim_blobs(installation)
     recovered = 0 if dry_run else await recover_lost(installation, _say_waiting)
     retention = Retention(installation.store, installation.blobs, installation.clock, installation.settings.work_dir)
     freed = await retention.apply(timedelta(days=keep_days), dry_run)
@@ -43,7 +44,8 @@ async def gc(
         await installation.library.forget_removed()
     verb = "would be removed" if dry_run else "removed"
     say(
-        f"{plural(freed.files, 'file')} of {plural(freed.trials, 'trial')}, {freed.bytes / 1e6:.1f} MB, "
+        f"{plural(freed.files, 'file')} of {plural(freed.trials, 'trial')}, {plural(freed.orphans, 'file')} "
+        f"of nothing, {freed.bytes / 1e6:.1f} MB, "
         f"{plural(freed.work_dirs, 'dead work folder')} {verb}; {plural(leftovers, 'sandbox leftover')} removed"
     )
     if recovered:

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import re
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from seatrial.domain.task import Severity, Task, TaskProblem
 from seatrial.engine.clock import Clock
+from seatrial.engine.tasks.unpacked import UnpackedTasks, archive_key
 from seatrial.errors import InvalidInput, InvalidTask, NotFound
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.store import TaskStore
 from seatrial.ports.tasks import Inspection, TaskFiles, TaskReader
-from seatrial.removal import remove_tree, scratch_directory
+from seatrial.removal import scratch_directory
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _DIGEST = re.compile(r"(sha256:)?[0-9A-Za-z_-]+")
@@ -51,8 +52,10 @@ class TaskLibrary:
     files: TaskFiles
     tasks_dir: Path
     clock: Clock
-    _unpacking: dict[str, asyncio.Lock] = field(default_factory=dict)
-    _known: set[str] = field(default_factory=set)
+
+    @cached_property
+    def unpacked(self) -> UnpackedTasks:
+        return UnpackedTasks(self.blobs, self.readers, self.files, self.tasks_dir)
 
     async def inspect(self, path: Path) -> list[Inspection]:
         """Every task at ``path`` (a directory, a folder of tasks, an archive) with all of its problems."""
@@ -95,48 +98,39 @@ class TaskLibrary:
         return archives
 
     async def directory(self, task: Task) -> Path:
-        """A Harbor task directory for this task. Unpacked once, then shared and never written."""
-        home = self._home(task.digest)
-        ready = home / "ready"
-        if task.digest not in self._known or not ready.exists():  # it may have been removed and added again
-            async with self._unpacking.setdefault(task.digest, asyncio.Lock()):
-                if not ready.exists():
-                    await self._unpack(task, home)
-            self._unpacking.pop(task.digest, None)
-            self._known.add(task.digest)
-        return home / ready.read_text()
+        """A Harbor task directory for this task. Unpacked once on this machine, then shared and never written."""
+        return await self._unpacked(task.digest).directory(task)
 
     async def source(self, task: Task) -> Path:
         """The files of the task as they were added. Shared and never written."""
         await self.directory(task)
-        return self._home(task.digest) / "source" / _directory_name(task.name)
+        return self._unpacked(task.digest).source(task)
 
     def archive(self, digest: str) -> AsyncIterator[bytes]:
         """The task as one ZIP file."""
-        return self.blobs.stream(_archive_key(digest))
+        return self.blobs.stream(archive_key(digest))
 
     async def remove(self, digest: str) -> None:
         """Deletes a task with all of its files. Raises ``Conflict`` while something needs it."""
         await self.tasks.delete(digest)
-        self._known.discard(digest)
-        await self.blobs.delete(_archive_key(digest))
-        await asyncio.to_thread(remove_tree, self._home(digest))
+        await self.blobs.delete(archive_key(digest))
+        await self._unpacked(digest).remove(digest)
 
     async def forget_removed(self) -> None:
         """Removes unpacked copies of tasks that another process has removed, if that one could not reach them."""
         places = list(self.tasks_dir.iterdir()) if self.tasks_dir.is_dir() else []
         for place in places:
-            if _HASH.fullmatch(place.name) and f"sha256:{place.name}" not in self._unpacking:
+            digest = f"sha256:{place.name}"
+            if _HASH.fullmatch(place.name) and not self.unpacked.is_unpacking(digest):
                 try:
-                    await self.tasks.get(f"sha256:{place.name}")
+                    await self.tasks.get(digest)
                 except NotFound:
-                    self._known.discard(f"sha256:{place.name}")
-                    await asyncio.to_thread(remove_tree, place)
+                    await self.unpacked.remove(digest)
 
-    def _home(self, digest: str) -> Path:
+    def _unpacked(self, digest: str) -> UnpackedTasks:
         if not _DIGEST.fullmatch(digest):  # it comes from the store, which others write too
             raise InvalidInput(f"{digest!r} is not the digest of a task.", field="digest")
-        return self.tasks_dir / digest.removeprefix("sha256:")
+        return self.unpacked
 
     @asynccontextmanager
     async def _opened(self, path: Path) -> AsyncIterator[list[Path]]:
@@ -149,39 +143,12 @@ class TaskLibrary:
             await asyncio.to_thread(opening.__exit__, None, None, None)
 
     async def _keep(self, task: Task, root: Path) -> None:
-        key = _archive_key(task.digest)
+        key = archive_key(task.digest)
         with scratch_directory("seatrial-pack-") as scratch:
             archive = scratch / "task.zip"
             await asyncio.to_thread(self.files.pack, root, archive)
             await self.blobs.put_file(key, archive)
         await self.tasks.save(task, self.clock())
-
-    async def _unpack(self, task: Task, home: Path) -> None:
-        """Unpacks into a temporary directory and renames it, because another process may do the same."""
-        self.tasks_dir.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=".unpack-", dir=self.tasks_dir))
-        try:
-            archive = scratch / "task.zip"
-            with archive.open("wb") as sink:
-                async for piece in self.blobs.stream(_archive_key(task.digest)):
-                    sink.write(piece)
-            await asyncio.to_thread(self._prepare, task, archive, scratch)
-            archive.unlink()
-            scratch.chmod(0o755)
-            try:
-                scratch.rename(home)
-            except OSError:
-                if not (home / "ready").exists():
-                    raise
-        finally:
-            remove_tree(scratch)
-
-    def _prepare(self, task: Task, archive: Path, scratch: Path) -> None:
-        source = scratch / "source" / _directory_name(task.name)
-        self.files.unpack(archive, source)
-        reader = next(reader for reader in self.readers if reader.format is task.format)
-        runnable = reader.prepare(source, scratch / "harbor" / source.name)
-        (scratch / "ready").write_text(runnable.relative_to(scratch).as_posix())
 
     def _look_at(self, root: Path) -> Inspection:
         for reader in self.readers:
@@ -204,12 +171,3 @@ def refuse_invalid(inspections: Sequence[Inspection]) -> None:
     if len(faults) == 1:
         raise faults[0]
     raise InvalidInput("\n".join(fault.message for fault in faults), field="tasks")
-
-
-def _archive_key(digest: str) -> str:
-    return f"tasks/{digest.removeprefix('sha256:')}.zip"
-
-
-def _directory_name(task_name: str) -> str:
-    """Harbor names a task after its directory when its configuration has no name of its own."""
-    return task_name.replace("/", "__")

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.trial import TrialState
 from seatrial.engine.clock import Clock
-from seatrial.engine.trials.trial_files import trial_prefix
-from seatrial.ports.blobs import Blobs
-from seatrial.ports.store import Store, TrialFilter
+from seatrial.engine.trials.trial_files import TRIALS, trial_prefix
+from seatrial.errors import NotFound
+from seatrial.ports.blobs import BlobInfo, Blobs
+from seatrial.ports.store import Store, TrialFilter, TrialRow
 from seatrial.processes import WorkerName
 from seatrial.removal import remove_tree
 
 _UNTOUCHED_SEC = 86400.0
 _TRY = re.compile(r"(\d+)-(\d+)")
+_TRIAL = re.compile(r"trials/(\d{1,18})/")
+_ARCHIVE = re.compile(r"tasks/([0-9a-f]{64})\.zip")
 
 Running = Callable[[], Awaitable[set[tuple[int, int]]]]
 """The tries that run, as (trial, try)."""
@@ -29,7 +32,11 @@ Running = Callable[[], Awaitable[set[tuple[int, int]]]]
 class RetentionReport(Frozen):
     trials: int = 0
     files: int = 0
+    """Of those trials."""
     bytes: int = 0
+    """Of all files that were removed."""
+    orphans: int = 0
+    """Files of trials and tasks that no longer exist."""
     work_dirs: int = 0
 
 
@@ -41,24 +48,63 @@ class Retention:
     work_dir: Path
 
     async def apply(self, keep: timedelta, dry_run: bool) -> RetentionReport:
-        """Removes files of trials that ended longer than ``keep`` ago, and work directories of dead processes."""
-        horizon = self.clock() - keep
-        trials = files = size = 0
-        async for row in self.store.trials.each(TrialFilter(states=(TrialState.ENDED,))):
-            if row.trial.ended_at is None or row.trial.ended_at > horizon:
-                continue
-            place = trial_prefix(row.trial.id)
-            blobs = [blob async for blob in self.blobs.list(place)]
-            if not blobs:
-                continue
-            trials, files, size = trials + 1, files + len(blobs), size + sum(blob.size for blob in blobs)
-            if not dry_run:
-                await self.blobs.delete(place)
+        """Removes files of trials that ended longer than ``keep`` ago, files that belong to nothing, and work
+        directories of dead processes.
+
+        Only the store knows which files are needed, so nothing else may remove them by their age."""
+        report = await self._trial_files(self.clock() - keep, dry_run)
+        lost = await self._lost_archives(dry_run)
         known = {row.worker for row in await self.store.workers.all()}
         dead = dead_work_dirs(self.work_dir, known, self.clock().timestamp())
         if not dry_run:
             await remove_dead_work_dirs(self.work_dir, known, self.clock().timestamp())
-        return RetentionReport(trials=trials, files=files, bytes=size, work_dirs=len(dead))
+        orphans, size = report.orphans + len(lost), report.bytes + sum(blob.size for blob in lost)
+        return report.model_copy(update={"orphans": orphans, "bytes": size, "work_dirs": len(dead)})
+
+    async def _trial_files(self, horizon: datetime, dry_run: bool) -> RetentionReport:
+        """Lists the files before it asks the store, because a trial is in the store before it has files.
+
+        One listing of everything: a request for each trial would take an object store hours."""
+        found: dict[int, tuple[int, int]] = {}
+        async for blob in self.blobs.list(TRIALS):
+            if (owner := _TRIAL.match(blob.key)) is not None:
+                files, size = found.get(int(owner[1]), (0, 0))
+                found[int(owner[1])] = (files + 1, size + blob.size)
+        old: list[int] = []
+        orphans = set(found)
+        async for row in self.store.trials.each(TrialFilter()) if found else _nothing():
+            trial = row.trial
+            orphans.discard(trial.id)
+            ended = trial.ended_at if trial.state is TrialState.ENDED else None
+            if trial.id in found and ended is not None and ended <= horizon:
+                old.append(trial.id)
+        for trial_id in [*old, *orphans] if not dry_run else ():
+            await self.blobs.delete(trial_prefix(trial_id))
+        return RetentionReport(
+            trials=len(old),
+            files=sum(found[trial_id][0] for trial_id in old),
+            bytes=sum(found[trial_id][1] for trial_id in {*old, *orphans}),
+            orphans=sum(found[trial_id][0] for trial_id in orphans),
+        )
+
+    async def _lost_archives(self, dry_run: bool) -> list[BlobInfo]:
+        """Archives whose task was never added or is deleted. A task is saved after its archive, so new ones stay."""
+        before = self.clock() - timedelta(seconds=_UNTOUCHED_SEC)
+        lost: list[BlobInfo] = []
+        async for blob in self.blobs.list("tasks"):
+            if (archive := _ARCHIVE.fullmatch(blob.key)) is not None and blob.modified_at < before:
+                try:
+                    await self.store.tasks.get(f"sha256:{archive[1]}")
+                except NotFound:
+                    lost.append(blob)
+        for blob in lost if not dry_run else ():
+            await self.blobs.delete(blob.key)
+        return lost
+
+
+async def _nothing() -> AsyncIterator[TrialRow]:
+    return
+    yield
 
 
 async def remove_dead_work_dirs(work_dir: Path, known: Collection[str] = (), now: float = 0.0) -> None:

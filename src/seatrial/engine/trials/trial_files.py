@@ -20,13 +20,16 @@ from seatrial.ports.store import TrialStore
 
 _LOGS = ("trial.log", "agent/", "verifier/", "build.log", "exception.txt", "steps/")
 _TEXT = (".log", ".txt", ".pane", ".json", ".jsonl", ".out", ".err")
-_PIECE = 1 << 20
 _FILES = TypeAdapter(tuple[StoredFile, ...])
+
+
+TRIALS = "trials"
+"""The prefix of the files of all trials."""
 
 
 def trial_prefix(trial_id: int) -> str:
     """The prefix of all files of a trial in the blobs."""
-    return f"trials/{trial_id}"
+    return f"{TRIALS}/{trial_id}"
 
 
 def try_prefix(trial_id: int, try_number: int) -> str:
@@ -87,15 +90,9 @@ class TryFiles:
         """The size of the stored file. Raises ``NotFound`` if it was removed."""
         return (await self._blobs.info(kept.key(file))).size
 
-    async def stream(self, kept: KeptFiles, file: StoredFile, start: int, length: int) -> AsyncIterator[bytes]:
+    def stream(self, kept: KeptFiles, file: StoredFile, start: int, length: int) -> AsyncIterator[bytes]:
         """Reads a range in pieces."""
-        end = min(start + length, file.size)
-        while start < end:
-            piece = await self._blobs.read(kept.key(file), start, min(_PIECE, end - start))
-            if not piece:
-                return
-            yield piece
-            start += len(piece)
+        return self._blobs.stream(kept.key(file), start, max(0, min(length, file.size - start)))
 
     async def read_json(self, kept: KeptFiles, file: StoredFile, limit: int) -> Any:
         if file.size > limit:

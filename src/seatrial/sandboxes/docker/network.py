@@ -17,9 +17,9 @@ from typing import Any, Protocol
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.errors import SandboxFault, SetupProblem, Unsupported
+from seatrial.file_locks import file_lock
 from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
 from seatrial.sandboxes.docker.container import Container
-from seatrial.sandboxes.images.locks import file_lock
 from seatrial.sandboxes.network.network import SandboxNetwork
 from seatrial.sandboxes.network.network_set import SandboxNetworks, SharedNetworks
 from seatrial.sandboxes.network.reach import require_host_network, require_open

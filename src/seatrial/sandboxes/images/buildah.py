@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from seatrial.errors import ImageFault
+from seatrial.file_locks import file_lock, open_lock, try_lock
 from seatrial.removal import remove_tree
 from seatrial.sandboxes.images import commands, references
 from seatrial.sandboxes.images.build_network import PROXY_NAMES, BuildLine, BuildNetwork
@@ -29,7 +30,6 @@ from seatrial.sandboxes.images.image import (
     StoredImage,
     source_of,
 )
-from seatrial.sandboxes.images.locks import file_lock, open_lock, try_lock
 from seatrial.sandboxes.images.storage import OPTIONS_LIMIT, ImageRecord, StorageReader, remove_nodes
 
 _SILENCE = (

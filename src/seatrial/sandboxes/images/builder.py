@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import ImageFault, SeatrialError
+from seatrial.file_locks import file_lock
 from seatrial.removal import remove_tree
 from seatrial.sandboxes.images.context import BuildContext, ContextEntry
 from seatrial.sandboxes.images.fetcher import Fetcher
@@ -32,7 +33,7 @@ from seatrial.sandboxes.images.image import (
     ImageStore,
     LogSink,
 )
-from seatrial.sandboxes.images.locks import UseRecords, file_lock
+from seatrial.sandboxes.images.locks import UseRecords
 from seatrial.sandboxes.images.prune import Pruner
 from seatrial.sandboxes.images.references import familiar
 from seatrial.sandboxes.images.registries import OWN_REPOSITORY

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import ImageFault, SetupProblem
+from seatrial.file_locks import file_lock
 from seatrial.removal import remove_tree
 from seatrial.sandboxes.images import commands
 from seatrial.sandboxes.images.confinement import own_mounts
 from seatrial.sandboxes.images.image import LABEL_BOOTSTRAPPED, Image, ImageStore, LogSink
-from seatrial.sandboxes.images.locks import file_lock
 from seatrial.sandboxes.images.references import familiar, parse
 from seatrial.sandboxes.images.trust import LABEL_TRUST, Trust
 
