@@ -36,12 +36,14 @@ class Setup:
     home: str
     diary: str
     database_url: str = ""
+    broker_url: str = ""
+    blobs_url: str = ""
     capacity: int = 4
     lease_sec: float = 6.0
     heartbeat_sec: float = 1.0
     reap_sec: float = 1.0
     gate: str = ""
-    """A file; tries wait until it is there."""
+    """A file; tries wait until it is there. ``{job}`` in its name is the number of the job."""
     seconds: float = 0.0
     secret_key: str = ""
     disk_low_water_mb: int = 0
@@ -64,8 +66,8 @@ class DiaryRunner:
         await progress.phase(Phase.AGENT)
         (order.work_dir / "agent").mkdir()
         (order.work_dir / "agent" / "log.txt").write_text(f"trial {trial.id}, try {trial.try_number}\n")
-        if self._setup.gate:
-            while not os.path.exists(self._setup.gate):
+        if gate := self._setup.gate.format(job=trial.job_id):
+            while not os.path.exists(gate):
                 await asyncio.sleep(0.05)
         await asyncio.sleep(self._setup.seconds)
         await progress.phase(Phase.VERIFY)

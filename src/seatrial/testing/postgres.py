@@ -1,6 +1,7 @@
 """A private PostgreSQL server in a temporary directory, for tests. Needs the server's programs on this machine.
 
-It listens on a Unix socket only, dies with the process that started it, and does not flush to disk.
+It listens on a Unix socket, and on an address if one is given. It dies with the process that started it, and does not
+flush to disk.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ _START_SEC = 30.0
 class PostgresServer:
     """``with PostgresServer() as server``; then ``await server.create_database("one")`` gives a URL."""
 
-    def __init__(self, max_connections: int = 200) -> None:
+    def __init__(self, max_connections: int = 200, address: str = "") -> None:
+        """``address`` is one of this machine; everybody in its network may use the server, at the usual port."""
         self._max_connections = max_connections
+        self._address = address
         self._programs = _find_programs()
         self._user = _unprivileged_user()
         self.directory = Path(tempfile.mkdtemp(prefix="seatrial-pg-"))
@@ -51,7 +54,7 @@ class PostgresServer:
 
     def start(self) -> None:
         options = {
-            "listen_addresses": "",
+            "listen_addresses": self._address,
             "unix_socket_directories": str(self.directory),
             "fsync": "off",
             "max_connections": str(self._max_connections),
@@ -86,6 +89,8 @@ class PostgresServer:
         self._send_all(signal.SIGCONT)
 
     def url(self, database: str) -> str:
+        if self._address:
+            return f"postgresql+asyncpg://postgres@{self._address}/{database}"
         return f"postgresql+asyncpg://postgres@/{database}?host={self.directory}"
 
     async def create_database(self, name: str, template: str = "template1") -> str:
@@ -100,6 +105,8 @@ class PostgresServer:
         command: list[str | Path] = [*self._as_user(), self._programs / "initdb", "-D", self.directory / "data"]
         command += ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]
         subprocess.run(command, check=True, cwd=self.directory, capture_output=True)
+        with (self.directory / "data" / "pg_hba.conf").open("a") as access:
+            access.write("host all all samenet trust\n")
 
     def _as_user(self) -> list[str | Path]:
         """The server refuses to run as root, and must end with this process."""

@@ -156,7 +156,8 @@ async def test_the_limit_of_a_whole_run_holds(tmp_path: Path) -> None:
         assert "limit of 1 s" in waited["error"]
         done = await server.ended(task["id"])
         assert [run["status"] for run in done["runs"]] == ["error", "error"]
-        assert (done["failed_runs"], done["passed_runs"]) == (0, 0)
+        assert (done["passed_runs"], done["failed_runs"], done["error_runs"]) == (0, 2, 2)
+        assert (done["statistics"]["failed"], done["statistics"]["error"]) == (0, 2)
 
 
 async def test_without_a_limit_it_is_twenty_minutes(idle: Server) -> None:

@@ -262,7 +262,9 @@ async def test_statistics_count_tasks_and_runs(tmp_path: Path) -> None:
         await server.upload(num_runs=2)
         await server.post(f"/api/tasks/{task['id']}/execute-async")
         done = await server.ended(task["id"])
-        assert (done["total_runs"], done["passed_runs"], done["failed_runs"]) == (3, 1, 1), "a fault is no failure"
+        assert (done["total_runs"], done["passed_runs"], done["failed_runs"], done["error_runs"]) == (3, 1, 2, 1)
+        kept_apart = {name: done["statistics"][name] for name in ("passed", "failed", "error", "pass_rate")}
+        assert kept_apart == {"passed": 1, "failed": 1, "error": 1, "pass_rate": 0.5}, "a fault is no failure"
         assert await server.get("/api/stats") == {
             "tasks": {**nothing, "total": 2, "pending": 1, "completed": 1},
             "runs": {"total": 5, "passed": 1, "failed": 1},
@@ -306,11 +308,15 @@ async def test_how_results_are_told(tmp_path: Path) -> None:
             assert run["started_at"] and run["completed_at"] and run["duration_seconds"] is not None
 
 
-async def test_a_task_without_any_graded_run_failed(tmp_path: Path) -> None:
+async def test_a_task_without_any_graded_run_says_so(tmp_path: Path) -> None:
+    """It is completed, because that is what clients of this API wait for; its counts and its runs tell the rest."""
     broken = Result(outcome=Outcome.ERROR, cause=Cause.AGENT, message="It crashed.")
     async with serving(tmp_path / "home", FakeRunner(lambda order: broken)) as server:
         task = await server.upload(num_runs=1)
         await server.post(f"/api/tasks/{task['id']}/execute-async")
-        assert (await server.ended(task["id"]))["status"] == "failed"
-        assert [found["id"] for found in await server.get("/api/tasks", status="failed")] == [task["id"]]
-        assert await server.get("/api/tasks", status="completed") == []
+        done = await server.ended(task["id"])
+        assert (done["status"], done["passed_runs"], done["failed_runs"], done["error_runs"]) == ("completed", 0, 1, 1)
+        assert [(run["status"], run["error_message"]) for run in done["runs"]] == [("error", "It crashed.")]
+        assert done["statistics"]["pass_rate"] is None
+        assert [found["id"] for found in await server.get("/api/tasks", status="completed")] == [task["id"]]
+        assert await server.get("/api/tasks", status="failed") == []

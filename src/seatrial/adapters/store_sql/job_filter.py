@@ -11,8 +11,6 @@ from seatrial.domain.job import JobStatus
 from seatrial.domain.trial import Outcome
 from seatrial.ports.store import JobFilter
 
-_GRADES = [outcome.value for outcome in Outcome if outcome.graded]
-
 
 def narrow_jobs(query: sa.Select[Any], chosen: JobFilter) -> sa.Select[Any]:
     if chosen.status is not None:
@@ -22,9 +20,6 @@ def narrow_jobs(query: sa.Select[Any], chosen: JobFilter) -> sa.Select[Any]:
     if chosen.settling is not None:
         settles = sa.and_(jobs.c.ended_at.is_(None), jobs.c.spec.like('%"until_settled":{%'))
         query = query.where(settles if chosen.settling else ~settles)
-    if chosen.graded is not None:
-        has_grade = _has_trial(sa.and_(IS_ENDED, trials.c.outcome.in_(_GRADES)))
-        query = query.where(has_grade if chosen.graded else ~has_grade)
     if chosen.origin is not None:
         query = query.where(jobs.c.origin == chosen.origin)
     if chosen.name is not None:

@@ -133,6 +133,8 @@ async def list_tasks(
 ) -> list[RunnerTask]:
     """Newest first."""
     chosen = status.filter if status is not None else JobFilter(origin=ORIGIN)
+    if chosen is None:
+        return []
     lines = await service.listing.page(Page(limit=limit, skip=skip), chosen)
     return [await task_of(service, line) for line in lines]
 
@@ -185,7 +187,7 @@ async def get_logs(service: ServiceDep, task_id: JobId, run_id: TrialId) -> RunL
 async def get_stats(service: ServiceDep) -> Numbers:
     """Counts only tasks created through this API."""
     store = service.installation.store
-    tasks = {status: await store.jobs.count(status.filter) for status in TaskStatus}
+    tasks = {status: await store.jobs.count(chosen) if (chosen := status.filter) else 0 for status in TaskStatus}
     runs = (await store.totals.overview(ORIGIN)).trials
     return Numbers(
         tasks=TaskNumbers(

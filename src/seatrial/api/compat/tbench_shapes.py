@@ -24,8 +24,9 @@ class TaskStatus(StrEnum):
     PENDING = "pending"
     RUNNING = "running"
     COMPLETED = "completed"
+    """Every run ended, in whatever way. Clients of this API wait for exactly this."""
     FAILED = "failed"
-    """It ended, and none of its runs could be graded."""
+    """Part of the vocabulary, and never given, as in the original. Runs tell how they ended."""
     CANCELLED = "cancelled"
 
     @classmethod
@@ -36,16 +37,16 @@ class TaskStatus(StrEnum):
             return cls.PENDING
         if counts.status is JobStatus.CANCELLED:
             return cls.CANCELLED
-        return cls.COMPLETED if counts.passed + counts.failed else cls.FAILED
+        return cls.COMPLETED
 
     @property
-    def filter(self) -> JobFilter:
-        """The job filter for this status."""
+    def filter(self) -> JobFilter | None:
+        """The job filter for this status; ``None`` if no task has it."""
         return {
             TaskStatus.PENDING: JobFilter(origin=ORIGIN, waits=True),
             TaskStatus.RUNNING: JobFilter(origin=ORIGIN, waits=False),
-            TaskStatus.COMPLETED: JobFilter(origin=ORIGIN, status=JobStatus.COMPLETED, graded=True),
-            TaskStatus.FAILED: JobFilter(origin=ORIGIN, status=JobStatus.COMPLETED, graded=False),
+            TaskStatus.COMPLETED: JobFilter(origin=ORIGIN, status=JobStatus.COMPLETED),
+            TaskStatus.FAILED: None,
             TaskStatus.CANCELLED: JobFilter(origin=ORIGIN, status=JobStatus.CANCELLED),
         }[self]
 
@@ -91,9 +92,11 @@ class RunnerTask(BaseModel):
     total_runs: int
     passed_runs: int
     failed_runs: int
-    """Graded and not passed. Runs that could not be graded are in ``error_runs``."""
+    """Runs that ended without passing, as in the original: its clients wait until ``passed_runs + failed_runs`` is
+    ``total_runs``. Those of them that have no grade are counted in ``error_runs`` too."""
     error_runs: int
-    """Not in the original API: infrastructure errors are not failures of the agent."""
+    """Not in the original API: how many of ``failed_runs`` are infrastructure errors or cancelled. They are no failures
+    of the agent; ``statistics`` and the native API keep them apart."""
 
     @classmethod
     def of(cls, line: JobLine, rows: list[TrialRow] | None = None) -> RunnerTask:
@@ -237,6 +240,6 @@ def _task_fields(line: JobLine, counts: StateCounts) -> dict[str, Any]:
         "completed_at": job.ended_at,
         "total_runs": counts.total,
         "passed_runs": counts.passed,
-        "failed_runs": counts.failed,
+        "failed_runs": counts.failed + counts.error + counts.cancelled,
         "error_runs": counts.error + counts.cancelled,
     }

@@ -30,8 +30,6 @@ class JobFilter(Frozen):
     """True: all unfinished trials of the job are held. False: at least one is queued or runs."""
     settling: bool | None = None
     """Whether the job is open and stops when it is settled."""
-    graded: bool | None = None
-    """Whether at least one trial has a grade."""
     origin: str | None = None
     name: str | None = None
     """A part of the job's name. Upper and lower case are the same."""

@@ -270,7 +270,6 @@ class MemoryJobs:
             chosen.status in (None, counts.status)
             and (chosen.waits is None or (waits if chosen.waits else moves))
             and chosen.settling in (None, job.ended_at is None and job.spec.until_settled is not None)
-            and chosen.graded in (None, counts.passed + counts.failed > 0)
             and chosen.origin in (None, job.spec.origin)
             and (chosen.name is None or chosen.name.lower() in (job.renamed or job.spec.name).lower())
             and chosen.pinned in (None, job.pinned_at is not None)
