@@ -27,6 +27,7 @@ from seatrial.privileges import confine_api
 from seatrial.processes import die_with
 from seatrial.redact import Redactor
 from seatrial.settings import Settings
+from seatrial.worker_exits import ExitNotes
 from seatrial.worker_supervisor import WorkerSupervisor, worker_command
 
 log = logging.getLogger(__name__)
@@ -85,7 +86,7 @@ def run_service(
         return
     theirs.close()
     listener.close()
-    status = asyncio.run(_supervise(_ApiProcess(pid, ours), workers, concurrency))
+    status = asyncio.run(_supervise(_ApiProcess(pid, ours), settings, workers, concurrency))
     if status:
         raise SystemExit(status)
 
@@ -177,12 +178,13 @@ class _ApiProcess:
         return abs(os.waitstatus_to_exitcode(status))
 
 
-async def _supervise(api: _ApiProcess, workers: int, concurrency: int) -> int:
+async def _supervise(api: _ApiProcess, settings: Settings, workers: int, concurrency: int) -> int:
     with _signals() as wishes:
         gone = asyncio.create_task(api.gone())
         if not await api.answers():
             return await gone or 1
-        async with WorkerSupervisor(worker_command(concurrency), workers) as crew:
+        notes = ExitNotes.beside(settings.work_dir)
+        async with WorkerSupervisor(worker_command(concurrency), workers, notes=notes) as crew:
             await _first_of(wishes.next(), asyncio.shield(gone))
             if gone.done():
                 log.error("The API process exited unexpectedly.")

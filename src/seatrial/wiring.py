@@ -11,7 +11,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -46,6 +46,7 @@ from seatrial.engine.jobs.keys import KeyRing, WorkerSeals
 from seatrial.engine.jobs.submit import Capabilities, Submission
 from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.tasks.library import TaskLibrary
+from seatrial.engine.trials.autopsy import Autopsy, Witnesses
 from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
 from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.phases import PhaseLog
@@ -60,7 +61,9 @@ from seatrial.ports.tasks import TaskReader
 from seatrial.ports.wake_up import WakeUp
 from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
+from seatrial.suspect_process import SuspectProcess
 from seatrial.worker import Claiming, Pace, Upkeep, Worker, beat_forever
+from seatrial.worker_exits import ExitNotes, ExitWatch, memory_kills, worker_of
 
 log = logging.getLogger(__name__)
 
@@ -217,9 +220,22 @@ def make_worker(installation: Installation, capacity: int, job_id: int | None = 
     return assemble_worker(installation, runner, capacity, job_id, clean=lambda: clean_leftovers(installation))
 
 
-async def load_worker(installation: Installation, capacity: int) -> Worker:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a worker process stands among others."""
+
+    supervisor: int | None = None
+    """The process that started it and sees how it ends."""
+    environment: Mapping[str, str] | None = None
+    """For processes that it starts itself. ``None``: it starts none."""
+    group: str | None = None
+    """The only suspected trials that it runs."""
+
+
+async def load_worker(installation: Installation, capacity: int, place: Place | None = None) -> Worker:
     """Like ``make_worker``, and sends heartbeats while Harbor is imported, which takes seconds on a busy machine."""
-    about = _about(installation, capacity).model_copy(update={"starting": True})
+    place = place or Place()
+    about = _about(installation, capacity, place).model_copy(update={"starting": True})
     every_sec = installation.settings.heartbeat_sec
     beating = asyncio.create_task(beat_forever(installation.store, about, installation.clock, every_sec))
     try:
@@ -231,7 +247,7 @@ async def load_worker(installation: Installation, capacity: int) -> Worker:
         raise
     finally:
         beating.cancel()
-    return assemble_worker(installation, runner, capacity, clean=lambda: clean_leftovers(installation))
+    return assemble_worker(installation, runner, capacity, clean=lambda: clean_leftovers(installation), place=place)
 
 
 async def examine_sandboxes(settings: Settings) -> Health:
@@ -263,21 +279,29 @@ def assemble_worker(
     capacity: int,
     job_id: int | None = None,
     clean: Callable[[], Awaitable[int]] | None = None,
+    place: Place | None = None,
 ) -> Worker:
     """A worker around any runner. Tests and benchmarks pass a fake one. ``clean`` removes leftovers; it returns how
     many."""
-    settings = installation.settings
+    settings, place = installation.settings, place or Place()
     upkeep = _upkeep(installation, clean)
     return Worker(
         installation.store,
         installation.wake_up,
         installation.clock,
         _executor(installation, runner, upkeep.duties),
-        _about(installation, capacity),
+        _about(installation, capacity, place),
         Pace(timedelta(seconds=settings.lease_sec), settings.heartbeat_sec, settings.reap_sec),
         upkeep,
-        Claiming(job_id, lambda: _shortage(settings)),
+        Claiming(job_id, place.group, lambda: _shortage(settings)),
+        _suspect_process(settings, place),
     )
+
+
+def _suspect_process(settings: Settings, place: Place) -> SuspectProcess | None:
+    if place.environment is None or place.group is not None:
+        return None
+    return SuspectProcess(ExitWatch(ExitNotes.beside(settings.work_dir)), place.environment)
 
 
 def _upkeep(installation: Installation, clean: Callable[[], Awaitable[int]] | None) -> Upkeep:
@@ -350,7 +374,10 @@ async def recover_lost(installation: Installation, waiting: Callable[[int, float
 def _recovery(installation: Installation) -> Recovery:
     settings = installation.settings
     trust = LeaseTrust(settings.lease_sec, settings.heartbeat_sec, settings.reap_sec)
-    return Recovery(installation.store, installation.wake_up, installation.clock, worker_is_dead=is_dead, trust=trust)
+    store, clock = installation.store, installation.clock
+    witnesses = Witnesses(exit_of=ExitNotes.beside(settings.work_dir).read, memory_kills=memory_kills)
+    autopsy = Autopsy(store.workers, clock, witnesses)
+    return Recovery(store, installation.wake_up, clock, worker_is_dead=is_dead, trust=trust, autopsy=autopsy)
 
 
 def _clock_duty(installation: Installation) -> list[Duty]:
@@ -360,8 +387,13 @@ def _clock_duty(installation: Installation) -> list[Duty]:
     return [Duty("clock", lambda: clock.look(lambda: _store_time(store)), installation.settings.heartbeat_sec)]
 
 
-def _about(installation: Installation, capacity: int) -> Heartbeat:
+def _about(installation: Installation, capacity: int, place: Place) -> Heartbeat:
+    supervisor = worker_of(place.supervisor) if place.supervisor is not None else None
+    cgroup, kills = memory_kills()
     return Heartbeat(
+        supervisor=str(supervisor or ""),
+        cgroup=cgroup,
+        memory_kills=kills,
         worker=str(WorkerName.mine()),
         host=socket.gethostname(),
         pid=os.getpid(),

@@ -12,8 +12,9 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
+from seatrial.domain.isolation import Suspects
 from seatrial.domain.trial import Trial
 from seatrial.engine.clock import Clock
 from seatrial.engine.duties import Duties, Duty
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 _IDLE_SEC = 1.0
 """An idle worker asks the store for trials this often, even without a wake-up."""
+_SEARCH_SEC = 1.0
+"""A worker asks this often whether suspected trials wait for a process."""
 _LISTEN_SEC = 0.5
 """A worker asks this often whether one of its trials was cancelled."""
 _SAVING_PATIENCE_SEC = 10.0
@@ -67,8 +70,24 @@ class Claiming:
 
     job_id: int | None = None
     """Only trials of this job; ``None`` means all."""
+    group: str | None = None
+    """Only these suspected trials. The worker leaves when there are no more."""
     obstacle: Callable[[], str] = lambda: ""
     """Says why the worker must not claim trials now; an empty string means that it may."""
+
+
+class SuspectRuns(Protocol):
+    """Runs groups of suspected trials in other processes; see ``suspect_process``."""
+
+    @property
+    def slots(self) -> int:
+        """How many slots of the worker it takes."""
+
+    async def look(self, groups: Sequence[Suspects], free: int) -> None: ...
+
+    def leave(self) -> None: ...
+
+    async def gone(self) -> None: ...
 
 
 class Worker:
@@ -88,6 +107,7 @@ class Worker:
         pace: Pace,
         upkeep: Upkeep,
         claiming: Claiming,
+        suspects: SuspectRuns | None = None,
     ) -> None:
         self._store = store
         self._wake_up = wake_up
@@ -98,6 +118,8 @@ class Worker:
         self._upkeep = upkeep
         self._duties = upkeep.duties
         self._claiming = claiming
+        self._suspects = suspects
+        self._group = claiming.group
         self._paused = ""
         self._running: dict[int, asyncio.Task[None]] = {}
         self._held: dict[int, int] = {}
@@ -107,10 +129,15 @@ class Worker:
         self._leaving = asyncio.Event()
 
     @property
-    def _free(self) -> int:
-        """How many more trials may start."""
+    def _unused(self) -> int:
+        """How many slots have no trial of this process."""
         capacity = self._about.capacity
         return min(capacity - len(self._sandboxed), 2 * capacity - len(self._running))
+
+    @property
+    def _free(self) -> int:
+        """How many more trials may start."""
+        return self._unused - (self._suspects.slots if self._suspects is not None else 0)
 
     @property
     def leaving(self) -> bool:
@@ -124,6 +151,8 @@ class Worker:
         """Stops claiming. ``run`` returns when the running trials have ended."""
         self._leaving.set()
         self._slot_free.set()
+        if self._suspects is not None:
+            self._suspects.leave()
 
     async def run(self) -> None:
         """Runs until ``leave``. A cancellation stops the running trials and gives them back to the queue."""
@@ -150,6 +179,8 @@ class Worker:
             ("recovery", forever("recovery", self._upkeep.recovery.sweep, pace.reap_sec)),
             ("queue", forever("queue", lambda: self._wake_up.tend(self._told), _TEND_SEC)),
         ]
+        if self._suspects is not None:
+            duties.append(("suspects", forever("suspects", self._look_for_suspects, _SEARCH_SEC, patient=True)))
         extra = self._upkeep.extra
         return duties + [(duty.name, forever(duty.name, duty.step, duty.every_sec, patient=True)) for duty in extra]
 
@@ -166,10 +197,39 @@ class Worker:
     async def _claim(self) -> list[Trial]:
         if self._free <= 0 or self._is_paused():
             return []
-        pace, about = self._pace, self._about
+        if not self._running:
+            self._group = self._claiming.group  # the suspects that were claimed last are done
+        claimed = await self._claim_of(self._group)
+        if claimed or self._running:
+            return claimed
+        if self._claiming.group is not None:
+            self.leave()
+        elif self._suspects is None:
+            return await self._claim_suspects()
+        return claimed
+
+    async def _claim_of(self, group: str | None) -> list[Trial]:
+        pace, about, job = self._pace, self._about, self._claiming.job_id
         return await self._store.trials.claim(
-            about.worker, pace.lease, self._free, self._clock(), self._claiming.job_id, seal=about.seal or None
+            about.worker, pace.lease, self._free, self._clock(), job, seal=about.seal or None, group=group
         )
+
+    async def _claim_suspects(self) -> list[Trial]:
+        """An idle worker without other processes runs a group by itself, and nothing beside it."""
+        for found in await self._groups():
+            if claimed := await self._claim_of(found.group):
+                self._group = found.group
+                return claimed
+        return []
+
+    async def _groups(self) -> list[Suspects]:
+        return await self._store.trials.suspects(self._clock(), self._claiming.job_id, self._about.seal or None)
+
+    async def _look_for_suspects(self) -> None:
+        """Gives a group of suspected trials a process of its own, if there is one."""
+        if self._suspects is not None and not self._leaving.is_set() and not self._paused:
+            await self._suspects.look(await self._groups(), self._unused)
+            self._slot_free.set()
 
     async def _moment(self) -> None:
         """Pauses after an error, or until the worker is told to leave."""
@@ -232,8 +292,12 @@ class Worker:
     async def _drain(self) -> None:
         while self._running:
             await asyncio.wait(list(self._running.values()))
+        if self._suspects is not None:
+            await self._suspects.gone()
 
     async def _abandon(self) -> None:
+        if self._suspects is not None:
+            self._suspects.leave()
         saving = [task for trial_id, task in self._running.items() if trial_id not in self._sandboxed]
         for trial_id in list(self._sandboxed):
             self._stop(trial_id, Stop.LEAVING)
@@ -242,6 +306,8 @@ class Worker:
             for task in late:
                 task.cancel()
         await asyncio.gather(*self._running.values(), return_exceptions=True)
+        if self._suspects is not None:
+            await self._suspects.gone()
 
     def _stop(self, trial_id: int, why: Stop) -> None:
         """Cancels a trial that still has its sandbox. One that is being saved is recorded, or the store refuses it."""

@@ -1,4 +1,4 @@
-"""Keeps worker processes alive: a dead one is replaced, with growing delays.
+"""Keeps worker processes alive: a dead one is replaced, with growing delays, and a note tells how it ended.
 
 Used by ``service`` for ``seatrial up``. Knows processes and signals, and nothing about trials.
 """
@@ -13,6 +13,8 @@ import signal
 import sys
 from collections.abc import Sequence
 from typing import Self
+
+from seatrial.worker_exits import ExitNotes, ExitWatch, worker_of
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +36,17 @@ class WorkerSupervisor:
     They have their own sessions, so that a terminal's interrupt reaches them only through ``leave``.
     """
 
-    def __init__(self, command: Sequence[str], size: int, first_pause_sec: float = _FIRST_PAUSE_SEC) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        size: int,
+        first_pause_sec: float = _FIRST_PAUSE_SEC,
+        notes: ExitNotes | None = None,
+    ) -> None:
         self._command = command
         self._size = size
         self._first_pause_sec = first_pause_sec
+        self._watch = ExitWatch(notes) if notes is not None else None
         self._keepers: list[asyncio.Task[None]] = []
         self._processes: dict[int, asyncio.subprocess.Process] = {}
         self._leaving = asyncio.Event()
@@ -90,10 +99,14 @@ class WorkerSupervisor:
             *self._command, stdin=asyncio.subprocess.DEVNULL, start_new_session=True
         )
         self._processes[number] = process
+        name = worker_of(process.pid)
         try:
             if self._leaving.is_set():  # ``leave`` was called between the decision and the start
                 process.terminate()
-            return await process.wait()
+            status = await process.wait()
+            if self._watch is not None:
+                self._watch.note(name, status)
+            return status
         finally:
             del self._processes[number]
 

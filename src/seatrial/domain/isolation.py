@@ -1,45 +1,82 @@
-"""Finds the trial that kills its workers: after repeated shared losses, trials run alone.
+"""Finds the trial that kills its workers, by halves.
 
 A worker runs many trials in one process, and a trial that kills the process ends the others too. Nothing shows which
-trial it was, so a shared loss counts for none of them. After the first one all trials are tried again together, because
-it may have been a reboot. After the second one each of them runs alone in a worker. A loss there identifies the trial,
-and counts. So no trial ends because of another one, and a trial has at most ``SHARED_LOSSES_ALLOWED`` more tries than
-its job allows.
+trial it was. How the worker died decides what follows (``domain/worker_death.py``):
 
-Called by the stores: ``may_claim`` before a claim, ``transition`` when a worker was lost.
+* Killed from outside, or lost with its machine: no trial is suspected. All are tried again. After
+  ``OUTSIDE_LOSSES_ALLOWED`` such losses a trial is treated as after an unknown death, so that there is an end.
+* A crash, or out of memory: every trial that the worker held is suspected.
+* Unknown: they are suspected after the second loss.
+
+Suspects run apart from all others, in *groups*: a group has one process to itself. The suspects of a lost worker are
+two groups, the halves. If the process of a group dies, the trials that it held are halved again. A trial that ends is
+cleared. A trial that is a group by itself and kills its process is found, and only that counts as a try. So no trial
+ends because of another one, each group is at most half of the one before, and all tries are bounded.
+
+Called by the stores: ``divide`` when a worker was lost, ``waiting`` to find the groups that may run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
-from enum import Enum
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 
-from seatrial.domain.trial import SHARED_LOSSES_ALLOWED, Trial, TrialState
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.trial import (
+    OUTSIDE_LOSSES_ALLOWED,
+    SHARED_LOSSES_ALLOWED,
+    SHARING,
+    Trial,
+    TrialState,
+)
 
-LONGEST_WAIT = timedelta(minutes=10)
-"""How long suspects wait for an idle worker, before busy workers stop claiming to make room."""
-
-__all__ = ["LONGEST_WAIT", "SHARED_LOSSES_ALLOWED", "MayClaim", "may_claim"]
-
-
-class MayClaim(Enum):
-    """What a worker may claim."""
-
-    NOTHING = "it runs a suspected trial, which must stay alone, or has to become idle for one"
-    UNSUSPECTED = "any number of trials that are not suspected"
-    UNSUSPECTED_FIRST = "the same, or one suspected trial if there are no others"
-    SUSPECT = "one suspected trial"
+__all__ = ["OUTSIDE_LOSSES_ALLOWED", "SHARED_LOSSES_ALLOWED", "Suspects", "divide", "may_take", "most_tries", "waiting"]
 
 
-def may_claim(worker: str, holds: int, suspects: Sequence[Trial], now: datetime) -> MayClaim:
-    """For a worker with ``holds`` trials. ``suspects``: all suspected trials that run or are due."""
-    if any(trial.state is TrialState.RUNNING and trial.worker == worker for trial in suspects):
-        return MayClaim.NOTHING
-    waiting = [trial for trial in suspects if trial.state is TrialState.QUEUED]
-    overdue = any(trial.not_before is None or trial.not_before + LONGEST_WAIT <= now for trial in waiting)
-    if holds:
-        return MayClaim.NOTHING if overdue else MayClaim.UNSUSPECTED
-    if overdue:
-        return MayClaim.SUSPECT
-    return MayClaim.UNSUSPECTED_FIRST if waiting else MayClaim.UNSUSPECTED
+class Suspects(Frozen):
+    """A group of suspected trials that waits for a process of its own."""
+
+    group: str
+    size: int
+    """How many of its trials may be claimed now."""
+
+
+def divide(held: Sequence[Trial]) -> dict[int, str]:
+    """The group of each trial that a lost worker held, should it be suspected now.
+
+    A group is named after the first try in it, and a try is lost at most once, so no name comes twice."""
+    ordered = sorted(held, key=lambda trial: trial.id)
+    middle = (len(ordered) + 1) // 2
+    return {trial.id: _name(half) for half in (ordered[:middle], ordered[middle:]) for trial in half}
+
+
+def _name(half: Sequence[Trial]) -> str:
+    first, *others = half
+    return f"{first.id}.{first.try_number}" + (f"{SHARING}{len(others)}" if others else "")
+
+
+def waiting(suspects: Iterable[Trial], now: datetime) -> list[Suspects]:
+    """The groups of which something is due and nothing runs, in order of their first trial."""
+    due: dict[str, int] = {}
+    busy = set()
+    for trial in suspects:
+        if trial.group is None:
+            continue
+        if trial.state is TrialState.RUNNING:
+            busy.add(trial.group)
+        elif trial.is_due(now):
+            due[trial.group] = due.get(trial.group, 0) + 1
+    return [Suspects(group=group, size=size) for group, size in due.items() if group not in busy]
+
+
+def may_take(worker: str, group: str, suspects: Iterable[Trial], now: datetime) -> list[Trial]:
+    """The trials of the group that this worker may claim. A group is in one process only."""
+    mine = [trial for trial in suspects if trial.group == group]
+    if any(trial.state is TrialState.RUNNING and trial.worker != worker for trial in mine):
+        return []
+    return [trial for trial in mine if trial.is_due(now)]
+
+
+def most_tries(tries: int, held: int) -> int:
+    """How often a trial can be claimed, if its job allows ``tries`` and no worker holds more than ``held`` trials."""
+    return OUTSIDE_LOSSES_ALLOWED + SHARED_LOSSES_ALLOWED + max(held, 1).bit_length() + 1 + tries

@@ -13,10 +13,15 @@ from enum import StrEnum
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.task import TaskRef
+from seatrial.domain.worker_death import Death
 from seatrial.errors import Conflict, StaleTry
 
 SHARED_LOSSES_ALLOWED = 2
-"""After this many shared worker losses a trial runs alone; see ``domain/isolation.py``."""
+"""After this many shared worker losses a trial is suspected; see ``domain/isolation.py``."""
+OUTSIDE_LOSSES_ALLOWED = 5
+"""So many workers may be killed from outside under a trial before it is treated as after an unknown death."""
+SHARING = "+"
+"""In the name of a group of suspects that has more than one."""
 
 
 class TrialState(StrEnum):
@@ -119,9 +124,14 @@ class Trial(NewTrial):
     """Number of claims so far; every write of the current claim carries it."""
     tries_base: int = 0
     """Claims that do not count as tries: those before the last ``retry``, those given back by a stopping worker, and
-    shared losses."""
+    losses that say nothing about this trial."""
     shared_losses: int = 0
-    """Workers that were lost while they held this trial and others."""
+    """Workers that were lost while they held this trial and others, and may have been lost because of one of them. A
+    crash counts twice."""
+    outside_losses: int = 0
+    """Workers that were killed from outside, or lost with their machine, while they held this trial."""
+    search_group: str | None = None
+    """The suspects with which it may share a process."""
     worker: str | None = None
     lease_until: datetime | None = None
     not_before: datetime | None = None
@@ -149,8 +159,17 @@ class Trial(NewTrial):
 
     @property
     def suspected(self) -> bool:
-        """Whether it may be the trial that kills its workers. Such a trial runs alone."""
+        """Whether it may be the trial that kills its workers. Such a trial runs with its group only."""
         return self.shared_losses >= SHARED_LOSSES_ALLOWED
+
+    @property
+    def group(self) -> str | None:
+        """The group of a suspect. Workers of an older version gave none: such a suspect runs alone."""
+        return (self.search_group or str(self.id)) if self.suspected else None
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether it may be claimed now."""
+        return self.state is TrialState.QUEUED and (self.not_before is None or self.not_before <= now)
 
 
 class Claimed(Frozen):
@@ -181,12 +200,16 @@ class TryAgain(OfTry):
 
 
 class WorkerLost(OfTry):
-    """The worker stopped responding. A shared loss does not count; a loss alone counts and may end the trial."""
+    """The worker is gone. Only a loss for which no other trial and nobody outside can be the reason counts as a try,
+    and may end the trial."""
 
     shared: bool
     """Whether the worker held other trials at any time during this try."""
     last: bool
     """Whether a try that counts was the last one."""
+    death: Death = Death.UNKNOWN
+    group: str | None = None
+    """The group of the trial, if it is suspected now; see ``domain/isolation.divide``."""
 
 
 class GivenBack(OfTry):
@@ -230,7 +253,7 @@ def transition(trial: Trial, event: TrialEvent, now: datetime) -> Trial:
         case Ended():
             return _end(trial, event.outcome, event.cause, now)
         case TryAgain():
-            return _requeue(trial, now + event.delay if event.delay else None)
+            return _cleared(_requeue(trial, now + event.delay if event.delay else None))
         case WorkerLost():
             return _lose(trial, event, now)
         case GivenBack():
@@ -273,6 +296,8 @@ def _reset(trial: Trial, hold: bool) -> Trial:
             "cancel_requested": False,
             "tries_base": trial.try_number,
             "shared_losses": 0,
+            "outside_losses": 0,
+            "search_group": None,
         }
     )
 
@@ -292,10 +317,24 @@ def further_attempt(trial: Trial, attempt: int) -> NewTrial:
 
 
 def _lose(trial: Trial, event: WorkerLost, now: datetime) -> Trial:
-    if event.shared and not trial.suspected:  # a suspect runs alone, even if clocks of other machines suggest otherwise
-        uncounted = {"tries_base": trial.tries_base + 1, "shared_losses": trial.shared_losses + 1}
-        return _requeue(trial, now).model_copy(update=uncounted)
+    uncounted = _requeue(trial, now).model_copy(update={"tries_base": trial.tries_base + 1})
+    if event.death.from_outside and trial.outside_losses < OUTSIDE_LOSSES_ALLOWED:
+        return uncounted.model_copy(update={"outside_losses": trial.outside_losses + 1})
+    # What a suspect's group has told decides: times of other machines may suggest company that was not there.
+    shared = SHARING in (trial.group or "") if trial.suspected else event.shared
+    if shared:
+        proven = event.death in (Death.CRASH, Death.OUT_OF_MEMORY)
+        losses = trial.shared_losses + (SHARED_LOSSES_ALLOWED if proven else 1)
+        suspected = losses >= SHARED_LOSSES_ALLOWED
+        return uncounted.model_copy(
+            update={"shared_losses": losses, "search_group": event.group if suspected else None}
+        )
     return _end(trial, Outcome.ERROR, Cause.WORKER_LOST, now) if event.last else _requeue(trial, now)
+
+
+def _cleared(trial: Trial) -> Trial:
+    """It ran to an end, and its worker lives."""
+    return trial.model_copy(update={"shared_losses": 0, "search_group": None}) if trial.suspected else trial
 
 
 def _end(trial: Trial, outcome: Outcome, cause: Cause | None, now: datetime) -> Trial:

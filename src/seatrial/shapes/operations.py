@@ -6,6 +6,7 @@ from datetime import datetime
 
 from seatrial.domain.job import JobStatus
 from seatrial.domain.trial import Cause
+from seatrial.domain.worker_death import Death
 from seatrial.shapes.answers import Listing, Shape
 from seatrial.shapes.trials import TrialCounts, TrialItem
 
@@ -41,6 +42,8 @@ class WorkerItem(Shape):
     seen_at: datetime
     sandboxes: list[str] = []
     """Sandboxes that work on its machine."""
+    death: Death | None = None
+    """How it died, once somebody found out."""
     versions: dict[str, str]
 
 

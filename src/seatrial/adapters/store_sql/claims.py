@@ -7,7 +7,7 @@ concurrency of each job.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import zip_longest
 
@@ -15,9 +15,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.rows import trial_of, values_of
-from seatrial.adapters.store_sql.shared_workers import may_claim_of
+from seatrial.adapters.store_sql.shared_workers import open_suspects
 from seatrial.adapters.store_sql.tables import IS_QUEUED, IS_RUNNING, jobs, trials, tries
-from seatrial.domain.isolation import SHARED_LOSSES_ALLOWED, MayClaim
+from seatrial.domain.isolation import SHARED_LOSSES_ALLOWED, Suspects, may_take, waiting
 from seatrial.domain.trial import Phase, Trial, TrialState
 from seatrial.ports.seal import SEPARATOR
 
@@ -35,8 +35,12 @@ class ClaimRequest:
     """The job that was served last. The claim starts with the job after it."""
     seal: str | None = None
     """Fingerprint of the worker's secret key. ``None`` also takes jobs whose keys were sealed with another one."""
-    suspected: bool = False
-    """Whether to claim suspected trials only, or the others only."""
+    group: str | None = None
+    """Only suspected trials of this group; ``None`` means only trials that are not suspected."""
+
+    @property
+    def suspected(self) -> bool:
+        return self.group is not None
 
 
 @dataclass(slots=True)
@@ -108,16 +112,30 @@ _start_tries = sa.insert(tries)
 
 def claim_trials(connection: Connection, request: ClaimRequest) -> list[Trial]:
     """Claims trials and returns them in the order of the turns. Writes what ``transition`` gives for ``Claimed``."""
-    allowed = may_claim_of(connection, request.worker, request.job_id, request.now)
-    order: list[int] = []
-    if allowed in (MayClaim.UNSUSPECTED, MayClaim.UNSUSPECTED_FIRST):
-        order = _chosen(connection, request)
-    if not order and allowed in (MayClaim.UNSUSPECTED_FIRST, MayClaim.SUSPECT):
-        order = _chosen(connection, replace(request, limit=min(request.limit, 1), suspected=True))
+    order = _chosen(connection, request) if request.group is None else _of_group(connection, request)
     return _taken(connection, order, request) if order else []
 
 
+def waiting_suspects(connection: Connection, request: ClaimRequest) -> list[Suspects]:
+    """The groups of which this worker could claim something. Usually this reads only an empty index."""
+    suspects = open_suspects(connection)
+    servable = {share.job_id for share in _servable_jobs(connection, request)} if suspects else set[int]()
+    return waiting([one for one in suspects if one.state is TrialState.RUNNING or one.job_id in servable], request.now)
+
+
+def _of_group(connection: Connection, request: ClaimRequest) -> list[int]:
+    """The first trials of a group, within the limits of their jobs. Locks the group against other workers."""
+    _lock_jobs(connection, request)
+    shares = {share.job_id: share for share in _servable_jobs(connection, request)}
+    for trial in may_take(request.worker, request.group or "", open_suspects(connection, lock=True), request.now):
+        share = shares.get(trial.job_id)
+        if share is not None and len(share.taken) < share.room:
+            share.taken.append(trial.id)
+    return _by_turns(list(shares.values()))[: request.limit]
+
+
 def _chosen(connection: Connection, request: ClaimRequest) -> list[int]:
+    _lock_jobs(connection, request)
     shares = _servable_jobs(connection, request)
     _share_out(connection, shares, request)
     return _by_turns(shares)
@@ -145,9 +163,12 @@ def _taken(connection: Connection, order: list[int], request: ClaimRequest) -> l
     return claimed
 
 
-def _servable_jobs(connection: Connection, request: ClaimRequest) -> list[_Share]:
+def _lock_jobs(connection: Connection, request: ClaimRequest) -> None:
     if connection.dialect.name != "sqlite":  # SQLite has one writer, so it needs no lock
         connection.execute(_lock_limited, {"only": request.job_id}).all()
+
+
+def _servable_jobs(connection: Connection, request: ClaimRequest) -> list[_Share]:
     query = {
         "only": request.job_id,
         "now": request.now,

@@ -24,10 +24,13 @@ from seatrial.adapters.store_sql.tables import (
 from seatrial.domain.job import JobCounts, JobStatus
 from seatrial.domain.token import NewToken, Token
 from seatrial.domain.trial import Cause, Outcome, TrialState
+from seatrial.domain.worker_death import Death
 from seatrial.errors import NotFound
 from seatrial.ports.store import Backlog, Experience, Heartbeat, JobFilter, Overview, ProviderKey, WorkerRow
 
 _all_workers = sa.select(workers).order_by(workers.c.name)
+_document = sa.select(workers.c.document).where(workers.c.name == sa.bindparam("name"))
+_tell = sa.update(workers).where(workers.c.name == sa.bindparam("which"))
 _workers_since = _all_workers.where(workers.c.seen_at >= sa.bindparam("since"))
 _RUNNING = sa.and_(IS_RUNNING, trials.c.id > sa.literal_column("0"))
 _QUEUED = sa.and_(IS_QUEUED, trials.c.job_id > sa.literal_column("0"))
@@ -122,6 +125,15 @@ class SqlWorkers:
         rows = await self._database.rows(query, {"since": seen_since})
         beats = [(Heartbeat.model_validate_json(row["document"]), row["seen_at"]) for row in rows]
         return [WorkerRow(seen_at=seen_at, **dict(heartbeat)) for heartbeat, seen_at in beats]
+
+    async def died(self, worker: str, death: Death) -> None:
+        def operation(connection: Connection) -> None:
+            document = connection.execute(_document, {"name": worker}).scalar()
+            if document is not None:
+                told = Heartbeat.model_validate_json(document).model_copy(update={"death": death})
+                connection.execute(_tell, {"which": worker, "document": told.model_dump_json()})
+
+        await self._database.write(operation, durable=False)
 
     async def forget(self, worker: str) -> None:
         await self._database.change(sa.delete(workers).where(workers.c.name == worker), durable=False)

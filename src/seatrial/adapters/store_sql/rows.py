@@ -28,6 +28,8 @@ _CHANGING = (
     "try_number",
     "tries_base",
     "shared_losses",
+    "outside_losses",
+    "search_group",
     "worker",
     "lease_until",
     "not_before",

@@ -1,7 +1,8 @@
-"""Which trials shared a worker, and what a worker may claim. ``domain/isolation.py`` has the rules."""
+"""Which trials shared a lost worker, and which are suspected. ``domain/isolation.py`` has the rules."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -9,7 +10,10 @@ from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.rows import trial_of, values_of
 from seatrial.adapters.store_sql.tables import IS_RUNNING, IS_SUSPECTED, trials, tries
-from seatrial.domain.isolation import MayClaim, may_claim
+from seatrial.domain.isolation import divide
+from seatrial.domain.trial import Trial, WorkerLost
+from seatrial.domain.worker_death import Death
+from seatrial.ports.store import Loss
 
 _worker: sa.BindParameter[str] = sa.bindparam("worker", type_=sa.Text)
 _try = sa.select(tries.c.worker, tries.c.started_at).where(
@@ -25,23 +29,20 @@ _ran_beside = sa.select(
         tries.c.ended_at > sa.bindparam("since", type_=tries.c.started_at.type),
     )
 )
-_suspects = sa.select(trials).where(
-    IS_SUSPECTED,
-    sa.or_(trials.c.not_before.is_(None), trials.c.not_before <= sa.bindparam("now", type_=trials.c.not_before.type)),
-    sa.or_(
-        sa.bindparam("only", type_=sa.BigInteger).is_(None),
-        trials.c.job_id == sa.bindparam("only"),
-        trials.c.worker == _worker,
-    ),
+_current = (
+    sa.select(trials)
+    .where(trials.c.id.in_(sa.bindparam("ids", expanding=True)), IS_RUNNING, trials.c.worker == _worker)
+    .order_by(trials.c.id)
+    .with_for_update(key_share=True)
 )
-_held = sa.select(sa.func.count()).select_from(trials).where(IS_RUNNING, trials.c.worker == _worker)
+_suspects = sa.select(trials).where(IS_SUSPECTED).order_by(trials.c.id)
+_locked = _suspects.with_for_update(key_share=True)
 
 
 def was_shared(connection: Connection, trial_id: int, try_number: int) -> bool:
     """Whether the try's worker held other trials at any time during the try.
 
-    The trials of a lost worker are recovered one by one: for the first one the others still run, for the last one their
-    tries have ended.
+    Those that ended during the try count, too.
     """
     mine = connection.execute(_try, {"trial": trial_id, "number": try_number}).first()
     if mine is None:
@@ -52,10 +53,22 @@ def was_shared(connection: Connection, trial_id: int, try_number: int) -> bool:
     return bool(connection.execute(_ran_beside, beside).scalar())
 
 
-def may_claim_of(connection: Connection, worker: str, job_id: int | None, now: datetime) -> MayClaim:
-    """What the worker may claim. Usually there are no suspects, and this reads only an empty index."""
-    rows = values_of(connection.execute(_suspects, {"worker": worker, "only": job_id, "now": now}))
-    if not rows:
-        return MayClaim.UNSUSPECTED
-    holds = connection.execute(_held, {"worker": worker}).scalar() or 0
-    return may_claim(worker, holds, [trial_of(row) for row in rows], now)
+def open_suspects(connection: Connection, *, lock: bool = False) -> list[Trial]:
+    """All suspected trials that have not ended. Usually there are none, and this reads an empty index."""
+    return [trial_of(row) for row in values_of(connection.execute(_locked if lock else _suspects))]
+
+
+def lose_all(
+    connection: Connection, worker: str, losses: Sequence[Loss], death: Death, now: datetime
+) -> list[tuple[Loss, WorkerLost]]:
+    """The event for each loss that is still current."""
+    rows = connection.execute(_current, {"ids": sorted(loss.trial_id for loss in losses), "worker": worker})
+    held = {trial.id: trial for trial in map(trial_of, values_of(rows))}
+    mine = [loss for loss in losses if loss.trial_id in held and held[loss.trial_id].try_number == loss.try_number]
+    groups = divide([held[loss.trial_id] for loss in mine])
+    return [(loss, _event(connection, loss, death, groups[loss.trial_id], len(mine))) for loss in mine]
+
+
+def _event(connection: Connection, loss: Loss, death: Death, group: str, held: int) -> WorkerLost:
+    shared = held > 1 or was_shared(connection, loss.trial_id, loss.try_number)
+    return WorkerLost(try_number=loss.try_number, shared=shared, last=loss.last, death=death, group=group)

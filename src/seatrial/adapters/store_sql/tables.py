@@ -156,6 +156,8 @@ trials = sa.Table(
     sa.Column("spent_output_tokens", sa.BigInteger),
     sa.Column("spent_cost_usd", sa.Double),
     sa.Column("reruns", sa.BigInteger),
+    sa.Column("outside_losses", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("search_group", sa.Text),
     sa.Index("ix_trials_job", "job_id", "id"),
     sa.Index("ix_trials_job_state", "job_id", "state", "outcome"),
     sa.Index("ix_trials_task", "task_name", "id"),

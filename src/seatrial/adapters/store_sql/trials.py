@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.change import close_try
-from seatrial.adapters.store_sql.claims import ClaimRequest, claim_trials
+from seatrial.adapters.store_sql.claims import ClaimRequest, claim_trials, waiting_suspects
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.rows import (
@@ -24,16 +24,19 @@ from seatrial.adapters.store_sql.rows import (
     try_of,
     values_of,
 )
-from seatrial.adapters.store_sql.shared_workers import was_shared
+from seatrial.adapters.store_sql.shared_workers import lose_all
 from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_QUEUED, IS_RUNNING, trials, tries
 from seatrial.adapters.store_sql.triage_filter import narrow_triage
 from seatrial.domain import event_log
+from seatrial.domain.isolation import Suspects
 from seatrial.domain.result import Result, Try
-from seatrial.domain.trial import Ended, GivenBack, Outcome, Trial, TrialEvent, TrialState, TryAgain, WorkerLost
+from seatrial.domain.trial import Ended, GivenBack, Outcome, Trial, TrialEvent, TrialState, TryAgain
+from seatrial.domain.worker_death import Death
 from seatrial.errors import NotFound
 from seatrial.ports.store import (
     FailedRow,
+    Loss,
     Page,
     PhaseEntry,
     RenewalReport,
@@ -111,8 +114,9 @@ class SqlTrials:
         now: datetime,
         job_id: int | None = None,
         seal: str | None = None,
+        group: str | None = None,
     ) -> list[Trial]:
-        request = ClaimRequest(worker, lease, limit, now, job_id, self._served_last, seal)
+        request = ClaimRequest(worker, lease, limit, now, job_id, self._served_last, seal, group)
 
         def operation(connection: Connection) -> list[Trial]:
             claimed = claim_trials(connection, request)
@@ -120,9 +124,13 @@ class SqlTrials:
             return claimed
 
         claimed = await self._database.write(operation)
-        if claimed and job_id is None:
+        if claimed and job_id is None and group is None:
             self._served_last = claimed[-1].job_id
         return claimed
+
+    async def suspects(self, now: datetime, job_id: int | None = None, seal: str | None = None) -> list[Suspects]:
+        request = ClaimRequest("", timedelta(0), _CHUNK, now, job_id, 0, seal, group="")
+        return await self._database.read(lambda connection: waiting_suspects(connection, request))
 
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
         def operation(connection: Connection) -> RenewalReport:
@@ -151,11 +159,10 @@ class SqlTrials:
     async def try_again(self, trial_id: int, try_number: int, result: Result, delay: timedelta, now: datetime) -> Trial:
         return await self._close(trial_id, TryAgain(try_number=try_number, delay=delay), now, result)
 
-    async def lose_worker(self, trial_id: int, try_number: int, result: Result, last: bool, now: datetime) -> Trial:
-        def operation(connection: Connection) -> Trial:
-            shared = was_shared(connection, trial_id, try_number)
-            event = WorkerLost(try_number=try_number, shared=shared, last=last)
-            return close_try(connection, trial_id, event, now, result)
+    async def lose_worker(self, worker: str, losses: Sequence[Loss], death: Death, now: datetime) -> list[Trial]:
+        def operation(connection: Connection) -> list[Trial]:
+            events = lose_all(connection, worker, losses, death, now)
+            return [close_try(connection, loss.trial_id, event, now, loss.result) for loss, event in events]
 
         return await self._database.write(operation)
 

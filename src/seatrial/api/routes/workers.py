@@ -88,7 +88,7 @@ async def _workers(service: Service) -> list[WorkerItem]:
     alive_since = installation.clock() - timedelta(seconds=installation.settings.lease_sec)
     return [
         WorkerItem(
-            **row.model_dump(exclude={"agents", "seal"}),
+            **row.model_dump(exclude={"agents", "seal", "supervisor", "cgroup", "memory_kills"}),
             running=held.get(row.worker, 0),
             alive=row.seen_at >= alive_since,
         )

@@ -10,7 +10,7 @@ from seatrial.cli.options import Concurrency
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
-    from seatrial.wiring import Installation
+    from seatrial.wiring import Installation, Place
     from seatrial.worker import Worker
 
 
@@ -19,9 +19,13 @@ def worker(
     supervised_by: Annotated[
         int | None, typer.Option(hidden=True, help="Parent process; the worker exits when it ends.")
     ] = None,
+    suspects: Annotated[
+        str | None, typer.Option(hidden=True, help="Only this group of suspected trials; the worker exits after it.")
+    ] = None,
 ) -> None:
     """Run queued trials until interrupted. The first signal drains; a second one requeues running trials."""
     import asyncio
+    import os
 
     from seatrial.cli.backend.session import read_settings
     from seatrial.processes import die_with
@@ -32,18 +36,20 @@ def worker(
     async def work() -> None:
         from seatrial.logs import write_logs
         from seatrial.privileges import confine_worker
-        from seatrial.wiring import open_installation
+        from seatrial.wiring import Place, open_installation
 
+        environment = dict(os.environ)  # a worker removes from its own what tasks may not read
         settings = read_settings()
         confine_worker(settings.allow_privileged)  # before there are threads, which would keep what they have
         async with open_installation(settings, for_worker=True) as installation:
             write_logs(settings)
-            await _work(installation, concurrency or settings.worker_concurrency)
+            capacity = concurrency or settings.worker_concurrency
+            await _work(installation, capacity, Place(supervised_by, environment, suspects))
 
     asyncio.run(work())
 
 
-async def _work(installation: Installation, capacity: int) -> None:
+async def _work(installation: Installation, capacity: int, place: Place) -> None:
     import asyncio
     import contextlib
     import os
@@ -52,7 +58,7 @@ async def _work(installation: Installation, capacity: int) -> None:
     from seatrial.wiring import load_worker
 
     worker: Worker | None = None
-    duty: asyncio.Task[Any] = asyncio.create_task(load_worker(installation, capacity))
+    duty: asyncio.Task[Any] = asyncio.create_task(load_worker(installation, capacity, place))
 
     def stop() -> None:
         if worker is None or worker.leaving:

@@ -8,15 +8,17 @@ before their trials are taken.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from seatrial.domain.result import Result
+from seatrial.domain.result import Failure, Result
 from seatrial.domain.trial import Cause, Outcome, Trial, TrialState
+from seatrial.domain.worker_death import Death
 from seatrial.engine.clock import Clock, uptime
+from seatrial.engine.trials.autopsy import Autopsy
 from seatrial.errors import StaleTry, StoreUnavailable
-from seatrial.ports.store import Store, TrialFilter
+from seatrial.ports.store import Loss, Store, TrialFilter
 from seatrial.ports.wake_up import WakeUp
 
 _OVERHEARD = timedelta(seconds=5)
@@ -67,6 +69,8 @@ class Recovery:
     clock: Clock
     worker_is_dead: Callable[[str], bool]
     trust: LeaseTrust
+    autopsy: Autopsy | None = None
+    """Without one, no death is known."""
 
     def noticed(self, fault: Exception) -> None:
         """Other duties report their errors here. After an outage of the store, leases prove nothing for a while."""
@@ -87,36 +91,57 @@ class Recovery:
         """Recovers trials whose worker is dead, and those whose lease expired although it could have been renewed.
         Returns how many. A cancelled trial ends as soon as its lease has expired."""
         late = await self.late()
-        expired = {trial.id: trial for trial in late if self.trust.holds or trial.cancel_requested}
+        lost = {trial.id: trial for trial in late if self.trust.holds or trial.cancel_requested}
+        expired = {trial.worker for trial in lost.values()}
         async for row in self.store.trials.each(TrialFilter(states=(TrialState.RUNNING,))):
             if row.trial.worker is not None and self.worker_is_dead(row.trial.worker):
-                expired.setdefault(row.trial.id, row.trial)
-        for trial in expired.values():
-            with contextlib.suppress(StaleTry):
-                await self._recover(trial)
-        await self.store.output.drop(tuple(expired))
-        if expired or await self._was_overheard():
-            await self.wake_up.announce(max(len(expired), _HINTS_REPEATED))
-        return len(expired)
+                lost.setdefault(row.trial.id, row.trial)
+        recovered: list[int] = []
+        for worker in dict.fromkeys(trial.worker for trial in lost.values()):
+            held = [trial for trial in lost.values() if trial.worker == worker]
+            recovered += await self._recover(worker or "", held, patient=worker not in expired)
+        await self.store.output.drop(tuple(recovered))
+        if recovered or await self._was_overheard():
+            await self.wake_up.announce(max(len(recovered), _HINTS_REPEATED))
+        return len(recovered)
 
     async def _was_overheard(self) -> bool:
         """Whether a trial has been due for so long that its announcement may be lost."""
         return await self.store.trials.is_due_since(self.clock() - _OVERHEARD)
 
-    async def _recover(self, trial: Trial) -> None:
-        job = await self.store.jobs.get(trial.job_id)
+    async def _recover(self, worker: str, held: Sequence[Trial], *, patient: bool) -> list[int]:
+        """All trials of one lost worker, or none as long as it is not known how the worker died."""
+        death = await self.autopsy.of(worker, patient=patient) if self.autopsy else Death.UNKNOWN
+        if death is None:
+            return []
         now = self.clock()
+        losses = []
+        for trial in held:
+            with contextlib.suppress(StaleTry):
+                loss = await self._loss(trial, death, now)
+                losses += [loss] if loss is not None else []
+        await self.store.trials.lose_worker(worker, losses, death, now)
+        await self.store.workers.died(worker, death)
+        return [trial.id for trial in held]
+
+    async def _loss(self, trial: Trial, death: Death, now: datetime) -> Loss | None:
+        """What the store is told about one try. ``None`` if the trial ended here."""
         if trial.cancel_requested:
             result = Result(outcome=Outcome.CANCELLED, message="Cancelled; its worker was lost before it could stop.")
             await self.store.trials.finish(trial.id, trial.try_number, result, now)
-            return
-        message = f"Worker {trial.worker} went silent during try {trial.try_number}."
-        result = Result(outcome=Outcome.ERROR, cause=Cause.WORKER_LOST, message=message)
-        retry = job.spec.retry
+            return None
+        result = _lost(trial, death)
+        retry = (await self.store.jobs.get(trial.job_id)).spec.retry
         if not retry.allows(
             Cause.WORKER_LOST, tries_made=1
         ):  # a job with one try gets one try, also after a lost worker
             await self.store.trials.finish(trial.id, trial.try_number, result, now)
-            return
+            return None
         last = not retry.allows(Cause.WORKER_LOST, trial.tries_made)
-        await self.store.trials.lose_worker(trial.id, trial.try_number, result, last, now)
+        return Loss(trial_id=trial.id, try_number=trial.try_number, result=result, last=last)
+
+
+def _lost(trial: Trial, death: Death) -> Result:
+    message = f"Worker {trial.worker} {death.words} during try {trial.try_number}."
+    failure = Failure(type=f"WorkerLost:{death}", message=message)
+    return Result(outcome=Outcome.ERROR, cause=Cause.WORKER_LOST, message=message, failure=failure)

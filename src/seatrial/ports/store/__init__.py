@@ -45,6 +45,7 @@ from seatrial.ports.store.tasks import TaskStore
 from seatrial.ports.store.triage import LinkStore, TriageStore
 from seatrial.ports.store.trials import (
     FailedRow,
+    Loss,
     PhaseEntry,
     RenewalReport,
     TrialFilter,
@@ -68,6 +69,7 @@ __all__ = [
     "JobTotals",
     "KeyStore",
     "LinkStore",
+    "Loss",
     "Once",
     "OutputStore",
     "Overview",

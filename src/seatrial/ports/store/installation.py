@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from pydantic import ConfigDict
+
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import JobCounts, JobStatus
 from seatrial.domain.token import NewToken, Token
 from seatrial.domain.trial import Cause
+from seatrial.domain.worker_death import Death
 
 
 class TokenStore(Protocol):
@@ -54,7 +57,9 @@ class Trouble(Frozen):
 
 
 class Heartbeat(Frozen):
-    """The status report of a worker."""
+    """The status report of a worker. Workers of a newer version may tell more."""
+
+    model_config = ConfigDict(extra="ignore")
 
     worker: str
     host: str
@@ -73,6 +78,13 @@ class Heartbeat(Frozen):
     """Its background duties that currently fail."""
     seal: str = ""
     """Fingerprint of its secret key, which opens sealed provider keys."""
+    supervisor: str = ""
+    """The process that started it and sees how it ends, named like a worker."""
+    cgroup: str = ""
+    memory_kills: int | None = None
+    """How many processes of its cgroup the kernel has killed for want of memory; ``None`` if unknown."""
+    death: Death | None = None
+    """How it died, once somebody found out."""
 
 
 class WorkerRow(Heartbeat):
@@ -83,6 +95,9 @@ class WorkerStore(Protocol):
     async def beat(self, heartbeat: Heartbeat, now: datetime) -> None: ...
 
     async def all(self, seen_since: datetime | None = None) -> list[WorkerRow]: ...
+
+    async def died(self, worker: str, death: Death) -> None:
+        """Notes how a worker died. A later heartbeat of it shows that it lives."""
 
     async def forget(self, worker: str) -> None: ...
 

@@ -8,10 +8,12 @@ from typing import NamedTuple, Protocol
 
 from seatrial.domain.failures import FailedTrial
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.isolation import Suspects
 from seatrial.domain.job import AgentSpec
 from seatrial.domain.result import Result, Spent, Try
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
+from seatrial.domain.worker_death import Death
 from seatrial.ports.store.jobs import Page
 
 
@@ -117,6 +119,16 @@ class RenewalReport(Frozen):
     cancel: frozenset[int] = frozenset()
 
 
+class Loss(Frozen):
+    """A try whose worker is gone."""
+
+    trial_id: int
+    try_number: int
+    result: Result
+    last: bool
+    """Whether the job allows no further try, should this one count."""
+
+
 class TrialStore(Protocol):
     async def claim(
         self,
@@ -126,6 +138,7 @@ class TrialStore(Protocol):
         now: datetime,
         job_id: int | None = None,
         seal: str | None = None,
+        group: str | None = None,
     ) -> list[Trial]:
         """Claims up to ``limit`` queued trials that are due. Jobs take turns, within the concurrency of each job.
 
@@ -135,7 +148,11 @@ class TrialStore(Protocol):
         With ``seal``, the fingerprint of a secret key, jobs whose keys were sealed with another secret key are left to
         other workers.
 
-        A suspected trial runs alone: only an idle worker claims it, and claims nothing else meanwhile."""
+        Suspected trials are claimed by their ``group`` only, and never by two workers at once. A worker that asks for a
+        group holds nothing else; see ``domain/isolation``."""
+
+    async def suspects(self, now: datetime, job_id: int | None = None, seal: str | None = None) -> list[Suspects]:
+        """The groups of suspected trials that wait for a process, as ``claim`` would give them."""
 
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
         """Extends the leases of ``{trial id: try}``. Reports which were lost and which should be cancelled.
@@ -156,11 +173,11 @@ class TrialStore(Protocol):
     async def try_again(self, trial_id: int, try_number: int, result: Result, delay: timedelta, now: datetime) -> Trial:
         """Records the result of the current try and queues the trial again, or ends it if it was cancelled."""
 
-    async def lose_worker(self, trial_id: int, try_number: int, result: Result, last: bool, now: datetime) -> Trial:
-        """Records that the worker of the current try was lost, and queues the trial again or ends it.
+    async def lose_worker(self, worker: str, losses: Sequence[Loss], death: Death, now: datetime) -> list[Trial]:
+        """Records that the worker of these tries is gone, and queues each trial again or ends it.
 
-        A try that shared its worker with others does not count and is never the last; see ``domain/isolation``.
-        """
+        All at once, because the trials that a worker held are searched together for the one that killed it; see
+        ``domain/isolation``. Tries that are not current any more are left out."""
 
     async def give_back(self, trial_id: int, try_number: int, now: datetime) -> Trial:
         """Queues a claimed trial again because its worker is leaving. The try does not count."""

@@ -11,6 +11,7 @@ from seatrial.domain.job import JobCounts
 from seatrial.domain.result import Result
 from seatrial.domain.token import NewToken, Token
 from seatrial.domain.trial import Outcome, TrialState
+from seatrial.domain.worker_death import Death
 from seatrial.errors import NotFound
 from seatrial.ports.store import Backlog, Experience, Heartbeat, Overview, ProviderKey, WorkerRow
 from seatrial.testing.memory_store.records import MemoryRecords
@@ -68,6 +69,10 @@ class MemoryWorkers:
     async def all(self, seen_since: datetime | None = None) -> list[WorkerRow]:
         rows = sorted(self.rows.values(), key=lambda row: row.worker)
         return [row for row in rows if seen_since is None or row.seen_at >= seen_since]
+
+    async def died(self, worker: str, death: Death) -> None:
+        if worker in self.rows:
+            self.rows[worker] = self.rows[worker].model_copy(update={"death": death})
 
     async def forget(self, worker: str) -> None:
         self.rows.pop(worker, None)

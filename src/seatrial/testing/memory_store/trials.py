@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from seatrial.domain import event_log
 from seatrial.domain.failures import FailedTest, FailedTrial
+from seatrial.domain.isolation import Suspects, divide
 from seatrial.domain.result import Result, Spent, TestStatus, Try
 from seatrial.domain.triage import MarkKind
 from seatrial.domain.trial import (
@@ -21,8 +22,10 @@ from seatrial.domain.trial import (
     TryAgain,
     WorkerLost,
 )
+from seatrial.domain.worker_death import Death
 from seatrial.ports.store import (
     FailedRow,
+    Loss,
     Page,
     PhaseEntry,
     RenewalReport,
@@ -49,8 +52,12 @@ class MemoryTrials:
         now: datetime,
         job_id: int | None = None,
         seal: str | None = None,
+        group: str | None = None,
     ) -> list[Trial]:
-        return self._claims.claim(worker, lease, limit, now, job_id, seal)
+        return self._claims.claim(worker, lease, limit, now, job_id, seal, group)
+
+    async def suspects(self, now: datetime, job_id: int | None = None, seal: str | None = None) -> list[Suspects]:
+        return self._claims.suspects(now, job_id, seal)
 
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
         kept = [trial for trial in self._current(held) if trial.worker == worker]
@@ -77,9 +84,27 @@ class MemoryTrials:
     async def try_again(self, trial_id: int, try_number: int, result: Result, delay: timedelta, now: datetime) -> Trial:
         return self._close(trial_id, TryAgain(try_number=try_number, delay=delay), result, now)
 
-    async def lose_worker(self, trial_id: int, try_number: int, result: Result, last: bool, now: datetime) -> Trial:
-        event = WorkerLost(try_number=try_number, shared=self._was_shared(trial_id, try_number), last=last)
-        return self._close(trial_id, event, result, now)
+    async def lose_worker(self, worker: str, losses: Sequence[Loss], death: Death, now: datetime) -> list[Trial]:
+        current = self._current({loss.trial_id: loss.try_number for loss in losses})
+        held = {trial.id: trial for trial in current if trial.worker == worker}
+        groups = divide(list(held.values()))
+        mine = [loss for loss in losses if loss.trial_id in held]
+        shared = {loss.trial_id: len(mine) > 1 or self._was_shared(loss.trial_id, loss.try_number) for loss in mine}
+        return [
+            self._close(
+                loss.trial_id,
+                WorkerLost(
+                    try_number=loss.try_number,
+                    shared=shared[loss.trial_id],
+                    last=loss.last,
+                    death=death,
+                    group=groups[loss.trial_id],
+                ),
+                loss.result,
+                now,
+            )
+            for loss in mine
+        ]
 
     async def give_back(self, trial_id: int, try_number: int, now: datetime) -> Trial:
         return self._close(trial_id, GivenBack(try_number=try_number), None, now)
