@@ -24,6 +24,7 @@ from seatrial.errors import StoreUnavailable
 from seatrial.logs import noting
 from seatrial.ports.store import Heartbeat, RenewalReport, Store
 from seatrial.ports.wake_up import WakeUp
+from seatrial.worker_exits import memory_kills
 
 log = logging.getLogger(__name__)
 
@@ -335,7 +336,12 @@ class Worker:
 
     @property
     def _told(self) -> Heartbeat:
-        told = {"draining": self._leaving.is_set(), "paused": self._paused, "troubles": self._duties.troubles}
+        told = {
+            "draining": self._leaving.is_set(),
+            "paused": self._paused,
+            "troubles": self._duties.troubles,
+            "memory_kills": memory_kills()[1],
+        }
         return self._about.model_copy(update=told)
 
     async def _beat(self) -> None:

@@ -1,8 +1,8 @@
 """Notes of how worker processes ended, written by whoever started them and read by whoever recovers their trials.
 
 One small file per process, in a folder that only the account of the workers can write. A supervisor has no connection
-to the store, and a recovering process may be another one: files reach both at once. Also reads how often the kernel killed
-for want of memory, because only that tells such a kill from one by an operator.
+to the store, and a recovering process may be another one: files reach both at once. Also reads how often the kernel
+killed for want of memory, because only that tells such a kill from one by an operator.
 """
 
 from __future__ import annotations

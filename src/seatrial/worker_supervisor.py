@@ -1,6 +1,7 @@
 """Keeps worker processes alive: a dead one is replaced, with growing delays, and a note tells how it ended.
 
-Used by ``service`` for ``seatrial up``. Knows processes and signals, and nothing about trials.
+Used by ``service`` for ``seatrial up``, and by ``seatrial worker --processes``. Knows processes and signals, and
+nothing about trials.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import Self
 
+from seatrial.processes import on_signals
 from seatrial.worker_exits import ExitNotes, ExitWatch, worker_of
 
 log = logging.getLogger(__name__)
@@ -109,6 +111,22 @@ class WorkerSupervisor:
             return status
         finally:
             del self._processes[number]
+
+
+async def keep_workers(command: Sequence[str], size: int, notes: ExitNotes) -> None:
+    """Keeps workers until a signal: the first one drains, the second requeues running trials, the third ends all."""
+    asked, enough = 0, asyncio.Event()
+    async with WorkerSupervisor(command, size, notes=notes) as crew:
+
+        def stop() -> None:
+            nonlocal asked
+            asked += 1
+            crew.leave() if asked < 3 else enough.set()
+
+        gone, ended = asyncio.create_task(crew.gone()), asyncio.create_task(enough.wait())
+        with on_signals(stop):
+            await asyncio.wait({gone, ended}, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
 
 
 def _ending(status: int) -> str:

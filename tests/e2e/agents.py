@@ -46,6 +46,13 @@ class Assassin(Patient):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+class Crasher(Patient):
+    """Ends the process it runs in, as a fault in native code does."""
+
+    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
+        os.abort()
+
+
 class Secretary(BaseAgent):
     """Writes down what it was given: its options, its model, its environment."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.domain.isolation import OUTSIDE_LOSSES_ALLOWED, most_tries
 from seatrial.settings import Settings
 from tests.command_line import ROOT, CommandLine, Running, traces
 from tests.faults.checker import check_home
@@ -37,7 +39,16 @@ class WorkerSupervisor:
         self._task = write_task(place, "wait")
 
     def submit(self, attempts: int, agent: str = "Patient", *flags: str) -> int:
-        told = ("--ak", f"gate={self.gate}", "--ak", f"diary={self.diary}")
+        return self._submit(attempts, agent, self.gate, self.diary, *flags)
+
+    def submit_quick(self, attempts: int) -> int:
+        """Trials that wait for nothing."""
+        place = self.gate.with_name("open")
+        place.touch()
+        return self._submit(attempts, "Patient", place, place.with_name("quick"))
+
+    def _submit(self, attempts: int, agent: str, gate: Path, diary: Path, *flags: str) -> int:
+        told = ("--ak", f"gate={gate}", "--ak", f"diary={diary}")
         name = f"{_AGENTS}:{agent}"
         queued = self.cli.json("run", self._task, "-a", name, *told, "-k", str(attempts), "--queue-only", *flags)
         return int(queued["job"])
@@ -171,20 +182,70 @@ def test_a_trial_that_kills_its_worker_ends_after_two_attempts(crew: WorkerSuper
     assert crew.cli.sandboxes() == set()
 
 
-@pytest.mark.timeout(600)  # at last each trial runs by itself
+@pytest.mark.timeout(600)  # up to a dozen processes start, one after another
 def test_a_trial_that_kills_its_worker_takes_nobody_along(crew: WorkerSupervisor) -> None:
-    """Twenty neighbours in the same process: twice they are lost together, then each gets the worker to itself."""
-    neighbours, killer = crew.submit(20), crew.submit(1, "Assassin")
-    with crew.supervised(21) as starts:
-        until(lambda: crew.cli.count(shared_losses="2") == 21, "all suspected", 240)
+    """Ten neighbours in the same process: twice they are lost together, then halves run beside normal work."""
+    neighbours, killer = crew.submit(10), crew.submit(1, "Assassin")
+    with crew.supervised(11) as starts:
+        until(lambda: crew.cli.count(shared_losses="2") >= 5, "suspects", 240)
+        quick = crew.submit_quick(10)
+        crew.ended(quick, 240)
+        assert crew.cli.count(job_id=str(neighbours), state="ended") == 0, "they still wait at the gate"
         crew.gate.touch()
         crew.ended(neighbours, 300)
-        crew.ended(killer, 120)
-    assert crew.tries(killer) == [[LOST] * 4], "twice in company, and the two tries of its own"
-    assert crew.tries(neighbours) == [[LOST, LOST, PASSED]] * 20
-    assert 4 <= len(starts) <= 5, "nothing but the killer killed"
+        crew.ended(killer, 240)
+    assert crew.tries(quick) == [[PASSED]] * 10, "nobody of the search died with them"
+    [last] = crew.tries(killer)
+    assert set(last) == {LOST} and len(last) <= most_tries(2, 11) - OUTSIDE_LOSSES_ALLOWED
+    assert all(tries[-1] == PASSED and set(tries[:-1]) == {LOST} for tries in crew.tries(neighbours))
+    assert len(starts) == 3, "after the second loss nothing but processes of suspects died"
     assert crew.cli.count(outcome="passed") == 20
     assert crew.cli.count(outcome="error", cause="worker_lost") == 1
+
+
+@pytest.mark.timeout(600)
+def test_killed_workers_slow_nobody(crew: WorkerSupervisor) -> None:
+    """Twelve trials lose their workers twice, and all go on at once: their supervisor saw that nobody of them did it.
+    Another job's ten run meanwhile."""
+    job = crew.submit(12)
+    keeper = crew.cli.start("worker", "--processes", "2", "-n", "11")
+    for kills in range(1, 3):
+        crew.working(12 * kills)
+        for pid in set(crew.begun[-12:]):
+            os.kill(int(pid), signal.SIGKILL)
+    crew.working(36)
+    assert crew.cli.count(state="running") == 12, "all at the same time, none behind another"
+    crew.ended(crew.submit_quick(10), LIMIT_SEC)
+    assert crew.cli.count(job_id=str(job), state="running") == 12
+    crew.gate.touch()
+    crew.ended(job, LIMIT_SEC)
+    assert crew.tries(job) == [[LOST, LOST, PASSED]] * 12
+    assert crew.cli.rows("SELECT DISTINCT shared_losses, outside_losses FROM trials WHERE job_id = ?", job) == [(0, 2)]
+    deaths = crew.cli.rows("SELECT count(*) FROM workers WHERE json_extract(document, '$.death') = 'killed'")
+    assert deaths == [(len(set(crew.begun[:24])),)]
+    keeper.signal(signal.SIGTERM)
+    assert keeper.wait(LIMIT_SEC).status == 0
+    crew.check(job)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_crash_is_searched_at_once(crew: WorkerSupervisor) -> None:
+    """The supervisor saw a crash: the first one makes suspects, and the halves find the trial."""
+    crew.gate.touch()
+    crew.submit(1, "Crasher")
+    keeper = crew.cli.start("worker", "--processes", "1", "-n", "4")
+    others = crew.submit_quick(2)
+    crew.ended(1, 240)
+    crew.ended(others, 240)
+    assert crew.cli.count(outcome="passed") == 2
+    [found] = crew.cli.rows("SELECT outcome, cause FROM trials WHERE job_id = 1")
+    assert found == LOST
+    kinds = crew.cli.rows("SELECT DISTINCT json_extract(result, '$.failure.type') FROM attempts WHERE trial_id = 1")
+    assert kinds == [("WorkerLost:crash",)]
+    keeper.signal(signal.SIGTERM)
+    assert keeper.wait(LIMIT_SEC).status == 0
+    crew.check(1, others)
 
 
 def test_trials_are_cancelled_while_their_workers_are_away(crew: WorkerSupervisor) -> None:

@@ -3,7 +3,7 @@
 A worker runs many trials in one process, and a trial that kills the process ends the others too. Nothing shows which
 trial it was. How the worker died decides what follows (``domain/worker_death.py``):
 
-* Killed from outside, or lost with its machine: no trial is suspected. All are tried again. After
+* Killed from outside, or lost with its supervisor or its machine: no trial is suspected. All are tried again. After
   ``OUTSIDE_LOSSES_ALLOWED`` such losses a trial is treated as after an unknown death, so that there is an end.
 * A crash, or out of memory: every trial that the worker held is suspected.
 * Unknown: they are suspected after the second loss.

@@ -318,7 +318,10 @@ def further_attempt(trial: Trial, attempt: int) -> NewTrial:
 
 def _lose(trial: Trial, event: WorkerLost, now: datetime) -> Trial:
     uncounted = _requeue(trial, now).model_copy(update={"tries_base": trial.tries_base + 1})
-    if event.death.from_outside and trial.outside_losses < OUTSIDE_LOSSES_ALLOWED:
+    # A trial can also kill its process with the signal that others use. Nobody is likely to choose just the process of
+    # some suspects.
+    acquitted = event.death.of_many if trial.suspected else event.death.from_outside
+    if acquitted and trial.outside_losses < OUTSIDE_LOSSES_ALLOWED:
         return uncounted.model_copy(update={"outside_losses": trial.outside_losses + 1})
     # What a suspect's group has told decides: times of other machines may suggest company that was not there.
     shared = SHARING in (trial.group or "") if trial.suspected else event.shared

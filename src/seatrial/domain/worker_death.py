@@ -1,8 +1,8 @@
 """How a worker died, judged by those who can know it.
 
 Its supervisor knows the exit status, the kernel counts what it killed for want of memory, and the heartbeats tell
-whether the machine is still there. A worker that was killed from outside, or whose machine is gone, says nothing against the
-trials that it ran. A crash does.
+whether the machine is still there. A worker that was killed from outside, or whose machine is gone, says nothing
+against the trials that it ran. A crash does.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ _FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal
 class Death(StrEnum):
     KILLED = "killed"
     """Somebody ended it from outside: an operator, a service manager, a node that was taken away."""
+    WITH_SUPERVISOR = "with_supervisor"
+    """Its supervisor is gone, too. A supervisor runs no code of trials, so it did not fall with one."""
     MACHINE_GONE = "machine_gone"
     """Its machine was switched off, restarted or cut off."""
     OUT_OF_MEMORY = "out_of_memory"
@@ -28,8 +30,13 @@ class Death(StrEnum):
 
     @property
     def from_outside(self) -> bool:
-        """Whether no trial can have been the reason."""
-        return self in (Death.KILLED, Death.MACHINE_GONE)
+        """Whether no trial seems to have been the reason."""
+        return self is Death.KILLED or self.of_many
+
+    @property
+    def of_many(self) -> bool:
+        """Whether more than this process fell, so that no trial in it can have been the reason."""
+        return self in (Death.WITH_SUPERVISOR, Death.MACHINE_GONE)
 
     @property
     def words(self) -> str:
@@ -38,6 +45,7 @@ class Death(StrEnum):
 
 _WORDS = {
     Death.KILLED: "was killed from outside",
+    Death.WITH_SUPERVISOR: "was ended with its supervisor",
     Death.MACHINE_GONE: "was lost with its machine",
     Death.OUT_OF_MEMORY: "was killed by the kernel, which was out of memory,",
     Death.CRASH: "crashed",
@@ -60,7 +68,6 @@ class Evidence(Frozen):
     exit: Exit | None = None
     supervised: bool = False
     supervisor_gone: bool = False
-    """Its supervisor is gone, too. A supervisor runs no code of trials, so it did not fall with a trial."""
     memory_kill: bool = False
     host_silent: bool = False
     """No other process of that boot of its machine has been heard since."""
@@ -76,7 +83,7 @@ def judge(evidence: Evidence) -> Death:
     if evidence.host_silent:
         return Death.MACHINE_GONE
     if evidence.supervised and evidence.supervisor_gone:
-        return Death.KILLED
+        return Death.WITH_SUPERVISOR
     return Death.UNKNOWN
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from seatrial.domain.trial import Cause, LeaseRenewed, Phase, TrialState, transition
-from seatrial.ports.store import PhaseEntry, Store
+from seatrial.domain.worker_death import Death
+from seatrial.ports.store import Loss, PhaseEntry, Store
 from tests.contracts.store.conftest import StoreOpener
 from tests.contracts.store.samples import MINUTE, NOON, faulty, passed, submit
 
@@ -25,7 +26,8 @@ async def test_a_lease_that_ran_out_is_renewed_while_nobody_took_the_trial(store
 async def test_a_lease_is_not_renewed_once_the_trial_was_taken(store: Store) -> None:
     await submit(store)
     [trial] = await store.trials.claim("w1", MINUTE, 1, NOON)
-    await store.trials.lose_worker(trial.id, 1, faulty(Cause.WORKER_LOST), False, LATE)
+    loss = Loss(trial_id=trial.id, try_number=1, result=faulty(Cause.WORKER_LOST), last=False)
+    await store.trials.lose_worker("w1", [loss], Death.UNKNOWN, LATE)
     assert (await store.trials.renew("w1", {trial.id: 1}, MINUTE, LATE)).lost == {trial.id}, (
         "it waits for another worker"
     )

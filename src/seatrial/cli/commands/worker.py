@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 def worker(
     concurrency: Concurrency = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(min=1, help="Keep this many worker processes running; replace a dead one, and note how it died."),
+    ] = None,
     supervised_by: Annotated[
         int | None, typer.Option(hidden=True, help="Parent process; the worker exits when it ends.")
     ] = None,
@@ -33,6 +37,10 @@ def worker(
     if supervised_by is not None and not die_with(supervised_by):
         raise typer.Exit
 
+    if processes is not None:
+        _keep(processes, concurrency)
+        return
+
     async def work() -> None:
         from seatrial.logs import write_logs
         from seatrial.privileges import confine_worker
@@ -47,6 +55,19 @@ def worker(
             await _work(installation, capacity, Place(supervised_by, environment, suspects))
 
     asyncio.run(work())
+
+
+def _keep(processes: int, concurrency: int | None) -> None:
+    """This process runs no trial, so it outlives every worker and sees how each of them ends."""
+    import asyncio
+
+    from seatrial.cli.backend.session import read_settings
+    from seatrial.worker_exits import ExitNotes
+    from seatrial.worker_supervisor import keep_workers, worker_command
+
+    settings = read_settings()
+    command = worker_command(concurrency or settings.worker_concurrency)
+    asyncio.run(keep_workers(command, processes, ExitNotes.beside(settings.work_dir)))
 
 
 async def _work(installation: Installation, capacity: int, place: Place) -> None:
@@ -73,12 +94,13 @@ async def _work(installation: Installation, capacity: int, place: Place) -> None
             # The worker holds nothing yet. A thread that imports cannot be stopped and would delay the exit by seconds.
             os._exit(0)
         say(f"Worker ready: up to {capacity} trials at once. Interrupt to drain and stop.", err=True)
-        examining = asyncio.create_task(_tell_what_works(installation, worker))
         duty = asyncio.create_task(worker.run())
+        examining = asyncio.create_task(_tell_what_works(installation, worker)) if place.group is None else None
         try:
             await duty
         finally:
-            examining.cancel()
+            if examining is not None:
+                examining.cancel()
 
 
 async def _tell_what_works(installation: Installation, worker: Worker) -> None:

@@ -48,8 +48,8 @@ class MemoryClaims:
     def suspects(self, now: datetime, job_id: int | None, seal: str | None) -> list[Suspects]:
         suspects = self._suspects()
         every = {trial.id for trial in suspects}
-        ready = {trial.id for job in self._servable(job_id, seal) for trial in self._ready(job, now, every)}
-        return waiting([one for one in suspects if one.state is TrialState.RUNNING or one.id in ready], now)
+        servable = {job.id for job in self._servable(job_id, seal) if self._ready(job, now, every)}
+        return waiting([one for one in suspects if one.state is TrialState.RUNNING or one.job_id in servable], now)
 
     def _servable(self, job_id: int | None, seal: str | None) -> list[Job]:
         return [job for job in self._by_turns() if job_id in (None, job.id) and self._can_open(job, seal)]

@@ -1,0 +1,75 @@
+"""A process for suspected trials beside a worker: one at a time, on some of its slots, and its end is noted."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from seatrial.domain.isolation import Suspects
+from seatrial.suspect_process import SuspectProcess
+from seatrial.worker_exits import ExitNotes, ExitWatch
+from tests.waiting import eventually
+
+ONE = Suspects(group="1.1+3", size=4)
+OTHER = Suspects(group="5.1", size=1)
+ENDS = "pass"
+WAITS = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: exit(0)); print(flush=True); time.sleep(600)"
+FALLS = "import os; os.abort()"
+
+
+class Place:
+    def __init__(self, folder: Path, script: str) -> None:
+        self.notes = ExitNotes.beside(folder / "work")
+        self.started: list[tuple[str, int]] = []
+        self._script = script
+        self.process = SuspectProcess(ExitWatch(self.notes), {}, self._command)
+
+    def _command(self, suspects: Suspects, slots: int) -> Sequence[str]:
+        self.started.append((suspects.group, slots))
+        return [sys.executable, "-c", self._script]
+
+
+async def test_it_takes_half_of_the_free_slots_and_gives_them_back(tmp_path: Path) -> None:
+    place = Place(tmp_path, WAITS)
+    await place.process.look([ONE], free=6)
+    assert (place.started, place.process.slots) == ([("1.1+3", 3)], 3)
+    await place.process.look([OTHER], free=6)
+    assert len(place.started) == 1, "one at a time"
+    place.process.leave()
+    await place.process.gone()
+    assert place.process.slots == 0
+
+
+async def test_without_a_free_slot_the_next_one_is_kept_for_it(tmp_path: Path) -> None:
+    place = Place(tmp_path, ENDS)
+    await place.process.look([ONE], free=0)
+    assert (place.started, place.process.slots) == ([], 1)
+    await place.process.look([], free=0)
+    assert place.process.slots == 0, "the group found another process"
+    await place.process.look([ONE], free=1)
+    assert place.started == [("1.1+3", 1)]
+    await place.process.gone()
+
+
+async def test_a_group_of_which_nothing_could_be_claimed_is_left_to_others(tmp_path: Path) -> None:
+    place = Place(tmp_path, ENDS)
+    for _ in range(2):
+        await place.process.look([ONE], free=4)
+        await place.process.gone()
+    assert len(place.started) == 1
+    await place.process.look([ONE, OTHER], free=4)
+    assert place.started[1:] == [(OTHER.group, 1)]
+    await place.process.gone()
+
+
+async def test_the_end_of_the_process_is_noted(tmp_path: Path) -> None:
+    place = Place(tmp_path, FALLS)
+    await place.process.look([ONE], free=4)
+    await place.process.gone()
+    await eventually(lambda: place.notes.folder.is_dir(), "a note")
+    [note] = place.notes.folder.iterdir()
+    assert '"status":-6' in note.read_text()
+    await place.process.look([ONE], free=4)
+    assert len(place.started) == 2, "a process that fell does not make its group wait"
+    await place.process.gone()
