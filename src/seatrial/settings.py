@@ -205,6 +205,11 @@ class Settings(Described, BaseSettings):
     """Key for ``openrouter/…`` models."""
     model_patience_sec: float = Field(default=600.0, gt=0)
     """Seconds that a model's service may keep failing (rate limits, outages) before the trial ends as an LLM error."""
+    provider_pace: bool = True
+    """Learns from rate limits how many calls a provider takes at once, over all workers, and lets calls wait for their
+    turn. For agents whose calls a worker makes."""
+    pace_stops_clock: bool = True
+    """Whether an agent's time limit does not run while a call of its waits for its turn at the provider."""
     tb2_dir: Path | None = Field(default=None, validation_alias=_names("tb2_dir", "TB2_DIR"))
     """A folder of tasks that callers may run by name."""
     host: str = "127.0.0.1"

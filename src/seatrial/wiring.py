@@ -35,6 +35,7 @@ from seatrial.disk import Disk
 from seatrial.domain.catalogue import agent_names, keys_for, needs_model, takes_model
 from seatrial.domain.task import Dataset
 from seatrial.domain.trial import TrialState
+from seatrial.engine import provider_pace
 from seatrial.engine.blobs_owner import claim_place
 from seatrial.engine.clock import Clock, StoreClock, system_clock
 from seatrial.engine.duties import Duties, Duty
@@ -45,6 +46,7 @@ from seatrial.engine.jobs.control import JobControl
 from seatrial.engine.jobs.keys import KeyRing, WorkerSeals
 from seatrial.engine.jobs.submit import Capabilities, Submission
 from seatrial.engine.live.watch import LiveLog
+from seatrial.engine.provider_pace import ProviderPace
 from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.engine.trials.autopsy import Autopsy, Witnesses
 from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
@@ -216,8 +218,11 @@ async def _store_time(store: Store) -> datetime | None:
 
 def make_worker(installation: Installation, capacity: int, job_id: int | None = None) -> Worker:
     """A worker of this process. Imports Harbor, and removes from the environment what tasks may not read."""
-    runner = _harbor_runner(installation)
-    return assemble_worker(installation, runner, capacity, job_id, clean=lambda: clean_leftovers(installation))
+    pace = _provider_pace(installation)
+    runner = _harbor_runner(installation, pace)
+    return assemble_worker(
+        installation, runner, capacity, job_id, clean=lambda: clean_leftovers(installation), pace=pace
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +242,10 @@ async def load_worker(installation: Installation, capacity: int, place: Place | 
     place = place or Place()
     about = _about(installation, capacity, place).model_copy(update={"starting": True})
     every_sec = installation.settings.heartbeat_sec
+    pace = _provider_pace(installation)
     beating = asyncio.create_task(beat_forever(installation.store, about, installation.clock, every_sec))
     try:
-        runner = await asyncio.to_thread(_harbor_runner, installation)
+        runner = await asyncio.to_thread(_harbor_runner, installation, pace)
         await claim_blobs(installation, patient=True)
         await installation.library.forget_removed()
     except BaseException:
@@ -247,7 +253,11 @@ async def load_worker(installation: Installation, capacity: int, place: Place | 
         raise
     finally:
         beating.cancel()
+<<<<<<< HEAD
     return assemble_worker(installation, runner, capacity, clean=lambda: clean_leftovers(installation), place=place)
+=======
+    return assemble_worker(installation, runner, capacity, clean=lambda: clean_leftovers(installation), pace=pace)
+>>>>>>> 8693a5b (Learn from refusals how many calls a provider takes, over all workers, and let calls wait for their turn)
 
 
 async def examine_sandboxes(settings: Settings) -> Health:
@@ -279,12 +289,21 @@ def assemble_worker(
     capacity: int,
     job_id: int | None = None,
     clean: Callable[[], Awaitable[int]] | None = None,
+<<<<<<< HEAD
     place: Place | None = None,
 ) -> Worker:
     """A worker around any runner. Tests and benchmarks pass a fake one. ``clean`` removes leftovers; it returns how
     many."""
     settings, place = installation.settings, place or Place()
     upkeep = _upkeep(installation, clean)
+=======
+    pace: ProviderPace | None = None,
+) -> Worker:
+    """A worker around any runner. Tests and benchmarks pass a fake one. ``clean`` removes leftovers; it returns how
+    many. ``pace`` is that of the runner's calls to models."""
+    settings = installation.settings
+    upkeep = _upkeep(installation, clean, pace)
+>>>>>>> 8693a5b (Learn from refusals how many calls a provider takes, over all workers, and let calls wait for their turn)
     return Worker(
         installation.store,
         installation.wake_up,
@@ -298,6 +317,7 @@ def assemble_worker(
     )
 
 
+<<<<<<< HEAD
 def _suspect_process(settings: Settings, place: Place) -> SuspectProcess | None:
     if place.environment is None or place.group is not None:
         return None
@@ -305,11 +325,18 @@ def _suspect_process(settings: Settings, place: Place) -> SuspectProcess | None:
 
 
 def _upkeep(installation: Installation, clean: Callable[[], Awaitable[int]] | None) -> Upkeep:
+=======
+def _upkeep(
+    installation: Installation, clean: Callable[[], Awaitable[int]] | None, pace: ProviderPace | None = None
+) -> Upkeep:
+>>>>>>> 8693a5b (Learn from refusals how many calls a provider takes, over all workers, and let calls wait for their turn)
     recovery = _recovery(installation)
     settler = settle.Settler(installation.store, installation.wake_up, installation.clock)
     extra = [*_clock_duty(installation), Duty("settling", settler.sweep, settle.EVERY_SEC)]
     if clean is not None:
         extra.append(Duty("leftovers", clean, installation.settings.reap_sec))
+    if pace is not None:
+        extra.append(Duty("provider pace", pace.sync, provider_pace.EVERY_SEC))
     return Upkeep(Duties(installation.clock, noticed=recovery.noticed), recovery, extra)
 
 
@@ -496,7 +523,13 @@ def ceilings_of(settings: Settings) -> Ceilings:
     )
 
 
-def _harbor_runner(installation: Installation) -> Runner:
+def _provider_pace(installation: Installation) -> ProviderPace | None:
+    if not installation.settings.provider_pace:
+        return None
+    return ProviderPace(installation.store.pace, str(WorkerName.mine()), installation.clock)
+
+
+def _harbor_runner(installation: Installation, pace: ProviderPace | None = None) -> Runner:
     from seatrial.adapters.runner_harbor.process import collect_less_often, scrub_environment
 
     settings = installation.settings
@@ -510,7 +543,7 @@ def _harbor_runner(installation: Installation) -> Runner:
     from seatrial.sandboxes.selection import SandboxSelection
 
     options = SandboxOptions.of(settings)
-    models = ModelAccess(settings.model_patience_sec, providers)
+    models = ModelAccess(settings.model_patience_sec, providers, pace, settings.pace_stops_clock)
     trials = LibraryTrials(settings.tasks_dir)
     collect_less_often()
     return HarborRunner(options, installation.id, SandboxSelection(options), models, trials.create)

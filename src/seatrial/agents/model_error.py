@@ -49,6 +49,16 @@ def classify_model_error(error: BaseException) -> ModelError:
     return ModelError.UNKNOWN
 
 
+def is_refusal(error: BaseException) -> bool:
+    """Whether the service says that it gets too many calls: a rate limit, or an overload that it wants waited out."""
+    if classify_model_error(error) is not ModelError.PASSING:
+        return False
+    status = getattr(error, "status_code", None)
+    if status in (429, 529) or any(kind.__name__ == "RateLimitError" for kind in type(error).__mro__):
+        return True
+    return status == 503 and retry_after(error) is not None
+
+
 def retry_after(error: BaseException, now: datetime | None = None) -> float | None:
     """Seconds that the service asked to wait (``Retry-After`` as a number or a date); ``None`` if it did not."""
     for headers in (getattr(error, "litellm_response_headers", None), _response_headers(error)):

@@ -15,14 +15,17 @@ import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, override
 
 from harbor.llms.base import BaseLLM, LLMResponse
 
-from seatrial.agents.model_error import ModelError, classify_model_error, retry_after
+from seatrial.agents.model_error import ModelError, classify_model_error, is_refusal, retry_after
 from seatrial.domain.frozen import Frozen
+from seatrial.engine.provider_pace import ProviderPace, Turn
 from seatrial.errors import ModelFault
+from seatrial.sandboxes.own_time import clock_stopped
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
@@ -59,6 +62,9 @@ class ModelHealth:
     """Failed requests by the name of their exception."""
     lost_sec: float = 0.0
     """Seconds spent on failed requests and on waiting after them."""
+    pace_wait_sec: float = 0.0
+    """Seconds spent waiting for a turn, because the provider limits the pace. Not in ``lost_sec`` if the agent's clock
+    stood still meanwhile."""
     given_up: ModelFault | None = None
     interrupted: str | None = None
     """The service's error when the agent's time ran out."""
@@ -75,6 +81,20 @@ class ModelHealth:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class CallPace:
+    """The pace that the calls of one agent keep."""
+
+    pace: ProviderPace
+    name: str
+    """Of the provider, the model and the account."""
+    stops_clock: bool = True
+    """Whether the agent's time limit does not run while a call waits for its turn."""
+
+    def waiting(self) -> AbstractContextManager[None]:
+        return clock_stopped() if self.stops_clock else nullcontext()
+
+
 class RetryingModel(BaseLLM):
     """Wraps the agent's model."""
 
@@ -84,6 +104,7 @@ class RetryingModel(BaseLLM):
         policy: RetryLimits,
         *,
         key: str | None = None,
+        pace: CallPace | None = None,
         sleep: Sleep = asyncio.sleep,
         clock: Clock = time.monotonic,
         chance: random.Random | None = None,
@@ -93,6 +114,7 @@ class RetryingModel(BaseLLM):
         self._model = model
         self._policy = policy
         self._key = key
+        self._pace = pace
         self._sleep = sleep
         self._clock = clock
         self._chance = chance or random.Random()  # noqa: S311 - spreads waits, no secret
@@ -117,11 +139,14 @@ class RetryingModel(BaseLLM):
         failing_since: float | None = None
         failures = 0
         while True:
+            turn = await self._take_turn()
+            if turn is not None and failing_since is not None and self._was_served(turn.waited_sec):
+                failing_since += turn.waited_sec  # a queue that moves is no failure of the service
             asked = self._clock()
             self._began = asked if self._began is None else self._began
             self.health.requests += 1
             try:
-                return await self._once(self._model, prompt, **self._arguments(kwargs))
+                answer = await self._once(self._model, prompt, **self._arguments(kwargs))
             except asyncio.CancelledError:
                 self._interrupted(asked, failures)
                 raise
@@ -133,8 +158,47 @@ class RetryingModel(BaseLLM):
                 failing_since = asked if failing_since is None else failing_since
                 self.health.faults[type(error).__name__] += 1
                 self.health.lost_sec += self._clock() - asked
+                limited = turn is not None and is_refusal(error)
+                if turn is not None and limited:
+                    turn.refused(retry_after(error))
                 wait = self._next_wait(error, kind, failures, failing_since)
-            await self._wait(wait)
+                if limited and retry_after(error) is not None:
+                    wait = 0.0  # the pace waits for as long, in the line, and with everybody else
+            else:
+                if turn is not None:
+                    turn.answered()
+                return answer
+            finally:
+                if turn is not None:
+                    turn.end()
+            await self._wait(wait, limited)
+
+    async def _take_turn(self) -> Turn | None:
+        if self._pace is None:
+            return None
+        began = asyncio.get_running_loop().time()
+        try:
+            with self._pace.waiting():
+                turn = await self._pace.pace.take(self._pace.name)
+        except asyncio.CancelledError:
+            self._waited_for_pace(asyncio.get_running_loop().time() - began)
+            if not self._pace.stops_clock:
+                self.health.interrupted = (
+                    "its calls waited for their turn at the provider when the agent's time ran out"
+                )
+            raise
+        self._waited_for_pace(turn.waited_sec)
+        return turn
+
+    def _waited_for_pace(self, seconds: float) -> None:
+        self.health.pace_wait_sec += seconds
+        if self._pace is not None and not self._pace.stops_clock:
+            self.health.lost_sec += seconds
+
+    def _was_served(self, seconds: float) -> bool:
+        """Whether the provider answered any call of this worker in the last seconds."""
+        since = asyncio.get_running_loop().time() - seconds
+        return self._pace is not None and self._pace.pace.served_since(self._pace.name, since)
 
     def _arguments(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         ours: dict[str, Any] = {"timeout": self._policy.request_timeout_sec, "max_retries": 0, "num_retries": 0}
@@ -156,15 +220,20 @@ class RetryingModel(BaseLLM):
             raise self._give_up(error, f"failed {failures} times within {waited:.0f} s{last}")
         return wait
 
-    async def _wait(self, seconds: float) -> None:
+    async def _wait(self, seconds: float, limited: bool = False) -> None:
+        """``limited``: the provider limits the pace, and the next turn waits for what it asked."""
         began = self._clock()
+        stops = limited and self._pace is not None and self._pace.stops_clock
         try:
-            await self._sleep(seconds)
+            with clock_stopped() if stops else nullcontext():
+                await self._sleep(seconds)
         except asyncio.CancelledError:
             self.health.interrupted = "the model's service was failing when the agent's time ran out"
             raise
         finally:
-            self.health.lost_sec += self._clock() - began
+            waited = self._clock() - began
+            self.health.lost_sec += 0.0 if stops else waited
+            self.health.pace_wait_sec += waited if limited else 0.0
 
     def _interrupted(self, asked: float, failures: int) -> None:
         now = self._clock()
@@ -187,7 +256,9 @@ class RetryingModel(BaseLLM):
         return fault
 
 
-def retry_model_calls(agent: Any, policy: RetryLimits, *, key: str | None = None) -> ModelHealth:
+def retry_model_calls(
+    agent: Any, policy: RetryLimits, *, key: str | None = None, pace: CallPace | None = None
+) -> ModelHealth:
     """Replaces the model of an agent that runs in this process; returns its health, which is updated.
 
     Agents that call their model from inside the sandbox are not changed.
@@ -195,5 +266,5 @@ def retry_model_calls(agent: Any, policy: RetryLimits, *, key: str | None = None
     model = getattr(agent, "_llm", None)
     if not isinstance(model, BaseLLM):
         return ModelHealth()
-    agent._llm = retrying = RetryingModel(model, policy, key=key)
+    agent._llm = retrying = RetryingModel(model, policy, key=key, pace=pace)
     return retrying.health

@@ -62,6 +62,8 @@ class Mark(StrEnum):
     AGENT_ERROR = "agent_error"
     OVER_BUDGET = "over_budget"
     MEMORY_KILL = "memory_kill"
+    THROTTLED = "throttled"
+    """Its model calls waited for their turn, because the provider limits the pace."""
     LIMITS_NOT_ENFORCED = "limits_not_enforced"
     PRIVILEGED = "privileged"
     SUSPECT_PATH = "suspect_path"

@@ -13,6 +13,7 @@ An address that a caller of the service chose is always called through a relay, 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -25,10 +26,11 @@ from harbor.models.trial.config import AgentConfig
 
 from seatrial.adapters.runner_harbor.config import agent_config
 from seatrial.agents.inside import NO_KEY, ModelRoute, call_through_relay
-from seatrial.agents.model_retries import ModelHealth, RetryLimits, retry_model_calls
+from seatrial.agents.model_retries import CallPace, ModelHealth, RetryLimits, retry_model_calls
 from seatrial.agents.terminus import terminus_options
 from seatrial.domain.agent_options import file_options
 from seatrial.domain.catalogue import addresses_for, keys_for, runs_on_host
+from seatrial.engine.provider_pace import ProviderPace
 from seatrial.ports.runner import Order
 from seatrial.sandboxes.network.relay import ModelRelay
 from seatrial.scripted_models.server import ScriptedModels
@@ -48,22 +50,32 @@ class Equipment:
     """For an agent inside the sandbox whose model has an address that the sandbox cannot reach."""
     notes: tuple[str, ...] = ()
     """Notes for the trial's lock."""
+    pace: CallPace | None = None
+    """For an agent whose calls this process makes."""
 
     def hand_to(self, agent: BaseAgent) -> ModelHealth:
         """Gives the agent its key, and retries for its model calls. The returned health is updated during the trial."""
         if self.route is not None:
             call_through_relay(agent, self.route)
-        return retry_model_calls(agent, self.retries, key=self.api_key)
+        return retry_model_calls(agent, self.retries, key=self.api_key, pace=self.pace)
 
 
 class ModelAccess:
     """One per worker. Starts the scripted model server when the first trial needs it."""
 
-    def __init__(self, patience_sec: float = 600.0, addresses: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        patience_sec: float = 600.0,
+        addresses: Mapping[str, str] = MappingProxyType({}),
+        pace: ProviderPace | None = None,
+        pace_stops_clock: bool = True,
+    ) -> None:
         """``addresses``: the operator's addresses of providers, by environment name. LiteLLM cannot read them itself,
         because a worker's environment is scrubbed."""
         self._retries = RetryLimits(limit_sec=patience_sec)
         self._addresses = addresses
+        self._pace = pace
+        self._pace_stops_clock = pace_stops_clock
         self._scripted: ScriptedModels | None = None
         self._starting = asyncio.Lock()
 
@@ -79,14 +91,23 @@ class ModelAccess:
         if runs_on_host(order.agent.name):
             if model is not None and (address := _first(self._addresses, addresses_for(model))) is not None:
                 options.setdefault("api_base", address)
+            pace = self._pace_of(model, options.get("api_base"), key)
             if chosen_by_caller:
                 relay = ModelRelay(options["api_base"], None, passes_keys=True)
                 options["api_base"] = (await relays.enter_async_context(relay)).url
             if key is None and "api_base" in options:
                 key = NO_KEY  # model clients refuse to start without a key
             options = _options(order.agent.name, options)
-            return Equipment(agent_config(order, model, options, dict(order.agent.env)), self._retries, key)
+            return Equipment(agent_config(order, model, options, dict(order.agent.env)), self._retries, key, pace=pace)
         return self._inside(order, model, options, key)
+
+    def _pace_of(self, model: str | None, address: object, key: str | None) -> CallPace | None:
+        """Calls share a pace if they share a model, an address and an account. One account's limit, or a server that a
+        caller chose, must not slow down others."""
+        if self._pace is None or model is None:
+            return None
+        account = hashlib.sha256(f"{address or ''}\0{key or ''}".encode()).hexdigest()[:12]
+        return CallPace(self._pace, f"{model[:200]} {account}", self._pace_stops_clock)
 
     def _inside(self, order: Order, model: str | None, options: dict[str, Any], key: str | None) -> Equipment:
         """An agent that calls its model from inside the sandbox."""

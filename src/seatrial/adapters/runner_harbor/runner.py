@@ -34,6 +34,7 @@ from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from seatrial.sandboxes.selection import SandboxSelection
 
 _LONGEST_MESSAGE = 500
+_NOTICEABLE_SEC = 1.0
 _MODEL_CLIENT = "harbor.llms.lite_llm"
 """Imported in a thread, and only for agents with a model. The import takes seconds and would delay the heartbeat."""
 _MAKES_AGENT = "_init_agent"
@@ -92,6 +93,7 @@ class HarborRunner:
         excuse = health.spoils_timeout(seconds_of(trial.result.agent_execution) or 0.0) if health is not None else None
         result = await read_result(trial.result, order.work_dir, excuse)
         facts = facts_of(trial)
+        result = with_waits(result, health)
         return result.model_copy(
             update={
                 "marks": with_facts(result.marks, facts),
@@ -168,6 +170,16 @@ def facts_of(trial: Trial | None) -> SandboxFacts:
 
 def _agent_version(trial: Trial | None) -> str:
     return str((trial.agent.version() if trial is not None else "") or "")
+
+
+def with_waits(result: Result, health: ModelHealth | None) -> Result:
+    """Adds how long the agent's calls waited for their turn at the provider."""
+    waited = health.pace_wait_sec if health is not None else 0.0
+    if not waited:
+        return result
+    marks = (*result.marks, Mark.THROTTLED) if waited >= _NOTICEABLE_SEC else result.marks
+    suffered = result.suffered.model_copy(update={"pace_wait_sec": round(waited, 3)})
+    return result.model_copy(update={"marks": marks, "suffered": suffered})
 
 
 def with_facts(marks: tuple[Mark, ...], facts: SandboxFacts) -> tuple[Mark, ...]:

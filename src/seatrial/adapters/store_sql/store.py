@@ -11,6 +11,7 @@ from seatrial.adapters.store_sql.jobs import SqlJobs
 from seatrial.adapters.store_sql.links import SqlLinks
 from seatrial.adapters.store_sql.migrate import read_install_id, require_current
 from seatrial.adapters.store_sql.output import SqlOutput
+from seatrial.adapters.store_sql.pace import SqlPace
 from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tasks import SqlTasks
 from seatrial.adapters.store_sql.triage import SqlTriage
@@ -36,6 +37,7 @@ class SqlStore:
         self.totals = SqlTotals(database)
         self.triage = SqlTriage(database)
         self.links = SqlLinks(database)
+        self.pace = SqlPace(database)
 
     @classmethod
     def at(cls, url: str, connections: int = CONNECTIONS) -> Self:

@@ -300,6 +300,26 @@ links = sa.Table(
     sqlite_autoincrement=True,
 )
 
+paces = sa.Table(
+    "paces",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("changed_at", Moment, nullable=False),
+)
+
+pace_shares = sa.Table(
+    "pace_shares",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("worker", sa.Text, primary_key=True),
+    sa.Column("slots", sa.Integer, nullable=False),
+    sa.Column("in_flight", sa.Integer, nullable=False),
+    sa.Column("waiting", sa.Integer, nullable=False),
+    sa.Column("served_at", Moment, nullable=False),
+    sa.Column("expires_at", Moment, nullable=False),
+)
+
 IS_HELD = trials.c.state == sa.literal_column("'held'")
 IS_QUEUED = trials.c.state == sa.literal_column("'queued'")
 IS_RUNNING = trials.c.state == sa.literal_column("'running'")

@@ -41,6 +41,7 @@ from seatrial.ports.store.jobs import (
     SpentTally,
     Tally,
 )
+from seatrial.ports.store.pace import PaceStore
 from seatrial.ports.store.tasks import TaskStore
 from seatrial.ports.store.triage import LinkStore, TriageStore
 from seatrial.ports.store.trials import (
@@ -73,6 +74,7 @@ __all__ = [
     "Once",
     "OutputStore",
     "Overview",
+    "PaceStore",
     "Page",
     "PhaseEntry",
     "ProviderKey",
@@ -136,6 +138,9 @@ class Store(Protocol):
 
     @property
     def output(self) -> OutputStore: ...
+
+    @property
+    def pace(self) -> PaceStore: ...
 
     @property
     def tokens(self) -> TokenStore: ...

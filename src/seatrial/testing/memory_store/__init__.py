@@ -12,6 +12,7 @@ from seatrial.ports.store import StoreFacts
 from seatrial.testing.memory_store.events import MemoryEvents, MemoryOutput
 from seatrial.testing.memory_store.installation import MemoryProviderKeys, MemoryTokens, MemoryTotals, MemoryWorkers
 from seatrial.testing.memory_store.jobs import MemoryJobs
+from seatrial.testing.memory_store.pace import MemoryPace
 from seatrial.testing.memory_store.records import MemoryRecords
 from seatrial.testing.memory_store.tasks import MemoryTasks
 from seatrial.testing.memory_store.triage import MemoryLinks, MemoryTriage
@@ -35,6 +36,7 @@ class MemoryStore:
         self._install_id = secrets.token_hex(8)
         self.triage = MemoryTriage(records)
         self.links = MemoryLinks(records, self.tokens.all)
+        self.pace = MemoryPace()
 
     async def facts(self) -> StoreFacts:
         return StoreFacts(kind="memory")
