@@ -41,6 +41,16 @@ class RecordedCall:
     """The error that the call got instead of an answer."""
 
 
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a slow provider takes: more calls at once than this get 429."""
+
+    at_once: int
+    seconds: float = 0.1
+    """How long each answer takes."""
+    retry_after_sec: float | None = 1.0
+
+
 @dataclass
 class ScriptedModels:
     """All scripts behind one address. ``calls`` counts every completion request, answered or not."""
@@ -51,11 +61,15 @@ class ScriptedModels:
     """If set, requests without ``Authorization: Bearer <key>`` get 401."""
     host: str = "127.0.0.1"
     port: int = 0
+    capacity: Capacity | None = None
     kept: int = 1000
     """Number of recent requests to keep."""
 
     def __post_init__(self) -> None:
         self.calls = 0
+        self.refused = 0
+        """Calls beyond the capacity."""
+        self._at_once = 0
         self.requests: deque[RecordedCall] = deque(maxlen=self.kept)
         self._connections = Connections()
 
@@ -92,10 +106,26 @@ class ScriptedModels:
             case "GET", "/models":
                 listed = [{"id": name, "object": "model", "owned_by": "seatrial"} for name in self.scripts]
                 await response.json(200, {"object": "list", "data": listed})
+            case "POST", "/chat/completions" if self.capacity is not None:
+                await self._complete_within(self.capacity, request, response)
             case "POST", "/chat/completions":
                 await self._complete(request, response)
             case _:
                 await response.json(404, _error(f"No route {request.method} {request.path}.", "invalid_request_error"))
+
+    async def _complete_within(self, capacity: Capacity, request: Request, response: Response) -> None:
+        if self._at_once >= capacity.at_once:
+            self.calls += 1
+            self.refused += 1
+            fault = Fault(kind="rate_limit", retry_after_sec=capacity.retry_after_sec)
+            await _misbehave(fault, response, streaming=False)
+            return
+        self._at_once += 1
+        try:
+            await asyncio.sleep(capacity.seconds)
+            await self._complete(request, response)
+        finally:
+            self._at_once -= 1
 
     async def _complete(self, request: Request, response: Response) -> None:
         number, at = self.calls, time.monotonic() - self._started

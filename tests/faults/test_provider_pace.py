@@ -1,0 +1,125 @@
+"""Many agents against a provider with a real capacity, through terminus-2's model client over HTTP.
+
+Two workers share a store. With the pace all agents get their answers; without it a good part ends as an LLM error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from harbor.agents.terminus_2 import Terminus2
+
+from seatrial.adapters.store_sql.migrate import upgrade
+from seatrial.adapters.store_sql.store import SqlStore
+from seatrial.agents.model_retries import CallPace, ModelHealth, RetryLimits, retry_model_calls
+from seatrial.engine.clock import system_clock
+from seatrial.engine.provider_pace import EVERY_SEC, ProviderPace
+from seatrial.errors import ModelFault
+from seatrial.sandboxes.own_time import OwnTime
+from seatrial.scripted_models.server import Capacity, ScriptedModels
+
+# LiteLLM's types make pydantic warn on first use.
+pytestmark = pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning")
+
+CALLS = 4
+PATIENCE = RetryLimits(limit_sec=4.0)
+"""Short, so that the crowd without a pace loses it in seconds. By default it is ten minutes."""
+
+
+@asynccontextmanager
+async def two_workers(folder: Path) -> AsyncIterator[list[ProviderPace]]:
+    url = f"sqlite:///{folder / 'seatrial.db'}"
+    await upgrade(url)
+    async with SqlStore.at(url) as store:
+        workers = [ProviderPace(store.pace, f"worker-{number}", system_clock) for number in range(2)]
+
+        async def sync(worker: ProviderPace) -> None:
+            while True:
+                await worker.sync()
+                await asyncio.sleep(EVERY_SEC)
+
+        syncing = [asyncio.create_task(sync(worker)) for worker in workers]
+        try:
+            yield workers
+        finally:
+            for task in syncing:
+                task.cancel()
+            await asyncio.gather(*syncing, return_exceptions=True)
+
+
+@dataclass
+class Ended:
+    finished: int
+    faults: int
+    health: list[ModelHealth]
+
+
+async def crowd(models: ScriptedModels, agents: int, workers: list[ProviderPace], folder: Path) -> Ended:
+    healths: list[ModelHealth] = []
+
+    async def work(number: int) -> bool:
+        agent = Terminus2(
+            logs_dir=folder, model_name="openai/give-up", api_base=models.base_url, suppress_max_turns_warning=True
+        )
+        pace = CallPace(workers[number % len(workers)], "openai/give-up") if workers else None
+        healths.append(retry_model_calls(agent, PATIENCE, key="k", pace=pace))
+        try:
+            for _ in range(CALLS):
+                await agent._llm.call("hello", message_history=[])
+        except ModelFault:
+            return False
+        return True
+
+    ended = await asyncio.gather(*(work(number) for number in range(agents)))
+    return Ended(sum(ended), len(ended) - sum(ended), healths)
+
+
+@pytest.mark.parametrize("agents", [60, pytest.param(500, marks=pytest.mark.long)])
+async def test_a_crowd_finishes_with_the_pace_and_not_without(agents: int, tmp_path: Path) -> None:
+    capacity = Capacity(at_once=max(4, agents // 15), seconds=0.1, retry_after_sec=1.0)
+    async with ScriptedModels(capacity=capacity) as models, two_workers(tmp_path) as workers:
+        paced = await crowd(models, agents, workers, tmp_path)
+        refused = models.refused
+    async with ScriptedModels(capacity=capacity) as crowded:
+        without = await crowd(crowded, agents, [], tmp_path)
+    assert (paced.finished, paced.faults) == (agents, 0)
+    assert without.faults >= agents // 5, "a good part loses its patience"
+    assert refused / paced.finished < crowded.refused / max(1, without.finished), "and asks more often for less"
+    assert sum(health.pace_wait_sec for health in paced.health) > 0
+    assert all(health.pace_wait_sec == 0 for health in without.health)
+
+
+async def test_waiting_for_a_turn_is_not_the_agents_time(tmp_path: Path) -> None:
+    """The agent's limit is shorter than the provider's pause."""
+    async with ScriptedModels(capacity=Capacity(at_once=1, seconds=0.0)) as models, two_workers(tmp_path) as workers:
+        warm = await crowd(models, 1, workers, tmp_path)
+        assert warm.finished == 1
+        turn = await workers[0].take("openai/give-up")
+        turn.refused(3.0)
+        turn.end()
+        agent = Terminus2(
+            logs_dir=tmp_path, model_name="openai/give-up", api_base=models.base_url, suppress_max_turns_warning=True
+        )
+        health = retry_model_calls(agent, RetryLimits(), key="k", pace=CallPace(workers[0], "openai/give-up"))
+        began = time.monotonic()
+        async with OwnTime(60.0) as limit:
+            await agent._llm.call("hello", message_history=[])
+        assert time.monotonic() - began >= 2.9, "the pause is kept"
+        assert limit.waited_sec >= 2.9 and health.pace_wait_sec >= 2.9
+        assert health.lost_sec == 0 and health.spoils_timeout(1.0) is None
+
+        turn = await workers[0].take("openai/give-up")
+        turn.refused(3.0)
+        turn.end()
+        counted = CallPace(workers[0], "openai/give-up", stops_clock=False)
+        health = retry_model_calls(agent, RetryLimits(), key="k", pace=counted)
+        with pytest.raises(TimeoutError):
+            async with OwnTime(0.5):
+                await agent._llm.call("hello", message_history=[])
+        assert "waited for their turn" in (health.interrupted or ""), "then the service is to blame, as before"
