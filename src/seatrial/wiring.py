@@ -253,11 +253,9 @@ async def load_worker(installation: Installation, capacity: int, place: Place | 
         raise
     finally:
         beating.cancel()
-<<<<<<< HEAD
-    return assemble_worker(installation, runner, capacity, clean=lambda: clean_leftovers(installation), place=place)
-=======
-    return assemble_worker(installation, runner, capacity, clean=lambda: clean_leftovers(installation), pace=pace)
->>>>>>> 8693a5b (Learn from refusals how many calls a provider takes, over all workers, and let calls wait for their turn)
+    return assemble_worker(
+        installation, runner, capacity, clean=lambda: clean_leftovers(installation), place=place, pace=pace
+    )
 
 
 async def examine_sandboxes(settings: Settings) -> Health:
@@ -289,21 +287,13 @@ def assemble_worker(
     capacity: int,
     job_id: int | None = None,
     clean: Callable[[], Awaitable[int]] | None = None,
-<<<<<<< HEAD
     place: Place | None = None,
-) -> Worker:
-    """A worker around any runner. Tests and benchmarks pass a fake one. ``clean`` removes leftovers; it returns how
-    many."""
-    settings, place = installation.settings, place or Place()
-    upkeep = _upkeep(installation, clean)
-=======
     pace: ProviderPace | None = None,
 ) -> Worker:
     """A worker around any runner. Tests and benchmarks pass a fake one. ``clean`` removes leftovers; it returns how
     many. ``pace`` is that of the runner's calls to models."""
-    settings = installation.settings
+    settings, place = installation.settings, place or Place()
     upkeep = _upkeep(installation, clean, pace)
->>>>>>> 8693a5b (Learn from refusals how many calls a provider takes, over all workers, and let calls wait for their turn)
     return Worker(
         installation.store,
         installation.wake_up,
@@ -317,19 +307,15 @@ def assemble_worker(
     )
 
 
-<<<<<<< HEAD
 def _suspect_process(settings: Settings, place: Place) -> SuspectProcess | None:
     if place.environment is None or place.group is not None:
         return None
     return SuspectProcess(ExitWatch(ExitNotes.beside(settings.work_dir)), place.environment)
 
 
-def _upkeep(installation: Installation, clean: Callable[[], Awaitable[int]] | None) -> Upkeep:
-=======
 def _upkeep(
     installation: Installation, clean: Callable[[], Awaitable[int]] | None, pace: ProviderPace | None = None
 ) -> Upkeep:
->>>>>>> 8693a5b (Learn from refusals how many calls a provider takes, over all workers, and let calls wait for their turn)
     recovery = _recovery(installation)
     settler = settle.Settler(installation.store, installation.wake_up, installation.clock)
     extra = [*_clock_duty(installation), Duty("settling", settler.sweep, settle.EVERY_SEC)]

@@ -96,7 +96,7 @@ async def test_a_crowd_finishes_with_the_pace_and_not_without(agents: int, tmp_p
 
 
 async def test_waiting_for_a_turn_is_not_the_agents_time(tmp_path: Path) -> None:
-    """The agent's limit is shorter than the provider's pause."""
+    """The agent's clock stands still while its call waits; by a setting it runs."""
     async with ScriptedModels(capacity=Capacity(at_once=1, seconds=0.0)) as models, two_workers(tmp_path) as workers:
         warm = await crowd(models, 1, workers, tmp_path)
         assert warm.finished == 1

@@ -50,6 +50,8 @@ def _result(result: Result) -> Iterator[str]:
         f"  {timing.phase}{f'[{timing.step}]' if timing.step else ''} {duration(timing.seconds)}"
         for timing in result.timings
     )
+    if result.suffered.pace_wait_sec:
+        yield f"waited   {duration(result.suffered.pace_wait_sec)} for turns at the model's provider"
     if result.usage.input_tokens is not None:
         cost = f", ${result.usage.cost_usd:.4f}" if result.usage.cost_usd is not None else ", cost not reported"
         yield f"tokens   {result.usage.input_tokens} in, {result.usage.output_tokens} out{cost}"

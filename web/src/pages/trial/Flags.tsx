@@ -6,6 +6,7 @@ const MEANINGS: Record<string, string> = {
   agent_error: "The agent crashed; its work until then was graded.",
   over_budget: "The agent spent more than its budget.",
   memory_kill: "A process was killed because the sandbox ran out of memory.",
+  throttled: "Its model calls waited for their turn, because the provider limits the pace.",
   limits_not_enforced: "This machine could not enforce the sandbox's limits.",
   privileged: "The task ran with elevated privileges that the operator allowed.",
   suspect_path: "Programs on the verifier's PATH were changed by the agent. Check the result before you trust it.",
@@ -17,6 +18,7 @@ const MEANINGS: Record<string, string> = {
 export function Flags({ result }: { result: Schemas["TrialDetail"]["result"] }) {
   const marks = result?.marks ?? [];
   const failure = result?.failure;
+  const waited = result?.suffered?.pace_wait_sec;
   if (!marks.length && !failure) return <Empty>No flags.</Empty>;
   return (
     <div className="flex flex-col gap-3 p-3 text-sm">
@@ -24,6 +26,7 @@ export function Flags({ result }: { result: Schemas["TrialDetail"]["result"] }) 
         {marks.map((mark) => (
           <li key={mark}>
             <span className="font-semibold text-error">{mark.replaceAll("_", " ")}</span>: {MEANINGS[mark] ?? ""}
+            {mark === "throttled" && waited ? ` ${Math.round(waited)} s in all.` : ""}
           </li>
         ))}
       </ul>
