@@ -36,6 +36,8 @@ MEASUREMENTS = {
     "settling": "benchmarks.settling:measure",
     "layer": "benchmarks.layer:measure",
     "scheduler": "benchmarks.scheduler:measure",
+    "dispatch": "benchmarks.dispatch:measure",
+    "dispatch-growth": "benchmarks.dispatch:measure_growth",
     "memory": "benchmarks.crowd:measure_memory",
     "live": "benchmarks.live:measure",
     "verifiers": "benchmarks.verifiers:measure",

@@ -55,6 +55,34 @@ async def fill(url: str, trials_wanted: int) -> int:
     return wanted
 
 
+async def multiply(url: str, trials_wanted: int) -> None:
+    """Copies the first job on PostgreSQL until there are this many more ended trials. Quicker than ``fill``."""
+    database = database_at(url)
+    await database.open()
+    try:
+        await database.write(lambda connection: _copy_first_job(connection, trials_wanted // TRIALS_OF_A_JOB))
+        await database.write(_as_later)
+    finally:
+        await database.close()
+
+
+def _copy_first_job(connection: Connection, copies: int) -> None:
+    of_job = ", ".join(column.name for column in jobs.c if column.name != "id")
+    of_trial = ", ".join(column.name for column in trials.c if column.name not in ("id", "job_id"))
+    last = {"job": connection.scalar(sa.func.max(jobs.c.id)), "trial": connection.scalar(sa.func.max(trials.c.id))}
+    given = {**last, "copies": copies, "first": connection.scalar(sa.func.min(jobs.c.id))}
+    for statement in (
+        f"INSERT INTO jobs ({of_job}) SELECT {of_job} FROM jobs, generate_series(1, :copies) WHERE id = :first",
+        f"INSERT INTO trials (job_id, {of_trial}) SELECT new.id, old.* FROM jobs new, "
+        f"(SELECT {of_trial} FROM trials WHERE job_id = :first) old WHERE new.id > :job",
+        "INSERT INTO attempts (trial_id, number, worker, started_at, ended_at, result) "
+        "SELECT id, 1, worker, started_at, ended_at, (SELECT result FROM attempts LIMIT 1) "
+        "FROM trials WHERE id > :trial",
+    ):
+        used = {name: value for name, value in given.items() if f":{name}" in statement}
+        connection.execute(sa.text(statement), used)
+
+
 def _as_later(connection: Connection) -> None:
     """PostgreSQL looks at its tables by itself after a while; SQLite does not."""
     if connection.dialect.name == "postgresql":

@@ -397,7 +397,12 @@ def _clock_duty(installation: Installation) -> list[Duty]:
     clock, store = installation.clock, installation.store
     if not isinstance(clock, StoreClock):
         return []
-    return [Duty("clock", lambda: clock.look(lambda: _store_time(store)), installation.settings.heartbeat_sec)]
+
+    async def look() -> None:
+        await clock.look(lambda: _store_time(store))
+        clock.require_near()
+
+    return [Duty("clock", look, installation.settings.heartbeat_sec)]
 
 
 def _about(installation: Installation, capacity: int, place: Place) -> Heartbeat:

@@ -6,6 +6,11 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
+from seatrial.errors import SetupProblem
+
+FAR_OFF_SEC = 5.0
+"""Clocks of machines that are set by the network differ by milliseconds."""
+
 Clock = Callable[[], datetime]
 
 
@@ -28,6 +33,8 @@ class StoreClock:
         self._own = own
         self._elapsed = elapsed
         self._anchor: tuple[datetime, float] | None = None
+        self.ahead_sec = 0.0
+        """By how much the clock of this machine was ahead of the store's at the last look."""
 
     def __call__(self) -> datetime:
         if self._anchor is None:
@@ -40,4 +47,19 @@ class StoreClock:
         asked = self._elapsed()
         told = await ask()
         answered = self._elapsed()
-        self._anchor = None if told is None else (told, (asked + answered) / 2)
+        if told is None:
+            self._anchor, self.ahead_sec = None, 0.0
+            return
+        self._anchor = (told, (asked + answered) / 2)
+        self.ahead_sec = (self._own() - self()).total_seconds()
+
+    def require_near(self, far_off_sec: float = FAR_OFF_SEC) -> None:
+        """Raises if the clock of this machine is far off. Nothing of ours depends on it; files and logs carry its
+        times, and TLS and cloud services may refuse them."""
+        if abs(self.ahead_sec) < far_off_sec:
+            return
+        way = "ahead of" if self.ahead_sec > 0 else "behind"
+        raise SetupProblem(
+            f"The clock of this machine is {abs(self.ahead_sec):.0f} s {way} the database's.",
+            fix="Let NTP set it. Leases and heartbeats go by the database's clock.",
+        )

@@ -99,6 +99,7 @@ async def test_tools_tell_the_truth_and_no_secret(
             await submit(installation, 2, {"OPENROUTER_API_KEY": KEY + "-of-the-job"})
             await eventually(lambda: len(gate.began) == 2, "both run")
             node = await _the_worker_key_is_right(client, gate)
+            assert await asyncio.to_thread(celery_app(server.url).control.enable_events, [node], reply=True, timeout=60)
             await _celery_knows(server, node, gate)
             more = await submit(installation, 9)  # fills the worker, so that hints wait in Redis
             await eventually(lambda: len(gate.began) == 4, "the worker is full")

@@ -47,7 +47,7 @@ def celery_app(broker_url: str) -> Celery:
         task_acks_late=False,
         worker_prefetch_multiplier=1,
         worker_hijack_root_logger=False,
-        worker_send_task_events=True,
+        worker_send_task_events=False,  # Flower and `celery control enable_events` turn them on while somebody watches
         worker_enable_remote_control=True,
         worker_enable_prefetch_count_reduction=False,
         worker_cancel_long_running_tasks_on_connection_loss=True,  # only tasks acknowledged late, of which none exist

@@ -38,6 +38,7 @@ class ShownTrial:
         self.name = TRIAL
         self.task = app.tasks[TRIAL]
         self.facts = dict(facts)
+        self.text = repr(self.facts)
         self.hostname = hostname
         self.time_start = since
 
@@ -129,7 +130,7 @@ class Receiver:
     def _begin(self, shown: ShownTrial) -> None:
         if shown.id in self._shown:  # otherwise it ended meanwhile, or the receiver was stopped
             state.task_accepted(shown)
-        self._tell("task-received", uuid=shown.id, name=shown.name, args="()", kwargs=repr(shown.facts), retries=0)
+        self._tell("task-received", uuid=shown.id, name=shown.name, args="()", kwargs=shown.text, retries=0)
         self._tell("task-started", uuid=shown.id)
 
     def _end(self, shown: ShownTrial) -> None:
@@ -141,7 +142,7 @@ class Receiver:
         """Events are for people who watch. One that cannot be sent must not end the receiver."""
         dispatcher = getattr(self._controller.consumer, "event_dispatcher", None)
         try:
-            if dispatcher is not None:
+            if dispatcher is not None and "task" in dispatcher.groups:
                 dispatcher.send(event, **fields)
         except Exception as fault:
             log.debug("An event was not sent: %s", fault)
