@@ -38,6 +38,7 @@ MEASUREMENTS = {
     "scheduler": "benchmarks.scheduler:measure",
     "dispatch": "benchmarks.dispatch:measure",
     "dispatch-growth": "benchmarks.dispatch:measure_growth",
+    "fleet": "benchmarks.fleet:measure",
     "memory": "benchmarks.crowd:measure_memory",
     "live": "benchmarks.live:measure",
     "verifiers": "benchmarks.verifiers:measure",

@@ -1,7 +1,7 @@
 """Starts a service for a load test in a folder of its own, and removes all of it afterwards.
 
 ``embedded`` is ``seatrial up`` as it is: SQLite, local files, a worker beside the API. ``fleet`` is the API alone on
-PostgreSQL with workers of their own beside it.
+PostgreSQL and Redis with workers of their own beside it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.testing.postgres import PostgresServer
+from seatrial.testing.redis import RedisServer
 
 KINDS = ("embedded", "fleet")
 _PROGRAM = Path(sys.executable).with_name("seatrial")
@@ -76,8 +77,9 @@ def _until_ready(address: str) -> None:
 
 @contextmanager
 def _servers() -> Iterator[dict[str, str]]:
-    with PostgresServer() as database:
-        yield {"SEATRIAL_DATABASE_URL": asyncio.run(database.create_database("load"))}
+    with PostgresServer() as database, RedisServer() as broker:
+        url = asyncio.run(database.create_database("load"))
+        yield {"SEATRIAL_DATABASE_URL": url, "SEATRIAL_BROKER_URL": broker.url}
 
 
 def _environment(place: Path, cache: Path) -> dict[str, str]:

@@ -24,6 +24,7 @@ _CHANNEL = "seatrial_work"
 _CONNECT_SEC = 5.0
 _REFUSED_SEC = 1.0
 """After a failed connection, the next one is tried this much later."""
+_NAMED = {"application_name": "seatrial"}
 _OF_SQLALCHEMY = ("async_", "prepared_statement_")
 """Options of a URL that the driver itself does not know."""
 _AWAY = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError)
@@ -99,7 +100,7 @@ class PostgresWakeUp:
     async def _open(self) -> asyncpg.Connection:
         async with self._opening:
             if self._connection is None or self._connection.is_closed():
-                connection = await asyncpg.connect(timeout=_CONNECT_SEC, **self._options)
+                connection = await asyncpg.connect(timeout=_CONNECT_SEC, server_settings=_NAMED, **self._options)
                 await connection.add_listener(_CHANNEL, _setter(self._announced))
                 self._connection = connection
                 self._announced.set()  # something may have been announced while nobody listened

@@ -11,7 +11,9 @@ import pytest
 
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Cause, Outcome
+from seatrial.domain.worker_death import Death
 from seatrial.ports.runner import Order, Progress
+from seatrial.ports.store.trials import Loss
 from seatrial.settings import Settings
 from seatrial.testing.fake_runner import PASS
 from seatrial.testing.redis import RedisServer
@@ -41,13 +43,11 @@ class Company:
 
 
 async def make_suspects(installation: Installation, count: int) -> None:
-    """Loses a worker that held the first trials together, twice."""
+    """A worker crashed that held the first trials together."""
     store, clock = installation.store.trials, installation.clock
-    for number in range(2):
-        held = await store.claim(f"lost-{number}", timedelta(minutes=1), count, clock())
-        assert len(held) == count
-        for trial in held:
-            await store.lose_worker(trial.id, trial.try_number, LOST, False, clock())
+    held = await store.claim("crashed", timedelta(minutes=1), count, clock())
+    losses = [Loss(trial_id=one.id, try_number=one.try_number, result=LOST, last=False) for one in held]
+    assert len(await store.lose_worker("crashed", losses, Death.CRASH, clock())) == count
 
 
 async def observed(settings: Settings, capacity: int, suspects: int) -> Company:
@@ -78,7 +78,7 @@ async def settings_for(kind: str, place: Path, request: pytest.FixtureRequest) -
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("kind", ["postgres", "celery"])
+@pytest.mark.parametrize("kind", [pytest.param("postgres", marks=pytest.mark.long), "celery"])
 async def test_claims_come_in_the_order_of_the_local_wake_up(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -89,12 +89,12 @@ async def test_claims_come_in_the_order_of_the_local_wake_up(
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("kind", ["postgres", "celery"])
-async def test_suspects_keep_the_company_that_the_local_wake_up_gives_them(
+@pytest.mark.parametrize("kind", [pytest.param("postgres", marks=pytest.mark.long), "celery"])
+async def test_suspects_stay_alone_as_with_the_local_wake_up(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    local = await observed(settings_of(tmp_path / "local"), capacity=4, suspects=3)
-    other = await observed(await settings_for(kind, tmp_path, request), capacity=4, suspects=3)
-    suspected = sorted(local.beside)[:3]
-    assert [other.beside[trial] for trial in suspected] == [local.beside[trial] for trial in suspected] == [0, 0, 0]
-    assert max(other.beside.values()) == max(local.beside.values()) == 3, "the others share the worker"
+    local = await observed(settings_of(tmp_path / "local"), capacity=4, suspects=2)
+    other = await observed(await settings_for(kind, tmp_path, request), capacity=4, suspects=2)
+    suspected = sorted(local.beside)[:2]
+    assert [other.beside[trial] for trial in suspected] == [local.beside[trial] for trial in suspected] == [0, 0]
+    assert sorted(other.order) == sorted(local.order) and len(local.order) == 9

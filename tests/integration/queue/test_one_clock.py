@@ -49,12 +49,12 @@ async def _now(installation: Installation) -> datetime | None:
 async def two_machines(stack: AsyncExitStack, place: Path, url: str, clocks: list[Clock], gate: Gate) -> Installation:
     """The first one holds trial 1. A worker that is really gone held trial 2. Only the second one looks for lost
     trials."""
-    first = await stack.enter_async_context(machine(place / "one", url, clocks[0], gate, reap_sec=3600))
+    first = await stack.enter_async_context(machine(place, url, clocks[0], gate, reap_sec=3600))
     await submit(first, 1)
     await eventually(lambda: len(gate.began) == 1, "the first machine runs it")
     await submit(first, 1)
     assert len(await first.store.trials.claim("gone", LEASE, 1, first.clock())) == 1
-    return await stack.enter_async_context(machine(place / "two", url, clocks[1], gate))
+    return await stack.enter_async_context(machine(place, url, clocks[1], gate))
 
 
 async def test_the_trial_stays_where_it_is_and_the_odd_machine_says_so(
