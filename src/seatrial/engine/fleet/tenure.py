@@ -96,7 +96,8 @@ class Tenure:
         if self._idle_since is None:
             self._idle_since = now
         idle = now - self._idle_since
-        if idle >= self._rules.release_after_sec and not await self._store.trials.any_due(self._clock()):
+        is_due = self._may_be_protected and idle >= self._rules.release_after_sec
+        if is_due and not await self._store.trials.any_due(self._clock()):
             await self.release()
         return await self._may_leave(idle, now)
 
