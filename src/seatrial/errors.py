@@ -11,6 +11,7 @@
     ├── NotFound                  no such job, trial, task, dataset or file
     ├── Conflict                  the current state does not allow this
     │   └── StaleTry              a write carried a try number that is no longer the current one
+    ├── ProtectionRefused         the platform does not protect this machine from scale-in
     ├── SetupProblem              this machine lacks something; the message says how to fix it
     ├── StoreUnavailable          the store did not answer; a retry is safe
     │   ├── StorageFull           the disk is full; HTTP 507
@@ -93,6 +94,10 @@ class Conflict(SeatrialError):
 
 class StaleTry(Conflict):
     """The trial has been claimed again since; this result is refused."""
+
+
+class ProtectionRefused(SeatrialError):
+    """The platform does not protect this machine from scale-in."""
 
 
 class SetupProblem(SeatrialError):

@@ -113,6 +113,37 @@ class Settings(Described, BaseSettings):
     """Seconds between heartbeats of a worker."""
     reap_sec: float = Field(default=10.0, gt=0)
     """Seconds between searches for lost trials and leftovers of sandboxes."""
+    drain_seconds: float = Field(default=0.0, ge=0)
+    """Seconds that a worker's running trials have after a signal to stop; then they are given back to the queue. 0
+    means until they end. Set it below the time after which the platform kills the process."""
+    leave_when_idle_sec: float = Field(default=0.0, ge=0)
+    """Seconds without a trial after which `seatrial worker` leaves if ``minimum_workers`` others stay; 0 means never.
+    """
+    minimum_workers: int = Field(default=1, ge=0)
+    """Live workers that stay, however idle they are."""
+    on_leave: str = ""
+    """A command to run after the last worker of a machine has left because it was idle, such as
+    ``/usr/local/bin/end-this-machine``. No shell interprets it."""
+    platform: Literal["none", "ec2", "ecs"] = "none"
+    """What may end worker machines by its own choice. ``ec2``: an Auto Scaling group; workers protect their instance
+    while they hold trials, drain on its notices, and end it after an idle leave. ``ecs``: an ECS service; workers
+    protect their task while they hold trials."""
+    ec2_metadata_url: str = "http://169.254.169.254"
+    """Address of the instance metadata service, for ``platform=ec2``."""
+    ec2_lifecycle_hook: str = ""
+    """Name of the group's termination hook, for ``platform=ec2``. A worker that has drained completes it."""
+    ecs_agent_uri: str = Field(default="", validation_alias=_names("ecs_agent_uri", "ECS_AGENT_URI"))
+    """Address of the ECS agent, for ``platform=ecs``. ECS sets it in each container."""
+    aws_region: str = Field(default="", validation_alias=_names("aws_region", "AWS_REGION"))
+    """Region of CloudWatch. Credentials come from where all AWS tools look for them."""
+    cloudwatch_namespace: str = ""
+    """Publishes the signals of autoscalers to CloudWatch under this namespace; empty for not at all."""
+    cloudwatch_sec: float = Field(default=60.0, gt=0)
+    """Seconds between two publications."""
+    machine_memory_mb: int = Field(default=0, ge=0)
+    """Memory of one worker machine, for the signals of autoscalers; 0 means what live workers report."""
+    machine_cpus: float = Field(default=0.0, ge=0)
+    """Processors of one worker machine, for the same; 0 means what live workers report."""
     trial_limit_sec: float = Field(default=86400.0, gt=0)
     """Time limit of a whole trial, in addition to the task's own limits. A job may set a shorter one."""
     default_cpus: float = Field(default=1.0, gt=0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shlex
 import shutil
 import socket
 import time
@@ -23,6 +24,7 @@ from seatrial.adapters.archives import ArchiveFiles, ArchiveLimits, unpack
 from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.adapters.blobs_objects import Connection, ObjectBlobs, S3Access
 from seatrial.adapters.model_list import listed_models
+from seatrial.adapters.platform_shared import MachineLock, SharedProtection
 from seatrial.adapters.registry_harbor import open_dataset
 from seatrial.adapters.seal_fernet import FernetSeal
 from seatrial.adapters.store_sql.backup import backup, restore, set_aside
@@ -35,10 +37,15 @@ from seatrial.disk import Disk
 from seatrial.domain.catalogue import agent_names, keys_for, needs_model, takes_model
 from seatrial.domain.task import Dataset
 from seatrial.domain.trial import TrialState
+from seatrial.domain.work_units import MachineSize
 from seatrial.engine import provider_pace
 from seatrial.engine.blobs_owner import claim_place
 from seatrial.engine.clock import Clock, StoreClock, system_clock
 from seatrial.engine.duties import Duties, Duty
+from seatrial.engine.fleet.departure import depart
+from seatrial.engine.fleet.publish import Publisher
+from seatrial.engine.fleet.signals import FleetSignals, Yardstick, this_machine
+from seatrial.engine.fleet.tenure import StayRules, Tenure
 from seatrial.engine.jobs import settle
 from seatrial.engine.jobs.admission import OUR_SANDBOXES, Admission, Ceilings
 from seatrial.engine.jobs.choice import dataset_of
@@ -56,13 +63,14 @@ from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.engine.trials.retention import remove_dead_work_dirs, remove_lost_tries
 from seatrial.errors import Conflict, InvalidInput, SetupProblem, StoreUnavailable
 from seatrial.ports.blobs import Blobs
+from seatrial.ports.platform import Departure, Notices, ScaleInProtection
 from seatrial.ports.runner import Runner
 from seatrial.ports.seal import Seal
-from seatrial.ports.store import Heartbeat, Store, TrialFilter
+from seatrial.ports.store import Heartbeat, Store, TrialFilter, WorkerRow
 from seatrial.ports.tasks import TaskReader
 from seatrial.ports.wake_up import WakeUp
 from seatrial.processes import WorkerName, is_dead
-from seatrial.settings import Settings
+from seatrial.settings import Settings, tool_environment
 from seatrial.suspect_process import SuspectProcess
 from seatrial.worker import Claiming, Pace, Upkeep, Worker, beat_forever
 from seatrial.worker_exits import ExitNotes, ExitWatch, memory_kills, worker_of
@@ -237,7 +245,9 @@ class Place:
     """The only suspected trials that it runs."""
 
 
-async def load_worker(installation: Installation, capacity: int, place: Place | None = None) -> Worker:
+async def load_worker(
+    installation: Installation, capacity: int, place: Place | None = None, machine: Machine | None = None
+) -> Worker:
     """Like ``make_worker``, and sends heartbeats while Harbor is imported, which takes seconds on a busy machine."""
     place = place or Place()
     about = _about(installation, capacity, place).model_copy(update={"starting": True})
@@ -254,7 +264,13 @@ async def load_worker(installation: Installation, capacity: int, place: Place | 
     finally:
         beating.cancel()
     return assemble_worker(
-        installation, runner, capacity, clean=lambda: clean_leftovers(installation), place=place, pace=pace
+        installation,
+        runner,
+        capacity,
+        clean=lambda: clean_leftovers(installation),
+        place=place,
+        pace=pace,
+        machine=machine,
     )
 
 
@@ -289,9 +305,11 @@ def assemble_worker(
     clean: Callable[[], Awaitable[int]] | None = None,
     place: Place | None = None,
     pace: ProviderPace | None = None,
+    machine: Machine | None = None,
 ) -> Worker:
     """A worker around any runner. Tests and benchmarks pass a fake one. ``clean`` removes leftovers; it returns how
-    many. ``pace`` is that of the runner's calls to models."""
+    many. ``pace`` is that of the runner's calls to models. ``machine`` is given to workers that a platform may end, or
+    that leave when they are idle."""
     settings, place = installation.settings, place or Place()
     upkeep = _upkeep(installation, clean, pace)
     return Worker(
@@ -300,10 +318,16 @@ def assemble_worker(
         installation.clock,
         _executor(installation, runner, upkeep.duties),
         _about(installation, capacity, place),
-        Pace(timedelta(seconds=settings.lease_sec), settings.heartbeat_sec, settings.reap_sec),
+        Pace(
+            timedelta(seconds=settings.lease_sec),
+            settings.heartbeat_sec,
+            settings.reap_sec,
+            settings.drain_seconds or None,
+        ),
         upkeep,
         Claiming(job_id, place.group, lambda: _shortage(settings)),
         _suspect_process(settings, place),
+        tenure=_tenure(installation, machine) if machine is not None else None,
     )
 
 
@@ -311,6 +335,62 @@ def _suspect_process(settings: Settings, place: Place) -> SuspectProcess | None:
     if place.environment is None or place.group is not None:
         return None
     return SuspectProcess(ExitWatch(ExitNotes.beside(settings.work_dir)), place.environment)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """This machine, as the platform that it belongs to sees it. All of its worker processes share it."""
+
+    alive: MachineLock
+    stays: StayRules
+    protection: ScaleInProtection | None = None
+    notices: Notices | None = None
+    departure: Departure | None = None
+
+
+async def machine_of(settings: Settings) -> Machine:
+    """Call it before ``load_worker``, which removes variables from the environment that AWS tools look for."""
+    folder = settings.cache / "machine"
+    stays = StayRules(settings.leave_when_idle_sec, settings.minimum_workers, timedelta(seconds=settings.lease_sec))
+    alive, busy = MachineLock(folder / "alive"), MachineLock(folder / "busy")
+    await alive.share()
+    if settings.platform == "ec2":
+        from seatrial.adapters.platform_ec2 import Ec2Group, Ec2Notices, InstanceMetadata
+
+        metadata = InstanceMetadata(settings.ec2_metadata_url)
+        group = await Ec2Group.of_this_instance(metadata, settings.ec2_lifecycle_hook)
+        return Machine(alive, stays, SharedProtection(group, busy), Ec2Notices(metadata), group)
+    if settings.platform == "ecs":
+        from seatrial.adapters.platform_ecs import EcsTask
+
+        if not settings.ecs_agent_uri:
+            raise SetupProblem("SEATRIAL_PLATFORM is ecs, and ECS_AGENT_URI is not set.", fix="Run it in an ECS task.")
+        return Machine(alive, stays, SharedProtection(EcsTask(settings.ecs_agent_uri), busy))
+    return Machine(alive, stays)
+
+
+def _tenure(installation: Installation, machine: Machine) -> Tenure:
+    return Tenure(
+        str(WorkerName.mine()),
+        installation.store,
+        installation.clock,
+        machine.stays,
+        machine.protection,
+        machine.notices,
+    )
+
+
+async def leave_machine(settings: Settings, machine: Machine, *, idle: bool, noticed: bool) -> None:
+    """After a worker has left. Only the last worker process of a machine ends it."""
+    if not machine.alive.leave_and_take_alone() or not (idle or noticed):
+        return
+    if machine.departure is not None:
+        await depart(machine.departure, idle=idle, noticed=noticed)
+    if idle and settings.on_leave:
+        command = shlex.split(settings.on_leave)
+        process = await asyncio.create_subprocess_exec(*command, env=tool_environment())
+        if status := await process.wait():
+            raise SetupProblem(f"SEATRIAL_ON_LEAVE ended with status {status}: {settings.on_leave}")
 
 
 def _upkeep(
@@ -356,7 +436,8 @@ async def recover_in_background(installation: Installation) -> AsyncIterator[Dut
     """Recovers trials of lost workers while a service runs, because there may be no worker that could do it."""
     upkeep = _upkeep(installation, clean=None)
     duties = upkeep.duties
-    steps = [Duty("recovery", upkeep.recovery.sweep, installation.settings.reap_sec), *upkeep.extra]
+    recovery = Duty("recovery", upkeep.recovery.sweep, installation.settings.reap_sec)
+    steps = [recovery, *upkeep.extra, *_publishing(installation)]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(duties.forever(duty.name, duty.step, duty.every_sec)) for duty in steps]
         try:
@@ -364,6 +445,35 @@ async def recover_in_background(installation: Installation) -> AsyncIterator[Dut
         finally:
             for task in tasks:
                 task.cancel()
+
+
+def _publishing(installation: Installation) -> list[Duty]:
+    settings, clock = installation.settings, installation.clock
+    if not settings.cloudwatch_namespace:
+        return []
+    from seatrial.adapters.aws_calls import AwsCalls
+    from seatrial.adapters.cloudwatch import CloudWatch
+
+    sink = CloudWatch(AwsCalls.to("cloudwatch", settings.aws_region), settings.cloudwatch_namespace)
+    signals, process, every_sec = fleet_signals(installation), str(WorkerName.mine()), settings.cloudwatch_sec
+    publisher = Publisher(signals, sink, installation.store.duties, clock, process, every_sec)
+    return [Duty("cloudwatch", publisher.step, every_sec)]
+
+
+def fleet_signals(installation: Installation) -> FleetSignals:
+    """What autoscalers follow."""
+    settings, store, clock = installation.settings, installation.store, installation.clock
+    lease = timedelta(seconds=settings.lease_sec)
+
+    async def live_workers() -> list[WorkerRow]:
+        rows = await store.workers.all(seen_since=clock() - lease)
+        return [row for row in rows if not is_dead(row.worker)]
+
+    default = MachineSize(memory_mb=settings.default_memory_mb, cpus=settings.default_cpus)
+    machine = None
+    if settings.machine_memory_mb and settings.machine_cpus:
+        machine = MachineSize(memory_mb=settings.machine_memory_mb, cpus=settings.machine_cpus)
+    return FleetSignals(store, clock, Yardstick(machine=machine, default=default), live_workers)
 
 
 async def recover_lost(installation: Installation, waiting: Callable[[int, float], None]) -> int:
@@ -419,6 +529,7 @@ def _about(installation: Installation, capacity: int, place: Place) -> Heartbeat
         started_at=installation.clock(),
         agents=agent_names(),
         seal=installation.seal.fingerprint(),
+        machine=this_machine(),
         versions={"seatrial": version("seatrial"), "harbor": version("harbor")},
     )
 

@@ -18,6 +18,7 @@ from seatrial.domain.isolation import Suspects
 from seatrial.domain.trial import Trial
 from seatrial.engine.clock import Clock
 from seatrial.engine.duties import Duties, Duty
+from seatrial.engine.fleet.tenure import Tenure
 from seatrial.engine.trials.execute import Executor, Stop
 from seatrial.engine.trials.recover import Recovery
 from seatrial.errors import StoreUnavailable
@@ -38,6 +39,8 @@ _SAVING_PATIENCE_SEC = 10.0
 """A stopped worker waits this long for results that are being recorded."""
 _TEND_SEC = 2.0
 """A worker checks this often whether wake-ups reach it."""
+_PROTECTION_SEC = 10.0
+"""A worker looks this often whether its protection from scale-in must be renewed."""
 _RENEWAL_SEC = 5.0
 """The least time that one renewal of leases may take before it is tried again."""
 
@@ -49,6 +52,8 @@ class Pace:
     lease: timedelta
     heartbeat_sec: float
     reap_sec: float
+    drain_sec: float | None = None
+    """The time that running trials have after a signal or a notice; ``None`` means until they end."""
 
     @property
     def renewal_sec(self) -> float:
@@ -109,6 +114,7 @@ class Worker:
         upkeep: Upkeep,
         claiming: Claiming,
         suspects: SuspectRuns | None = None,
+        tenure: Tenure | None = None,
     ) -> None:
         self._store = store
         self._wake_up = wake_up
@@ -121,6 +127,7 @@ class Worker:
         self._claiming = claiming
         self._suspects = suspects
         self._group = claiming.group
+        self._tenure = tenure
         self._paused = ""
         self._running: dict[int, asyncio.Task[None]] = {}
         self._held: dict[int, int] = {}
@@ -128,6 +135,11 @@ class Worker:
         self._reasons: dict[int, Stop] = {}
         self._slot_free = asyncio.Event()
         self._leaving = asyncio.Event()
+        self._drained_by = float("inf")
+        self.left_idle = False
+        """Whether it leaves because it is idle."""
+        self.was_noticed = False
+        """Whether it leaves because the platform ends its machine."""
 
     @property
     def _unused(self) -> int:
@@ -141,6 +153,11 @@ class Worker:
         return self._unused - (self._suspects.slots if self._suspects is not None else 0)
 
     @property
+    def _holds(self) -> int:
+        """Trials of this worker, also those in its second process."""
+        return len(self._running) + (self._suspects.slots if self._suspects is not None else 0)
+
+    @property
     def leaving(self) -> bool:
         return self._leaving.is_set()
 
@@ -148,11 +165,20 @@ class Worker:
         """Sets the sandboxes that work on this machine. The next heartbeat tells the store."""
         self._about = self._about.model_copy(update={"sandboxes": tuple(sandboxes)})
 
-    def leave(self) -> None:
-        """Stops claiming. ``run`` returns when the running trials have ended."""
+    def drain(self) -> None:
+        """Leaves within the operator's limit."""
+        self.leave(self._pace.drain_sec)
+
+    def leave(self, within_sec: float | None = None) -> None:
+        """Stops claiming. ``run`` returns when the running trials have ended, or were given back after ``within_sec``.
+
+        A later call may shorten the time, and never extends it."""
+        if within_sec is not None:
+            self._drained_by = min(self._drained_by, asyncio.get_running_loop().time() + within_sec)
+        is_first = not self._leaving.is_set()
         self._leaving.set()
         self._slot_free.set()
-        if self._suspects is not None:
+        if self._suspects is not None and is_first:  # a second time would make them give their trials back
             self._suspects.leave()
 
     async def run(self) -> None:
@@ -169,6 +195,8 @@ class Worker:
                 for task in tasks:
                     task.cancel()
         await self._duties.once("heartbeat", lambda: self._store.workers.forget(self._about.worker))
+        if self._tenure is not None:
+            await self._duties.once("protection", self._tenure.release)
 
     def _background(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         """The background duties. Leases come first, because they are most urgent after an outage of the store."""
@@ -182,6 +210,10 @@ class Worker:
         ]
         if self._suspects is not None:
             duties.append(("suspects", forever("suspects", self._look_for_suspects, _SEARCH_SEC, patient=True)))
+        if self._tenure is not None:
+            duties.append(("protection", forever("protection", self._tenure.renew, _PROTECTION_SEC)))
+        if self._tenure is not None and (every_sec := self._tenure.notice_sec) is not None:
+            duties.append(("notices", forever("notices", self._look_out, every_sec)))
         extra = self._upkeep.extra
         return duties + [(duty.name, forever(duty.name, duty.step, duty.every_sec, patient=True)) for duty in extra]
 
@@ -192,11 +224,15 @@ class Worker:
                 self._start(trial)
             if claimed is None:
                 await self._moment()
-            elif not claimed:
+            elif not claimed and not await self._left_idle():
                 await self._wait_for_work()
 
     async def _claim(self) -> list[Trial]:
         if self._free <= 0 or self._is_paused():
+            return []
+        if self._tenure is not None and not await self._tenure.may_claim(self._holds):
+            if self._claiming.group is not None and not self._running:
+                self.leave()
             return []
         if not self._running:
             self._group = self._claiming.group  # the suspects that were claimed last are done
@@ -232,6 +268,29 @@ class Worker:
             await self._suspects.look(await self._groups(), self._unused)
             self._slot_free.set()
 
+    async def _left_idle(self) -> bool:
+        """Whether the worker may leave because it is idle; it then claims nothing more."""
+        tenure = self._tenure
+        if tenure is None or not await self._duties.once("idle check", lambda: tenure.should_leave(self._holds)):
+            return False
+        self.left_idle = True
+        self.leave()
+        return True
+
+    async def _look_out(self) -> None:
+        """Drains if the platform is about to end this machine."""
+        notice = await self._tenure.notice() if self._tenure is not None else None
+        if notice is not None:
+            if not self.leaving:
+                log.warning("The worker drains: %s", notice.reason)
+            self.was_noticed = True
+            self.leave(self._shortest(notice.within_sec))
+
+    def _shortest(self, within_sec: float | None) -> float | None:
+        """The time of a notice, or the operator's limit if that is shorter."""
+        limits = [limit for limit in (within_sec, self._pace.drain_sec) if limit is not None]
+        return min(limits, default=None)
+
     async def _moment(self) -> None:
         """Pauses after an error, or until the worker is told to leave."""
         with contextlib.suppress(TimeoutError):
@@ -261,6 +320,8 @@ class Worker:
             await self._moment()
 
     def _start(self, trial: Trial) -> None:
+        if self._tenure is not None:
+            self._tenure.works()
         self._held[trial.id] = trial.try_number
         self._sandboxed.add(trial.id)
         task = asyncio.create_task(self._run_trial(trial), name=f"trial-{trial.id}.{trial.try_number}")
@@ -291,6 +352,21 @@ class Worker:
         self._slot_free.set()
 
     async def _drain(self) -> None:
+        """Waits for the running trials. Gives back those that have not ended in time."""
+        loop, ending = asyncio.get_running_loop(), asyncio.create_task(self._all_ended())
+        try:
+            while not ending.done():
+                left = self._drained_by - loop.time()
+                if left <= 0:
+                    log.warning("No time is left: %d trials go back to the queue.", len(self._sandboxed))
+                    await self._abandon()
+                    return
+                # Looks again, because a notice may shorten the time.
+                await asyncio.wait({ending}, timeout=min(left, _IDLE_SEC))
+        finally:
+            ending.cancel()
+
+    async def _all_ended(self) -> None:
         while self._running:
             await asyncio.wait(list(self._running.values()))
         if self._suspects is not None:

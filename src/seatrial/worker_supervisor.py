@@ -26,10 +26,14 @@ _STEADY_SEC = 60.0
 """A worker that lived this long is not failing at its start."""
 
 
-def worker_command(concurrency: int) -> list[str]:
+LEFT_BY_ITSELF = 10
+"""Exit status of a supervised worker that was idle, or whose machine must go. It is not replaced."""
+
+
+def worker_command(concurrency: int, *more: str) -> list[str]:
     """A worker that exits when this process does, for whatever reason."""
     supervised = ["--supervised-by", str(os.getpid())]
-    return [sys.executable, "-m", "seatrial", "worker", "--concurrency", str(concurrency), *supervised]
+    return [sys.executable, "-m", "seatrial", "worker", "--concurrency", str(concurrency), *supervised, *more]
 
 
 class WorkerSupervisor:
@@ -87,7 +91,7 @@ class WorkerSupervisor:
         while not self._leaving.is_set():
             began = loop.time()
             status = await self._live(number)
-            if self._leaving.is_set():
+            if self._leaving.is_set() or status == LEFT_BY_ITSELF:
                 return
             pause = self._first_pause_sec if loop.time() - began > _STEADY_SEC else pause
             log.warning("A worker %s; another one starts in %g s.", _ending(status), pause)

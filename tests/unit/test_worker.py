@@ -20,6 +20,7 @@ from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Outcome, Phase, Trial
 from seatrial.engine.clock import system_clock
 from seatrial.engine.duties import Duties, Duty
+from seatrial.engine.fleet.tenure import Tenure
 from seatrial.engine.jobs.keys import KeyRing, TrialKeys
 from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
@@ -31,6 +32,7 @@ from seatrial.ports.store import Heartbeat, TrialFilter
 from seatrial.testing.memory_blobs import MemoryBlobs
 from seatrial.testing.memory_store import MemoryStore
 from seatrial.testing.memory_store.installation import MemoryWorkers
+from seatrial.testing.memory_store.records import MemoryRecords
 from seatrial.worker import Claiming, Pace, Upkeep, Worker
 from tests.waiting import LIMIT_SEC, eventually
 
@@ -69,8 +71,8 @@ class ScriptedRunner:
 class CountedWorkers(MemoryWorkers):
     """Counts heartbeats: they tell that a worker went on in the meantime."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, records: MemoryRecords) -> None:
+        super().__init__(records)
         self.beats = 0
 
     async def beat(self, *arguments: Any, **options: Any) -> Any:
@@ -85,7 +87,7 @@ class CountedWorkers(MemoryWorkers):
 class BeatenStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
-        self.workers: CountedWorkers = CountedWorkers()
+        self.workers: CountedWorkers = CountedWorkers(self.records)
 
 
 class SlowBlobs(MemoryBlobs):
@@ -126,6 +128,7 @@ class Bench:
         beat_sec: float = 0.02,
         extra: Sequence[Duty] = (),
         keys: Callable[[Job, AgentSpec], Awaitable[TrialKeys]] | None = None,
+        tenure: Tenure | None = None,
     ) -> Worker:
         keys = keys or _canary
         duties = Duties(system_clock)
@@ -149,10 +152,14 @@ class Bench:
             Pace(timedelta(seconds=lease_sec), beat_sec, beat_sec),
             Upkeep(duties, recovery, extra),
             Claiming(),
+            tenure=tenure,
         )
 
     async def outcomes(self) -> list[Outcome | None]:
         return [row.trial.outcome async for row in self.store.trials.each(TrialFilter(job_id=self.job.id))]
+
+    async def outcomes_are(self, outcome: Outcome) -> bool:
+        return set(await self.outcomes()) == {outcome}
 
     async def until_ended(self, worker: Worker) -> None:
         working = asyncio.create_task(worker.run())

@@ -24,6 +24,8 @@ def told(*_):
         sys.exit(0)
 signal.signal(signal.SIGTERM, told)
 print('born', os.getpid(), file=diary)
+if sys.argv[2] == 'leaves':
+    sys.exit(10)
 while sys.argv[2] != 'dies':
     time.sleep(0.02)
 """
@@ -47,6 +49,13 @@ async def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
         assert len(set(crew.pids) - before) == 1
         assert len(set(crew.pids) & before) == 1
     assert all(start_time(int(line.split()[1])) is None for line in lines(diary, "born")), "gone with the crew"
+
+
+async def test_one_that_left_by_itself_is_not_replaced(tmp_path: Path) -> None:
+    diary = tmp_path / "diary"
+    async with WorkerSupervisor(command(diary, "leaves"), 2, first_pause_sec=0.01) as crew, asyncio.timeout(LIMIT_SEC):
+        await crew.gone()
+        assert len(lines(diary, "born")) == 2
 
 
 async def test_one_that_dies_at_its_start_is_replaced_less_and_less_often(

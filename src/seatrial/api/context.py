@@ -16,6 +16,7 @@ from seatrial.api.gates.identity import FailureLimit, Identities
 from seatrial.api.gates.link_access import LinkAccess
 from seatrial.api.live.broadcast import Broadcast
 from seatrial.disk import Disk
+from seatrial.engine.fleet.signals import FleetSignals
 from seatrial.engine.jobs.model_urls import ModelUrls
 from seatrial.engine.readiness import Readiness
 from seatrial.engine.recent import EndedJobs
@@ -26,7 +27,7 @@ from seatrial.engine.trials.trial_files import TryFiles
 from seatrial.ports.store import Once
 from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
-from seatrial.wiring import Installation
+from seatrial.wiring import Installation, fleet_signals
 
 _SEARCHES = 2
 
@@ -52,6 +53,7 @@ class Service:
     model_urls: ModelUrls
     disk: Disk
     readiness: Readiness
+    fleet: FleetSignals
     served_tasks: ServedTasks
     files: TryFiles
     listing: JobListing
@@ -77,6 +79,7 @@ class Service:
             _model_urls(settings, access),
             disk,
             Readiness(store, there.wake_up, there.blobs, there.clock, probe_key, lease, is_dead, disk.shortage),
+            fleet_signals(there),
             ServedTasks(there.library, store.tasks, settings.tb2_dir),
             TryFiles(store.trials, there.blobs),
             JobListing(store.jobs, ended),

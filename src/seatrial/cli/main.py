@@ -16,6 +16,7 @@ from seatrial.cli.commands import (
     dataset,
     doctor,
     export,
+    fleet,
     images,
     job,
     leaderboard,
@@ -39,7 +40,7 @@ class _Seatrial(PlainGroup):
     sections = (
         ("Run and read", ("run", "job", "trial", "report", "compare", "leaderboard", "export", "link")),
         ("What can be run", ("task", "dataset", "agents", "models", "images")),
-        ("Service", ("up", "worker", "token")),
+        ("Service", ("up", "worker", "fleet", "token")),
         ("This machine", ("doctor", "gc", "db")),
     )
 
@@ -100,6 +101,7 @@ app.command("models")(catalogue.models)
 app.command("doctor")(doctor.doctor)
 app.command("up")(up.up)
 app.command("worker")(worker.worker)
+app.command("fleet")(fleet.fleet)
 app.command("gc")(maintenance.gc)
 app.add_typer(maintenance.db, name="db")
 app.add_typer(token.app, name="token")

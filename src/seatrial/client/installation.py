@@ -17,7 +17,7 @@ from seatrial.shapes.catalogue import (
     SandboxItem,
     SandboxList,
 )
-from seatrial.shapes.operations import QueueState, RunningPage, RunningTrial, Stats, WorkerItem, WorkerList
+from seatrial.shapes.operations import FleetState, QueueState, RunningPage, RunningTrial, Stats, WorkerItem, WorkerList
 
 
 class _KeyValue(Frozen):
@@ -49,6 +49,11 @@ def list_workers() -> Ask[list[WorkerItem]]:
 def get_queue() -> Ask[QueueState]:
     """Queued trials, running trials, and free capacity."""
     return Ask("GET", "/queue", reads(QueueState))
+
+
+def get_fleet() -> Ask[FleetState]:
+    """What autoscalers follow: open work in machine-sized units, and the machines for it."""
+    return Ask("GET", "/fleet", reads(FleetState))
 
 
 def list_running_trials(*, page_size: int = 200) -> Paged[RunningTrial]:
@@ -105,6 +110,7 @@ class Installation[Driver](Group[Driver]):
     sandboxes = verb(list_sandboxes)
     workers = verb(list_workers)
     queue = verb(get_queue)
+    fleet = verb(get_fleet)
     running = list_verb(list_running_trials)
     stats = verb(get_stats)
     who_am_i = verb(who_am_i)

@@ -7,6 +7,7 @@ from datetime import datetime
 from seatrial.domain.job import JobStatus
 from seatrial.domain.trial import Cause
 from seatrial.domain.worker_death import Death
+from seatrial.engine.fleet.signals import Signals
 from seatrial.shapes.answers import Listing, Shape
 from seatrial.shapes.trials import TrialCounts, TrialItem
 
@@ -63,6 +64,35 @@ class QueueState(Shape):
     oldest_queued_at: datetime | None
     ended_last_minute: int
     workers: list[WorkerItem]
+
+
+class FleetState(Shape):
+    """What autoscalers follow. KEDA's `metrics-api` scaler reads one of these fields."""
+
+    work_units: float
+    """Queued and running trials, in machines."""
+    desired_workers: int
+    """Machines for these units, rounded up."""
+    workers: int
+    """Live workers that claim trials."""
+    queued: int
+    running: int
+    queue_oldest_seconds: float
+    """Age of the oldest queued trial, since it was created; 0 without queued trials."""
+    machine_memory_mb: float
+    """Memory of the machine in which work is counted."""
+    machine_cpus: float
+    """Processors of the machine in which work is counted."""
+
+    @classmethod
+    def of(cls, signals: Signals) -> FleetState:
+        return cls(
+            **signals.model_dump(exclude={"backlog", "machine"}),
+            queued=signals.backlog.queued,
+            running=signals.backlog.running,
+            machine_memory_mb=signals.machine.memory_mb,
+            machine_cpus=signals.machine.cpus,
+        )
 
 
 class RunningTrial(TrialItem):

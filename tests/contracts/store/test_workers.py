@@ -40,3 +40,8 @@ async def test_who_has_how_many_trials_under_way(store: Store) -> None:
     assert await store.trials.running_by_worker() == {"busy": 2, "calm": 1}
     await store.trials.finish(first.id, 1, passed(), NOON)
     assert await store.trials.running_by_worker() == {"busy": 1, "calm": 1}
+
+
+def test_a_heartbeat_of_a_newer_version_is_read() -> None:
+    told = about("new").model_dump() | {"mood": "eager"}
+    assert Heartbeat.model_validate(told) == about("new")

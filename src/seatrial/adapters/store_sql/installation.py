@@ -1,4 +1,4 @@
-"""The installation: tokens by their fingerprint, sealed provider keys, workers, and totals counted from the trials."""
+"""The installation: tokens by their fingerprint, sealed provider keys, and totals counted from the trials."""
 
 from __future__ import annotations
 
@@ -13,25 +13,21 @@ from seatrial.adapters.store_sql.job_filter import narrow_jobs
 from seatrial.adapters.store_sql.tables import (
     IS_ENDED,
     IS_HELD,
+    IS_OPEN,
     IS_QUEUED,
     IS_RUNNING,
     jobs,
     provider_keys,
     tokens,
     trials,
-    workers,
 )
 from seatrial.domain.job import JobCounts, JobStatus
 from seatrial.domain.token import NewToken, Token
 from seatrial.domain.trial import Cause, Outcome, TrialState
-from seatrial.domain.worker_death import Death
+from seatrial.domain.work_units import OpenWork
 from seatrial.errors import NotFound
-from seatrial.ports.store import Backlog, Experience, Heartbeat, JobFilter, Overview, ProviderKey, WorkerRow
+from seatrial.ports.store import Backlog, Experience, JobFilter, Overview, ProviderKey
 
-_all_workers = sa.select(workers).order_by(workers.c.name)
-_document = sa.select(workers.c.document).where(workers.c.name == sa.bindparam("name"))
-_tell = sa.update(workers).where(workers.c.name == sa.bindparam("which"))
-_workers_since = _all_workers.where(workers.c.seen_at >= sa.bindparam("since"))
 _RUNNING = sa.and_(IS_RUNNING, trials.c.id > sa.literal_column("0"))
 _QUEUED = sa.and_(IS_QUEUED, trials.c.job_id > sa.literal_column("0"))
 """The comparison makes SQLite use the partial index of the state instead of scanning a larger one."""
@@ -43,13 +39,25 @@ def _counted(*which: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
     return there.correlate(None).scalar_subquery()
 
 
+# The smallest id has waited longest. An index knows it, while the oldest ``created_at`` would take every row.
+_oldest = sa.select(sa.func.min(trials.c.id)).where(_QUEUED).correlate(None).scalar_subquery()
 _backlog = sa.select(
     sa.func.count().label("queued"),
     sa.func.count(sa.case((trials.c.not_before > sa.bindparam("now"), 1))).label("delayed"),
-    sa.func.min(trials.c.created_at, type_=trials.c.created_at.type).label("oldest_queued_at"),
+    sa.select(trials.c.created_at)
+    .where(trials.c.id == _oldest)
+    .correlate(None)
+    .scalar_subquery()
+    .label("oldest_queued_at"),
     _counted(_RUNNING).label("running"),
     _counted(IS_ENDED, trials.c.ended_at > sa.bindparam("since")).label("ended_last_minute"),
-).where(IS_QUEUED)
+).where(_QUEUED)
+_open_work = (
+    sa.select(trials.c.job_id, trials.c.task_digest, sa.func.count().label("trials"))
+    .where(IS_OPEN, trials.c.job_id > sa.literal_column("0"))
+    .group_by(trials.c.job_id, trials.c.task_digest)
+)
+_limits = sa.select(jobs.c.id, jobs.c.concurrency).where(jobs.c.ended_at.is_(None), jobs.c.concurrency.is_not(None))
 
 
 class SqlTokens:
@@ -106,39 +114,6 @@ class SqlProviderKeys:
             raise NotFound(f"There is no provider key {name}.")
 
 
-class SqlWorkers:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def beat(self, heartbeat: Heartbeat, now: datetime) -> None:
-        values = {"document": heartbeat.model_dump_json(), "seen_at": now}
-
-        def operation(connection: Connection) -> None:
-            known = sa.update(workers).where(workers.c.name == heartbeat.worker).values(values)
-            if connection.execute(known).rowcount == 0:
-                connection.execute(sa.insert(workers).values(name=heartbeat.worker, **values))
-
-        await self._database.write(operation, durable=False)
-
-    async def all(self, seen_since: datetime | None = None) -> list[WorkerRow]:
-        query = _all_workers if seen_since is None else _workers_since
-        rows = await self._database.rows(query, {"since": seen_since})
-        beats = [(Heartbeat.model_validate_json(row["document"]), row["seen_at"]) for row in rows]
-        return [WorkerRow(seen_at=seen_at, **dict(heartbeat)) for heartbeat, seen_at in beats]
-
-    async def died(self, worker: str, death: Death) -> None:
-        def operation(connection: Connection) -> None:
-            document = connection.execute(_document, {"name": worker}).scalar()
-            if document is not None:
-                told = Heartbeat.model_validate_json(document).model_copy(update={"death": death})
-                connection.execute(_tell, {"which": worker, "document": told.model_dump_json()})
-
-        await self._database.write(operation, durable=False)
-
-    async def forget(self, worker: str) -> None:
-        await self._database.change(sa.delete(workers).where(workers.c.name == worker), durable=False)
-
-
 class SqlTotals:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -150,6 +125,10 @@ class SqlTotals:
         given = {"now": now, "since": now - timedelta(minutes=1)}
         (row,) = await self._database.rows(_backlog, given)
         return Backlog(**row)
+
+    async def open_work(self) -> list[OpenWork]:
+        limits = {row["id"]: row["concurrency"] for row in await self._database.rows(_limits)}
+        return [OpenWork(**row, concurrency=limits.get(row["job_id"])) for row in await self._database.rows(_open_work)]
 
     async def experience(self, tasks: Sequence[str]) -> list[Experience]:
         query = (

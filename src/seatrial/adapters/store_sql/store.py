@@ -6,7 +6,7 @@ from typing import Self
 
 from seatrial.adapters.store_sql.database import CONNECTIONS, Database, database_at
 from seatrial.adapters.store_sql.events import SqlEvents
-from seatrial.adapters.store_sql.installation import SqlProviderKeys, SqlTokens, SqlTotals, SqlWorkers
+from seatrial.adapters.store_sql.installation import SqlProviderKeys, SqlTokens, SqlTotals
 from seatrial.adapters.store_sql.jobs import SqlJobs
 from seatrial.adapters.store_sql.links import SqlLinks
 from seatrial.adapters.store_sql.migrate import read_install_id, require_current
@@ -16,6 +16,7 @@ from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tasks import SqlTasks
 from seatrial.adapters.store_sql.triage import SqlTriage
 from seatrial.adapters.store_sql.trials import SqlTrials
+from seatrial.adapters.store_sql.workers import SqlDuties, SqlWorkers
 from seatrial.ports.store import StoreFacts
 
 
@@ -34,6 +35,7 @@ class SqlStore:
         self.tokens = SqlTokens(database)
         self.provider_keys = SqlProviderKeys(database)
         self.workers = SqlWorkers(database)
+        self.duties = SqlDuties(database)
         self.totals = SqlTotals(database)
         self.triage = SqlTriage(database)
         self.links = SqlLinks(database)

@@ -164,6 +164,7 @@ trials = sa.Table(
     _partial("ix_trials_queued", "job_id", "id", "not_before", where="state = 'queued'"),
     # Without lease_until: a renewal that changes no index is the cheapest, and few trials run at once.
     _partial("ix_trials_running", "id", where="state = 'running'"),
+    _partial("ix_trials_open", "job_id", "task_digest", where="state IN ('queued', 'running')"),
     _partial("ix_trials_suspected", "id", where="shared_losses >= 2 AND state <> 'ended'"),
     _partial("ix_trials_outcome", "outcome", "id", where="state = 'ended'"),
     _partial("ix_trials_ended_at", "ended_at", where="state = 'ended'"),
@@ -202,6 +203,15 @@ workers = sa.Table(
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("document", sa.Text, nullable=False),
     sa.Column("seen_at", Moment, nullable=False),
+    sa.Column("leaving_at", Moment),
+)
+
+duty_leases = sa.Table(
+    "duty_leases",
+    metadata,
+    sa.Column("duty", sa.Text, primary_key=True),
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("until", Moment, nullable=False),
 )
 
 output = sa.Table(
@@ -323,6 +333,7 @@ pace_shares = sa.Table(
 IS_HELD = trials.c.state == sa.literal_column("'held'")
 IS_QUEUED = trials.c.state == sa.literal_column("'queued'")
 IS_RUNNING = trials.c.state == sa.literal_column("'running'")
+IS_OPEN = trials.c.state.in_([sa.literal_column("'queued'"), sa.literal_column("'running'")])
 IS_ENDED = trials.c.state == sa.literal_column("'ended'")
 IS_UNGRADED = trials.c.outcome.in_(["error", "cancelled"])
 """Of an ended trial: it may be retried."""

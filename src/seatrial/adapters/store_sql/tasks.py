@@ -36,7 +36,7 @@ class SqlTasks:
         values = {"digest": task.digest, "name": task.name, "document": task.model_dump_json()}
 
         def operation(connection: Connection) -> None:
-            insert = _insert(connection, tasks).values(**values, saved_at=now, used_at=now)
+            insert = insert_into(connection, tasks).values(**values, saved_at=now, used_at=now)
             connection.execute(insert.on_conflict_do_update(index_elements=[tasks.c.digest], set_={"used_at": now}))
 
         await self._database.write(operation)
@@ -77,7 +77,7 @@ class SqlTasks:
         values = {"name": kept.name, "version": kept.version, "document": kept.model_dump_json()}
 
         def operation(connection: Connection) -> Dataset:
-            connection.execute(_insert(connection, datasets).values(values).on_conflict_do_nothing())
+            connection.execute(insert_into(connection, datasets).values(values).on_conflict_do_nothing())
             there = Dataset.model_validate_json(connection.execute(_dataset(kept.name, kept.version)).scalar_one())
             if there.model_copy(update={"created_at": kept.created_at}) != kept:
                 raise Conflict(
@@ -115,6 +115,6 @@ def _dataset(name: str, version: str | None) -> sa.Select[str]:
     return query if version is None else query.where(datasets.c.version == version)
 
 
-def _insert(connection: Connection, table: sa.Table) -> Any:
+def insert_into(connection: Connection, table: sa.Table) -> Any:
     """Both databases have ON CONFLICT with the same syntax, but SQLAlchemy offers it per dialect only."""
     return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)

@@ -55,6 +55,15 @@ _held = (
     .order_by(trials.c.id)
     .with_for_update(key_share=True)
 )
+_any_due = sa.select(
+    sa.exists().where(
+        IS_QUEUED,
+        trials.c.job_id > sa.literal_column("0"),
+        sa.or_(
+            trials.c.not_before.is_(None), trials.c.not_before <= sa.bindparam("now", type_=trials.c.not_before.type)
+        ),
+    )
+)
 _renew = sa.update(trials).where(trials.c.id.in_(sa.bindparam("ids", expanding=True)))
 _moment: sa.BindParameter[datetime] = sa.bindparam("moment", type_=trials.c.created_at.type)
 _due_since = (
@@ -168,6 +177,9 @@ class SqlTrials:
 
     async def give_back(self, trial_id: int, try_number: int, now: datetime) -> Trial:
         return await self._close(trial_id, GivenBack(try_number=try_number), now, None)
+
+    async def any_due(self, now: datetime) -> bool:
+        return bool((await self._database.column(_any_due, {"now": now}))[0])
 
     async def expired(self, now: datetime, limit: int = 100) -> list[Trial]:
         query = (

@@ -23,8 +23,9 @@ from seatrial.domain.event import Event, EventKind
 from seatrial.domain.trial import Cause, Outcome, Phase
 from seatrial.engine.clock import system_clock
 from seatrial.engine.duties import Duties
+from seatrial.engine.fleet.signals import Signals
 from seatrial.errors import StoreUnavailable
-from seatrial.ports.store import Backlog, EventStore, WorkerRow
+from seatrial.ports.store import EventStore, WorkerRow
 
 log = logging.getLogger(__name__)
 router = plain_router("operations")
@@ -47,6 +48,8 @@ class Metrics:
             "seatrial_queue_delayed", "Queued trials that wait before their next try, after an error."
         )
         self._oldest = gauge("seatrial_queue_oldest_seconds", "Age of the oldest queued trial.")
+        self._units = gauge("seatrial_work_units", "Queued and running trials, in machine-sized units.")
+        self._desired = gauge("seatrial_desired_workers", "Machines for the open work: the units, rounded up.")
         self._running = gauge("seatrial_trials_running", "Running trials.")
         self._workers = gauge("seatrial_workers", "Live workers.", "state")
         self._capacity = gauge("seatrial_worker_capacity", "Trials that the live workers can run at once.")
@@ -100,12 +103,15 @@ class Metrics:
                     self._seconds.labels(outcome).observe(seconds)
                 self._spent(event)
 
-    def waits(self, backlog: Backlog, waited_sec: float, workers: list[WorkerRow], free_bytes: int) -> None:
+    def waits(self, signals: Signals, workers: list[WorkerRow], free_bytes: int) -> None:
         """Sets the gauges at the time of the scrape."""
+        backlog = signals.backlog
         ready = backlog.queued - backlog.delayed
         self._queued.set(ready)
         self._delayed.set(backlog.delayed)
-        self._oldest.set(waited_sec)
+        self._oldest.set(signals.queue_oldest_seconds)
+        self._units.set(signals.work_units)
+        self._desired.set(signals.desired_workers)
         self._running.set(backlog.running)
         states = [_state(worker) for worker in workers]
         for state in ("starting", "working", "paused", "draining"):
@@ -173,12 +179,10 @@ async def metrics(request: Request, service: ServiceDep) -> Response:
     """Prometheus text format. If the store does not answer, the last values stay."""
     numbers: Metrics = request.app.state.metrics
     tail: EventTail = request.app.state.event_tail
-    now = service.installation.clock()
     try:
         await tail.catch_up()
-        backlog = await service.installation.store.totals.backlog(now)
-        waited = (now - backlog.oldest_queued_at).total_seconds() if backlog.oldest_queued_at else 0.0
-        numbers.waits(backlog, waited, await service.readiness.live_workers(), service.disk.free_bytes)
+        signals = await service.fleet.look()
+        numbers.waits(signals, await service.readiness.live_workers(), service.disk.free_bytes)
     except StoreUnavailable as fault:
         log.warning("Could not update the metrics: %s", fault)
     return Response(numbers.text(), media_type=CONTENT_TYPE_LATEST)

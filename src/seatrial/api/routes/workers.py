@@ -16,6 +16,7 @@ from seatrial.domain.trial import Trial, TrialState
 from seatrial.errors import NotFound
 from seatrial.ports.store import Store, TrialFilter
 from seatrial.shapes.operations import (
+    FleetState,
     Limits,
     QueueState,
     RunningPage,
@@ -55,6 +56,12 @@ async def get_queue(service: ServiceDep) -> QueueState:
     )
 
 
+@router.get("/fleet", responses=errors())
+async def get_fleet(service: ServiceDep) -> FleetState:
+    """What autoscalers follow: open work in machine-sized units, and the machines for it. Counted every few seconds."""
+    return FleetState.of(await service.fleet.look())
+
+
 @router.get("/queue/running", responses=errors())
 async def list_running_trials(
     service: ServiceDep, page: Annotated[RequestedPage, Depends(requested_page)]
@@ -88,7 +95,7 @@ async def _workers(service: Service) -> list[WorkerItem]:
     alive_since = installation.clock() - timedelta(seconds=installation.settings.lease_sec)
     return [
         WorkerItem(
-            **row.model_dump(exclude={"agents", "seal", "supervisor", "cgroup", "memory_kills"}),
+            **row.model_dump(exclude={"agents", "seal", "machine", "supervisor", "cgroup", "memory_kills"}),
             running=held.get(row.worker, 0),
             alive=row.seen_at >= alive_since,
         )

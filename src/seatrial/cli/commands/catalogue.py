@@ -26,7 +26,7 @@ def agents(as_json: AsJson = False) -> None:
     from seatrial.cli.backend.session import print_json
     from seatrial.domain.catalogue import AGENTS, Agent
 
-    found = _told_by_service(lambda client: client.installation.agents())
+    found = told_by_service(lambda client: client.installation.agents())
     known: Sequence[Agent] = AGENTS if found is None else found
     if as_json:
         print_json([agent.model_dump(mode="json") for agent in known])
@@ -39,7 +39,7 @@ def models(as_json: AsJson = False) -> None:
     from seatrial.cli.backend.session import print_json
     from seatrial.domain.catalogue import MODELS, keys_for
 
-    found = _told_by_service(lambda client: client.installation.models())
+    found = told_by_service(lambda client: client.installation.models())
     if found is None:
         rows = [{**model.model_dump(mode="json"), "keys": keys_for(model.id)} for model in MODELS]
     else:
@@ -59,7 +59,7 @@ def _keys(row: dict[str, Any]) -> str:
     return " or ".join(row["keys"]) or "no key needed"
 
 
-def _told_by_service[Answer](ask: Callable[[AsyncClient], Coroutine[Any, Any, Answer]]) -> Answer | None:
+def told_by_service[Answer](ask: Callable[[AsyncClient], Coroutine[Any, Any, Answer]]) -> Answer | None:
     """The service's list; ``None`` without ``--server``."""
     import asyncio
 

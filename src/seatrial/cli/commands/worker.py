@@ -10,6 +10,7 @@ from seatrial.cli.options import Concurrency
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
+    from seatrial.settings import Settings
     from seatrial.wiring import Installation, Place
     from seatrial.worker import Worker
 
@@ -20,6 +21,13 @@ def worker(
         int | None,
         typer.Option(min=1, help="Keep this many worker processes running; replace a dead one, and note how it died."),
     ] = None,
+    leave_when_idle: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Leave after this time without a trial, such as 10m; 0 for never."),
+    ] = None,
+    minimum_workers: Annotated[
+        int | None, typer.Option(min=0, help="Workers that stay, however idle they are.")
+    ] = None,
     supervised_by: Annotated[
         int | None, typer.Option(hidden=True, help="Parent process; the worker exits when it ends.")
     ] = None,
@@ -27,7 +35,10 @@ def worker(
         str | None, typer.Option(hidden=True, help="Only this group of suspected trials; the worker exits after it.")
     ] = None,
 ) -> None:
-    """Run queued trials until interrupted. The first signal drains; a second one requeues running trials."""
+    """Run queued trials until interrupted. The first signal drains; a second one requeues running trials.
+
+    A worker that left because it was idle exits with status 0.
+    """
     import asyncio
     import os
 
@@ -38,54 +49,87 @@ def worker(
         raise typer.Exit
 
     if processes is not None:
-        _keep(processes, concurrency)
+        _keep(processes, concurrency, _rules_of_stay(read_settings(), leave_when_idle, minimum_workers))
         return
 
-    async def work() -> None:
+    async def work() -> bool:
         from seatrial.logs import write_logs
         from seatrial.privileges import confine_worker
         from seatrial.wiring import Place, open_installation
 
         environment = dict(os.environ)  # a worker removes from its own what tasks may not read
-        settings = read_settings()
+        # A supervised worker stays unless it is told otherwise: its supervisor might start another one.
+        stays = "0" if leave_when_idle is None and supervised_by is not None else leave_when_idle
+        settings = _rules_of_stay(read_settings(), stays, minimum_workers)
         confine_worker(settings.allow_privileged)  # before there are threads, which would keep what they have
         async with open_installation(settings, for_worker=True) as installation:
             write_logs(settings)
             capacity = concurrency or settings.worker_concurrency
-            await _work(installation, capacity, Place(supervised_by, environment, suspects))
+            return await _work(installation, capacity, Place(supervised_by, environment, suspects))
 
-    asyncio.run(work())
+    if asyncio.run(work()) and supervised_by is not None and suspects is None:
+        from seatrial.worker_supervisor import LEFT_BY_ITSELF
+
+        raise typer.Exit(LEFT_BY_ITSELF)
 
 
-def _keep(processes: int, concurrency: int | None) -> None:
+def _keep(processes: int, concurrency: int | None, settings: Settings) -> None:
     """This process runs no trial, so it outlives every worker and sees how each of them ends."""
     import asyncio
 
-    from seatrial.cli.backend.session import read_settings
     from seatrial.worker_exits import ExitNotes
     from seatrial.worker_supervisor import keep_workers, worker_command
 
-    settings = read_settings()
-    command = worker_command(concurrency or settings.worker_concurrency)
+    stays = [
+        "--leave-when-idle",
+        f"{settings.leave_when_idle_sec}s",
+        "--minimum-workers",
+        str(settings.minimum_workers),
+    ]
+    command = worker_command(concurrency or settings.worker_concurrency, *stays)
     asyncio.run(keep_workers(command, processes, ExitNotes.beside(settings.work_dir)))
 
 
-async def _work(installation: Installation, capacity: int, place: Place) -> None:
+def _rules_of_stay(settings: Settings, leave_when_idle: str | None, minimum_workers: int | None) -> Settings:
+    """The options win over the settings."""
+    given: dict[str, object] = {}
+    if leave_when_idle is not None:
+        given["leave_when_idle_sec"] = _seconds(leave_when_idle)
+    if minimum_workers is not None:
+        given["minimum_workers"] = minimum_workers
+    return settings.model_copy(update=given)
+
+
+def _seconds(text: str) -> float:
+    """``90s``, ``10m``, ``2h``, or seconds without a unit."""
+    import re
+
+    from seatrial.errors import InvalidInput
+
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
+    if not found:
+        raise InvalidInput(f"{text!r} is no time.", field="leave_when_idle", fix="Write 90s, 10m or 2h.")
+    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+async def _work(installation: Installation, capacity: int, place: Place) -> bool:
+    """Whether the worker left by itself, because it was idle or its machine must go."""
     import asyncio
     import contextlib
     import os
 
     from seatrial.processes import on_signals
-    from seatrial.wiring import load_worker
+    from seatrial.wiring import leave_machine, load_worker, machine_of
 
     worker: Worker | None = None
-    duty: asyncio.Task[Any] = asyncio.create_task(load_worker(installation, capacity, place))
+    machine = await machine_of(installation.settings)
+    duty: asyncio.Task[Any] = asyncio.create_task(load_worker(installation, capacity, place, machine))
 
     def stop() -> None:
         if worker is None or worker.leaving:
             duty.cancel()
         else:
-            worker.leave()
+            worker.drain()
 
     with on_signals(stop), contextlib.suppress(asyncio.CancelledError):
         try:
@@ -101,6 +145,8 @@ async def _work(installation: Installation, capacity: int, place: Place) -> None
         finally:
             if examining is not None:
                 examining.cancel()
+        await leave_machine(installation.settings, machine, idle=worker.left_idle, noticed=worker.was_noticed)
+    return worker is not None and (worker.left_idle or worker.was_noticed)
 
 
 async def _tell_what_works(installation: Installation, worker: Worker) -> None:

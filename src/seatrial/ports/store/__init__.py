@@ -19,6 +19,7 @@ from seatrial.domain.frozen import Frozen
 from seatrial.ports.store.events import EventStore, OutputStore
 from seatrial.ports.store.installation import (
     Backlog,
+    DutyStore,
     Experience,
     Heartbeat,
     KeyStore,
@@ -60,6 +61,7 @@ from seatrial.ports.store.trials import (
 __all__ = [
     "Backlog",
     "ConfigurationTotals",
+    "DutyStore",
     "EventStore",
     "Experience",
     "FailedRow",
@@ -150,6 +152,9 @@ class Store(Protocol):
 
     @property
     def workers(self) -> WorkerStore: ...
+
+    @property
+    def duties(self) -> DutyStore: ...
 
     @property
     def totals(self) -> TotalsStore: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from pydantic import ConfigDict
@@ -12,6 +12,7 @@ from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import JobCounts, JobStatus
 from seatrial.domain.token import NewToken, Token
 from seatrial.domain.trial import Cause
+from seatrial.domain.work_units import MachineSize, OpenWork
 from seatrial.domain.worker_death import Death
 
 
@@ -85,6 +86,13 @@ class Heartbeat(Frozen):
     """How many processes of its cgroup the kernel has killed for want of memory; ``None`` if unknown."""
     death: Death | None = None
     """How it died, once somebody found out."""
+    machine: MachineSize | None = None
+    """The whole machine that it runs on; ``None`` if an older version wrote it."""
+
+    @property
+    def works(self) -> bool:
+        """Whether it claims trials."""
+        return not (self.starting or self.draining or self.paused)
 
 
 class WorkerRow(Heartbeat):
@@ -100,6 +108,22 @@ class WorkerStore(Protocol):
         """Notes how a worker died. A later heartbeat of it shows that it lives."""
 
     async def forget(self, worker: str) -> None: ...
+
+    async def leave_if_spare(self, worker: str, minimum: int, seen_since: datetime, now: datetime) -> bool:
+        """Lets an idle worker leave if at least ``minimum`` live workers stay; ``True`` if it may.
+
+        Of many callers only as many leave as there are spare ones. Workers that do not work now, that were allowed to
+        leave before, or that were last seen before ``seen_since`` do not count. A worker with a running trial stays."""
+        ...
+
+
+class DutyStore(Protocol):
+    """Duties that one process does for all, such as publishing numbers."""
+
+    async def take(self, duty: str, holder: str, lease: timedelta, now: datetime) -> bool:
+        """Whether ``holder`` has the duty until ``now + lease``. It extends its own lease; it gets another's only
+        after that has expired."""
+        ...
 
 
 class Overview(Frozen):
@@ -137,6 +161,9 @@ class TotalsStore(Protocol):
         """All jobs, or only those created through one API."""
 
     async def backlog(self, now: datetime) -> Backlog: ...
+
+    async def open_work(self) -> list[OpenWork]:
+        """Queued and running trials by job and task. Its cost does not depend on how many trials have ended."""
 
     async def experience(self, tasks: Sequence[str]) -> list[Experience]:
         """Averages over the graded trials of these tasks."""

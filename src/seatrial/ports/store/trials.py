@@ -154,6 +154,10 @@ class TrialStore(Protocol):
     async def suspects(self, now: datetime, job_id: int | None = None, seal: str | None = None) -> list[Suspects]:
         """The groups of suspected trials that wait for a process, as ``claim`` would give them."""
 
+    async def any_due(self, now: datetime) -> bool:
+        """Whether a queued trial may be claimed now by some worker. Cheaper than a claim, and changes nothing."""
+        ...
+
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
         """Extends the leases of ``{trial id: try}``. Reports which were lost and which should be cancelled.
 

@@ -10,7 +10,13 @@ from typing import Self
 
 from seatrial.ports.store import StoreFacts
 from seatrial.testing.memory_store.events import MemoryEvents, MemoryOutput
-from seatrial.testing.memory_store.installation import MemoryProviderKeys, MemoryTokens, MemoryTotals, MemoryWorkers
+from seatrial.testing.memory_store.installation import (
+    MemoryDuties,
+    MemoryProviderKeys,
+    MemoryTokens,
+    MemoryTotals,
+    MemoryWorkers,
+)
 from seatrial.testing.memory_store.jobs import MemoryJobs
 from seatrial.testing.memory_store.pace import MemoryPace
 from seatrial.testing.memory_store.records import MemoryRecords
@@ -31,7 +37,8 @@ class MemoryStore:
         self.output = MemoryOutput(records)
         self.tokens = MemoryTokens()
         self.provider_keys = MemoryProviderKeys()
-        self.workers = MemoryWorkers()
+        self.workers = MemoryWorkers(records)
+        self.duties = MemoryDuties()
         self.totals = MemoryTotals(records)
         self._install_id = secrets.token_hex(8)
         self.triage = MemoryTriage(records)

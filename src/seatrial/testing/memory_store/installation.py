@@ -11,6 +11,7 @@ from seatrial.domain.job import JobCounts
 from seatrial.domain.result import Result
 from seatrial.domain.token import NewToken, Token
 from seatrial.domain.trial import Outcome, TrialState
+from seatrial.domain.work_units import OpenWork
 from seatrial.domain.worker_death import Death
 from seatrial.errors import NotFound
 from seatrial.ports.store import Backlog, Experience, Heartbeat, Overview, ProviderKey, WorkerRow
@@ -60,8 +61,10 @@ class MemoryProviderKeys:
 
 
 class MemoryWorkers:
-    def __init__(self) -> None:
+    def __init__(self, records: MemoryRecords | None = None) -> None:
         self.rows: dict[str, WorkerRow] = {}
+        self._records = records or MemoryRecords()
+        self._leaving: set[str] = set()
 
     async def beat(self, heartbeat: Heartbeat, now: datetime) -> None:
         self.rows[heartbeat.worker] = WorkerRow(seen_at=now, **heartbeat.model_dump())
@@ -76,6 +79,28 @@ class MemoryWorkers:
 
     async def forget(self, worker: str) -> None:
         self.rows.pop(worker, None)
+
+    async def leave_if_spare(self, worker: str, minimum: int, seen_since: datetime, now: datetime) -> bool:
+        staying = [row for row in self.rows.values() if row.worker not in self._leaving and row.seen_at >= seen_since]
+        others = sum(row.works and row.worker != worker for row in staying)
+        running = (trial for trial in self._records.trials.values() if trial.state is TrialState.RUNNING)
+        if others < minimum or worker not in self.rows or any(trial.worker == worker for trial in running):
+            return False
+        is_new = worker not in self._leaving
+        self._leaving.add(worker)
+        return is_new
+
+
+class MemoryDuties:
+    def __init__(self) -> None:
+        self._leases: dict[str, tuple[str, datetime]] = {}
+
+    async def take(self, duty: str, holder: str, lease: timedelta, now: datetime) -> bool:
+        known, until = self._leases.get(duty, (holder, now))
+        if known != holder and until > now:
+            return False
+        self._leases[duty] = holder, now + lease
+        return True
 
 
 class MemoryTotals:
@@ -100,6 +125,16 @@ class MemoryTotals:
             oldest_queued_at=min((trial.created_at for trial in queued), default=None),
             ended_last_minute=sum(moment > now - timedelta(minutes=1) for moment in ended),
         )
+
+    async def open_work(self) -> list[OpenWork]:
+        states = (TrialState.QUEUED, TrialState.RUNNING)
+        trials = (trial for trial in self._records.trials.values() if trial.state in states)
+        counts = Counter((trial.job_id, trial.task.digest) for trial in trials)
+        limits = {job_id: job.spec.concurrency for job_id, job in self._records.jobs.items()}
+        return [
+            OpenWork(job_id=job_id, task_digest=digest, trials=count, concurrency=limits[job_id])
+            for (job_id, digest), count in counts.items()
+        ]
 
     async def experience(self, tasks: Sequence[str]) -> list[Experience]:
         groups: dict[tuple[str, str, str | None], list[Result]] = {}

@@ -109,6 +109,10 @@ class MemoryTrials:
     async def give_back(self, trial_id: int, try_number: int, now: datetime) -> Trial:
         return self._close(trial_id, GivenBack(try_number=try_number), None, now)
 
+    async def any_due(self, now: datetime) -> bool:
+        queued = (trial for trial in self._records.trials.values() if trial.state is TrialState.QUEUED)
+        return any(trial.not_before is None or trial.not_before <= now for trial in queued)
+
     async def expired(self, now: datetime, limit: int = 100) -> list[Trial]:
         late = [
             (trial.lease_until, trial.id)

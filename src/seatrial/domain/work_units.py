@@ -1,0 +1,69 @@
+"""Open work in machine-sized units: the one number that every autoscaler follows.
+
+A trial asks for what its task declares, else for the installation's defaults. A machine takes as much as workers pack
+onto it: nine tenths of its memory, and four trials' processors per processor, because agents mostly wait for models.
+Whichever of the two is scarcer counts. Queued and running trials count alike: a signal of the queue alone would fall
+as soon as trials are claimed, and an autoscaler would then remove the machines that run them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from pydantic import Field
+
+from seatrial.domain.frozen import Frozen
+from seatrial.domain.task import Resources
+
+MEMORY_SHARE = 0.9
+"""The part of a machine's memory that trials may declare together."""
+CPU_OVERCOMMIT = 4.0
+"""Processors that trials may declare together, per processor of the machine."""
+
+
+class MachineSize(Frozen):
+    """Memory and processors: of a machine, or what a trial gets if its task declares none."""
+
+    memory_mb: float = Field(gt=0)
+    cpus: float = Field(gt=0)
+
+
+class OpenWork(Frozen):
+    """Queued and running trials of one job at one task."""
+
+    job_id: int
+    task_digest: str
+    trials: int
+    concurrency: int | None = None
+    """Maximum running trials of the whole job."""
+
+
+class Wanted(Frozen):
+    """Open work with what each of its trials asks for."""
+
+    work: OpenWork
+    asks: Resources = Resources()
+
+
+def work_units(wanted: Iterable[Wanted], machine: MachineSize, default: MachineSize) -> float:
+    """How many machines of this size the open work fills.
+
+    A job with a concurrency counts with at most that many of its trials, the average ones: more machines would not
+    make it faster."""
+    wanted = list(wanted)
+    open_trials: dict[int, int] = {}
+    for each in wanted:
+        open_trials[each.work.job_id] = open_trials.get(each.work.job_id, 0) + each.work.trials
+    memory = cpus = 0.0
+    for each in wanted:
+        work = each.work
+        share = 1.0 if work.concurrency is None else min(work.concurrency / open_trials[work.job_id], 1.0)
+        memory += share * work.trials * (each.asks.memory_mb or default.memory_mb)
+        cpus += share * work.trials * (each.asks.cpus or default.cpus)
+    return max(memory / (MEMORY_SHARE * machine.memory_mb), cpus / (CPU_OVERCOMMIT * machine.cpus))
+
+
+def machines_for(units: float) -> int:
+    """The desired number of machines. Rounding errors of a sum do not ask for another one."""
+    return math.ceil(round(units, 6))
