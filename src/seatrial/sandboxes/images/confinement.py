@@ -49,6 +49,8 @@ _END_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 _OWN_MOUNTS = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 _CERTIFICATES = ("/etc/ssl/certs", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates")
 _REGISTRIES = ("/etc/containers", "/usr/share/containers")
+_NETAVARK = ("/usr/libexec/podman/netavark", "/usr/lib/podman/netavark")
+"""Since 1.38, buildah starts nothing if this program is missing, although our builds never use it."""
 _FILES = {
     "/etc/passwd": "root:x:0:0:root:/root:/bin/false\n",
     "/etc/group": "root:x:0:\n",
@@ -154,7 +156,8 @@ class Confinement:
         if not self._program:
             commands.require("buildah", self._environ)
             path = shutil.which("buildah", path=self._environ.get("PATH")) or ""
-            self._program = (path, *map(str, await asyncio.to_thread(libraries_of, Path(path))))
+            network = [place for place in _NETAVARK if Path(place).exists()]
+            self._program = (path, *map(str, await asyncio.to_thread(libraries_of, Path(path))), *network)
         return self._program
 
 
