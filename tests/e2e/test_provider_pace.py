@@ -1,4 +1,4 @@
-"""Trials of ``seatrial run`` at a provider that takes one call at a time: all pass, and their results say who waited."""
+"""Trials of ``seatrial run`` at a provider that takes one call at a time: all pass, and results say who waited."""
 
 from __future__ import annotations
 
