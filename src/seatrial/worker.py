@@ -168,6 +168,7 @@ class Worker:
             finally:
                 for task in tasks:
                     task.cancel()
+        await self._duties.once("provider pace", lambda: self._store.pace.leave(self._about.worker))
         await self._duties.once("heartbeat", lambda: self._store.workers.forget(self._about.worker))
 
     def _background(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
