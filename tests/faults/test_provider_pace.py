@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserW
 
 CALLS = 2
 PATIENCE = RetryLimits(limit_sec=4.0)
-"""In refusals, see ``impatient``: short, so that the crowd without a pace loses it soon. By default it is ten minutes."""
+"""In refusals, see ``impatient``: short, so that the crowd without a pace loses it soon."""
 NAME = "openai/give-up"
 
 
