@@ -194,6 +194,7 @@ class Worker:
             finally:
                 for task in tasks:
                     task.cancel()
+        await self._duties.once("provider pace", lambda: self._store.pace.leave(self._about.worker))
         await self._duties.once("heartbeat", lambda: self._store.workers.forget(self._about.worker))
         if self._tenure is not None:
             await self._duties.once("protection", self._tenure.release)

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
@@ -80,10 +82,9 @@ def _header(headers: Mapping[str, str] | None, name: str) -> str | None:
 
 
 def _seconds(value: str, now: datetime) -> float | None:
-    try:
-        return max(float(value), 0.0)
-    except ValueError:
-        pass
+    with suppress(ValueError):
+        seconds = float(value)
+        return None if math.isnan(seconds) else max(seconds, 0.0)
     try:
         then = parsedate_to_datetime(value)
     except ValueError:

@@ -42,7 +42,9 @@ class Turn:
         self._lane.note_answer()
 
     def refused(self, retry_after_sec: float | None) -> None:
-        self._lane.note_refusal(retry_after_sec or 0.0)
+        """``retry_after_sec`` is what the provider asked for, and may be any number."""
+        asked = 0.0 if retry_after_sec is None or math.isnan(retry_after_sec) else retry_after_sec
+        self._lane.note_refusal(min(max(asked, 0.0), provider_pace.LONGEST_PAUSE_SEC))
 
 
 class ProviderPace:
@@ -80,9 +82,6 @@ class ProviderPace:
             self._lanes[name].obey(grant)
         for name in [name for name, lane in self._lanes.items() if lane.is_idle]:
             del self._lanes[name]
-
-    async def leave(self) -> None:
-        await self._store.leave(self._worker)
 
 
 @dataclass(eq=False)
@@ -139,7 +138,7 @@ class _Lane:
         known = self._state.model_copy(update={"limit": limit})
         self._state = provider_pace.refused(known, peak, low, retry_after_sec, self.clock())
         self.slots = int(self._state.limit or 1)
-        self._pause(min(retry_after_sec, provider_pace.LONGEST_PAUSE_SEC))
+        self._pause(retry_after_sec)
 
     def report(self) -> PaceReport:
         told = self._report.model_copy(update={"in_flight": self.in_flight, "waiting": len(self._waiting)})

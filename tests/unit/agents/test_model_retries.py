@@ -233,6 +233,7 @@ def test_retry_after_is_read_as_seconds_and_as_a_date() -> None:
     assert retry_after(RateLimitError(headers={"Retry-After": dated}), now) == 90
     assert retry_after(RateLimitError(headers={"Retry-After": "-5"}), now) == 0
     assert retry_after(RateLimitError(headers={"Retry-After": "soon"}), now) is None
+    assert retry_after(RateLimitError(headers={"Retry-After": "nan"}), now) is None
     assert retry_after(RateLimitError(), now) is None
     assert retry_after(ValueError(), now) is None
 
