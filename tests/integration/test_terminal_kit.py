@@ -86,7 +86,8 @@ class BareRoot:
         self._init.wait()
 
     async def exec(self, command: str, *, user: str | int | None = None, timeout_sec: int | None = None) -> ExecResult:
-        await self.terminal.offer(self, command)
+        if (known := await self.terminal.offer(self, command)) is not None:
+            return known
         self.commands.append(command)
         enter = ["nsenter", "-t", str(self._pid), "-m", "-p", "-r", "-w", "/bin/sh", "-c", command]
         process = await asyncio.create_subprocess_exec(
@@ -98,6 +99,9 @@ class BareRoot:
         )
         stdout, stderr = await process.communicate()
         return ExecResult(stdout=stdout.decode(), stderr=stderr.decode(), return_code=process.returncode or 0)
+
+    async def lend(self, directory: Path, place: str) -> bool:
+        return False
 
     async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None:
         shutil.copytree(source_dir, self.root / target_dir.lstrip("/"), symlinks=True)

@@ -46,6 +46,7 @@ from seatrial.settings import Settings
 TESTS_DIR = PurePosixPath("/tests")
 VERIFIER_DIR = PurePosixPath("/logs/verifier")
 AGENT_DIR = PurePosixPath("/logs/agent")
+_ROOT = ("", "root", "0")
 _REWARDS = ("reward.json", "reward.txt")
 
 _CAUSED_INSIDE = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENOSPC, errno.EDQUOT}
@@ -208,7 +209,9 @@ class Sandbox(BaseEnvironment):
         timeout_sec: int | None = None,
         user: str | int | None = None,
     ) -> ExecResult:
-        await self._terminal.offer(self, command)
+        as_root = not (cwd or env or timeout_sec) and str(self._user(user)) in _ROOT
+        if (known := await self._terminal.offer(self, command, as_root=as_root)) is not None:
+            return known
         if (script := script_to_allow(command)) and await self._allow(script, user):
             return ExecResult(stdout="", stderr="", return_code=0)
         try:
@@ -244,7 +247,7 @@ class Sandbox(BaseEnvironment):
 
     def _view_as_root(self, user: str | int | None) -> SandboxView | None:
         """The current view if this user may do everything: then no command is needed to look at a file."""
-        return self._view if str(self._user(user)) in ("", "root", "0") else None
+        return self._view if str(self._user(user)) in _ROOT else None
 
     def _user(self, user: str | int | None) -> str | int:
         wanted = self._resolve_user(user)
@@ -337,6 +340,11 @@ class Sandbox(BaseEnvironment):
             if place.is_symlink():
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place))
         return path
+
+    async def lend(self, directory: Path, place: str) -> bool:
+        """Shows the sandbox a directory of this machine, read-only, instead of a copy of it. Returns whether this
+        sandbox can."""
+        return False
 
     @override
     async def empty_dirs(self, dirs: Sequence[EnvironmentPath], *, chmod: bool = True) -> ExecResult | None:

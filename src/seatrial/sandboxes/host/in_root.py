@@ -58,13 +58,14 @@ class SandboxRoot:
             yield file
 
     @contextmanager
-    def made_directory(self, path: str) -> Iterator[int]:
-        """A directory for writing, made with those above it where they are missing."""
+    def made_directory(self, path: str, *, follow: bool = True) -> Iterator[int]:
+        """A directory for writing, made with those above it where they are missing. Without ``follow`` there is no
+        link on the way to it."""
         parts = [part for part in path.split("/") if part not in ("", ".")]
         missing: list[str] = []
         while True:
             try:
-                directory = self._open("/".join(parts), _DIRECTORY, for_writing=True)
+                directory = self._open("/".join(parts), _DIRECTORY, for_writing=True, plain=not follow)
                 break
             except FileNotFoundError:
                 if not parts or parts[-1] == "..":
@@ -87,10 +88,10 @@ class SandboxRoot:
         except OSError:
             return 0
 
-    def _open(self, path: str, flags: int, for_writing: bool) -> int:
+    def _open(self, path: str, flags: int, for_writing: bool, *, plain: bool = False) -> int:
         parts = [part for part in path.split("/") if part not in ("", ".")]
         ours = parts[:1] in ([_LOGS], [_TESTS]) and (for_writing or len(parts) <= 2)
-        rules = IN_ROOT | NO_MAGICLINKS | (NO_SYMLINKS if ours else 0)
+        rules = IN_ROOT | NO_MAGICLINKS | (NO_SYMLINKS if ours or plain else 0)
         return openat2(self._root, "/".join(parts) or ".", flags, rules)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any, override
 
 from seatrial.errors import SandboxFault, SeatrialError
@@ -131,6 +132,11 @@ class OciEnvironment(Sandbox):
     @override
     def files(self) -> SandboxView:
         return self._running()[0].view(self._view_name)
+
+    @override
+    async def lend(self, directory: Path, place: str) -> bool:
+        pod, _ = self._running()
+        return await self._machine.mounts.start(pod.lend, directory, place)
 
     @override
     async def begin_grading(self) -> None:

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
+from seatrial.sandboxes.host.in_root import closing
+from seatrial.sandboxes.host.lent_tree import LentTree, empty_place
 from seatrial.sandboxes.host.processes import (
     children,
     has_ended,
@@ -204,6 +206,20 @@ class Pod:
                 self.kill_processes("agent")
             disk.make_room()
 
+    def lend(self, directory: Path, place: str) -> bool:
+        """Mounts a directory of this machine read-only in both views. Returns whether that could be done.
+
+        Not in a privileged sandbox, which could make the mount writable. The verifier's view comes first: what works in
+        one of them only must not be the agent's."""
+        if self.plan.privileged:
+            return False
+        try:
+            for view in ("grading", "agent"):
+                self._lend_to(self._container(view).namespace, directory, place)
+        except OSError:
+            return False
+        return True
+
     def begin_grading(self) -> None:
         """Empties the verifier's directory, whatever is in it."""
         left = self._processes("agent") - self._first_processes()
@@ -337,6 +353,16 @@ class Pod:
         for view, made_of in pairs.items():
             if made_of is not None:
                 self._machine.filters.keep(made_of, self._state / f"{self.plan.sandbox}-{view}" / "seccomp.bpf")
+
+    def _lend_to(self, namespace: int, directory: Path, place: str) -> None:
+        mounts = self._machine.mounts
+        with (
+            LentTree(directory) as tree,
+            closing(mounts.root_of(namespace)) as root,
+            empty_place(root, place) as target,
+            mounts.inside(namespace),
+        ):
+            tree.move_to(target)
 
     def _find_shell(self) -> str:
         places = DEFAULT_PATH.split(":")

@@ -3,10 +3,11 @@
 terminus-2 runs ``tmux -V`` and ``asciinema --version``. If they are missing it calls the image's package manager, which
 is slow and does not work offline. So a sandbox passes each command to ``Terminal.offer`` first, which adds the *kit*:
 this machine's tmux and bash, and the recorder with its interpreter, each with libraries and loader. The image's own C
-library, package manager and Python do not matter. The kit is one read-only directory, made once for each machine. A
-sandbox may bind it at ``KIT_DIR`` (``TerminalKit.prepare``). Otherwise it is uploaded on demand.
+library, package manager and Python do not matter. The kit is one read-only directory, made once for each machine. It
+is lent to a sandbox at ``KIT_DIR``, and uploaded where a sandbox cannot borrow it.
 
-Links on the PATH appear only when an agent runs ``tmux -V``, so other trials do not change.
+Both happen when an agent runs ``tmux -V``, so other trials do not change. The links on the PATH are made by the same
+command that answers it, and the question for the recorder's version, which comes next, needs no command at all.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Protocol
+
+from harbor.environments.base import ExecResult
 
 from seatrial.errors import SandboxFault, SetupProblem
 from seatrial.sandboxes.terminal import recorder
@@ -34,8 +37,12 @@ TOOLS = ("tmux", "asciinema")
 """Links that ``offer`` makes in ``/usr/local/bin`` for missing tools (and ``/bin/bash`` for a missing bash)."""
 PROBE = "tmux -V"
 """The first command of terminus-2."""
+RECORDER_PROBE = "asciinema --version"
+"""Its second command."""
 
-_NOT_HERE = 64
+_NOT_HERE, _NOT_LINKED = 64, 65
+_KIT, _OWN = "kit", "own"
+"""The first line of the link script says whose recorder is found."""
 
 _LOCALES = ("C.utf8", "C.UTF-8", "en_US.utf8", "en_US.UTF-8")
 _TMUX_CONF = """set-environment -gu LOCPATH
@@ -46,15 +53,17 @@ source-file -q "$HOME/.tmux.conf"
 _LINK = f"""
 test -x {KIT_DIR}/bin/tmux || exit {_NOT_HERE}
 test -d /tmp || mkdir -m 1777 /tmp
-command -v bash >/dev/null 2>&1 || ln -sf {KIT_DIR}/bin/bash /bin/bash || exit 1
+command -v bash >/dev/null 2>&1 || ln -sf {KIT_DIR}/bin/bash /bin/bash || exit {_NOT_LINKED}
 for directory in /usr/local/bin /usr/bin; do
     for tool in {" ".join(TOOLS)}; do
         command -v $tool >/dev/null 2>&1 && continue
-        mkdir -p $directory && ln -sf {KIT_DIR}/bin/$tool $directory/$tool || exit 1
+        mkdir -p $directory && ln -sf {KIT_DIR}/bin/$tool $directory/$tool || exit {_NOT_LINKED}
         hash -r 2>/dev/null || true
     done
 done
-command -v tmux >/dev/null 2>&1
+command -v tmux >/dev/null 2>&1 || exit {_NOT_LINKED}
+test "$(command -v asciinema)" -ef {KIT_DIR}/bin/asciinema && echo {_KIT} || echo {_OWN}
+{PROBE}
 """
 
 _CLOSURE = """
@@ -69,7 +78,9 @@ print(json.dumps({name: getattr(sys.modules[name], "__file__", None) or "" for n
 class Commands(Protocol):
     """The part of a Harbor environment that is used here."""
 
-    async def exec(self, command: str, *, user: str | int | None = None) -> Any: ...
+    async def exec(self, command: str, *, user: str | int | None = None) -> ExecResult: ...
+
+    async def lend(self, directory: Path, place: str) -> bool: ...
 
     async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None: ...
 
@@ -80,21 +91,35 @@ class Terminal:
     def __init__(self, cache: Path) -> None:
         self._cache = cache
         self._provided = False
+        self._recorder_is_next = False
+        """The kit's recorder was linked a moment ago, and no command has run since."""
 
-    async def offer(self, sandbox: Commands, command: str) -> None:
+    async def offer(self, sandbox: Commands, command: str, *, as_root: bool = True) -> ExecResult | None:
         """Links the kit's tools if the image lacks them, the first time that an agent runs ``tmux -V``.
 
-        Call it with each command before it runs. Raises ``SetupProblem`` if this machine cannot make a kit."""
+        Call it with each command before it runs. Returns the command's result where it is known then. Raises
+        ``SetupProblem`` if this machine cannot make a kit."""
+        recorder_is_next, self._recorder_is_next = self._recorder_is_next, False
+        if recorder_is_next and as_root and command == RECORDER_PROBE:
+            return ExecResult(stdout=f"asciinema {recorder.VERSION}\n", stderr="", return_code=0)
         if self._provided or command != PROBE:
-            return
+            return None
         self._provided = True
+        result = await self._linked(sandbox)
+        if result.return_code in (_NOT_HERE, _NOT_LINKED):
+            raise SandboxFault(f"The terminal kit could not be linked: {result.stderr or result.stdout or ''}".strip())
+        whose, _, said = (result.stdout or "").partition("\n")
+        self._recorder_is_next = whose == _KIT
+        return result.model_copy(update={"stdout": said}) if as_root else None
+
+    async def _linked(self, sandbox: Commands) -> ExecResult:
+        kit = await asyncio.to_thread(TerminalKit.prepare, self._cache)
+        await sandbox.lend(kit.directory, str(KIT_DIR))
         result = await sandbox.exec(_LINK, user="root")
         if result.return_code == _NOT_HERE:
-            kit = await asyncio.to_thread(TerminalKit.prepare, self._cache)
             await sandbox.upload_dir(kit.directory, str(KIT_DIR))
             result = await sandbox.exec(_LINK, user="root")
-        if result.return_code != 0:
-            raise SandboxFault(f"The terminal kit could not be linked: {result.stderr or result.stdout or ''}".strip())
+        return result
 
 
 @dataclass(frozen=True, slots=True)

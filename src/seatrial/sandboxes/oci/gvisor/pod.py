@@ -148,6 +148,11 @@ class GvisorPod(Pod):
         super().check(view)
 
     @override
+    def lend(self, directory: Path, place: str) -> bool:
+        """gVisor has mounts of its own, and takes no more of them once it runs."""
+        return False
+
+    @override
     def begin_grading(self) -> None:
         self.findings.left_running = self._any_left()
         self.transfer("grading").empty([VERIFIER])
