@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -123,6 +124,17 @@ class Transfer:
                 with suppress(OSError), root.directory(path) as directory:
                     found += look_into(directory, prefix, seen, wanted)
         return found
+
+    def connect(self, path: str) -> socket.socket:
+        """Connects to a Unix socket, and returns a socket that does not block. Raises ``OSError``."""
+        with self._root() as root, root.found(path, follow=False) as handle:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+            try:
+                connection.connect(own_path(handle))
+            except OSError:
+                connection.close()
+                raise
+            return connection
 
     def account(self, wanted: str | int | None) -> Account:
         """A user of the sandbox, see ``find_account``."""

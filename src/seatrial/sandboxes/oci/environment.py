@@ -31,6 +31,7 @@ from seatrial.sandboxes.oci.pod_commands import PodCommands
 from seatrial.sandboxes.oci.pod_plan import SandboxDesign
 from seatrial.sandboxes.oci.pods import new_pod
 from seatrial.sandboxes.oci.probe import require
+from seatrial.sandboxes.oci.terminal_line import TerminalLine
 from seatrial.sandboxes.output import Ended
 from seatrial.sandboxes.sandbox import Call, Sandbox, SandboxFacts
 
@@ -48,6 +49,7 @@ class OciEnvironment(Sandbox):
         self._given_networks = networks
         self._pod: Pod | None = None
         self._commands: PodCommands | None = None
+        self._line: TerminalLine | None = None
         self._storage: StorageLimit | None = None
         self._suspicions: tuple[str, ...] = ()
         super().__init__(*args, **kwargs)
@@ -90,7 +92,7 @@ class OciEnvironment(Sandbox):
         asked = TaskNameServers.of(self._definition.service.dns, self.network_policy)
         plan = self._design.plan(sandbox, image, self._network, open_dirs, asked)
         self._pod = pod = new_pod(self._machine, plan)
-        self._commands = PodCommands(mounts, pod)
+        self._commands, self._line = PodCommands(mounts, pod), TerminalLine(pod)
         await self._finish_even_if_cancelled(mounts.carry(pod.start))
         limit_mb = pod.plan.limits.storage_mb
         self._storage = StorageLimit(
@@ -123,10 +125,19 @@ class OciEnvironment(Sandbox):
             await self._storage.settled()
         process = self._process([pod.shell, "-c", call.command], call.cwd, call.env, call.user)
         try:
+            if (answer := await self._typed(call.command, process, timeout_sec)) is not None:
+                return answer
             ended = await commands.run(self._view_name, process, timeout_sec, self._output_callback())
         except UnknownUser as unknown:
             return Ended(_CANNOT_RUN, stdout="", stderr=str(unknown))
         return await self._judged(pod, ended)
+
+    async def _typed(self, command: str, process: PodCall, timeout_sec: int | None) -> Ended | None:
+        """The answer to a plain tmux command; ``None`` for all others, and for the verifier's."""
+        if self._line is None or self.grading:
+            return None
+        of_kit = self._terminal.tmux_is_of_kit
+        return await self._line.run(command, process, of_kit, timeout_sec, self._output_callback())
 
     @property
     @override

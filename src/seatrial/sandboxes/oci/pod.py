@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
+from seatrial.sandboxes.host.accounts import Account
 from seatrial.sandboxes.host.in_root import closing
 from seatrial.sandboxes.host.lent_tree import LentTree, empty_place
 from seatrial.sandboxes.host.processes import (
@@ -140,6 +141,11 @@ class Pod:
     def confinement(self) -> Confinement:
         return self._machine.privileged if self.plan.privileged else self._machine.confinement
 
+    @property
+    def is_reached_by_sockets(self) -> bool:
+        """Whether this process may connect to what listens inside. A privileged sandbox could reach back to it."""
+        return not self.plan.privileged
+
     def start(self) -> None:
         self.directory.mkdir(parents=True, mode=0o700)
         SandboxRecord.new(self.plan.sandbox, self.plan.owner).write(self.directory)
@@ -185,11 +191,15 @@ class Pod:
         container = self._container(view)
         self.check(view)
         account = self.transfer(view).account(call.user)
-        environment = {"PATH": DEFAULT_PATH, "HOSTNAME": self.plan.hostname, "HOME": account.home, **call.environment}
+        environment = self.environment(call, account)
         session = () if self._machine.commands_lead_sessions else OWN_SESSION
         arguments = [*session, *call.arguments]
         description = process_spec(self.confinement, arguments, environment, call.cwd, account.identity)
         return command.spawn(self._exec(view, container), json.dumps(description).encode())
+
+    def environment(self, call: Call, account: Account) -> dict[str, str]:
+        """All variables of a command."""
+        return {"PATH": DEFAULT_PATH, "HOSTNAME": self.plan.hostname, "HOME": account.home, **call.environment}
 
     def meter(self) -> Meter:
         """Measures what the sandbox takes of the disk."""

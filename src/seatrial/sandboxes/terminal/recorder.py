@@ -170,7 +170,7 @@ def relay(master: int, cast: Cast, keep_input: bool) -> None:
 
 
 def raw(fd: int) -> list[Any] | None:
-    """Passes every key through. Returns the settings that restore the terminal."""
+    """Passes every key through, those that were typed before, too. Returns the settings that restore the terminal."""
     if not os.isatty(fd):
         return None
     before = termios.tcgetattr(fd)
@@ -179,7 +179,7 @@ def raw(fd: int) -> list[Any] | None:
     mode[1] &= ~termios.OPOST
     mode[2] = (mode[2] & ~(termios.CSIZE | termios.PARENB)) | termios.CS8
     mode[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
-    termios.tcsetattr(fd, termios.TCSAFLUSH, mode)
+    termios.tcsetattr(fd, termios.TCSANOW, mode)
     return before
 
 
@@ -196,7 +196,7 @@ def record(path: str, command: str, keep_input: bool, quiet: bool) -> int:
         relay(master, cast, keep_input)
     finally:
         if before is not None:
-            termios.tcsetattr(0, termios.TCSAFLUSH, before)
+            termios.tcsetattr(0, termios.TCSANOW, before)
     os.close(master)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 

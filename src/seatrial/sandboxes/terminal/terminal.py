@@ -42,7 +42,7 @@ RECORDER_PROBE = "asciinema --version"
 
 _NOT_HERE, _NOT_LINKED = 64, 65
 _KIT, _OWN = "kit", "own"
-"""The first line of the link script says whose recorder is found."""
+"""The first line of the link script says whose tmux and whose recorder are found."""
 
 _LOCALES = ("C.utf8", "C.UTF-8", "en_US.utf8", "en_US.UTF-8")
 _TMUX_CONF = """set-environment -gu LOCPATH
@@ -62,7 +62,10 @@ for directory in /usr/local/bin /usr/bin; do
     done
 done
 command -v tmux >/dev/null 2>&1 || exit {_NOT_LINKED}
-test "$(command -v asciinema)" -ef {KIT_DIR}/bin/asciinema && echo {_KIT} || echo {_OWN}
+for tool in {" ".join(TOOLS)}; do
+    test "$(command -v $tool)" -ef {KIT_DIR}/bin/$tool && printf {_KIT} || printf {_OWN}
+done
+echo
 {PROBE}
 """
 
@@ -91,6 +94,7 @@ class Terminal:
     def __init__(self, cache: Path) -> None:
         self._cache = cache
         self._provided = False
+        self.tmux_is_of_kit = False
         self._recorder_is_next = False
         """The kit's recorder was linked a moment ago, and no command has run since."""
 
@@ -109,7 +113,8 @@ class Terminal:
         if result.return_code in (_NOT_HERE, _NOT_LINKED):
             raise SandboxFault(f"The terminal kit could not be linked: {result.stderr or result.stdout or ''}".strip())
         whose, _, said = (result.stdout or "").partition("\n")
-        self._recorder_is_next = whose == _KIT
+        self.tmux_is_of_kit = whose.startswith(_KIT)
+        self._recorder_is_next = whose.endswith(_KIT)
         return result.model_copy(update={"stdout": said}) if as_root else None
 
     async def _linked(self, sandbox: Commands) -> ExecResult:

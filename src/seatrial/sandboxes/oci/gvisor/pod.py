@@ -128,12 +128,18 @@ class GvisorPod(Pod):
         usual = super().confinement
         return replace(usual, capabilities=tuple(name for name in usual.capabilities if name != "CAP_NET_RAW"))
 
+    @property
+    @override
+    def is_reached_by_sockets(self) -> bool:
+        """gVisor's sockets are its own."""
+        return False
+
     @override
     def spawn(self, view: str, call: Call) -> command.Command:
         container = self._container(view)
         self.check(view)
         account = self.transfer(view).account(call.user)
-        environment = {"PATH": DEFAULT_PATH, "HOSTNAME": self.plan.hostname, "HOME": account.home, **call.environment}
+        environment = self.environment(call, account)
         arguments = [ENTER, *self._program(call.arguments)]
         description = process_spec(self.confinement, arguments, environment, call.cwd, account.identity)
         return command.spawn(self._runsc.exec(container.name), json.dumps(description).encode())
