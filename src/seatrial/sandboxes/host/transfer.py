@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from seatrial.growing_files import FileView, look_into
 from seatrial.removal import empty_directory
 from seatrial.sandboxes.host.accounts import Account, find_account
 from seatrial.sandboxes.host.in_root import SandboxRoot, closing, is_kernel_file, own_path
+from seatrial.sandboxes.host.sockets import SocketHandle
 from seatrial.sandboxes.host.tree_copy import UPLOAD, Budget, LeftOut, TransferLimits, TreeCopy, copy_file
 
 __all__ = ["LeftOut", "Transfer", "TransferLimits"]
@@ -125,16 +125,9 @@ class Transfer:
                     found += look_into(directory, prefix, seen, wanted)
         return found
 
-    def connect(self, path: str) -> socket.socket:
-        """Connects to a Unix socket, and returns a socket that does not block. Raises ``OSError``."""
+    def socket(self, path: str) -> SocketHandle:
         with self._root() as root, root.found(path, follow=False) as handle:
-            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-            try:
-                connection.connect(own_path(handle))
-            except OSError:
-                connection.close()
-                raise
-            return connection
+            return SocketHandle(handle)
 
     def account(self, wanted: str | int | None) -> Account:
         """A user of the sandbox, see ``find_account``."""

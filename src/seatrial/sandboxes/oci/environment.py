@@ -107,6 +107,8 @@ class OciEnvironment(Sandbox):
 
     @override
     async def _remove(self) -> None:
+        if self._line is not None:
+            self._line.close()
         try:
             if self._pod is not None:
                 self._record_full_disk()

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import socket
+from dataclasses import dataclass
 
 from seatrial.sandboxes.host.accounts import Account
+from seatrial.sandboxes.host.sockets import SocketHandle
 from seatrial.sandboxes.host.transfer import Transfer
-from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.oci.pod import Call, Pod
 from seatrial.sandboxes.output import Ended, Listener
 from seatrial.sandboxes.terminal.tmux_client import (
@@ -30,15 +30,22 @@ _ELSEWHERE = ("TMUX", "TMUX_TMPDIR")
 """Variables with which tmux looks for its server elsewhere."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """A server that has told its version."""
+
+    socket: SocketHandle
+    account: Account
+
+
 class TerminalLine:
     """The way to the tmux servers of one sandbox's agent, one for each user."""
 
     def __init__(self, pod: Pod) -> None:
         self._pod = pod
         self._given_up = not pod.is_reached_by_sockets
+        self._servers: dict[str, _Server] = {}
         self.answers = 0
-        self._known: dict[str, Account] = {}
-        """Users whose server has told its version."""
 
     async def run(
         self, command: str, call: Call, of_kit: bool, timeout_sec: float | None, listener: Listener | None
@@ -52,43 +59,47 @@ class TerminalLine:
         self._pod.check("agent")
         try:
             async with asyncio.timeout(timeout_sec or None):
-                account = await self._account(call.user)
-                client = Client.of(self._pod.environment(call, account), call.cwd, always_utf8=of_kit)
-                if (server := await self._known_server(str(call.user), account, client)) is None:
-                    return None
-                with server:
-                    answer = await ask(server, client, words, listener)
-                    self.answers += 1
-                    return answer
+                answer = await self._ask(call, of_kit, words, listener)
         except NotUnderstood:
-            self._given_up = True
+            self.close()
+            return None
+        self.answers += answer is not None
+        return answer
+
+    def close(self) -> None:
+        """From now on everything is run."""
+        self._given_up = True
+        for user in list(self._servers):
+            self._forget(user)
+
+    async def _ask(self, call: Call, of_kit: bool, words: list[str], listener: Listener | None) -> Ended | None:
+        """``None`` if there is no server."""
+        user = str(call.user)
+        try:
+            known = self._servers.get(user) or await self._found(call, of_kit)
+            client = self._client(call, known.account, of_kit)
+            with known.socket.connected() as server:
+                return await ask(server, client, words, listener)
+        except OSError as error:
+            self._forget(user)  # another server may come, of another version
+            if error.errno not in (errno.ENOENT, errno.ECONNREFUSED):
+                raise NotUnderstood(str(error)) from error
             return None
 
-    async def _account(self, user: str | int | None) -> Account:
-        known = self._known.get(str(user))
-        return known if known is not None else await self._view.start(Transfer.account, user)
+    async def _found(self, call: Call, of_kit: bool) -> _Server:
+        view, user = self._pod.view("agent"), str(call.user)
+        account = await view.start(Transfer.account, call.user)
+        handle = await view.start(Transfer.socket, f"{_PLACE}/tmux-{account.uid}/default")
+        self._forget(user)
+        self._servers[user] = found = _Server(handle, account)
+        with handle.connected() as server:
+            if not is_known_version(await ask(server, self._client(call, account, of_kit), VERSION_QUESTION)):
+                raise NotUnderstood("this version of tmux is not known")
+        return found
 
-    async def _known_server(self, user: str, account: Account, client: Client) -> socket.socket | None:
-        """A connection to a server that has told its version; ``None`` if there is no server."""
-        if user not in self._known:
-            if (asked := await self._connect(account)) is None:
-                return None
-            with asked:
-                if not is_known_version(await ask(asked, client, VERSION_QUESTION)):
-                    raise NotUnderstood("this version of tmux is not known")
-            self._known[user] = account
-        if (server := await self._connect(account)) is None:
-            self._known.pop(user, None)  # another server may come, of another version
-        return server
+    def _client(self, call: Call, account: Account, of_kit: bool) -> Client:
+        return Client.of(self._pod.environment(call, account), call.cwd, always_utf8=of_kit)
 
-    async def _connect(self, account: Account) -> socket.socket | None:
-        try:
-            return await self._view.start(Transfer.connect, f"{_PLACE}/tmux-{account.uid}/default")
-        except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ECONNREFUSED):
-                return None
-            raise NotUnderstood(str(error)) from error
-
-    @property
-    def _view(self) -> SandboxView:
-        return self._pod.view("agent")
+    def _forget(self, user: str) -> None:
+        if (known := self._servers.pop(user, None)) is not None:
+            known.socket.close()
