@@ -42,6 +42,7 @@ MEASUREMENTS = {
     "memory": "benchmarks.crowd:measure_memory",
     "live": "benchmarks.live:measure",
     "verifiers": "benchmarks.verifiers:measure",
+    "agent-cost": "benchmarks.agent_cost:measure",
 }
 
 
