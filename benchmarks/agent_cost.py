@@ -1,8 +1,8 @@
 """Scripted terminus-2 trials, 60 in flight: what an agent's trial costs when the model costs nothing.
 
 Seven turns each, through the real worker, store and blobs; one worker process, as ``seatrial up`` starts. The peer is
-stock Harbor with the same agent, task and scripted model, on its Docker environment with an image that has tmux and
-asciinema already, so that it installs nothing. It takes seconds for each trial, so it runs a few.
+stock Harbor with the same agent, task and scripted model, on its Docker environment with an image that has our tmux and
+recorder already, so that it installs nothing. It takes seconds for each trial, so it runs a few.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from benchmarks.row import Row
 from benchmarks.trials import DOCKER, our_subject, run_trial
 from seatrial.domain.job import AgentSpec, Job, JobSpec
 from seatrial.domain.task import TaskRef
+from seatrial.sandboxes.terminal.terminal import KIT_DIR, TerminalKit
 from seatrial.scripted_models.server import ScriptedModels
 from seatrial.wiring import Installation, make_worker
 
@@ -32,7 +33,7 @@ TASK = ROOT / "samples" / "read-the-screen"
 SCRIPT = "solve-read-the-screen"
 TARGET = 4.0
 _MOST_PROCESSOR_SEC = 0.5
-_TOOLS = "RUN apt-get update && apt-get install -y --no-install-recommends tmux asciinema\n"
+_TOOLS = f"COPY kit {KIT_DIR}\nRUN ln -s {KIT_DIR}/bin/tmux {KIT_DIR}/bin/asciinema /usr/local/bin/\n"
 
 
 async def measure(place: Place) -> list[Row]:
@@ -87,6 +88,7 @@ async def _stock_seconds(place: Place, at_once: int) -> float:
     task = place.folder("with-tools")
     shutil.copytree(TASK, task, dirs_exist_ok=True)
     dockerfile = task / "environment" / "Dockerfile"
+    shutil.copytree(TerminalKit.prepare(place.cache).directory, task / "environment" / "kit", symlinks=True)
     dockerfile.write_text(dockerfile.read_text().replace("WORKDIR", f"{_TOOLS}WORKDIR"))
     with running_engine(place) as engine:
         ours = our_subject(place, "docker", DOCKER, task, place.options(engine))

@@ -65,6 +65,8 @@ class _Layer:
         self._root = root
         self._looked_at = 0
         self._read = 0
+        self._lists: dict[str, list[tuple[str, bool]]] = {}
+        """What was listed once: many patterns lead through the same directories."""
         self.tops = {name for name, _ in self._listed("/")}
 
     @property
@@ -112,6 +114,11 @@ class _Layer:
         return [name for name, _ in self._listed(directory or "/") if fnmatchcase(name, part)]
 
     def _listed(self, directory: str) -> list[tuple[str, bool]]:
+        if (known := self._lists.get(directory)) is None:
+            self._lists[directory] = known = self._read_names(directory)
+        return known
+
+    def _read_names(self, directory: str) -> list[tuple[str, bool]]:
         top = directory.split("/")[1]
         if top and top not in self.tops:
             return []

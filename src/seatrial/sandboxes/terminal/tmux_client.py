@@ -67,16 +67,21 @@ class Client:
 
 def plain_words(command: str) -> list[str] | None:
     """The arguments of a tmux command for which a shell has nothing to do; ``None`` for anything else."""
-    if not command.startswith("tmux "):
+    if not command.startswith("tmux ") or command.split(" ", 2)[1] not in _SUBCOMMANDS:
         return None
     try:
         words = shlex.split(command)
     except ValueError:
         return None
-    is_plain = shlex.join(words) == command and words[1:2] and words[1] in _SUBCOMMANDS
-    if not is_plain or any(word.endswith(";") for word in words) or len(command.encode()) > _LONGEST_COMMAND:
+    if shlex.join(words) != command or any(word.endswith(";") for word in words):
+        return None
+    if len(command.encode(errors="replace")) > _LONGEST_COMMAND or not _is_utf8(command):
         return None
     return words[1:]
+
+
+def _is_utf8(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def is_known_version(answer: Ended) -> bool:
