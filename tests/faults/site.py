@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import logging
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,7 @@ from seatrial.domain.job import Job
 from seatrial.domain.trial import Cause, Outcome, TrialState
 from seatrial.ports.store import TrialFilter
 from seatrial.testing.postgres import PostgresServer
+from seatrial.testing.redis import RedisServer
 from seatrial.wiring import Installation, open_installation
 from tests.faults.checker import Checker
 from tests.faults.machine import Machine
@@ -170,8 +172,13 @@ def servers() -> Iterator[dict[str, str]]:
     subprocess.run(["ip", "link", "add", "hub", "type", "bridge"], check=True)
     subprocess.run(["ip", "addr", "add", f"{_HUB}/24", "dev", "hub"], check=True)
     subprocess.run(["ip", "link", "set", "hub", "up"], check=True)
-    with PostgresServer(address=_HUB) as database, _s3() as bucket:
-        yield {"database_url": asyncio.run(database.create_database("site")), "blobs_url": bucket}
+    with (
+        PostgresServer(address=_HUB) as database,
+        RedisServer(secrets.token_hex(8), address=_HUB) as broker,
+        _s3() as bucket,
+    ):
+        url = asyncio.run(database.create_database("site"))
+        yield {"database_url": url, "broker_url": broker.url, "blobs_url": bucket}
 
 
 @contextmanager
