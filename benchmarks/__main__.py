@@ -41,7 +41,6 @@ MEASUREMENTS = {
     "fleet": "benchmarks.fleet:measure",
     "memory": "benchmarks.crowd:measure_memory",
     "live": "benchmarks.live:measure",
-    "load": "benchmarks.load_ratio:measure",
     "recovery": "benchmarks.recovery:measure",
     "verifiers": "benchmarks.verifiers:measure",
 }

@@ -137,7 +137,7 @@ async def _tokens(target: Target, users: int) -> AsyncIterator[list[str]]:
                 await admin.tokens.revoke(token.id)
 
 
-async def measure_load(target: Target, plan: Plan, options: argparse.Namespace) -> LoadReport:
+async def measure(target: Target, plan: Plan, options: argparse.Namespace) -> LoadReport:
     with tempfile.TemporaryDirectory(prefix="seatrial-load-") as scratch:
         work = Work.of(options.task, Path(scratch), plan.runs, options.agent, options.model)
         async with opened_doors(target, plan, work, options.door, options.watch) as doors:
@@ -179,9 +179,9 @@ def main(given: list[str] | None = None) -> int:
     try:
         if options.start:
             with started(options.start, options.cache, options.workers, options.concurrency) as target:
-                report = asyncio.run(measure_load(target, plan, options))
+                report = asyncio.run(measure(target, plan, options))
         else:
-            report = asyncio.run(measure_load(Target(options.url, options.token), plan, options))
+            report = asyncio.run(measure(Target(options.url, options.token), plan, options))
     except SeatrialError as error:
         print(error, file=sys.stderr)
         return 2

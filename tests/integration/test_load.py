@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.load import PRESETS, Plan, arguments, main, measure_load, plan_of
+from benchmarks.load import PRESETS, Plan, arguments, main, measure, plan_of
 from benchmarks.load_service import Target
 
 from seatrial.domain.result import Result
@@ -56,7 +56,7 @@ async def test_each_door_counts_the_same(tmp_path: Path, door: tuple[str, ...]) 
         admin = NewToken(name="admin", role=Role.ADMIN, fingerprint=fingerprint(secret))
         await store.tokens.save(admin, now)
         options = arguments([*SMALL, *door])
-        report = await measure_load(Target(address(server), secret), plan_of(options), options)
+        report = await measure(Target(address(server), secret), plan_of(options), options)
         assert (report.accepted, report.finished, report.lost, report.duplicated) == (18, 18, 0, 0)
         assert (report.passed, report.failed, report.error, report.clean) == (6, 6, 6, True)
         assert len(runner.orders) == 18
