@@ -55,6 +55,7 @@ long: setup-test  ## The cases that `test` leaves out: more of the same on the s
 faults: setup-test  ## Every fault of workers, stores and brokers on SQLite and as a fleet, 300 trials on three machines, a random mix; SEED=n
 	@$(PYTEST) -q $(FAULTS)
 	@.venv/bin/python -m tests.faults.site --trials 300
+	@.venv/bin/python -m tests.faults.site --trials 12 --capacity 2 --brief --sandboxes
 	@for kind in local fleet; do \
 	  .venv/bin/python -m tests.faults.mix --kind $$kind $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) || exit 1; \
 	done
