@@ -11,6 +11,9 @@ ALONE := tests/browser/test_numbers.py tests/integration/live tests/faults/test_
 # tests/long_cases.py says which. `long` runs those cases, `attacks` every attack with all of its cases and examples.
 TOGETHER := -n 4 --dist loadfile --no-loadscope-reorder
 BRIEF := -m "not long" --hypothesis-profile=brief
+# Faults 1 to 11, all cases in both configurations, and what is too long for `test`.
+FAULTS := $(addprefix tests/faults/test_,workers.py 03_repeated_hints.py 03_05_hints.py 06_store_away.py store_crash.py engine_restart.py \
+  09_between_two_steps.py disk_full.py 11_no_worker.py until_settled.py three_machines.py litter.py)
 # Tests start Python hundreds of times: what it compiled is kept, whatever the shell wants elsewhere.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -49,11 +52,13 @@ long: setup-test  ## The cases that `test` leaves out: more of the same on the s
 	@$(PYTEST) -q $(TOGETHER) -m long tests --ignore=tests/unit $(ALONE:%=--ignore=%)
 	@$(PYTEST) -q -m long $(ALONE)
 
-faults: setup-test  ## A random mix of faults, 150 s on SQLite and 150 s on PostgreSQL; SEED=n repeats one
-	@for store in sqlite postgres; do \
-	  .venv/bin/python -m tests.faults.mix --store $$store $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) || exit 1; \
+faults: setup-test  ## Every fault of workers, stores and brokers on SQLite and as a fleet, 300 trials on three machines, a random mix; SEED=n
+	@$(PYTEST) -q $(FAULTS)
+	@.venv/bin/python -m tests.faults.site --trials 300
+	@.venv/bin/python -m tests.faults.site --trials 12 --capacity 2 --brief --sandboxes
+	@for kind in local fleet; do \
+	  .venv/bin/python -m tests.faults.mix --kind $$kind $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) || exit 1; \
 	done
-	@$(PYTEST) -q tests/faults/test_litter.py
 
 attacks: setup-test  ## Every attack of tests/attacks/README.md on each kind of sandbox (`test` has each attack, too)
 	@$(PYTEST) -q $(TOGETHER) tests/unit/test_attack_catalogue.py \

@@ -41,6 +41,7 @@ MEASUREMENTS = {
     "fleet": "benchmarks.fleet:measure",
     "memory": "benchmarks.crowd:measure_memory",
     "live": "benchmarks.live:measure",
+    "recovery": "benchmarks.recovery:measure",
     "verifiers": "benchmarks.verifiers:measure",
     "agent-cost": "benchmarks.agent_cost:measure",
 }

@@ -5,6 +5,7 @@ The ``cli`` fixture of ``tests/conftest.py`` hands it out. Processes that a test
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -20,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+import asyncpg
 
 from seatrial.sandboxes.record import SandboxRecord
 from tests.waiting import until
@@ -138,6 +141,8 @@ class CommandLine:
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """What the store holds, read beside whoever writes to it; nothing as long as there is none."""
+        if url := self.environment.get("SEATRIAL_DATABASE_URL"):
+            return asyncio.run(_rows_of(url, query, values))
         if not (self.home / "seatrial.db").exists():
             return []
         with closing(sqlite3.connect(f"file:{self.home}/seatrial.db?mode=ro", uri=True, timeout=30)) as store:
@@ -145,18 +150,24 @@ class CommandLine:
 
     def count(self, **wanted: str) -> int:
         """Trials whose columns have these values."""
-        if not self.rows("SELECT 1 FROM sqlite_master WHERE name = 'trials'"):
+        if not self._has_tables:
             return 0
-        condition = " AND ".join(f"{column} = ?" for column in wanted) or "1"
+        condition = " AND ".join(f"CAST({column} AS TEXT) = ?" for column in wanted) or "1 = 1"
         return int(self.rows(f"SELECT count(*) FROM trials WHERE {condition}", *wanted.values())[0][0])
+
+    @property
+    def _has_tables(self) -> bool:
+        on_server = "SEATRIAL_DATABASE_URL" in self.environment
+        catalogue = "pg_tables WHERE tablename" if on_server else "sqlite_master WHERE name"
+        return bool(self.rows(f"SELECT 1 FROM {catalogue} = 'trials'"))
 
     def until_heartbeats(self, pid: int | None = None) -> None:
         """Waits for three more heartbeats of a worker: meanwhile it has looked for work, and after its leases."""
         moments: set[str] = set()
 
         def seen() -> int:
-            query = "SELECT seen_at FROM workers WHERE ? IS NULL OR json_extract(document, '$.pid') = ?"
-            moments.update(at for (at,) in self.rows(query, pid, pid))
+            rows = self.rows("SELECT seen_at, document FROM workers")
+            moments.update(str(at) for at, document in rows if pid in (None, json.loads(document)["pid"]))
             return len(moments)
 
         until(lambda: seen() > 3, "heartbeats")
@@ -185,6 +196,17 @@ class CommandLine:
     ) -> None:
         for running in self.started:
             running.end()
+
+
+async def _rows_of(url: str, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+    """Of PostgreSQL, which numbers its places for values."""
+    words = query.split("?")
+    numbered = words[0] + "".join(f"${number}{word}" for number, word in enumerate(words[1:], 1))
+    connection = await asyncpg.connect(url.replace("postgresql+asyncpg", "postgresql"))
+    try:
+        return [tuple(row) for row in await connection.fetch(numbered, *values)]
+    finally:
+        await connection.close()
 
 
 def traces(cache: Path, sandboxes: set[str]) -> list[str]:

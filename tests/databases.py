@@ -49,7 +49,7 @@ class PostgresDatabases:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """One server per pytest process; with xdist that is one per worker, which costs a second and shares nothing."""
-    with PostgresServer() as server:
+    with PostgresServer(shared=True) as server:
         yield server
 
 

@@ -1,6 +1,6 @@
 """FAULTS 29: a seeded random mix of faults against workers that share a store. ``make faults`` runs it for long.
 
-``python -m tests.faults.mix --store sqlite --seconds 150 [--seed N]``. The seed is printed first and decides what
+``python -m tests.faults.mix --kind local|fleet --seconds 150 [--seed N]``. The seed is printed first and decides what
 happens in which order; when exactly, the machine decides.
 """
 
@@ -24,6 +24,7 @@ from pathlib import Path
 from seatrial.domain.job import Job
 from seatrial.errors import StoreUnavailable
 from seatrial.testing.postgres import PostgresServer
+from seatrial.testing.redis import RedisServer
 from seatrial.wiring import Installation, open_installation
 from tests.faults.checker import Checker
 from tests.faults.trial_worker import FakeWorker, Setup
@@ -37,11 +38,19 @@ _OTHER_NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child"
 class Mix:
     """Submits jobs and does harm until the time is over; then everything has to come right."""
 
-    def __init__(self, setup: Setup, seed: int, installation: Installation, server: PostgresServer | None) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        seed: int,
+        installation: Installation,
+        server: PostgresServer | None,
+        broker: RedisServer | None,
+    ) -> None:
         self._setup = setup
         self._chance = random.Random(seed)
         self._installation = installation
         self._server = server
+        self._broker = broker
         self._crew: list[FakeWorker] = []
         self._stopped: list[FakeWorker] = []
         self.jobs: list[Job] = []
@@ -55,6 +64,8 @@ class Mix:
             self._full_disk,
             self._leave,
         ]
+        if broker is not None:
+            self._faults += [self._broker_away, self._broker_forgets]
 
     async def run(self, seconds: float) -> None:
         try:
@@ -118,6 +129,16 @@ class Mix:
         await asyncio.sleep(seconds)
         await asyncio.to_thread(self._server.start if hard else self._server.resume)
 
+    async def _broker_away(self) -> None:
+        assert self._broker is not None
+        await asyncio.to_thread(self._broker.stop)
+        await asyncio.sleep(self._chance.choice([0.5, 1.2 * self._setup.lease_sec]))
+        await asyncio.to_thread(self._broker.start)
+
+    async def _broker_forgets(self) -> None:
+        assert self._broker is not None
+        await asyncio.to_thread(self._broker.command, "FLUSHALL")
+
     async def _cancel(self) -> None:
         if self.jobs:
             try:
@@ -142,15 +163,17 @@ class Mix:
         self._stopped.append(worker)
 
 
-async def run_mix(store: str, seconds: float, seed: int, place: Path) -> Mix:
+async def run_mix(kind: str, seconds: float, seed: int, place: Path) -> Mix:
     """Returns when everything came right; raises ``AssertionError`` where not."""
     with ExitStack() as stack:
-        server = stack.enter_context(PostgresServer()) if store == "postgres" else None
+        server = stack.enter_context(PostgresServer()) if kind == "fleet" else None
+        broker = stack.enter_context(RedisServer()) if kind == "fleet" else None
         url = await server.create_database("mix") if server is not None else ""
         setup = Setup(
             home=str(place / "home"),
             diary=str(place / "diary"),
             database_url=url,
+            broker_url=broker.url if broker is not None else "",
             capacity=5,
             lease_sec=4.0,
             heartbeat_sec=0.5,
@@ -158,7 +181,7 @@ async def run_mix(store: str, seconds: float, seed: int, place: Path) -> Mix:
             seconds=0.3,
         )
         async with open_installation(setup.settings()) as installation:
-            mix = Mix(setup, seed, installation, server)
+            mix = Mix(setup, seed, installation, server, broker)
             await mix.run(seconds)
             await mix.check()
             return mix
@@ -166,16 +189,16 @@ async def run_mix(store: str, seconds: float, seed: int, place: Path) -> Mix:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--store", choices=("sqlite", "postgres"), required=True)
+    parser.add_argument("--kind", choices=("local", "fleet"), required=True)
     parser.add_argument("--seconds", type=float, default=150.0)
     parser.add_argument("--seed", type=int, default=None)
     given = parser.parse_args()
     seed = secrets.randbelow(1 << 32) if given.seed is None else given.seed
-    print(f"{given.store}: {given.seconds:g} s of faults, seed {seed}", flush=True)
+    print(f"{given.kind}: {given.seconds:g} s of faults, seed {seed}", flush=True)
     place = Path(tempfile.mkdtemp(prefix="seatrial-faults-"))
-    mix = asyncio.run(run_mix(given.store, given.seconds, seed, place))
+    mix = asyncio.run(run_mix(given.kind, given.seconds, seed, place))
     counts = ", ".join(f"{count} × {name.replace('_', ' ')}" for name, count in sorted(mix.done.items()))
-    print(f"{given.store}: {len(mix.jobs)} jobs, {len(mix.jobs) * _TRIALS} trials, all ended once; {counts}")
+    print(f"{given.kind}: {len(mix.jobs)} jobs, {len(mix.jobs) * _TRIALS} trials, all ended once; {counts}")
     shutil.rmtree(place)
 
 

@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import logging
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -23,21 +24,24 @@ from pathlib import Path
 
 from moto.server import ThreadedMotoServer
 
-from seatrial.domain.job import Job
+from seatrial.domain.job import AgentSpec, Job, JobSpec
+from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Outcome, TrialState
 from seatrial.ports.store import TrialFilter
 from seatrial.testing.postgres import PostgresServer
+from seatrial.testing.redis import RedisServer
 from seatrial.wiring import Installation, open_installation
+from tests.command_line import image_cache_dir
 from tests.faults.checker import Checker
-from tests.faults.machine import Machine
+from tests.faults.machine import Boot, Machine
 from tests.faults.trial_worker import Setup
-from tests.live_processes import submit
+from tests.live_processes import TASK
 
 _FILES = Path("/srv")
 _HUB = "10.77.0.1"
 _S3_PORT = 9000
 _BUCKET = "trials"
-_PATIENCE_SEC = 300.0
+_PATIENCE_SEC = 240.0
 _INSIDE = "SEATRIAL_TEST_SITE"
 _NEW = ("--net", "--pid", "--fork", "--mount", "--mount-proc", "--kill-child")
 
@@ -46,9 +50,12 @@ class Site:
     """The machines, and what happens to them. The trials of a job wait until its gate is opened, so that machines hold
     some of them when harm is done, however slow everything is."""
 
-    def __init__(self, installation: Installation, setup: Setup, place: Path) -> None:
+    def __init__(self, installation: Installation, setup: Setup, place: Path, cache: Path | None = None) -> None:
+        """With an image cache, the machines have real sandboxes."""
         self._installation = installation
         self._setup = setup
+        self._boot = Boot.fake(setup) if cache is None else Boot.real(setup, cache)
+        self._agent = "oracle" if cache is None else "tests.e2e.agents:Patient"
         self._place = place
         self._machines: dict[int, Machine] = {}
         self._began = time.monotonic()
@@ -60,6 +67,10 @@ class Site:
             await (self._all_at_once(trials) if brief else self._one_after_another(trials))
             await Checker(self._installation).ended(*self.jobs, seconds=_PATIENCE_SEC)
             await self._check()
+        except BaseException:
+            for machine in self._machines.values():
+                print(f"{machine.log.name}:\n{machine.log.read_text()[-3000:]}", flush=True)
+            raise
         finally:
             for machine in self._machines.values():
                 machine.kill()
@@ -88,13 +99,18 @@ class Site:
 
     def _add(self) -> Machine:
         number = max(self._machines, default=0) + 1
-        machine = Machine.start(number, self._setup, self._place, f"10.77.0.{10 + number}/24")
+        machine = Machine.start(number, self._boot, self._place, f"10.77.0.{10 + number}/24")
         self._machines[number] = machine
         self._tell(f"machine {number} is added")
         return machine
 
     async def _submit(self, trials: int) -> None:
-        self.jobs.append(await submit(self._installation, trials))
+        (task,) = await self._installation.library.add(TASK)
+        gate = self._setup.gate.format(job=len(self.jobs) + 1)
+        options = {"gate": gate, "diary": self._setup.diary} if self._agent != "oracle" else {}
+        agent = AgentSpec(name=self._agent, options=options)
+        spec = JobSpec(tasks=(TaskRef(name=task.name, digest=task.digest),), agents=(agent,), attempts=trials)
+        self.jobs.append(await self._installation.submission.submit(spec))
 
     def _open_gate(self) -> None:
         Path(self._setup.gate.format(job=self.jobs[-1].id)).touch()
@@ -129,7 +145,8 @@ class Site:
             while True:
                 running = [row.trial async for row in self._installation.store.trials.each(chosen)]
                 held = {one.id: one.try_number for one in running if (one.worker or "").startswith(machine.name)}
-                if len(held) == self._setup.capacity:
+                in_sandboxes = self._boot.ready == "working" or len(machine.sandboxes) >= len(held)
+                if len(held) == self._setup.capacity and in_sandboxes:
                     return held
                 await asyncio.sleep(0.05)
 
@@ -170,8 +187,13 @@ def servers() -> Iterator[dict[str, str]]:
     subprocess.run(["ip", "link", "add", "hub", "type", "bridge"], check=True)
     subprocess.run(["ip", "addr", "add", f"{_HUB}/24", "dev", "hub"], check=True)
     subprocess.run(["ip", "link", "set", "hub", "up"], check=True)
-    with PostgresServer(address=_HUB) as database, _s3() as bucket:
-        yield {"database_url": asyncio.run(database.create_database("site")), "blobs_url": bucket}
+    with (
+        PostgresServer(address=_HUB) as database,
+        RedisServer(secrets.token_hex(8), address=_HUB) as broker,
+        _s3() as bucket,
+    ):
+        url = asyncio.run(database.create_database("site"))
+        yield {"database_url": url, "broker_url": broker.url, "blobs_url": bucket}
 
 
 @contextmanager
@@ -189,9 +211,10 @@ def _s3() -> Iterator[str]:
         server.stop()
 
 
-async def run_site(setup: Setup, trials: int, place: Path, brief: bool) -> None:
-    async with open_installation(setup.settings()) as installation:
-        await Site(installation, setup, place).run(trials, brief)
+async def run_site(setup: Setup, place: Path, given: argparse.Namespace) -> None:
+    cache = image_cache_dir() if given.sandboxes else None
+    async with open_installation(setup.settings(), at_the_machine=True) as installation:
+        await Site(installation, setup, place, cache).run(given.trials, given.brief)
 
 
 def _run_inside() -> int:
@@ -215,9 +238,11 @@ def main() -> int:
     parser.add_argument("--capacity", type=int, default=4)
     parser.add_argument("--lease", type=float, default=6.0)
     parser.add_argument("--brief", action="store_true", help="one machine killed, one cut off, one added, all at once")
+    parser.add_argument("--sandboxes", action="store_true", help="real ones on each machine")
     given = parser.parse_args()
     if os.environ.get(_INSIDE) is None:
         return _run_inside()
+    began = time.monotonic()
     with _files() as place, servers() as where:
         setup = Setup(
             home=str(place / "home"),
@@ -230,7 +255,8 @@ def main() -> int:
             seconds=0.2,
             **where,
         )
-        asyncio.run(run_site(setup, given.trials, place, given.brief))
+        asyncio.run(run_site(setup, place, given))
+        print(f"{time.monotonic() - began:6.1f} s  in all", flush=True)
     return 0
 
 

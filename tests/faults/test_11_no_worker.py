@@ -8,16 +8,17 @@ from pathlib import Path
 from seatrial.domain.trial import Outcome, TrialState
 from seatrial.wiring import clean_leftovers, open_installation, recover_in_background, recover_lost
 from tests.faults.checker import Checker
+from tests.faults.configurations import Configuration
 from tests.faults.trial_worker import FakeWorker, Setup
 from tests.live_processes import submit
 
 OTHER_NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
 
-def setup_in(place: Path) -> Setup:
+def setup_in(place: Path, configuration: Configuration) -> Setup:
     """Leases are short here: nobody renews them, and somebody has to wait until they are over."""
-    return Setup(
-        home=str(place / "home"), diary=str(place / "diary"), gate=str(place / "gate"), lease_sec=3, capacity=2
+    return configuration.of(
+        Setup(home=str(place / "home"), diary=str(place / "diary"), gate=str(place / "gate"), lease_sec=3, capacity=2)
     )
 
 
@@ -30,8 +31,8 @@ async def lose_a_worker(setup: Setup) -> None:
     worker.end()
 
 
-async def test_by_the_service_alone(tmp_path: Path) -> None:
-    setup = setup_in(tmp_path)
+async def test_by_the_service_alone(tmp_path: Path, configuration: Configuration) -> None:
+    setup = setup_in(tmp_path, configuration)
     async with open_installation(setup.settings()) as installation, recover_in_background(installation):
         job = await submit(installation, 4)
         await lose_a_worker(setup)
@@ -44,8 +45,8 @@ async def test_by_the_service_alone(tmp_path: Path) -> None:
         await checker.check(job)
 
 
-async def test_by_gc(tmp_path: Path) -> None:
-    setup, told = setup_in(tmp_path), list[tuple[int, float]]()
+async def test_by_gc(tmp_path: Path, configuration: Configuration) -> None:
+    setup, told = setup_in(tmp_path, configuration), list[tuple[int, float]]()
     async with open_installation(setup.settings()) as installation:
         cancelled, kept = await submit(installation, 1), await submit(installation, 1)
         await lose_a_worker(setup)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import CommandLine
+from tests.faults.configurations import Configuration
 from tests.running_service import RunningService
 from tests.task_files import write_task
 from tests.waiting import until
@@ -21,8 +22,9 @@ _LOW_WATER_MB = 16
 
 
 @pytest.fixture
-def small_disk(cli: CommandLine) -> Iterator[Path]:
+def small_disk(cli: CommandLine, configuration: Configuration) -> Iterator[Path]:
     """The home is a file system of its own, of 64 MB."""
+    cli.environment.update(configuration.environment)
     cli.home.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", cli.home], check=True)
     cli.environment.update(SEATRIAL_DISK_LOW_WATER_MB=str(_LOW_WATER_MB), SEATRIAL_HEARTBEAT_SEC="1")

@@ -1,6 +1,6 @@
 """Machines that are killed, cut off and added, each with a network, processes and a disk of its own.
 
-``make faults`` runs ``python -m tests.faults.site`` with 300 trials; this is the brief part.
+``make faults`` runs ``python -m tests.faults.site`` with 300 trials and with real sandboxes; this is the brief part.
 """
 
 from __future__ import annotations

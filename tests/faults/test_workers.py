@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,7 @@ from seatrial.domain.isolation import OUTSIDE_LOSSES_ALLOWED, most_tries
 from seatrial.settings import Settings
 from tests.command_line import ROOT, CommandLine, Running, traces
 from tests.faults.checker import check_home
+from tests.faults.configurations import Configuration
 from tests.task_files import write_task
 from tests.waiting import LIMIT_SEC, until
 
@@ -32,8 +35,9 @@ _AGENTS = "tests.e2e.agents"
 class WorkerSupervisor:
     """Workers of one home, and jobs whose agent waits until the gate is opened."""
 
-    def __init__(self, cli: CommandLine, place: Path) -> None:
+    def __init__(self, cli: CommandLine, place: Path, configuration: Configuration) -> None:
         self.cli = cli
+        self._configuration = configuration
         self.gate = place / "gate"
         self.diary = place / "diary"
         self._task = write_task(place, "wait")
@@ -92,7 +96,8 @@ class WorkerSupervisor:
 
     def check(self, *jobs: int) -> None:
         """What holds after every fault."""
-        asyncio.run(check_home(Settings(home=self.cli.home, cache=self.cli.cache), *jobs))
+        where = self._configuration.settings
+        asyncio.run(check_home(Settings(home=self.cli.home, cache=self.cli.cache, **where), *jobs))
 
     @property
     def claims(self) -> int:
@@ -100,20 +105,22 @@ class WorkerSupervisor:
 
     def tries(self, job: int) -> list[list[tuple[str | None, str | None]]]:
         """Outcome and cause of each try, one list for each trial."""
-        query = """SELECT trial_id, json_extract(result, '$.outcome'), json_extract(result, '$.cause')
-            FROM attempts JOIN trials ON id = trial_id WHERE job_id = ? ORDER BY trial_id, number"""
+        query = """SELECT trial_id, result FROM attempts JOIN trials ON id = trial_id
+            WHERE job_id = ? ORDER BY trial_id, number"""
         found: dict[int, list[tuple[str | None, str | None]]] = {}
-        for trial, outcome, cause in self.cli.rows(query, job):
-            found.setdefault(trial, []).append((outcome, cause))
+        for trial, text in self.cli.rows(query, job):
+            result = json.loads(text) if text else {}
+            found.setdefault(trial, []).append((result.get("outcome"), result.get("cause")))
         return list(found.values())
 
 
 @pytest.fixture
-def crew(cli: CommandLine, tmp_path: Path) -> WorkerSupervisor:
+def crew(cli: CommandLine, tmp_path: Path, configuration: Configuration) -> WorkerSupervisor:
     settings = {"LEASE_SEC": str(LEASE_SEC), "HEARTBEAT_SEC": "2", "REAP_SEC": "2"}
     cli.environment.update({f"SEATRIAL_{name}": value for name, value in settings.items()})
     cli.environment["PYTHONPATH"] = str(ROOT)
-    return WorkerSupervisor(cli, tmp_path)
+    cli.environment.update(configuration.environment)
+    return WorkerSupervisor(cli, tmp_path, configuration)
 
 
 @pytest.mark.timeout(600)  # up to 24 workers start
@@ -221,8 +228,8 @@ def test_killed_workers_slow_nobody(crew: WorkerSupervisor) -> None:
     crew.ended(job, LIMIT_SEC)
     assert crew.tries(job) == [[LOST, LOST, PASSED]] * 12
     assert crew.cli.rows("SELECT DISTINCT shared_losses, outside_losses FROM trials WHERE job_id = ?", job) == [(0, 2)]
-    deaths = crew.cli.rows("SELECT count(*) FROM workers WHERE json_extract(document, '$.death') = 'killed'")
-    assert deaths == [(len(set(crew.begun[:24])),)]
+    deaths = [json.loads(document).get("death") for (document,) in crew.cli.rows("SELECT document FROM workers")]
+    assert deaths.count("killed") == len(set(crew.begun[:24]))
     keeper.signal(signal.SIGTERM)
     assert keeper.wait(LIMIT_SEC).status == 0
     crew.check(job)
@@ -241,8 +248,8 @@ def test_a_crash_is_searched_at_once(crew: WorkerSupervisor) -> None:
     assert crew.cli.count(outcome="passed") == 2
     [found] = crew.cli.rows("SELECT outcome, cause FROM trials WHERE job_id = 1")
     assert found == LOST
-    kinds = crew.cli.rows("SELECT DISTINCT json_extract(result, '$.failure.type') FROM attempts WHERE trial_id = 1")
-    assert kinds == [("WorkerLost:crash",)]
+    results = crew.cli.rows("SELECT result FROM attempts WHERE trial_id = 1")
+    assert {json.loads(text)["failure"]["type"] for (text,) in results} == {"WorkerLost:crash"}
     keeper.signal(signal.SIGTERM)
     assert keeper.wait(LIMIT_SEC).status == 0
     crew.check(1, others)
@@ -266,3 +273,26 @@ def test_trials_are_cancelled_while_their_workers_are_away(crew: WorkerSuperviso
     until(lambda: not traces(crew.cli.cache, held), "sandboxes gone")
     assert crew.tries(job) == [[CANCELLED]] * 2
     crew.check(job)
+
+
+def test_everything_is_killed_and_started_again(crew: WorkerSupervisor) -> None:
+    """FAULTS 9. What others left in the same folder is not ours to remove."""
+    job = crew.submit(4)
+    workers = crew.hire(2, capacity=2)
+    crew.working(4)
+    held = crew.cli.sandboxes()
+    decoy = crew.cli.cache / "run" / f"decoy-{uuid.uuid4().hex}"
+    decoy.mkdir()
+    try:
+        for worker in workers:
+            worker.signal(signal.SIGKILL)
+        crew.hire(2, capacity=2)
+        crew.working(8)
+        crew.gate.touch()
+        crew.ended(job, LIMIT_SEC)
+        assert len(held) == 4 and crew.tries(job) == [[LOST, PASSED]] * 4
+        until(lambda: not traces(crew.cli.cache, held), "sandboxes gone")
+        crew.check(job)
+        assert decoy.is_dir()
+    finally:
+        decoy.rmdir()

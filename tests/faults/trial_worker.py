@@ -1,7 +1,7 @@
 """A whole worker without sandboxes, as a process of its own, to be killed, frozen and cut off.
 
 ``FakeWorker`` starts ``python -m tests.faults.trial_worker``. Each try writes a line into a diary when it begins, waits
-for a gate or for some time, and passes.
+for a gate or for some time, and passes. The line stands for a model call, which the result counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seatrial.domain.result import Result
+from seatrial.domain.result import Result, Usage
 from seatrial.domain.trial import Phase
 from seatrial.ports.runner import Order, Progress
 from seatrial.settings import Settings
@@ -55,6 +55,11 @@ class Setup:
         return Settings(**given, cache=cache, docker_host="unix:///nowhere", auth="none")
 
 
+def lines_of(diary: str) -> list[str]:
+    """One for each try that began."""
+    return Path(diary).read_text().splitlines() if Path(diary).exists() else []
+
+
 class DiaryRunner:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -71,7 +76,7 @@ class DiaryRunner:
                 await asyncio.sleep(0.05)
         await asyncio.sleep(self._setup.seconds)
         await progress.phase(Phase.VERIFY)
-        return PASS
+        return PASS.model_copy(update={"usage": Usage(model_calls=1)})
 
 
 @dataclass

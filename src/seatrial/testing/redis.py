@@ -1,6 +1,7 @@
 """A private Redis server in a temporary directory, for tests. Needs the server's program on this machine.
 
-It listens on a port of this machine only, dies with the process that started it, and writes nothing to disk.
+It listens on loopback unless it is given another address, dies with the process that started it, and writes nothing to
+disk.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _START_SEC = 30.0
 class RedisServer:
     """``with RedisServer() as server``; then ``server.url``. It can be stopped, and started again at the same place."""
 
-    def __init__(self, password: str = "", *, tls: bool = False) -> None:
+    def __init__(self, password: str = "", *, tls: bool = False, address: str = "127.0.0.1") -> None:
+        """Beyond loopback it needs a password: Redis refuses strangers otherwise."""
         program = shutil.which("redis-server")
         if program is None:
             raise SetupProblem("There is no Redis server on this machine.", fix="apt-get install redis-server")
@@ -39,6 +41,7 @@ class RedisServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._password = password
         self._tls = tls
+        self._address = address
         self.port = _free_port()
         if tls:
             _write_certificate(self.certificate, self._directory / "key.pem")
@@ -46,7 +49,7 @@ class RedisServer:
     @property
     def url(self) -> str:
         account = f":{quote(self._password, safe='')}@" if self._password else ""
-        place = f"{account}127.0.0.1:{self.port}/0"
+        place = f"{account}{self._address}:{self.port}/0"
         return f"rediss://{place}?ssl_ca_certs={quote(str(self.certificate))}" if self._tls else f"redis://{place}"
 
     @property
@@ -89,7 +92,7 @@ class RedisServer:
             return lines.readline().strip()
 
     def _connected(self) -> socket.socket:
-        plain = socket.create_connection(("127.0.0.1", self.port), _START_SEC)
+        plain = socket.create_connection((self._address, self.port), _START_SEC)
         if not self._tls:
             return plain
         with plain:  # closes it if the handshake fails; otherwise it is detached
@@ -97,7 +100,7 @@ class RedisServer:
             return context.wrap_socket(plain, server_hostname="127.0.0.1")
 
     def _options(self) -> list[str]:
-        options = ["--bind", "127.0.0.1", "--save", "", "--dir", str(self._directory)]
+        options = ["--bind", self._address, "--save", "", "--dir", str(self._directory)]
         options += ["--requirepass", self._password] if self._password else []
         if not self._tls:
             return [*options, "--port", str(self.port)]
