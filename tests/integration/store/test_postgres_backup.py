@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import make_url
 
 from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.adapters.store_sql.store import SqlStore
@@ -18,13 +19,12 @@ from tests.databases import PostgresDatabases
 pytestmark = pytest.mark.postgres
 
 
-def _tool(name: str) -> str:
-    newest = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    return str(newest[-1]) if newest else shutil.which(name) or name
+def _run(program: Path, *arguments: str) -> None:
+    subprocess.run([program, *arguments], check=True, capture_output=True)
 
 
-def _run(name: str, *arguments: str) -> None:
-    subprocess.run([_tool(name), *arguments], check=True, capture_output=True)
+def _name(url: str) -> str:
+    return make_url(url).database or ""
 
 
 async def test_database_and_files_come_back_together(
@@ -38,17 +38,25 @@ async def test_database_and_files_come_back_together(
         await store.trials.finish(claimed.id, 1, passed(), NOON)
         await blobs.put_bytes("trials/1/1/verifier/stdout.txt", b"ok\n")
         place = ("--host", str(postgres_server.directory), "--username", "postgres")
-        name = url.rpartition("/")[2].partition("?")[0]
         # The database first: a file that is newer than it is garbage to `gc`, a result without its file is a loss.
         dump = str(tmp_path / "seatrial.dump")
-        await asyncio.to_thread(_run, "pg_dump", *place, "--format=custom", f"--file={dump}", name)
+        await asyncio.to_thread(
+            _run, postgres_server.programs / "pg_dump", *place, "--format=custom", f"--file={dump}", _name(url)
+        )
         await asyncio.to_thread(shutil.copytree, tmp_path / "blobs", tmp_path / "copy")
         await submit(store)
         install_id = await store.install_id()
 
     restored = await postgres_databases.empty()
-    target = restored.rpartition("/")[2].partition("?")[0]
-    await asyncio.to_thread(_run, "pg_restore", *place, "--no-owner", "--exit-on-error", f"--dbname={target}", dump)
+    await asyncio.to_thread(
+        _run,
+        postgres_server.programs / "pg_restore",
+        *place,
+        "--no-owner",
+        "--exit-on-error",
+        f"--dbname={_name(restored)}",
+        dump,
+    )
     async with SqlStore.at(restored) as store:
         assert await store.install_id() == install_id
         counts = (await store.jobs.counts([job.id]))[job.id]
