@@ -36,7 +36,7 @@ COPY requirements.lock pyproject.toml ./
 RUN --mount=type=secret,id=ca --mount=type=secret,id=index --mount=type=cache,target=/root/.cache/uv \
     .venv/bin/uv venv --quiet --no-project --python /usr/bin/python3 /opt/seatrial \
     && sh scripts/with-secrets.sh .venv/bin/uv pip install --quiet --compile-bytecode --link-mode copy \
-    --python /opt/seatrial/bin/python --require-hashes -c requirements.lock -r pyproject.toml
+    --python /opt/seatrial/bin/python --require-hashes -c requirements.lock -r pyproject.toml --extra aws
 COPY . .
 COPY --from=page /build/src/seatrial/page src/seatrial/page
 RUN .venv/bin/uv build --quiet --wheel --no-build-isolation --python .venv/bin/python --out-dir dist . \

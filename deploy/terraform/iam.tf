@@ -118,7 +118,6 @@ data "aws_iam_policy_document" "own_group" {
     sid = "Leave"
     actions = [
       "autoscaling:CompleteLifecycleAction",
-      "autoscaling:RecordLifecycleActionHeartbeat",
       "autoscaling:SetInstanceProtection",
       "autoscaling:TerminateInstanceInAutoScalingGroup",
     ]

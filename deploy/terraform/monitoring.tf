@@ -31,7 +31,7 @@ locals {
     waiting-too-long = {
       text       = "A trial has waited for half an hour: workers do not start, or are at their maximum."
       namespace  = "Seatrial"
-      metric     = "QueueOldestSeconds"
+      metric     = "seatrial_queue_oldest_seconds"
       dimensions = {}
       statistic  = "Maximum"
       comparison = "GreaterThanThreshold"
@@ -41,7 +41,7 @@ locals {
     no-signal = {
       text       = "The API has published no signal for ten minutes: nothing scales."
       namespace  = "Seatrial"
-      metric     = "WorkUnits"
+      metric     = "seatrial_work_units"
       dimensions = {}
       statistic  = "SampleCount"
       comparison = "LessThanThreshold"

@@ -18,14 +18,14 @@ resource "aws_launch_template" "worker" {
   user_data = base64encode(templatefile("${path.module}/worker-boot.sh.tftpl", {
     region        = var.aws_region
     name          = local.name
-    group         = local.workers_name
-    hook          = "drain"
     image         = local.worker_image
     registry      = split("/", local.worker_image)[0]
     log_group     = aws_cloudwatch_log_group.main["worker"].name
     secret_names  = local.secret_names
     drain_seconds = var.drain_seconds
     settings = merge(local.settings, {
+      SEATRIAL_PLATFORM            = "ec2"
+      SEATRIAL_EC2_LIFECYCLE_HOOK  = "drain"
       SEATRIAL_DRAIN_SECONDS       = tostring(var.drain_seconds)
       SEATRIAL_LEAVE_WHEN_IDLE_SEC = tostring(var.idle_seconds)
       SEATRIAL_MINIMUM_WORKERS     = tostring(var.worker_ec2_min_count)
@@ -133,7 +133,7 @@ resource "aws_autoscaling_group" "workers" {
   depends_on = [aws_secretsmanager_secret_version.main]
 }
 
-# WorkUnits is queued plus running work in machines: one machine per unit. It adds; it never removes.
+# seatrial_work_units is queued plus running work in machines: one machine per unit. It adds; it never removes.
 resource "aws_autoscaling_policy" "work_units" {
   name                   = "work-units"
   autoscaling_group_name = aws_autoscaling_group.workers.name
@@ -153,7 +153,7 @@ resource "aws_autoscaling_policy" "work_units" {
 
           metric {
             namespace   = "Seatrial"
-            metric_name = "WorkUnits"
+            metric_name = "seatrial_work_units"
           }
         }
       }

@@ -91,6 +91,11 @@ class PostgresServer:
     def resume(self) -> None:
         self._send_all(signal.SIGCONT)
 
+    @property
+    def programs(self) -> Path:
+        """Folder of the server's own ``pg_dump`` and ``pg_restore``."""
+        return self._programs
+
     def url(self, database: str) -> str:
         if self._address:
             return f"postgresql+asyncpg://postgres@{self._address}/{database}"

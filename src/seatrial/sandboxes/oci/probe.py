@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from seatrial.errors import SandboxFault, SeatrialError, SetupProblem
@@ -30,6 +32,18 @@ def _need_root() -> str:
     return ""
 
 
+@cache
+def _need_mounts() -> str:
+    """Tries it in a process of its own. A container without privileges has root, but no mounts."""
+    done = subprocess.run(["unshare", "--mount", "true"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SetupProblem(
+            f"The oci sandbox needs mounts of its own: {done.stderr.strip()}.",
+            fix="Start the container with --privileged, or use --sandbox docker.",
+        )
+    return ""
+
+
 def _need_buildah() -> str:
     if (path := shutil.which("buildah")) is None:
         raise SetupProblem("buildah is not installed on this machine.", fix="Run: apt-get install buildah")
@@ -38,6 +52,7 @@ def _need_buildah() -> str:
 
 _NEEDED: dict[str, Callable[[SandboxOptions], str]] = {
     "root": lambda _: _need_root(),
+    "mounts": lambda _: _need_mounts(),
     "container runtime": lambda options: Machine.shared(options.cache, options.oci_runtime).runtime.version,
     "static busybox": lambda _: str(busybox()),
     "seccomp profile": lambda _: f"{len(seccomp_filter(()).section['syscalls'])} rules",
@@ -54,7 +69,7 @@ def require() -> None:
 
 
 async def probe(options: SandboxOptions) -> list[Finding]:
-    """All findings, good and bad. Without root there is only that one."""
+    """All findings, good and bad. Nothing else is tried without root or without mounts."""
     findings = []
     for name, find in _NEEDED.items():
         try:
@@ -62,7 +77,7 @@ async def probe(options: SandboxOptions) -> list[Finding]:
             findings.append(Finding(name=name, ok=True, detail=detail))
         except SeatrialError as problem:
             findings.append(Finding(name=name, ok=False, detail=problem.message, fix=problem.fix or FIX))
-            if name == "root":
+            if name in ("root", "mounts"):
                 return findings
     machine = Machine.shared(options.cache, options.oci_runtime)
     findings += [
