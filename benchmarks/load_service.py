@@ -77,7 +77,7 @@ def _until_ready(address: str) -> None:
 
 @contextmanager
 def _servers() -> Iterator[dict[str, str]]:
-    with PostgresServer() as database, RedisServer() as broker:
+    with PostgresServer(shared=True) as database, RedisServer() as broker:
         url = asyncio.run(database.create_database("load"))
         yield {"SEATRIAL_DATABASE_URL": url, "SEATRIAL_BROKER_URL": broker.url}
 

@@ -28,10 +28,12 @@ _START_SEC = 30.0
 class PostgresServer:
     """``with PostgresServer() as server``; then ``await server.create_database("one")`` gives a URL."""
 
-    def __init__(self, max_connections: int = 200, address: str = "") -> None:
-        """``address`` is one of this machine; everybody in its network may use the server, at the usual port."""
+    def __init__(self, max_connections: int = 200, address: str = "", shared: bool = False) -> None:
+        """``address`` is one of this machine; everybody in its network may use the server, at the usual port.
+        ``shared`` lets other accounts of this machine use it, as the API's process of a service is."""
         self._max_connections = max_connections
         self._address = address
+        self._mode = 0o711 if shared else 0o700
         self._programs = _find_programs()
         self._user = _unprivileged_user()
         self.directory = Path(tempfile.mkdtemp(prefix="seatrial-pg-"))
@@ -41,6 +43,7 @@ class PostgresServer:
         try:
             if self._user is not None:
                 os.chown(self.directory, self._user.pw_uid, self._user.pw_gid)
+            self.directory.chmod(self._mode)
             self._initialise()
             self.start()
         except BaseException:
