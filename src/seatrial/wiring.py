@@ -437,7 +437,8 @@ async def recover_in_background(installation: Installation) -> AsyncIterator[Dut
     upkeep = _upkeep(installation, clean=None)
     duties = upkeep.duties
     recovery = Duty("recovery", upkeep.recovery.sweep, installation.settings.reap_sec)
-    steps = [recovery, *upkeep.extra, *_publishing(installation)]
+    queue = Duty("queue", installation.wake_up.tend, installation.settings.heartbeat_sec)
+    steps = [recovery, queue, *upkeep.extra, *_publishing(installation)]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(duties.forever(duty.name, duty.step, duty.every_sec)) for duty in steps]
         try:

@@ -17,13 +17,13 @@ from tests.waiting import LIMIT_SEC, eventually, until
 
 DIARY = """
 import os, sys, signal, time
-diary = open(sys.argv[1], 'a', buffering=1)
+diary = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 def told(*_):
-    print('told', file=diary)
+    os.write(diary, b'told\\n')  # a signal may come in the middle of a print
     if sys.argv[2] != 'stubborn':
         sys.exit(0)
 signal.signal(signal.SIGTERM, told)
-print('born', os.getpid(), file=diary)
+os.write(diary, f'born {os.getpid()}\\n'.encode())
 if sys.argv[2] == 'leaves':
     sys.exit(10)
 while sys.argv[2] != 'dies':
