@@ -121,12 +121,13 @@ class Metadata:
 
 
 class AutoScalingActions:
-    """Takes any action of the query protocol and remembers it; for what moto does not know."""
+    """Remembers every action of the query protocol, also those that moto does not know."""
 
     now: datetime | None = None
 
     def __init__(self, group: str) -> None:
         self.group = group
+        self.is_protected = False
         self.bodies: list[str] = []
 
     def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str]:
@@ -134,8 +135,13 @@ class AutoScalingActions:
         self.bodies.append(text)
         if "Action=DescribeAutoScalingInstances" in text:
             row = f"<AutoScalingGroupName>{self.group}</AutoScalingGroupName><InstanceId>i-1</InstanceId>"
+            row += "<LifecycleState>InService</LifecycleState>"
+            row += f"<ProtectedFromScaleIn>{str(self.is_protected).lower()}</ProtectedFromScaleIn>"
             found = f"<AutoScalingInstances><member>{row}</member></AutoScalingInstances>"
             return 200, _xml("DescribeAutoScalingInstances", found)
+        if "Action=SetInstanceProtection" in text:
+            self.is_protected = "ProtectedFromScaleIn=true" in text
+            return 200, _xml("SetInstanceProtection", "")
         return 200, _xml("CompleteLifecycleAction", "")
 
 
