@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import AliasChoices, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
+from pydantic import AliasChoices, Field, ModelWrapValidatorHandler, PrivateAttr, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -21,6 +21,7 @@ from pydantic_settings import (
 )
 
 from seatrial.domain.described import Described
+from seatrial.domain.packing import Size
 from seatrial.errors import SetupProblem
 from seatrial.file_owner import is_of_service, owner_of
 
@@ -106,7 +107,18 @@ class Settings(Described, BaseSettings):
     sandbox: str = "auto"
     """Default sandbox: ``auto``, ``oci``, ``docker``, ``harbor:<environment>`` or ``pkg.mod:Class``."""
     concurrency: int = Field(default=0, ge=0)
-    """Maximum trials per worker process; 0 means four per core."""
+    """Trials at once per worker process: a number, or ``auto`` (also 0) for as many as fit into the memory and
+    processors of the machine, by what their tasks declare."""
+    memory_overcommit: float = Field(default=1.0, gt=0, le=100)
+    """With ``concurrency=auto``: trials may declare nine tenths of the memory times this together."""
+    cpu_overcommit: float = Field(default=4.0, gt=0, le=1000)
+    """With ``concurrency=auto``: trials may declare the processors times this together. Most of them wait for a
+    model."""
+    memory_low_water_percent: float = Field(default=5.0, ge=0, le=90)
+    """Available memory below which workers claim no trials; 0 switches this off."""
+    largest_machine: str = ""
+    """The largest machine that workers may get, such as ``16cpu,64gb``. A job with a task that fits neither there nor
+    on a worker that is alive is refused. Without it, and without workers, every size is accepted."""
     lease_sec: float = Field(default=30.0, gt=0)
     """Seconds without a heartbeat after which a worker's trials go to another worker."""
     heartbeat_sec: float = Field(default=5.0, gt=0)
@@ -313,9 +325,22 @@ class Settings(Described, BaseSettings):
                 )
         return init_settings, env_settings, dotenv_settings, TomlConfigSettingsSource(settings_cls)
 
+    @field_validator("concurrency", mode="before")
+    @classmethod
+    def _automatic(cls, value: object) -> object:
+        return 0 if value == "auto" else value
+
+    @field_validator("largest_machine")
+    @classmethod
+    def _readable(cls, value: str) -> str:
+        if value:
+            Size.parse(value)
+        return value
+
     @property
-    def worker_concurrency(self) -> int:
-        return self.concurrency or 4 * (os.cpu_count() or 1)
+    def room_dir(self) -> Path:
+        """Where the worker processes of each machine say how much room they take."""
+        return self._own_dir / "room"
 
     @property
     def store_url(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import platform
 import shlex
 import shutil
 import socket
@@ -20,6 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seatrial.adapters.account_files import FileAccount
 from seatrial.adapters.archives import ArchiveFiles, ArchiveLimits, unpack
 from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.adapters.blobs_objects import Connection, ObjectBlobs, S3Access
@@ -35,6 +37,8 @@ from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
 from seatrial.adapters.wake_up_local import LocalWakeUp
 from seatrial.disk import Disk
 from seatrial.domain.catalogue import agent_names, keys_for, needs_model, takes_model
+from seatrial.domain.needs import Abilities
+from seatrial.domain.sandbox_choice import AUTOMATIC
 from seatrial.domain.task import Dataset
 from seatrial.domain.trial import TrialState
 from seatrial.domain.work_units import MachineSize
@@ -51,6 +55,7 @@ from seatrial.engine.jobs.admission import OUR_SANDBOXES, Admission, Ceilings
 from seatrial.engine.jobs.choice import dataset_of
 from seatrial.engine.jobs.control import JobControl
 from seatrial.engine.jobs.keys import KeyRing, WorkerSeals
+from seatrial.engine.jobs.places import Places
 from seatrial.engine.jobs.submit import Capabilities, Submission
 from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.provider_pace import ProviderPace
@@ -61,7 +66,10 @@ from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.engine.trials.retention import remove_dead_work_dirs, remove_lost_tries
+from seatrial.engine.trials.room import Room
 from seatrial.errors import Conflict, InvalidInput, SetupProblem, StoreUnavailable
+from seatrial.installed import is_installed
+from seatrial.machine import Machine, MemoryBrake
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.platform import Departure, Notices, ScaleInProtection
 from seatrial.ports.runner import Runner
@@ -69,8 +77,9 @@ from seatrial.ports.seal import Seal
 from seatrial.ports.store import Heartbeat, Store, TrialFilter, WorkerRow
 from seatrial.ports.tasks import TaskReader
 from seatrial.ports.wake_up import WakeUp
-from seatrial.processes import WorkerName, is_dead
+from seatrial.processes import WorkerName, boot_id, is_dead
 from seatrial.settings import Settings, tool_environment
+from seatrial.sizing import largest_room, room_here
 from seatrial.suspect_process import SuspectProcess
 from seatrial.worker import Claiming, Pace, Upkeep, Worker, beat_forever
 from seatrial.worker_exits import ExitNotes, ExitWatch, memory_kills, worker_of
@@ -78,6 +87,7 @@ from seatrial.worker_exits import ExitNotes, ExitWatch, memory_kills, worker_of
 log = logging.getLogger(__name__)
 
 _LOOKS = 8
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _UNHEARD = timedelta(days=1)
 """A worker whose last heartbeat is older than this is gone."""
 
@@ -98,6 +108,7 @@ class Installation:
     wake_up: WakeUp
     library: TaskLibrary
     submission: Submission
+    places: Places
     jobs: JobControl
     keys: KeyRing
     clock: Clock
@@ -128,14 +139,15 @@ def _assemble(
     settings: Settings, store: Store, wake_up: WakeUp, name: str, clock: Clock, admission: Admission
 ) -> Installation:
     blobs, seal = _blobs(settings), FernetSeal(settings.home, settings.secret_key)
-    keys = _key_ring(settings, store, seal, clock, admission)
+    keys, places = _key_ring(settings, store, seal, clock, admission), _places(settings, store, clock, admission)
     return Installation(
         settings=settings,
         store=store,
         blobs=blobs,
         wake_up=wake_up,
         library=_library(settings, store, blobs, clock),
-        submission=Submission(store, wake_up, clock, keys, _capabilities(settings), admission),
+        submission=Submission(store, wake_up, clock, keys, _capabilities(settings), admission, places),
+        places=places,
         jobs=JobControl(store, blobs, wake_up, clock, keys, admission.ceilings),
         keys=keys,
         clock=clock,
@@ -213,6 +225,20 @@ def _key_ring(settings: Settings, store: Store, seal: Seal, clock: Clock, admiss
     return KeyRing(store.provider_keys, store.jobs, seal, settings.provider_keys, keys_for, admission, workers)
 
 
+def _places(settings: Settings, store: Store, clock: Clock, admission: Admission) -> Places:
+    """A command at the machine starts a worker of its own, with the concurrency of the settings."""
+    hires = admission.at_the_machine
+    return Places(
+        store,
+        clock,
+        timedelta(seconds=settings.lease_sec),
+        is_dead,
+        largest_room(settings),
+        room_here(settings) if hires and not settings.concurrency else None,
+        takes_any=hires and settings.concurrency > 0,
+    )
+
+
 async def _clock_of(store: Store) -> Clock:
     """The clock of a database server, if there is one. All machines then judge leases by the same clock."""
     clock = StoreClock()
@@ -263,7 +289,7 @@ async def load_worker(
         raise
     finally:
         beating.cancel()
-    return assemble_worker(
+    worker = assemble_worker(
         installation,
         runner,
         capacity,
@@ -272,6 +298,8 @@ async def load_worker(
         pace=pace,
         machine=machine,
     )
+    worker.can_use_only((AUTOMATIC,))  # until each kind was tried
+    return worker
 
 
 async def examine_sandboxes(settings: Settings) -> Health:
@@ -308,9 +336,10 @@ def assemble_worker(
     machine: Machine | None = None,
 ) -> Worker:
     """A worker around any runner. Tests and benchmarks pass a fake one. ``clean`` removes leftovers; it returns how
-    many. ``pace`` is that of the runner's calls to models. ``machine`` is given to workers that a platform may end, or
-    that leave when they are idle."""
+    many. A ``capacity`` of 0 packs trials by what their tasks declare. ``pace`` is that of the runner's calls to
+    models. ``machine`` is given to workers that a platform may end, or that leave when they are idle."""
     settings, place = installation.settings, place or Place()
+    room, brake = _room(settings, capacity, job_id), _memory_brake(settings)
     upkeep = _upkeep(installation, clean, pace)
     return Worker(
         installation.store,
@@ -325,9 +354,34 @@ def assemble_worker(
             settings.drain_seconds or None,
         ),
         upkeep,
-        Claiming(job_id, place.group, lambda: _shortage(settings)),
+        Claiming(job_id, place.group, lambda: _shortage(settings) or brake(), room),
         _suspect_process(settings, place),
         tenure=_tenure(installation, machine) if machine is not None else None,
+    )
+
+
+def _memory_brake(settings: Settings) -> MemoryBrake:
+    return MemoryBrake(Machine().memory, settings.memory_low_water_percent)
+
+
+def _room(settings: Settings, capacity: int, job_id: int | None) -> Room:
+    """The worker of one job tries everything: whoever started it here wants to see what is missing."""
+    abilities = _abilities(settings) if job_id is None else Abilities()
+    knows = is_installed if job_id is None else _everything
+    if capacity:
+        return Room(capacity, abilities, knows=knows)
+    account = FileAccount(settings.room_dir / (boot_id() or socket.gethostname()), WorkerName.mine().folder)
+    return Room.packed(room_here(settings), abilities, account, knows)
+
+
+def _everything(import_path: str) -> bool:
+    return True
+
+
+def _abilities(settings: Settings) -> Abilities:
+    machine = platform.machine()
+    return Abilities(
+        architecture=_ARCHITECTURES.get(machine, machine), gpus=Machine().gpus, elevated=settings.allow_privileged
     )
 
 
@@ -517,6 +571,7 @@ def _clock_duty(installation: Installation) -> list[Duty]:
 
 
 def _about(installation: Installation, capacity: int, place: Place) -> Heartbeat:
+    packing = room_here(installation.settings)
     supervisor = worker_of(place.supervisor) if place.supervisor is not None else None
     cgroup, kills = memory_kills()
     return Heartbeat(
@@ -526,11 +581,12 @@ def _about(installation: Installation, capacity: int, place: Place) -> Heartbeat
         worker=str(WorkerName.mine()),
         host=socket.gethostname(),
         pid=os.getpid(),
-        capacity=capacity,
+        capacity=capacity or packing.usual_count,
         started_at=installation.clock(),
         agents=agent_names(),
         seal=installation.seal.fingerprint(),
         machine=this_machine(),
+        packing=None if capacity else packing,
         versions={"seatrial": version("seatrial"), "harbor": version("harbor")},
     )
 

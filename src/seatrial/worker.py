@@ -21,7 +21,8 @@ from seatrial.engine.duties import Duties, Duty
 from seatrial.engine.fleet.tenure import Tenure
 from seatrial.engine.trials.execute import Executor, Stop
 from seatrial.engine.trials.recover import Recovery
-from seatrial.errors import StoreUnavailable
+from seatrial.engine.trials.room import Room
+from seatrial.errors import StaleTry, StoreUnavailable
 from seatrial.logs import noting
 from seatrial.ports.store import Heartbeat, RenewalReport, Store
 from seatrial.ports.wake_up import WakeUp
@@ -80,6 +81,8 @@ class Claiming:
     """Only these suspected trials. The worker leaves when there are no more."""
     obstacle: Callable[[], str] = lambda: ""
     """Says why the worker must not claim trials now; an empty string means that it may."""
+    room: Room | None = None
+    """How many trials fit, and which the worker can run. By default its capacity counts."""
 
 
 class SuspectRuns(Protocol):
@@ -128,6 +131,7 @@ class Worker:
         self._suspects = suspects
         self._group = claiming.group
         self._tenure = tenure
+        self._room = claiming.room or Room(about.capacity)
         self._paused = ""
         self._running: dict[int, asyncio.Task[None]] = {}
         self._held: dict[int, int] = {}
@@ -144,7 +148,7 @@ class Worker:
     @property
     def _unused(self) -> int:
         """How many slots have no trial of this process."""
-        capacity = self._about.capacity
+        capacity = self._room.count
         return min(capacity - len(self._sandboxed), 2 * capacity - len(self._running))
 
     @property
@@ -164,6 +168,12 @@ class Worker:
     def can_use(self, sandboxes: Sequence[str]) -> None:
         """Sets the sandboxes that work on this machine. The next heartbeat tells the store."""
         self._about = self._about.model_copy(update={"sandboxes": tuple(sandboxes)})
+        self.can_use_only(sandboxes)
+
+    def can_use_only(self, sandboxes: Sequence[str]) -> None:
+        """The worker claims only trials for these sandboxes, from now on."""
+        self._room.abilities = self._room.abilities.model_copy(update={"sandboxes": tuple(sandboxes)})
+        self._slot_free.set()
 
     def drain(self) -> None:
         """Leaves within the operator's limit."""
@@ -195,6 +205,7 @@ class Worker:
                 for task in tasks:
                     task.cancel()
         await self._duties.once("provider pace", lambda: self._store.pace.leave(self._about.worker))
+        self._room.close()
         await self._duties.once("heartbeat", lambda: self._store.workers.forget(self._about.worker))
         if self._tenure is not None:
             await self._duties.once("protection", self._tenure.release)
@@ -247,10 +258,26 @@ class Worker:
         return claimed
 
     async def _claim_of(self, group: str | None) -> list[Trial]:
-        pace, about, job = self._pace, self._about, self._claiming.job_id
-        return await self._store.trials.claim(
-            about.worker, pace.lease, self._free, self._clock(), job, seal=about.seal or None, group=group
-        )
+        async with self._room.offering() as offer:
+            if offer is None:
+                return []
+            worker, lease, seal = self._about.worker, self._pace.lease, self._about.seal or None
+            now, job = self._clock(), self._claiming.job_id
+            claimed = await self._store.trials.claim(
+                worker, lease, self._free, now, job, seal=seal, group=group, offer=offer
+            )
+            for trial in claimed:
+                self._room.enter(trial)
+        return [trial for trial in claimed if await self._can_run(trial)]
+
+    async def _can_run(self, trial: Trial) -> bool:
+        """Gives back a trial whose agent is not installed here. The store then offers no more of them."""
+        if self._room.knows_agent_of(trial):
+            return True
+        self._room.leave(trial.id)
+        with contextlib.suppress(StaleTry):
+            await self._store.trials.give_back(trial.id, trial.try_number, self._clock())
+        return False
 
     async def _claim_suspects(self) -> list[Trial]:
         """An idle worker without other processes runs a group by itself, and nothing beside it."""
@@ -342,10 +369,12 @@ class Worker:
 
     def _sandbox_gone(self, trial_id: int) -> None:
         self._sandboxed.discard(trial_id)
+        self._room.leave(trial_id)
         self._slot_free.set()
 
     def _ended(self, trial: Trial) -> None:
         self._sandboxed.discard(trial.id)
+        self._room.leave(trial.id)
         self._running.pop(trial.id, None)
         self._held.pop(trial.id, None)
         self._reasons.pop(trial.id, None)
@@ -418,6 +447,8 @@ class Worker:
             "paused": self._paused,
             "troubles": self._duties.troubles,
             "memory_kills": memory_kills()[1],
+            "abilities": self._room.abilities,
+            "packing": self._room.packing,
         }
         return self._about.model_copy(update=told)
 

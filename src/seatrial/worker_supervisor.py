@@ -31,9 +31,10 @@ LEFT_BY_ITSELF = 10
 
 
 def worker_command(concurrency: int, *more: str) -> list[str]:
-    """A worker that exits when this process does, for whatever reason."""
+    """A worker that exits when this process does, for whatever reason. 0: as many trials as fit."""
     supervised = ["--supervised-by", str(os.getpid())]
-    return [sys.executable, "-m", "seatrial", "worker", "--concurrency", str(concurrency), *supervised, *more]
+    at_once = ["--concurrency", str(concurrency or "auto")]
+    return [sys.executable, "-m", "seatrial", "worker", *at_once, *supervised, *more]
 
 
 class WorkerSupervisor:

@@ -129,6 +129,7 @@ class Bench:
         extra: Sequence[Duty] = (),
         keys: Callable[[Job, AgentSpec], Awaitable[TrialKeys]] | None = None,
         tenure: Tenure | None = None,
+        claiming: Claiming | None = None,
     ) -> Worker:
         keys = keys or _canary
         duties = Duties(system_clock)
@@ -151,7 +152,7 @@ class Bench:
             about,
             Pace(timedelta(seconds=lease_sec), beat_sec, beat_sec),
             Upkeep(duties, recovery, extra),
-            Claiming(),
+            claiming or Claiming(),
             tenure=tenure,
         )
 

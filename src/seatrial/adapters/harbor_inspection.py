@@ -18,12 +18,14 @@ from harbor.models.task.task import strip_canary
 from harbor.models.task.verifier_mode import resolve_verifier_environment_definition
 
 from seatrial.adapters.task_problems import Problems, check_script, check_tree, is_own_file, read_text, read_yaml
+from seatrial.adapters.task_rights import rights_of
 from seatrial.adapters.task_toml import CONFIG, read_task_toml
 from seatrial.domain.task import Resources, Task, TaskFormat
 from seatrial.ports.tasks import Inspection
 from seatrial.task_content.digest import content_digest
 
 _COMPOSE = "environment/docker-compose.yaml"
+_DOCKERFILE = "environment/Dockerfile"
 _MAIN_SERVICE = "main"
 _REWARD_SEARCH_LIMIT = 4 * 1024 * 1024
 
@@ -48,12 +50,15 @@ class HarborInspection:
         name = _name(config, self._root)
         if config is None or self._problems.fatal:
             return Inspection(name=name, task=None, problems=self._problems.all)
+        rights = rights_of(self._root, _COMPOSE, _DOCKERFILE)
         task = Task(
             digest=content_digest(self._root),
             name=name,
             format=TaskFormat.HARBOR,
             instruction=self._instruction(config),
             services=services,
+            architecture=rights.architecture,
+            elevated=rights.elevated,
             has_solution=self._has_solution(config),
             size_bytes=sum(entry.size for entry in entries),
             warnings=self._problems.warnings,

@@ -26,6 +26,7 @@ import shlex
 from pathlib import Path
 
 from seatrial.adapters.task_problems import Problems, check_script, check_tree
+from seatrial.adapters.task_rights import rights_of
 from seatrial.adapters.terminalbench1.build_context import copy_context, copy_entry
 from seatrial.adapters.terminalbench1.compose import COMPOSE, TESTS_DIR, Container, read_container
 from seatrial.adapters.terminalbench1.config import CONFIG, ParserName, TerminalBench1Config, read_config
@@ -60,6 +61,7 @@ class TerminalBench1Tasks:
         config, container = _read(root, problems)
         if config is None or problems.fatal:
             return Inspection(name=name, task=None, problems=problems.all)
+        rights = rights_of(root, COMPOSE, f"{container.context}/{container.dockerfile}")
         task = Task(
             digest=content_digest(root),
             name=name,
@@ -74,6 +76,8 @@ class TerminalBench1Tasks:
             resources=Resources(cpus=container.cpus, memory_mb=container.memory_mb, gpus=container.gpus),
             docker_image=container.image,
             services=container.services,
+            architecture=rights.architecture,
+            elevated=rights.elevated,
             has_solution=any((root / file).is_file() for file in (_SOLUTION_SH, SOLUTION_YAML)),
             size_bytes=sum(entry.size for entry in entries),
             warnings=problems.warnings,

@@ -65,6 +65,8 @@ class ModelHealth:
     pace_wait_sec: float = 0.0
     """Seconds spent waiting for a turn, because the provider limits the pace. Not in ``lost_sec`` if the agent's clock
     stood still meanwhile."""
+    waited_sec: float = 0.0
+    """Seconds in which the agent waited for answers, failed requests included."""
     given_up: ModelFault | None = None
     interrupted: str | None = None
     """The service's error when the agent's time ran out."""
@@ -136,6 +138,13 @@ class RetryingModel(BaseLLM):
         if self.health.given_up is not None:  # agents retry on any exception; all retries share one limit
             raise self.health.given_up
         self.health.calls += 1
+        began = self._clock()
+        try:
+            return await self._answer(prompt, kwargs)
+        finally:
+            self.health.waited_sec += self._clock() - began
+
+    async def _answer(self, prompt: str, kwargs: dict[str, Any]) -> LLMResponse:
         failing_since: float | None = None
         failures = 0
         while True:

@@ -22,9 +22,27 @@ QueueOnly = Annotated[
     bool, typer.Option("--queue-only", help="Queue the trials for `seatrial worker` and return at once.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
+
+
+def _at_once(text: str) -> int:
+    """0 for ``auto``."""
+    if text.lower() == "auto":
+        return 0
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise typer.BadParameter(f"{text!r} is neither a number from 1 on nor auto.")
+    return int(text)
+
+
 Concurrency = Annotated[
     int | None,
-    typer.Option("-n", "--concurrency", "--n-concurrent", min=1, help="Trials to run at the same time."),
+    typer.Option(
+        "-n",
+        "--concurrency",
+        "--n-concurrent",
+        parser=_at_once,
+        metavar="N",
+        help="Trials to run at the same time, or auto: as many as fit into memory and processors [auto].",
+    ),
 ]
 DatasetName = Annotated[
     str | None, typer.Option("-d", "--dataset", metavar="DATASET", help="Dataset, as NAME or NAME@VERSION.")

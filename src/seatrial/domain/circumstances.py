@@ -15,9 +15,17 @@ from typing import Any
 from seatrial.domain.fact import Counts
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec, JobSpec
+from seatrial.domain.noise import Shares
 from seatrial.domain.result import Lock
 
 _LONGEST = 300
+_SUFFERED = (
+    "time throttled by the processor limit",
+    "trials that reached their memory limit",
+    "time waiting for the model",
+    "time waiting for a turn at the provider",
+)
+"""In the order of ``Shares``."""
 
 
 class TraitKind(StrEnum):
@@ -52,6 +60,7 @@ class Circumstances(Frozen):
     """Tries beyond the first of each trial."""
     at_once: float | None = None
     """How many trials of the job ran at the same time, on average."""
+    suffered: Shares = Shares(None, None, None, None)
 
 
 def traits(sides: Sequence[Circumstances]) -> tuple[Trait, ...]:
@@ -172,6 +181,7 @@ def _load(side: Circumstances) -> dict[str, str]:
     return {
         "workers": _values(Counter(side.workers)) if side.workers else "",
         "running at once, on average": f"{side.at_once:.1f}" if side.at_once is not None else "",
+        **{words: f"{share:.0%}" for words, share in zip(_SUFFERED, side.suffered, strict=True) if share is not None},
     }
 
 

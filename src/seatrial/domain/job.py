@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import Field
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.needs import Needs
 from seatrial.domain.settling import UntilSettled, drawn_order
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, NewTrial
@@ -153,8 +155,11 @@ class JobCounts(StateCounts):
         return JobStatus.CANCELLED if self.cancelled and self.cancelled == self.total else JobStatus.COMPLETED
 
 
-def plan(spec: JobSpec) -> Iterator[NewTrial]:
-    """Every trial of a job, attempt by attempt, so that every task gets a first result before any gets a second."""
+def plan(spec: JobSpec, needs: Mapping[tuple[str, int], Needs] = MappingProxyType({})) -> Iterator[NewTrial]:
+    """Every trial of a job, attempt by attempt, so that every task gets a first result before any gets a second.
+
+    ``needs``: by the task's digest and the index of the agent."""
+    nothing = Needs()
     tasks = spec.tasks
     if spec.until_settled is not None:
         by_digest = {task.digest: task for task in spec.tasks}
@@ -162,4 +167,11 @@ def plan(spec: JobSpec) -> Iterator[NewTrial]:
     for attempt in range(1, spec.attempts + 1):
         for task in tasks:
             for index, agent in enumerate(spec.agents):
-                yield NewTrial(task=task, agent_index=index, agent=agent.name, model=agent.model, attempt=attempt)
+                yield NewTrial(
+                    task=task,
+                    agent_index=index,
+                    agent=agent.name,
+                    model=agent.model,
+                    attempt=attempt,
+                    needs=needs.get((task.digest, index), nothing),
+                )

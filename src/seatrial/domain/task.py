@@ -69,6 +69,10 @@ class Task(Frozen):
     docker_image: str | None = None
     network_mode: str | None = None
     os: str = "linux"
+    architecture: str = ""
+    """The architecture that its Dockerfile asks for, such as ``amd64``; empty for any."""
+    elevated: bool = False
+    """Whether its main service asks for elevated privileges."""
     services: tuple[str, ...] = ()
     """Compose services besides the main one; a task with any needs a container engine."""
     has_solution: bool = True

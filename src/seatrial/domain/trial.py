@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.needs import Needs
 from seatrial.domain.task import TaskRef
 from seatrial.domain.worker_death import Death
 from seatrial.errors import Conflict, StaleTry
@@ -112,6 +113,8 @@ class NewTrial(Frozen):
     """Which attempt at the task: 1 … attempts of the job; above that it was added."""
     reruns: int | None = None
     """The planned trial that an added attempt runs again."""
+    needs: Needs = Needs()
+    """What it needs of a worker."""
 
 
 class Trial(NewTrial):
@@ -315,6 +318,7 @@ def further_attempt(trial: Trial, attempt: int) -> NewTrial:
         model=trial.model,
         attempt=attempt,
         reruns=trial.reruns or trial.id,
+        needs=trial.needs,
     )
 
 

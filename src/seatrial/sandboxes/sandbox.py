@@ -34,6 +34,7 @@ from seatrial.domain.substitution import Malformed, substitute
 from seatrial.errors import SandboxFault, Unsupported
 from seatrial.growing_files import FileView
 from seatrial.sandboxes.definition import Definition
+from seatrial.sandboxes.host.strain import Strain
 from seatrial.sandboxes.host.transfer import Transfer, TransferLimits
 from seatrial.sandboxes.host.view import Files, SandboxView
 from seatrial.sandboxes.images.image import Image, ImageProvider, LogSink
@@ -100,6 +101,8 @@ class SandboxFacts(Frozen):
     not_applied: tuple[str, ...] = ()
     memory_killed: bool = False
     """A process of the sandbox was killed because the memory limit was reached."""
+    strain: Strain = Strain()
+    """How often its limits held it up."""
     suspicions: tuple[str, ...] = ()
     """Integrity findings (``suspect_path``, ``suspect_python``, ``suspect_shell``) of before and after grading."""
 

@@ -117,6 +117,8 @@ class JobDetail(JobItem):
 
     spec: JobSpec
     progress: Progress
+    obstacle: str = ""
+    """Why some of its queued trials wait for a worker that is not there; empty if each has one."""
 
 
 class JobPage(Listing[JobItem]):

@@ -28,6 +28,7 @@ class WorkerItem(Shape):
     host: str
     pid: int
     capacity: int
+    """Trials at once; of a worker that packs, how many fit that declare nothing."""
     running: int
     """Trials that it runs."""
     alive: bool
@@ -45,6 +46,11 @@ class WorkerItem(Shape):
     """Sandboxes that work on its machine."""
     death: Death | None = None
     """How it died, once somebody found out."""
+    memory_mb: int | None = None
+    """What its trials may declare together; `null` if it counts its trials."""
+    cpus: float | None = None
+    lacks: list[str] = []
+    """Import paths of agents that are not installed there."""
     versions: dict[str, str]
 
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 from seatrial.domain.frozen import common_values, trusted
 from seatrial.domain.job import AgentSpec, StateCounts
 from seatrial.domain.result import FilesLeftOut, Result, Spent, StoredFile, TestResult, Try
+from seatrial.domain.suffered import Suffered
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store import TrialHistory, TrialRow, TrialSummary
@@ -72,6 +73,8 @@ class TrialItem(_TrialShape):
     cost_usd: float | None
     spent: Spent
     """What all tries used together."""
+    suffered: Suffered
+    """What held it up in its last try: throttled processors, memory at its limit, waiting for the model."""
 
     @classmethod
     def of(cls, summary: TrialSummary, **more: Any) -> Self:

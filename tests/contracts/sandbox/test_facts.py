@@ -34,6 +34,22 @@ async def test_facts_never_claim_more_than_the_kernel_says(make_sandbox: MakeSan
         assert (await sandbox.exec(EAT.format(megabytes=400), timeout_sec=HEAVY_SEC)).return_code != 0
 
 
+async def test_facts_tell_how_limits_held_it_up(kind: Kind, make_sandbox: MakeSandbox) -> None:
+    """What the trial's result says about throttled processors and reached memory limits."""
+    if not kind.ours:
+        return
+    sandbox = await make_sandbox(Wish(cpus=1, memory_mb=128))
+    two_busy = "perl -e 'fork; my $until = time + 3; 1 while time < $until;'"
+    assert (await sandbox.exec(two_busy, timeout_sec=HEAVY_SEC)).return_code == 0
+    await sandbox.exec(EAT.format(megabytes=200), timeout_sec=HEAVY_SEC)
+    await sandbox.stop(delete=True)
+    facts = sandbox.facts  # type: ignore[attr-defined]
+    if not any("memory" in key for key in facts.limits):
+        return  # nothing was limited
+    assert facts.strain.throttled_sec is not None and facts.strain.throttled_sec > 0
+    assert facts.strain.memory_pressure is not None and facts.strain.memory_pressure > 0
+
+
 async def test_no_facts_before_the_start(kind: Kind, place: Place) -> None:
     if not kind.ours:
         assert not hasattr(kind.create(place, Wish()), "facts")

@@ -101,7 +101,7 @@ def test_a_job_on_the_wire_has_every_field_in_its_type() -> None:
     for scores in (None, ScoreLines(items=(one,)), ScoreLines(items=(one, one))):
         line = JobLine(job=job, counts=counts, totals=totals, scores=scores)
         assert_valid(JobItem.of(line))
-        assert_valid(JobDetail.of(line, spec=spec, progress=Progress(ended=3, planned=3)))
+        assert_valid(JobDetail.of(line, spec=spec, progress=Progress(ended=3, planned=3), obstacle=""))
     assert_valid(TrialCounts.of(counts))
     assert_valid(Totals.of(totals))
 

@@ -25,6 +25,7 @@ from seatrial.adapters.runner_harbor.outcome import has_grade, read_result, seco
 from seatrial.adapters.runner_harbor.watch import Watch
 from seatrial.agents.model_retries import ModelHealth
 from seatrial.domain.result import Failure, Lock, Result
+from seatrial.domain.suffered import Suffered
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 from seatrial.errors import SetupProblem, TrialFault, Unsupported
 from seatrial.ports.runner import Order, Progress
@@ -86,8 +87,10 @@ class HarborRunner:
             so_far = _result_so_far(trial)
             if so_far is None or not has_grade(so_far):
                 result = without_host_paths(_ended_by(error, _cause(error, equipment)), order.work_dir)
-                lock = self._lock(order, sandbox, trial, facts_of(trial), equipment)
-                return result.model_copy(update={"lock": lock, "usage": usage_of(so_far)})
+                facts = facts_of(trial)
+                lock = self._lock(order, sandbox, trial, facts, equipment)
+                suffered = suffered_of(result.suffered, facts, health)
+                return result.model_copy(update={"lock": lock, "usage": usage_of(so_far), "suffered": suffered})
         assert trial is not None
         progress.spent(usage_of(trial.result))
         excuse = health.spoils_timeout(seconds_of(trial.result.agent_execution) or 0.0) if health is not None else None
@@ -97,6 +100,7 @@ class HarborRunner:
         return result.model_copy(
             update={
                 "marks": with_facts(result.marks, facts),
+                "suffered": suffered_of(result.suffered, facts, health),
                 "timings": watch.refine(result.timings),
                 "files_left_out": watch.left_out,
                 "lock": self._lock(order, sandbox, trial, facts, equipment),
@@ -180,6 +184,16 @@ def with_waits(result: Result, health: ModelHealth | None) -> Result:
     marks = (*result.marks, Mark.THROTTLED) if waited >= _NOTICEABLE_SEC else result.marks
     suffered = result.suffered.model_copy(update={"pace_wait_sec": round(waited, 3)})
     return result.model_copy(update={"marks": marks, "suffered": suffered})
+
+
+def suffered_of(known: Suffered, facts: SandboxFacts, health: ModelHealth | None) -> Suffered:
+    """Adds what the sandbox and the agent's model calls measured."""
+    found = {
+        "throttled_sec": facts.strain.throttled_sec,
+        "memory_pressure": facts.strain.memory_pressure,
+        "model_wait_sec": round(health.waited_sec, 3) if health is not None and health.calls else None,
+    }
+    return known.model_copy(update={name: value for name, value in found.items() if value is not None})
 
 
 def with_facts(marks: tuple[Mark, ...], facts: SandboxFacts) -> tuple[Mark, ...]:

@@ -47,6 +47,7 @@ def new_trial(job_id: int, trial: NewTrial, state: TrialState, now: datetime) ->
         "model": trial.model,
         "repeat": trial.attempt,
         "reruns": trial.reruns,
+        "needs": trial.needs.text,
         "state": state.value,
         "attempt": 0,
         "attempts_base": 0,

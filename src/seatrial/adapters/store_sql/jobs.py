@@ -29,7 +29,8 @@ from seatrial.adapters.store_sql.job_changes import (
 from seatrial.adapters.store_sql.job_filter import narrow_jobs
 from seatrial.adapters.store_sql.rows import Values, job_of, values_of
 from seatrial.adapters.store_sql.specs import IDS_AT_ONCE, JobSpecs
-from seatrial.adapters.store_sql.tables import creations, jobs, trials
+from seatrial.adapters.store_sql.tables import creations, jobs, needs, trials
+from seatrial.adapters.store_sql.tasks import insert_into
 from seatrial.adapters.store_sql.work_left import work_left
 from seatrial.domain import event_log
 from seatrial.domain.job import Job, JobCounts, JobSpec, StateCounts
@@ -261,12 +262,19 @@ def _create(connection: Connection, new: _Creation) -> Job:
     }
     job_id = connection.execute(sa.insert(jobs).values(values).returning(jobs.c.id)).scalar_one()
     if planned:
+        _note_needs(connection, planned)
         connection.execute(sa.insert(trials), [new_trial(job_id, trial, new.state, now) for trial in planned])
     facts = [event_log.job_created(Job(id=job_id, spec=spec, created_at=now), len(planned))]
     if not planned:
         facts += end_job_if_done(connection, job_id, now)
     append_events(connection, facts, now)
     return Job(id=job_id, spec=spec, created_at=now, ended_at=None if planned else now)
+
+
+def _note_needs(connection: Connection, planned: Sequence[NewTrial]) -> None:
+    """Before the trials, so that a claim that sees them knows their needs."""
+    texts = [{"text": text} for text in sorted({trial.needs.text for trial in planned})]
+    connection.execute(insert_into(connection, needs).on_conflict_do_nothing(), texts)
 
 
 @lru_cache(maxsize=64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,9 @@ from seatrial.adapters.store_sql.tables import trials
 from seatrial.domain.failures import FailedTest, FailedTrial
 from seatrial.domain.frozen import trusted
 from seatrial.domain.job import Job, JobSpec
+from seatrial.domain.needs import Needs
 from seatrial.domain.result import Result, Spent, TestStatus, Try
+from seatrial.domain.suffered import Suffered
 from seatrial.domain.task import Task, TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store import FailedRow, TrialNumbers, TrialRow, TrialSummary
@@ -44,6 +46,8 @@ _OF_TRIAL = tuple((name, _COLUMNS.get(name, name)) for name in _FIXED + _CHANGIN
 """Fields and their columns."""
 _SUMMED = ("reward", "seconds", "input_tokens", "output_tokens", "cost_usd")
 _OF_SPENT = tuple((name, f"spent_{name}") for name in Spent.model_fields)
+_OF_SUFFERED = tuple(Suffered.model_fields)
+_UNHURT = Suffered()
 NUMBERS = (
     trials.c.id,
     trials.c.task_name,
@@ -58,6 +62,7 @@ NUMBERS = (
     trials.c.marks,
     trials.c.seconds,
     *(trials.c[column] for _, column in _OF_SPENT),
+    *(trials.c[name] for name in _OF_SUFFERED),
 )
 """The columns that ``numbers_of`` reads, in their order."""
 _OF_TRY = ("trial_id", "number", "worker", "started_at", "ended_at")
@@ -104,6 +109,7 @@ def trial_of(row: Values) -> Trial:
     values["outcome"] = _OUTCOMES[row["outcome"]]
     values["cause"] = _CAUSES[row["cause"]]
     values["phase"] = _PHASES[row["phase"]]
+    values["needs"] = Needs.parse(row["needs"])
     return trusted(Trial, values)
 
 
@@ -115,6 +121,7 @@ def summary_of(row: Values) -> TrialSummary:
     values = {name: row[name] for name in _SUMMED}
     values["trial"] = trial_of(row)
     values["spent"] = spent_of(row)
+    values["suffered"] = _suffered([row[name] for name in _OF_SUFFERED])
     values["marks"] = tuple(map(Mark, marks.split())) if (marks := row["marks"]) else ()
     return trusted(TrialSummary, values)
 
@@ -124,7 +131,8 @@ def numbers_of(rows: Iterable[Any]) -> list[TrialNumbers]:
     tasks: dict[tuple[str, str], TaskRef] = {}
     names = tuple(Spent.model_fields)
     found = []
-    for number, name, digest, index, attempt, reruns, tries, outcome, cause, reward, marks, seconds, *spent in rows:
+    for number, name, digest, index, attempt, reruns, tries, outcome, cause, reward, marks, seconds, *more in rows:
+        spent, hurt = more[: len(names)], more[len(names) :]
         if (task := tasks.get((name, digest))) is None:
             task = tasks[name, digest] = TaskRef(name=name, digest=digest)
         spent[0] = spent[0] or 0.0  # seconds, of a trial without a result
@@ -142,6 +150,7 @@ def numbers_of(rows: Iterable[Any]) -> list[TrialNumbers]:
                 tuple(map(Mark, marks.split())) if marks else (),
                 seconds,
                 trusted(Spent, dict(zip(names, spent, strict=True))),
+                _suffered(hurt),
             )
         )
     return found
@@ -171,6 +180,13 @@ def failed_of(row: Any) -> FailedRow:
     return FailedRow(trial, digest, index)
 
 
+def _suffered(values: Sequence[Any]) -> Suffered:
+    """One value for all trials that measured nothing."""
+    if all(value is None for value in values):
+        return _UNHURT
+    return trusted(Suffered, dict(zip(_OF_SUFFERED, values, strict=True)))
+
+
 def spent_of(row: Values) -> Spent:
     values = {name: row[column] for name, column in _OF_SPENT}
     values["seconds"] = values["seconds"] or 0.0
@@ -198,6 +214,7 @@ def summary_values(row: Values, result: Result) -> dict[str, Any]:
     spent = spent_of(row).and_also(result)
     return {
         **{column: getattr(spent, name) for name, column in _OF_SPENT},
+        **{name: getattr(result.suffered, name) for name in _OF_SUFFERED},
         "result_attempt": row["attempt"],
         "reward": result.reward,
         "marks": " ".join(result.marks),

@@ -158,10 +158,18 @@ trials = sa.Table(
     sa.Column("reruns", sa.BigInteger),
     sa.Column("outside_losses", sa.Integer, nullable=False, server_default="0"),
     sa.Column("search_group", sa.Text),
+    # What its last result says that it suffered.
+    sa.Column("throttled_sec", sa.Double),
+    sa.Column("memory_pressure", sa.BigInteger),
+    sa.Column("model_wait_sec", sa.Double),
+    sa.Column("pace_wait_sec", sa.Double),
+    # What it needs of a worker: a text of ``domain/needs.py``, empty if nothing special.
+    sa.Column("needs", sa.Text, nullable=False, server_default=""),
     sa.Index("ix_trials_job", "job_id", "id"),
     sa.Index("ix_trials_job_state", "job_id", "state", "outcome"),
     sa.Index("ix_trials_task", "task_name", "id"),
     _partial("ix_trials_queued", "job_id", "id", "not_before", where="state = 'queued'"),
+    _partial("ix_trials_needs", "job_id", "needs", "id", where="state = 'queued'"),
     # Without lease_until: a renewal that changes no index is the cheapest, and few trials run at once.
     _partial("ix_trials_running", "id", where="state = 'running'"),
     _partial("ix_trials_open", "job_id", "task_digest", where="state IN ('queued', 'running')"),
@@ -169,6 +177,23 @@ trials = sa.Table(
     _partial("ix_trials_outcome", "outcome", "id", where="state = 'ended'"),
     _partial("ix_trials_ended_at", "ended_at", where="state = 'ended'"),
     sqlite_autoincrement=True,
+)
+
+needs = sa.Table(
+    "needs",
+    metadata,
+    # Every text of ``trials.needs``. There are few, so that a claim can judge each of them.
+    sa.Column("text", sa.Text, primary_key=True),
+)
+
+waits = sa.Table(
+    "waits_for_room",
+    metadata,
+    # The first trials in line that workers passed over, because they had no room for them.
+    sa.Column("trial_id", _Id, sa.ForeignKey("trials.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    sa.Column("since", Moment, nullable=False),
+    sa.Column("worker", sa.Text),
+    sa.Column("until", Moment),
 )
 
 tries = sa.Table(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -26,10 +26,12 @@ from seatrial.adapters.store_sql.rows import (
 )
 from seatrial.adapters.store_sql.shared_workers import lose_all
 from seatrial.adapters.store_sql.specs import JobSpecs
-from seatrial.adapters.store_sql.tables import IS_ENDED, IS_QUEUED, IS_RUNNING, trials, tries
+from seatrial.adapters.store_sql.tables import IS_ENDED, IS_QUEUED, IS_RUNNING, needs, trials, tries
 from seatrial.adapters.store_sql.triage_filter import narrow_triage
 from seatrial.domain import event_log
 from seatrial.domain.isolation import Suspects
+from seatrial.domain.needs import Needs
+from seatrial.domain.packing import EVERYTHING, Offer
 from seatrial.domain.result import Result, Try
 from seatrial.domain.trial import Ended, GivenBack, Outcome, Trial, TrialEvent, TrialState, TryAgain
 from seatrial.domain.worker_death import Death
@@ -47,7 +49,14 @@ from seatrial.ports.store import (
     TrialSummary,
 )
 
+_queued_needs = (
+    sa.select(needs.c.text)
+    .where(sa.exists().where(trials.c.job_id == sa.bindparam("job"), IS_QUEUED, trials.c.needs == needs.c.text))
+    .order_by(needs.c.text)
+)
 _CHUNK = 200
+_NOTING = timedelta(seconds=5)
+"""Trials without room are written down this often at most."""
 
 _held = (
     sa.select(trials.c.id, trials.c.attempt, trials.c.worker, trials.c.cancel_requested)
@@ -114,6 +123,7 @@ class SqlTrials:
         self._database = database
         self._specs = specs
         self._served_last = 0
+        self._note_waits_at = datetime.min.replace(tzinfo=UTC)
 
     async def claim(
         self,
@@ -124,8 +134,10 @@ class SqlTrials:
         job_id: int | None = None,
         seal: str | None = None,
         group: str | None = None,
+        offer: Offer = EVERYTHING,
     ) -> list[Trial]:
-        request = ClaimRequest(worker, lease, limit, now, job_id, self._served_last, seal, group)
+        notes = now >= self._note_waits_at
+        request = ClaimRequest(worker, lease, limit, now, job_id, self._served_last, seal, group, offer, notes)
 
         def operation(connection: Connection) -> list[Trial]:
             claimed = claim_trials(connection, request)
@@ -133,6 +145,8 @@ class SqlTrials:
             return claimed
 
         claimed = await self._database.write(operation)
+        if notes:
+            self._note_waits_at = now + _NOTING
         if claimed and job_id is None and group is None:
             self._served_last = claimed[-1].job_id
         return claimed
@@ -140,6 +154,9 @@ class SqlTrials:
     async def suspects(self, now: datetime, job_id: int | None = None, seal: str | None = None) -> list[Suspects]:
         request = ClaimRequest("", timedelta(0), _CHUNK, now, job_id, 0, seal, group="")
         return await self._database.read(lambda connection: waiting_suspects(connection, request))
+
+    async def queued_needs(self, job_id: int) -> list[Needs]:
+        return [Needs.parse(text) for text in await self._database.column(_queued_needs, {"job": job_id})]
 
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
         def operation(connection: Connection) -> RenewalReport:

@@ -38,6 +38,7 @@ from seatrial.shapes.jobs import (
     RetryRequest,
 )
 from seatrial.shapes.triage import JobChange
+from seatrial.sizing import usual_concurrency
 
 router = native_router("/jobs", "jobs")
 
@@ -64,7 +65,7 @@ async def estimate_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys,
         await installation.keys.require(spec, tuple(keys))
     except MissingKey as error:
         warnings.insert(0, f"{error.message} {error.fix}")
-    estimator = Estimator(installation.store, installation.clock, installation.settings.worker_concurrency, takes_model)
+    estimator = Estimator(installation.store, installation.clock, usual_concurrency(installation.settings), takes_model)
     found = await estimator.estimate(spec, tasks)
     return JobEstimate(
         **found.model_dump(exclude={"warnings"}),
@@ -123,7 +124,8 @@ async def get_job(service: ServiceDep, job_id: JobId) -> JobDetail:
     line = await service.listing.line(job)
     now = service.installation.clock()
     found = await progress_of(service.installation.store.jobs, line.job, line.counts, now)
-    return JobDetail.of(line, spec=job.spec, progress=found)
+    obstacle = "" if line.counts.done else await service.installation.places.obstacle(job_id)
+    return JobDetail.of(line, spec=job.spec, progress=found, obstacle=obstacle)
 
 
 @router.patch("/{job_id}", status_code=204, responses=errors(400, 404))

@@ -29,6 +29,7 @@ from seatrial.shapes.trials import TrialCounts
 
 router = native_router("", "operations")
 _PAGE = 1000
+_UNTOLD = {"agents", "seal", "machine", "supervisor", "cgroup", "memory_kills", "abilities", "packing"}
 
 
 @router.get("/workers", responses=errors())
@@ -95,7 +96,10 @@ async def _workers(service: Service) -> list[WorkerItem]:
     alive_since = installation.clock() - timedelta(seconds=installation.settings.lease_sec)
     return [
         WorkerItem(
-            **row.model_dump(exclude={"agents", "seal", "machine", "supervisor", "cgroup", "memory_kills"}),
+            **row.model_dump(exclude=_UNTOLD),
+            memory_mb=row.packing.size.memory_mb if row.packing else None,
+            cpus=row.packing.size.cpus if row.packing else None,
+            lacks=list(row.abilities.lacks),
             running=held.get(row.worker, 0),
             alive=row.seen_at >= alive_since,
         )

@@ -7,8 +7,6 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Self
@@ -43,6 +41,7 @@ from seatrial.engine.reports.reporting import report_job
 from seatrial.engine.reports.trend import trend_of
 from seatrial.engine.trials.trial_files import KeptFiles, TryFiles
 from seatrial.errors import InvalidInput, NotFound
+from seatrial.installed import is_installed
 from seatrial.ports.store import JobFilter, Page, TrialFilter, TrialRow
 from seatrial.ports.tasks import Inspection
 from seatrial.processes import on_signals
@@ -55,11 +54,8 @@ _LOOK_EVERY_SEC = 0.2
 _PACE_EVERY_LOOKS = 5
 """The pace costs the store more than the counts."""
 
-_ALIVE = timedelta(minutes=1)
-"""A worker that was heard of within this time is there."""
-
 Hire = Callable[[int, int], Worker]
-"""From a capacity and a job id to a worker that runs only that job."""
+"""From a capacity (0: as many as fit) and a job id to a worker that runs only that job."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,7 @@ class LocalRuns:
     async def follow_to_end(self, job: Job, as_json: bool) -> int:
         """An interrupt stops the worker and requeues running trials. Ended trials are kept."""
         started = time.monotonic()
-        worker = self.hire(job.spec.concurrency or self.here.settings.worker_concurrency, job.id)
+        worker = self.hire(job.spec.concurrency or self.here.settings.concurrency, job.id)
         interrupted = await _drive(self.here, worker, job, quiet=as_json)
         rows = [row async for row in self.here.store.trials.each(TrialFilter(job_id=job.id))]
         report = await report_job(self.here.store.trials, job)
@@ -121,10 +117,8 @@ class LocalRuns:
         return "seatrial"
 
     async def _say_if_nothing_runs_it(self, job: Job) -> None:
-        counts = (await self.here.store.jobs.counts([job.id]))[job.id]
-        alive = await self.here.store.workers.all(seen_since=self.here.clock() - _ALIVE)
-        if counts.moving and not any(not worker.draining for worker in alive):
-            say_notices([f"No worker runs here, so job {job.id} waits. {self.advice(job)}"])
+        if obstacle := await self.here.places.obstacle(job.id):
+            say_notices([f"Job {job.id}: {obstacle} {self.advice(job)}"])
 
     def advice(self, job: Job) -> str:
         return f"Run them with `seatrial worker` or `seatrial job resume {job.id}`."
@@ -326,13 +320,7 @@ async def import_if_unknown(here: Installation, name: str) -> None:
 def _refuse_missing_module(agent: str) -> None:
     """Refuses an agent by import path (``pkg.mod:Class``) if Python cannot find its module."""
     module, colon, _ = agent.partition(":")
-    if not colon:
-        return
-    try:
-        found = find_spec(module)
-    except (ImportError, ValueError):
-        found = None
-    if found is None:
+    if colon and not is_installed(agent):
         raise InvalidInput(
             f"Cannot find the module {module} of the agent {agent}.",
             field="agent",

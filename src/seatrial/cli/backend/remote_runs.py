@@ -16,7 +16,7 @@ from pathlib import Path
 from seatrial.cli.backend.backend import Plan
 from seatrial.cli.backend.remote_values import counts_of, job_of
 from seatrial.cli.backend.request import RunRequest, refuse_nothing
-from seatrial.cli.view.notices import say_warnings
+from seatrial.cli.view.notices import say_notices, say_warnings
 from seatrial.cli.view.progress import Show, show_progress
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome, seconds_of
@@ -89,6 +89,8 @@ class RemoteRuns:
         return await self._told(job, time.monotonic() - began, as_json)
 
     async def watch(self, job: Job, as_json: bool) -> int:
+        if obstacle := (await self.client.jobs.get(job.id)).obstacle:
+            say_notices([f"Job {job.id}: {obstacle}"])
         if not await self._follow(job, as_json):
             return self._left_running(job)
         ended = job_of(await self.client.jobs.get(job.id))

@@ -143,7 +143,7 @@ class Execution:
         return {
             "name": self.name,
             "attempts": self.attempts,
-            "concurrency": self.concurrency,
+            "concurrency": self.concurrency or None,
             "sandbox": self.sandbox,
             "timeout_multiplier": self.timeout_multiplier,
             "trial_limit_sec": self.trial_limit,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seatrial.cli.options import Concurrency
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
@@ -30,16 +31,7 @@ def up(
         ),
     ] = None,
     workers: Annotated[int, typer.Option(min=0, help="Number of worker processes; 0 runs the API alone.")] = 1,
-    concurrency: Annotated[
-        int | None,
-        typer.Option(
-            "-n",
-            "--concurrency",
-            "--n-concurrent",
-            min=1,
-            help="Capacity of each worker: trials to run at the same time.",
-        ),
-    ] = None,
+    concurrency: Concurrency = None,
 ) -> None:
     """Start the API and its workers. The first interrupt drains; a second one requeues running trials."""
     import gc
@@ -55,7 +47,7 @@ def up(
     redactor = write_logs(settings)
     listener = listen(settings.host, settings.port, next_port=next_port)
     settings = settings.model_copy(update={"port": listener.getsockname()[1]})
-    each = concurrency or settings.worker_concurrency
+    each = settings.concurrency if concurrency is None else concurrency
 
     def started() -> None:
         gc.freeze()
@@ -67,11 +59,12 @@ def up(
 
 def _greet(settings: Settings, address: str, workers: int, each: int) -> None:
     from seatrial import __version__
+    from seatrial.sizing import room_here
 
     job = '{"tasks": ["answer-file"], "agents": [{"name": "oracle"}]}'
-    summary = (
-        f"{workers}, each with up to {each} trials at once" if workers else "none; start one with `seatrial worker`"
-    )
+    room = f"up to {each} trials at once" if each else f"as many trials as fit into {room_here(settings).size}"
+    summary = f"{workers}, with {room}" if not each else f"{workers}, each with {room}"
+    summary = summary if workers else "none; start one with `seatrial worker`"
     say(f"Seatrial {__version__} is up: {address}")
     say(f"  data           {settings.home}" + (" and PostgreSQL" if settings.database_url else ""))
     say(f"  workers        {summary}")

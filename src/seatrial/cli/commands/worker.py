@@ -19,7 +19,10 @@ def worker(
     concurrency: Concurrency = None,
     processes: Annotated[
         int | None,
-        typer.Option(min=1, help="Keep this many worker processes running; replace a dead one, and note how it died."),
+        typer.Option(
+            min=1,
+            help="Keep this many worker processes running, and replace a dead one. With auto they share the room.",
+        ),
     ] = None,
     leave_when_idle: Annotated[
         str | None,
@@ -48,8 +51,9 @@ def worker(
     if supervised_by is not None and not die_with(supervised_by):
         raise typer.Exit
 
+    capacity = read_settings().concurrency if concurrency is None else concurrency
     if processes is not None:
-        _keep(processes, concurrency, _rules_of_stay(read_settings(), leave_when_idle, minimum_workers))
+        _keep(processes, capacity, _rules_of_stay(read_settings(), leave_when_idle, minimum_workers))
         return
 
     async def work() -> bool:
@@ -64,7 +68,6 @@ def worker(
         confine_worker(settings.allow_privileged)  # before there are threads, which would keep what they have
         async with open_installation(settings, for_worker=True) as installation:
             write_logs(settings)
-            capacity = concurrency or settings.worker_concurrency
             return await _work(installation, capacity, Place(supervised_by, environment, suspects))
 
     if asyncio.run(work()) and supervised_by is not None and suspects is None:
@@ -73,7 +76,7 @@ def worker(
         raise typer.Exit(LEFT_BY_ITSELF)
 
 
-def _keep(processes: int, concurrency: int | None, settings: Settings) -> None:
+def _keep(processes: int, capacity: int, settings: Settings) -> None:
     """This process runs no trial, so it outlives every worker and sees how each of them ends."""
     import asyncio
 
@@ -86,7 +89,7 @@ def _keep(processes: int, concurrency: int | None, settings: Settings) -> None:
         "--minimum-workers",
         str(settings.minimum_workers),
     ]
-    command = worker_command(concurrency or settings.worker_concurrency, *stays)
+    command = worker_command(capacity, *stays)
     asyncio.run(keep_workers(command, processes, ExitNotes.beside(settings.work_dir)))
 
 
@@ -119,6 +122,7 @@ async def _work(installation: Installation, capacity: int, place: Place) -> bool
     import os
 
     from seatrial.processes import on_signals
+    from seatrial.sizing import room_here
     from seatrial.wiring import leave_machine, load_worker, machine_of
 
     worker: Worker | None = None
@@ -137,7 +141,8 @@ async def _work(installation: Installation, capacity: int, place: Place) -> bool
         except asyncio.CancelledError:
             # The worker holds nothing yet. A thread that imports cannot be stopped and would delay the exit by seconds.
             os._exit(0)
-        say(f"Worker ready: up to {capacity} trials at once. Interrupt to drain and stop.", err=True)
+        room = f"up to {capacity} trials" if capacity else f"what fits into {room_here(installation.settings).size}"
+        say(f"Worker ready: {room} at once. Interrupt to drain and stop.", err=True)
         duty = asyncio.create_task(worker.run())
         examining = asyncio.create_task(_tell_what_works(installation, worker)) if place.group is None else None
         try:
@@ -156,4 +161,5 @@ async def _tell_what_works(installation: Installation, worker: Worker) -> None:
 
     settings = installation.settings
     health = await Duties(installation.clock).once("sandbox checks", lambda: examine_sandboxes(settings))
-    worker.can_use([kind.name for kind in health.kinds if kind.works] if health else ())
+    if health is not None:
+        worker.can_use([kind.name for kind in health.kinds if kind.works])

@@ -105,6 +105,8 @@ def _signed(value: float, text: Callable[[float], str]) -> str:
 
 def print_circumstances(console: Console, found: ComparedCircumstances) -> None:
     """What else differs between the sides, if anything does."""
+    for sentence in found.noise:
+        console.print(plain(sentence, style="yellow"))
     differing = [trait for trait in found.traits if trait.differs]
     if not differing:
         console.print("\nNothing else differs in what is known of the sides.", style="dim")

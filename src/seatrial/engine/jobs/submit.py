@@ -18,6 +18,7 @@ from seatrial.engine.clock import Clock
 from seatrial.engine.jobs.admission import Admission
 from seatrial.engine.jobs.keys import KeyRing
 from seatrial.engine.jobs.model_urls import ModelUrls
+from seatrial.engine.jobs.places import Places, demands_of
 from seatrial.engine.jobs.request import JobParameters, refuse_keys
 from seatrial.engine.jobs.settle import Settler
 from seatrial.errors import InvalidInput, Unsupported
@@ -63,6 +64,7 @@ class Submission:
     keys: KeyRing
     able: Capabilities
     admission: Admission
+    places: Places
 
     def plan(
         self,
@@ -98,6 +100,7 @@ class Submission:
             await self._check_services(task, spec)
             refuse_unfit(task, spec)
             self.admission.check_task(spec, task)
+        await self.places.require(spec, tasks)
         return list(tasks)
 
     async def check_setup(self, spec: JobSpec, given_keys: Collection[str] | None = ()) -> None:
@@ -128,13 +131,13 @@ class Submission:
     ) -> Job:
         """``keys`` are for this job only. With ``once``, a repetition returns the first job."""
         spec = self.admission.signed(spec)
-        await self.check(spec, tuple(keys))
+        tasks = await self.check(spec, tuple(keys))
         sealed = self.keys.sealed(keys)
         rule = spec.until_settled
         if rule is not None and rule.seed is None:
             rule = rule.model_copy(update={"seed": secrets.randbits(48)})
             spec = spec.model_copy(update={"until_settled": rule})
-        trials, now = tuple(plan(spec)), self.clock()
+        trials, now = tuple(plan(spec, demands_of(spec, tasks))), self.clock()
         job = await self.store.jobs.create(spec, trials, now, hold=rule is not None, keys=sealed, once=once)
         await Settler(self.store, self.wake_up, self.clock).step(job)
         await self.wake_up.announce(len(trials))
@@ -143,8 +146,8 @@ class Submission:
     async def prepare(self, spec: JobSpec, once: Once | None = None) -> Job:
         """Stores a job whose trials wait for a release, which may bring keys."""
         spec = self.admission.signed(spec)
-        await self.check(spec, None)
-        return await self.store.jobs.create(spec, tuple(plan(spec)), self.clock(), hold=True, once=once)
+        trials = tuple(plan(spec, demands_of(spec, await self.check(spec, None))))
+        return await self.store.jobs.create(spec, trials, self.clock(), hold=True, once=once)
 
     def _check_agent(self, agent: AgentSpec) -> None:
         if ":" not in agent.name and agent.name not in self.able.agent_names():

@@ -6,16 +6,17 @@ A lock is part of a result, which may be large, so a sample of the same tasks on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from seatrial.domain.circumstances import Circumstances, Trait, traits
 from seatrial.domain.comparison import Side
 from seatrial.domain.fact import count
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job
+from seatrial.domain.noise import SideOfNoise, noise_between, shares
 from seatrial.domain.trial import Outcome
 from seatrial.engine.reports.comparing import ComparisonWish, wanted_pairs
-from seatrial.engine.reports.reporting import configuration_labels, facts_of
+from seatrial.engine.reports.reporting import configuration_labels, facts_of, sides_of_noise
 from seatrial.ports.store import Store, TrialNumbers, TrialRow
 
 SAMPLE = 20
@@ -35,6 +36,8 @@ class ComparedCircumstances(Frozen):
     sides: tuple[SideOfComparison, ...]
     traits: tuple[Trait, ...]
     """All of them; those with different ``values`` differ."""
+    noise: tuple[str, ...] = ()
+    """Ways in which the machines or the model's service held up the sides unequally."""
 
 
 async def compare_circumstances(store: Store, wish: ComparisonWish) -> ComparedCircumstances:
@@ -57,7 +60,18 @@ async def compare_circumstances(store: Store, wish: ComparisonWish) -> ComparedC
         for side, circumstances in zip(sides, found, strict=True)
         if side.job is not None
     )
-    return ComparedCircumstances(sides=tuple(named), traits=traits(found))
+    noise = [
+        sentence
+        for a, b in pairs
+        if a.job is not None and b.job is not None
+        for sentence in noise_between(_strained(jobs[a.job], a, numbers), _strained(jobs[b.job], b, numbers))
+    ]
+    return ComparedCircumstances(sides=tuple(named), traits=traits(found), noise=tuple(dict.fromkeys(noise)))
+
+
+def _strained(job: Job, side: Side, numbers: Mapping[int, Sequence[TrialNumbers]]) -> SideOfNoise:
+    index = configuration_labels(job.spec.agents).index(side.configuration)
+    return sides_of_noise(numbers[job.id], job.spec)[index]._replace(label=side.label)
 
 
 def _sampled_tasks(sides: Sequence[Side]) -> list[str]:
@@ -84,6 +98,7 @@ async def _read(
         workers=dict(_workers(rows)),
         retried=sum(max(0, each.tries - 1) for each in mine),
         at_once=totals.seconds / wall if wall > 0 else None,
+        suffered=shares(sides_of_noise(mine, job.spec)[index].trials),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job
+from seatrial.domain.suffered import Suffered
 from seatrial.domain.trial import Mark, Outcome, TrialState
 from seatrial.engine.reports.reporting import configuration_labels, task_names
 from seatrial.engine.reports.summaries import summaries_of
@@ -43,9 +44,10 @@ COLUMNS = (
     "spent_cached_tokens",
     "spent_output_tokens",
     "spent_cost_usd",
+    *Suffered.model_fields,
 )
 """``reruns``: the planned trial that an added attempt runs again; such a line is not part of the score. ``spent_…``:
-over all tries. ``repeat`` is the attempt and ``attempt`` the try."""
+over all tries. What the last try suffered is at the end. ``repeat`` is the attempt and ``attempt`` the try."""
 
 
 class GridCell(Frozen):
@@ -145,6 +147,7 @@ def _row(summary: TrialSummary, labels: tuple[str, ...]) -> tuple[object, ...]:
         spent.cached_tokens,
         spent.output_tokens,
         spent.cost_usd,
+        *(value for _, value in summary.suffered),
     )
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from seatrial.domain.fact import TrialFact
 from seatrial.domain.job import AgentSpec, Job, JobSpec
+from seatrial.domain.noise import SideOfNoise, Strained, noise_within
 from seatrial.domain.report import JobReport, report
 from seatrial.domain.result import TestResult
 from seatrial.domain.task import TaskRef
@@ -33,7 +34,22 @@ def report_numbers(numbers: Iterable[TrialNumbers], job: Job, tests: Tests = Map
     numbers = tuple(numbers)
     labels = configuration_labels(job.spec.agents)
     settled = settled_of(job.spec, numbers, labels)
-    return report(facts_of(numbers, job.spec, tests), spec=job.spec, order=labels, settled=settled)
+    found = report(facts_of(numbers, job.spec, tests), spec=job.spec, order=labels, settled=settled)
+    noise = noise_within(sides_of_noise(numbers, job.spec))
+    return found.model_copy(update={"notices": (*found.notices, *noise)}) if noise else found
+
+
+def sides_of_noise(numbers: Iterable[TrialNumbers], spec: JobSpec) -> list[SideOfNoise]:
+    """What the graded trials of each configuration suffered."""
+    sides = [
+        SideOfNoise(label, agent.model, [])
+        for label, agent in zip(configuration_labels(spec.agents), spec.agents, strict=True)
+    ]
+    found: list[list[Strained]] = [[] for _ in sides]
+    for each in numbers:
+        if each.outcome is not None and each.outcome.graded and not each.added:
+            found[each.agent_index].append(Strained(each.seconds or 0.0, each.suffered))
+    return [side._replace(trials=trials) for side, trials in zip(sides, found, strict=True)]
 
 
 def facts_of(numbers: Iterable[TrialNumbers], spec: JobSpec, tests: Tests = MappingProxyType({})) -> list[TrialFact]:

@@ -10,6 +10,8 @@ from pydantic import ConfigDict
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import JobCounts, JobStatus
+from seatrial.domain.needs import Abilities
+from seatrial.domain.packing import Packing
 from seatrial.domain.token import NewToken, Token
 from seatrial.domain.trial import Cause
 from seatrial.domain.work_units import MachineSize, OpenWork
@@ -88,6 +90,9 @@ class Heartbeat(Frozen):
     """How it died, once somebody found out."""
     machine: MachineSize | None = None
     """The whole machine that it runs on; ``None`` if an older version wrote it."""
+    abilities: Abilities = Abilities()
+    packing: Packing | None = None
+    """Its room; ``None`` if it counts its trials."""
 
     @property
     def works(self) -> bool:

@@ -10,7 +10,10 @@ from seatrial.domain.failures import FailedTrial
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.isolation import Suspects
 from seatrial.domain.job import AgentSpec
+from seatrial.domain.needs import Needs
+from seatrial.domain.packing import EVERYTHING, Offer
 from seatrial.domain.result import Result, Spent, Try
+from seatrial.domain.suffered import Suffered
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.domain.worker_death import Death
@@ -77,6 +80,8 @@ class TrialSummary(Frozen):
     cost_usd: float | None = None
     spent: Spent = Spent()
     """Over all tries, also while the trial waits for another one."""
+    suffered: Suffered = Suffered()
+    """In the last try with a result."""
 
 
 class TrialNumbers(NamedTuple):
@@ -95,6 +100,7 @@ class TrialNumbers(NamedTuple):
     marks: tuple[Mark, ...]
     seconds: float | None
     spent: Spent
+    suffered: Suffered = Suffered()
 
 
 class FailedRow(NamedTuple):
@@ -139,6 +145,7 @@ class TrialStore(Protocol):
         job_id: int | None = None,
         seal: str | None = None,
         group: str | None = None,
+        offer: Offer = EVERYTHING,
     ) -> list[Trial]:
         """Claims up to ``limit`` queued trials that are due. Jobs take turns, within the concurrency of each job.
 
@@ -147,6 +154,10 @@ class TrialStore(Protocol):
 
         With ``seal``, the fingerprint of a secret key, jobs whose keys were sealed with another secret key are left to
         other workers.
+
+        ``offer`` says what the worker can run and how much room it has. Other trials are passed over. Jobs take turns
+        with room, too. A trial that waited for room longer than ``PATIENCE`` is taken first, and if it still does
+        not fit, one worker that could hold it claims nothing else.
 
         Suspected trials are claimed by their ``group`` only, and never by two workers at once. A worker that asks for a
         group holds nothing else; see ``domain/isolation``."""
@@ -157,6 +168,9 @@ class TrialStore(Protocol):
     async def any_due(self, now: datetime) -> bool:
         """Whether a queued trial may be claimed now by some worker. Cheaper than a claim, and changes nothing."""
         ...
+
+    async def queued_needs(self, job_id: int) -> list[Needs]:
+        """What the queued trials of a job need: every different one."""
 
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
         """Extends the leases of ``{trial id: try}``. Reports which were lost and which should be cancelled.

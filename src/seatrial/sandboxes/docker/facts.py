@@ -20,6 +20,7 @@ def facts_of(sandbox: SandboxContainer | None) -> SandboxFacts:
         protections=_protections(sandbox),
         not_applied=(*_not_applied(container), *network.not_applied),
         memory_killed=sandbox.memory_killed,
+        strain=sandbox.strain,
         suspicions=sandbox.suspicions,
     )
 

@@ -23,6 +23,7 @@ from seatrial.sandboxes.docker.client import USUAL_SOCKET
 from seatrial.sandboxes.host.in_root import closing, is_kernel_file
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.processes import kill_family, memory_kills, neighbours, stat_of
+from seatrial.sandboxes.host.strain import Strain, strain_of
 from seatrial.sandboxes.host.view import SandboxView
 
 _CLOSED = -1
@@ -86,6 +87,7 @@ class LocalContainer:
         self._pid = pid
         self._process = process
         self._memory = _memory_account(pid)
+        self._cpu = _cpu_group(pid)
         self.view = SandboxView(mounts, os.dup(process))
         """What the agent sees."""
 
@@ -124,6 +126,11 @@ class LocalContainer:
             return memory_kills(self._memory.read_text()) if self._memory is not None else None
         except OSError:
             return None
+
+    @property
+    def strain(self) -> Strain:
+        """How often its limits held it up."""
+        return strain_of(self._cpu, self._memory.parent if self._memory is not None else None)
 
     def kill_command(self, mark: str) -> None:
         """Ends the command whose environment has this entry, and what belongs to it. Blocking."""
@@ -201,4 +208,15 @@ def _memory_account(pid: int) -> Path | None:
         )
         if (legacy or not controllers) and file.is_file():
             return file
+    return None
+
+
+def _cpu_group(pid: int) -> Path | None:
+    """The cgroup in which the kernel counts a process's processor time."""
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        legacy = "cpu" in controllers.split(",")
+        place = (_CGROUPS / "cpu" if legacy else _CGROUPS) / path.lstrip("/")
+        if (legacy or not controllers) and (place / "cpu.stat").is_file():
+            return place
     return None

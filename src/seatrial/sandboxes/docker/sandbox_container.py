@@ -24,6 +24,7 @@ from seatrial.sandboxes.docker.sidecar import Sidecar
 from seatrial.sandboxes.docker.storage import EngineGauge, Gauge, LayersGauge
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.storage import StorageLimit
+from seatrial.sandboxes.host.strain import Strain
 from seatrial.sandboxes.host.transfer import Transfer
 from seatrial.sandboxes.host.view import Files, SandboxView
 from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
@@ -49,6 +50,7 @@ class SandboxContainer:
         self.storage: StorageLimit | None = None
         self.gauge: Gauge | None = None
         self.memory_killed = False
+        self.strain = Strain()
         self.suspicions: tuple[str, ...] = ()
         self._engine = engine
         self._mounts = mounts
@@ -181,5 +183,7 @@ class SandboxContainer:
         return await find_in_engine(self._engine, container, search_path)
 
     async def _note_memory_kill(self) -> None:
+        if self.container.started and self.container.local is not None:
+            self.strain = self.container.local.strain
         if self.container.started and not self.memory_killed:
             self.memory_killed = await self.container.memory_kills() > 0

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
 from seatrial.sandboxes.host.processes import memory_kills, send
+from seatrial.sandboxes.host.strain import Strain, strain_of
 
 PARENT_GROUP = "seatrial"
 VIEWS = ("agent", "grading")
@@ -160,6 +161,13 @@ class SandboxCgroups:
             return memory_kills(_read(self._unified / "memory.events"))
         places = [self._legacy["memory"] / part for part in ("", *VIEWS)] if "memory" in self._legacy else []
         return sum(memory_kills(_read(place / "memory.oom_control")) for place in places)
+
+    @property
+    def strain(self) -> Strain:
+        """How often its limits held the sandbox up."""
+        if self._unified is not None:
+            return strain_of(self._unified, self._unified)
+        return strain_of(self._legacy.get("cpu"), self._legacy.get("memory"))
 
     def remove(self, patience: float = 5.0) -> bool:
         """Kills what is still inside and removes the cgroups. Returns whether all are gone."""

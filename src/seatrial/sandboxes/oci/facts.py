@@ -33,6 +33,7 @@ def facts_of(
         protections=_protections(machine, pod),
         not_applied=_not_applied(pod),
         memory_killed=pod.findings.memory_killed or pod.cgroups.memory_kills > 0,
+        strain=pod.findings.strain or pod.cgroups.strain,
         suspicions=suspicions,
     )
 

@@ -34,6 +34,7 @@ from seatrial.sandboxes.host.processes import (
 )
 from seatrial.sandboxes.host.root_mount import RootMount, nodev
 from seatrial.sandboxes.host.storage import DiskMeter, Meter, TreeMeter
+from seatrial.sandboxes.host.strain import Strain
 from seatrial.sandboxes.host.transfer import Roots, Transfer
 from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.oci import command
@@ -105,6 +106,8 @@ class Findings:
     """``image`` where the sandbox has a disk of its own, else ``watched``."""
     not_applied: list[str] = field(default_factory=list)
     memory_killed: bool = False
+    strain: Strain | None = None
+    """Noted when the sandbox ends; ``None`` before."""
     limited: bool = False
     started: bool = False
     left_running: bool = False
@@ -280,6 +283,7 @@ class Pod:
         """Ends every process of the sandbox and removes all of its files. Safe to call again, from any thread."""
         with self._ending:
             self.findings.memory_killed |= self.cgroups.memory_kills > 0
+            self.findings.strain = self.findings.strain or self.cgroups.strain
             gone = self._end_processes()
             self.root.hide()
             self.root.end()

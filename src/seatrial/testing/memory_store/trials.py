@@ -9,7 +9,10 @@ from datetime import datetime, timedelta
 from seatrial.domain import event_log
 from seatrial.domain.failures import FailedTest, FailedTrial
 from seatrial.domain.isolation import Suspects, divide
+from seatrial.domain.needs import Needs
+from seatrial.domain.packing import EVERYTHING, Offer
 from seatrial.domain.result import Result, Spent, TestStatus, Try
+from seatrial.domain.suffered import Suffered
 from seatrial.domain.triage import MarkKind
 from seatrial.domain.trial import (
     Ended,
@@ -53,11 +56,16 @@ class MemoryTrials:
         job_id: int | None = None,
         seal: str | None = None,
         group: str | None = None,
+        offer: Offer = EVERYTHING,
     ) -> list[Trial]:
-        return self._claims.claim(worker, lease, limit, now, job_id, seal, group)
+        return self._claims.claim(worker, lease, limit, now, job_id, seal, group, offer)
 
     async def suspects(self, now: datetime, job_id: int | None = None, seal: str | None = None) -> list[Suspects]:
         return self._claims.suspects(now, job_id, seal)
+
+    async def queued_needs(self, job_id: int) -> list[Needs]:
+        queued = (trial for trial in self._records.of_job(job_id) if trial.state is TrialState.QUEUED)
+        return [Needs.parse(text) for text in sorted({trial.needs.text for trial in queued})]
 
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
         kept = [trial for trial in self._current(held) if trial.worker == worker]
@@ -158,6 +166,7 @@ class MemoryTrials:
                     marks=result.marks if result else (),
                     seconds=result.seconds if result else None,
                     spent=self._records.spent(trial.id),
+                    suffered=result.suffered if result else Suffered(),
                 )
             )
         return found
@@ -244,6 +253,7 @@ def _summary(trial: Trial, result: Result | None, spent: Spent) -> TrialSummary:
         output_tokens=result.usage.output_tokens,
         cost_usd=result.usage.cost_usd,
         spent=spent,
+        suffered=result.suffered,
     )
 
 

@@ -33,6 +33,13 @@ export function Circumstances({ wish }: { wish: Wish }) {
     >
       {found.error ? <Trouble error={found.error} /> : null}
       {found.isPending ? <Waiting rows={3} /> : null}
+      {found.data?.noise?.length ? (
+        <ul aria-label="Infrastructure noise" className="px-3 pt-3 text-sm text-error">
+          {found.data.noise.map((sentence) => (
+            <li key={sentence}>{sentence}</li>
+          ))}
+        </ul>
+      ) : null}
       {found.data && !shown.length ? (
         <p className="p-3 text-sm text-ink-soft">Nothing else differs in what is known of the sides.</p>
       ) : null}

@@ -14,12 +14,26 @@ const MEANINGS: Record<string, string> = {
   suspect_shell: "Shell start-up files were changed by the agent. Check the result before you trust it.",
 };
 
+/** What slowed the try down that is not its own work. Nothing if nothing was measured, or nothing happened. */
+function heldUp(suffered: Schemas["Suffered"] | undefined): string[] {
+  if (!suffered) return [];
+  const seconds = (name: string, value: number | null | undefined) =>
+    value ? [`${name} for ${value.toFixed(1)} s`] : [];
+  return [
+    ...seconds("stopped by the processor limit", suffered.throttled_sec),
+    ...(suffered.memory_pressure ? [`reached its memory limit ${suffered.memory_pressure} times`] : []),
+    ...seconds("waited for the model", suffered.model_wait_sec),
+    ...seconds("waited for a turn at the provider", suffered.pace_wait_sec),
+  ];
+}
+
 /** Marks stand beside a reward and change nothing about it. */
 export function Flags({ result }: { result: Schemas["TrialDetail"]["result"] }) {
   const marks = result?.marks ?? [];
   const failure = result?.failure;
   const waited = result?.suffered?.pace_wait_sec;
-  if (!marks.length && !failure) return <Empty>No flags.</Empty>;
+  const held = heldUp(result?.suffered);
+  if (!marks.length && !failure && !held.length) return <Empty>No flags.</Empty>;
   return (
     <div className="flex flex-col gap-3 p-3 text-sm">
       <ul className="flex flex-col gap-1">
@@ -30,6 +44,11 @@ export function Flags({ result }: { result: Schemas["TrialDetail"]["result"] }) 
           </li>
         ))}
       </ul>
+      {held.length ? (
+        <p aria-label="What held it up" className="text-ink-soft">
+          {held.join(", ")}.
+        </p>
+      ) : null}
       {failure ? (
         <div>
           <h2>{failure.type}</h2>

@@ -1,0 +1,31 @@
+"""How much a worker holds, from the settings and the machine. ``wiring`` and the commands use it."""
+
+from __future__ import annotations
+
+from seatrial.domain.packing import MEMORY_SHARE, Packing, Size
+from seatrial.machine import Machine
+from seatrial.settings import Settings
+
+
+def room_here(settings: Settings) -> Packing:
+    """The room of a worker with ``concurrency=auto`` on this machine."""
+    machine = Machine()
+    return _room(settings, Size(memory_mb=machine.memory_mb, cpus=machine.cpus))
+
+
+def largest_room(settings: Settings) -> Packing | None:
+    """The room of a worker on the largest machine that there may be, if that is known."""
+    return _room(settings, Size.parse(settings.largest_machine)) if settings.largest_machine else None
+
+
+def usual_concurrency(settings: Settings) -> int:
+    """Trials at once of one worker process. For ``auto``: how many fit that declare nothing."""
+    return settings.concurrency or room_here(settings).usual_count
+
+
+def _room(settings: Settings, machine: Size) -> Packing:
+    memory_mb = int(machine.memory_mb * MEMORY_SHARE * settings.memory_overcommit)
+    return Packing(
+        size=Size(memory_mb=memory_mb, cpus=machine.cpus * settings.cpu_overcommit),
+        usual=Size(memory_mb=settings.default_memory_mb, cpus=settings.default_cpus),
+    )

@@ -1,0 +1,143 @@
+"""A worker runs what fits, gives back what it cannot run, and pauses when memory is short."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from seatrial.adapters.account_files import FileAccount
+from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
+from seatrial.domain.needs import Abilities, Needs
+from seatrial.domain.packing import Packing, Size
+from seatrial.domain.result import Result
+from seatrial.domain.task import TaskRef
+from seatrial.domain.trial import TrialState
+from seatrial.engine.clock import system_clock
+from seatrial.engine.trials.room import Room
+from seatrial.machine import MemoryBrake
+from seatrial.ports.runner import Order
+from seatrial.ports.store import TrialFilter
+from seatrial.testing.memory_meter import MemoryMeter
+from seatrial.worker import Claiming, Worker
+from tests.unit.test_worker import PASSED, TASK, Bench, ScriptedRunner, bench
+from tests.waiting import LIMIT_SEC, eventually
+
+GB = 1024
+ROOM = Packing(size=Size(memory_mb=20 * GB, cpus=100), usual=Size(memory_mb=2 * GB, cpus=1))
+
+
+class Crowd:
+    """Trials wait inside until the test lets them out. Remembers how much memory they declared together."""
+
+    def __init__(self) -> None:
+        self.out = asyncio.Event()
+        self.inside: dict[int, int] = {}
+        self.most_mb = 0
+
+    async def __call__(self, order: Order) -> Result:
+        self.inside[order.trial.id] = order.trial.needs.memory_mb or 0
+        self.most_mb = max(self.most_mb, sum(self.inside.values()))
+        try:
+            await self.out.wait()
+            await asyncio.sleep(0)
+            return PASSED
+        finally:
+            del self.inside[order.trial.id]
+
+
+async def add_job(ground: Bench, attempts: int, needs: Needs) -> Job:
+    spec = JobSpec(
+        tasks=(TaskRef(name=TASK.name, digest=TASK.digest),), agents=(AgentSpec(name="oracle"),), attempts=attempts
+    )
+    trials = tuple(plan(spec, {(TASK.digest, 0): needs}))
+    return await ground.store.jobs.create(spec, trials, system_clock())
+
+
+@asynccontextmanager
+async def working(ground: Bench, runner: ScriptedRunner, *claimings: Claiming) -> AsyncIterator[list[Worker]]:
+    workers = [ground.worker(runner, name=f"w{index}", claiming=each) for index, each in enumerate(claimings)]
+    tasks = [asyncio.create_task(worker.run()) for worker in workers]
+    try:
+        yield workers
+    finally:
+        for worker in workers:
+            worker.leave()
+        async with asyncio.timeout(LIMIT_SEC):
+            await asyncio.gather(*tasks)
+
+
+def packed(folder: Path, **more: object) -> Claiming:
+    knows = more.pop("knows", lambda agent: True)
+    room = Room.packed(ROOM, Abilities(), FileAccount(folder / "room", "w"), knows)  # type: ignore[arg-type]
+    return Claiming(room=room, **more)  # type: ignore[arg-type]
+
+
+async def ended(ground: Bench) -> int:
+    rows = [row async for row in ground.store.trials.each(TrialFilter(states=(TrialState.ENDED,)))]
+    return len(rows)
+
+
+async def test_no_more_memory_is_declared_than_there_is(tmp_path: Path) -> None:
+    async with bench(tmp_path, attempts=1) as ground:
+        await add_job(ground, 12, Needs(memory_mb=8 * GB))
+        await add_job(ground, 12, Needs(memory_mb=1 * GB))
+        crowd = Crowd()
+        async with working(ground, ScriptedRunner(crowd), packed(tmp_path)):
+            await eventually(lambda: sum(crowd.inside.values()) >= 18 * GB, "the room is full")
+            assert sum(crowd.inside.values()) <= 20 * GB
+            crowd.out.set()
+            async with asyncio.timeout(LIMIT_SEC):
+                while await ended(ground) < 25:
+                    await asyncio.sleep(0.01)
+    assert crowd.most_mb <= 20 * GB
+
+
+async def test_two_processes_share_one_room(tmp_path: Path) -> None:
+    async with bench(tmp_path) as ground:
+        await add_job(ground, 30, Needs(memory_mb=4 * GB))
+        crowd = Crowd()
+        async with working(ground, ScriptedRunner(crowd), packed(tmp_path), packed(tmp_path)):
+            await eventually(lambda: sum(crowd.inside.values()) >= 16 * GB, "the room is full")
+            crowd.out.set()
+            async with asyncio.timeout(LIMIT_SEC):
+                while await ended(ground) < 31:
+                    await asyncio.sleep(0.01)
+    assert 16 * GB <= crowd.most_mb <= 20 * GB
+
+
+async def test_a_trial_whose_agent_is_not_installed_goes_to_another_worker(tmp_path: Path) -> None:
+    async with bench(tmp_path) as ground:
+        await add_job(ground, 3, Needs(agent="my.agents:Clever"))
+        crowd, stranger = Crowd(), packed(tmp_path, knows=lambda agent: False)
+        crowd.out.set()
+        async with working(ground, ScriptedRunner(crowd), stranger):
+            room = stranger.room
+            assert room is not None
+            await eventually(lambda: room.abilities.lacks == ("my.agents:Clever",), "the worker knows what it lacks")
+            await ground.store.workers.several_beats()
+            [row] = await ground.store.workers.all()
+            assert row.abilities.lacks == ("my.agents:Clever",)
+            assert await ended(ground) == 1, "only the other job's trial ran here"
+        async with working(ground, ScriptedRunner(crowd), packed(tmp_path)):
+            async with asyncio.timeout(LIMIT_SEC):
+                while await ended(ground) < 4:
+                    await asyncio.sleep(0.01)
+        rows = [row async for row in ground.store.trials.each(TrialFilter())]
+        assert {row.trial.tries_made for row in rows} == {1}, "a try that was given back does not count"
+
+
+async def test_nothing_is_claimed_while_memory_is_short(tmp_path: Path) -> None:
+    async with bench(tmp_path, attempts=3) as ground:
+        meter, crowd = MemoryMeter(available_percent=2), Crowd()
+        crowd.out.set()
+        brake = MemoryBrake(meter, 5.0)
+        async with working(ground, ScriptedRunner(crowd), packed(tmp_path, obstacle=brake)):
+            await ground.store.workers.several_beats()
+            [row] = await ground.store.workers.all()
+            assert "nothing new starts" in row.paused and await ended(ground) == 0
+            meter.available_percent = 60
+            async with asyncio.timeout(LIMIT_SEC):
+                while await ended(ground) < 3:
+                    await asyncio.sleep(0.01)
