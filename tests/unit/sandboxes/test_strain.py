@@ -18,7 +18,8 @@ def test_version_1(tmp_path: Path) -> None:
     for place in (cpu, memory):
         place.mkdir()
     (cpu / "cpu.stat").write_text("nr_periods 10\nnr_throttled 4\nthrottled_time 250000000\n")
-    (memory / "memory.failcnt").write_text("12\n")
+    (memory / "memory.failcnt").write_text("2\n")
+    (memory / "memory.memsw.failcnt").write_text("10\n")
     assert strain_of(cpu, memory) == Strain(throttled_sec=0.25, memory_pressure=12)
 
 

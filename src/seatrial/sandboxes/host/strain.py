@@ -32,8 +32,11 @@ def _throttled(stat: str) -> float | None:
 def _reached(group: Path) -> int | None:
     if (times := _value(_text(group / "memory.events"), "max")) is not None:
         return times
-    failures = _text(group / "memory.failcnt").strip()
-    return int(failures) if failures.isdigit() else None
+    # Version 1 counts at the limit with swap first, if both limits are the same. Some kernels count kills only.
+    failures = [_text(group / name).strip() for name in ("memory.failcnt", "memory.memsw.failcnt")]
+    known = [int(text) for text in failures if text.isdigit()]
+    kills = _value(_text(group / "memory.oom_control"), "oom_kill") or 0
+    return max(sum(known), kills) if known else None
 
 
 def _value(text: str, name: str) -> int | None:

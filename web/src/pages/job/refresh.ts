@@ -73,5 +73,6 @@ async function fetchTrial(id: number): Promise<Trial> {
     input_tokens: result?.usage.input_tokens ?? null,
     output_tokens: result?.usage.output_tokens ?? null,
     cost_usd: result?.usage.cost_usd ?? null,
+    suffered: result?.suffered ?? { throttled_sec: null, memory_pressure: null, model_wait_sec: null, pace_wait_sec: null },
   };
 }
