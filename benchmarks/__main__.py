@@ -39,6 +39,7 @@ MEASUREMENTS = {
     "dispatch": "benchmarks.dispatch:measure",
     "dispatch-growth": "benchmarks.dispatch:measure_growth",
     "fleet": "benchmarks.fleet:measure",
+    "packing": "benchmarks.packing:measure",
     "memory": "benchmarks.crowd:measure_memory",
     "live": "benchmarks.live:measure",
     "recovery": "benchmarks.recovery:measure",

@@ -27,7 +27,7 @@ class _Group(NamedTuple):
     unified: bool
 
 
-class Machine:
+class Hardware:
     """What is under ``root``; tests give a folder with the same files."""
 
     def __init__(self, root: Path = Path("/")) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from seatrial.domain.packing import MEMORY_SHARE, Packing, Size
-from seatrial.machine import Machine
+from seatrial.machine import Hardware
 from seatrial.settings import Settings
 
 
 def room_here(settings: Settings) -> Packing:
     """The room of a worker with ``concurrency=auto`` on this machine."""
-    machine = Machine()
+    machine = Hardware()
     return _room(settings, Size(memory_mb=machine.memory_mb, cpus=machine.cpus))
 
 

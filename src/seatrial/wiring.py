@@ -69,7 +69,7 @@ from seatrial.engine.trials.retention import remove_dead_work_dirs, remove_lost_
 from seatrial.engine.trials.room import Room
 from seatrial.errors import Conflict, InvalidInput, SetupProblem, StoreUnavailable
 from seatrial.installed import is_installed
-from seatrial.machine import Machine, MemoryBrake
+from seatrial.machine import Hardware, MemoryBrake
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.platform import Departure, Notices, ScaleInProtection
 from seatrial.ports.runner import Runner
@@ -361,7 +361,7 @@ def assemble_worker(
 
 
 def _memory_brake(settings: Settings) -> MemoryBrake:
-    return MemoryBrake(Machine().memory, settings.memory_low_water_percent)
+    return MemoryBrake(Hardware().memory, settings.memory_low_water_percent)
 
 
 def _room(settings: Settings, capacity: int, job_id: int | None) -> Room:
@@ -381,7 +381,7 @@ def _everything(import_path: str) -> bool:
 def _abilities(settings: Settings) -> Abilities:
     machine = platform.machine()
     return Abilities(
-        architecture=_ARCHITECTURES.get(machine, machine), gpus=Machine().gpus, elevated=settings.allow_privileged
+        architecture=_ARCHITECTURES.get(machine, machine), gpus=Hardware().gpus, elevated=settings.allow_privileged
     )
 
 

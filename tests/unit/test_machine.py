@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.domain.pressure import MemoryReading
-from seatrial.machine import Machine, MemoryBrake
+from seatrial.machine import Hardware, MemoryBrake
 
 GB = 1 << 30
 
@@ -26,7 +26,7 @@ def write(root: Path, name: str, text: object) -> None:
 
 
 def test_the_whole_machine(machine: Path) -> None:
-    found = Machine(machine)
+    found = Hardware(machine)
     assert found.memory_mb == 16 * 1024 and found.cpus == len(os.sched_getaffinity(0)) and found.gpus == 0
     assert found.memory() == MemoryReading(total_mb=16384, available_mb=12288, stalled_percent=1.5)
 
@@ -39,7 +39,7 @@ def test_a_limit_of_version_2_counts_from_every_level(machine: Path) -> None:
     write(machine, "sys/fs/cgroup/outer/memory.pressure", "some avg10=20.00 avg60=0.00")
     write(machine, "sys/fs/cgroup/outer/inner/memory.max", "max")
     write(machine, "sys/fs/cgroup/outer/inner/cpu.max", "50000 100000")
-    found = Machine(machine)
+    found = Hardware(machine)
     assert found.memory_mb == 8192 and found.cpus == 0.5
     assert found.memory() == MemoryReading(total_mb=8192, available_mb=4096, stalled_percent=20.0)
 
@@ -52,7 +52,7 @@ def test_a_limit_of_version_1(machine: Path) -> None:
     write(machine, "sys/fs/cgroup/memory/memory.limit_in_bytes", 9223372036854771712)
     write(machine, "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", 25000)
     write(machine, "sys/fs/cgroup/cpu/job/cpu.cfs_period_us", 100000)
-    found = Machine(machine)
+    found = Hardware(machine)
     assert found.memory_mb == 2048 and found.cpus == 0.25
     assert found.memory() == MemoryReading(total_mb=2048, available_mb=1024, stalled_percent=1.5)
 
@@ -61,11 +61,11 @@ def test_no_limit_of_version_1_is_no_limit(machine: Path) -> None:
     write(machine, "proc/self/cgroup", "8:cpu:/job")
     write(machine, "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", -1)
     write(machine, "sys/fs/cgroup/cpu/job/cpu.cfs_period_us", 100000)
-    assert Machine(machine).cpus == len(os.sched_getaffinity(0))
+    assert Hardware(machine).cpus == len(os.sched_getaffinity(0))
 
 
 def test_this_machine_can_be_read() -> None:
-    here = Machine()
+    here = Hardware()
     assert here.memory_mb > 0 and here.cpus > 0 and here.memory().total_mb > 0
 
 
