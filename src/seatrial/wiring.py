@@ -13,7 +13,7 @@ import shutil
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib.metadata import version
@@ -36,7 +36,7 @@ from seatrial.adapters.wake_up_local import LocalWakeUp
 from seatrial.disk import Disk
 from seatrial.domain.catalogue import agent_names, keys_for, needs_model, takes_model
 from seatrial.domain.task import Dataset
-from seatrial.domain.trial import TrialState
+from seatrial.domain.trial import Outcome, TrialState
 from seatrial.domain.work_units import MachineSize
 from seatrial.engine import provider_pace
 from seatrial.engine.blobs_owner import claim_place
@@ -57,11 +57,12 @@ from seatrial.engine.provider_pace import ProviderPace
 from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.engine.trials.autopsy import Autopsy, Witnesses
 from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
+from seatrial.engine.trials.final_states import FinalStates
 from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.engine.trials.retention import remove_dead_work_dirs, remove_lost_tries
-from seatrial.errors import Conflict, InvalidInput, SetupProblem, StoreUnavailable
+from seatrial.errors import Conflict, InvalidInput, NotFound, SetupProblem, StoreUnavailable
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.platform import Departure, Notices, ScaleInProtection
 from seatrial.ports.runner import Runner
@@ -417,7 +418,7 @@ def _shortage(settings: Settings) -> str:
 def _executor(installation: Installation, runner: Runner, duties: Duties) -> Executor:
     settings, store, clock = installation.settings, installation.store, installation.clock
     return Executor(
-        Records(store, installation.blobs, installation.library, clock),
+        Records(store, installation.blobs, installation.library, clock, final_states_of(settings)),
         runner,
         Reports(PhaseLog(store.trials, clock, duties=duties), LiveLog(store, clock, duties=duties)),
         TryLimits(
@@ -429,6 +430,20 @@ def _executor(installation: Installation, runner: Runner, duties: Duties) -> Exe
         settings.work_dir / WorkerName.mine().folder,
         installation.keys.for_agent,
     )
+
+
+def final_states_of(settings: Settings) -> FinalStates:
+    return FinalStates.beside(settings.work_dir, settings.final_states_mb)
+
+
+async def _sweep_final_states(installation: Installation) -> None:
+    """Removes the states of trials that are graded or gone. One that ended otherwise may be retried."""
+    states, wanted = final_states_of(installation.settings), set[int]()
+    for trial_id in states.trials():
+        with suppress(NotFound):
+            trial = (await installation.store.trials.get(trial_id)).trial
+            wanted |= {trial_id} if not trial.graded and trial.outcome is not Outcome.CANCELLED else set()
+    await states.sweep(wanted)
 
 
 @asynccontextmanager
@@ -595,6 +610,7 @@ async def clean_leftovers(installation: Installation) -> int:
     silent = {name for name, silence in workers.items() if silence > timedelta(seconds=settings.lease_sec)}
     await remove_dead_work_dirs(settings.work_dir, known, time.time())
     await remove_lost_tries(settings.work_dir, silent, running)
+    await _sweep_final_states(installation)
     removed = await sweep(options, installation.id, running)
     return removed + await asyncio.to_thread(remove_strays, options.run_dir, time.time())
 

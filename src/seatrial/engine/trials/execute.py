@@ -30,6 +30,7 @@ from seatrial.engine.jobs.keys import TrialKeys
 from seatrial.engine.live.watch import Followed, LiveLog
 from seatrial.engine.recent import RecentlyUsed
 from seatrial.engine.tasks.library import TaskLibrary
+from seatrial.engine.trials.final_states import FinalStates
 from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.phases import PhaseLog, TrialProgress
 from seatrial.engine.trials.recordable import essential, recordable
@@ -67,6 +68,8 @@ class Records:
     blobs: Blobs
     library: TaskLibrary
     clock: Clock
+    final_states: FinalStates | None = None
+    """Without them, a worker that is lost while it grades costs the whole try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,7 @@ class Executor:
         self._store = records.store
         self._library = records.library
         self._clock = records.clock
+        self._final_states = records.final_states
         self._keeper = FileKeeper(records.blobs, limits.files, limits.blobs_patience_sec)
         self._runner = runner
         self._limits = limits
@@ -201,6 +205,8 @@ class Executor:
                     work_dir=directory,
                     secrets=keys.values,
                     keys_are_the_jobs=keys.are_the_jobs,
+                    keep=await self._final_states.place(trial) if self._final_states else None,
+                    kept=await self._final_states.find(trial) if self._final_states else None,
                 )
                 return await self._runner.run(order, progress)
         except TimeoutError:
@@ -243,6 +249,7 @@ class Executor:
         """Repeats until the store takes or refuses the result, so that a restart of the store loses no trial."""
         try:
             await self._patiently(lambda: self._write(trial, job, result))
+            await self._forget_state(trial)
         except StaleTry:
             return
         except Exception as fault:
@@ -250,6 +257,14 @@ class Executor:
             message = f"{result.message} (The rest could not be recorded: {type(fault).__name__}.)".strip()
             with contextlib.suppress(StaleTry):
                 await self._patiently(lambda: self._write(trial, job, essential(result, message)))
+
+    async def _forget_state(self, trial: Trial) -> None:
+        """The result is recorded, so a fault here is only logged. A sweep finds what is left."""
+        try:
+            if self._final_states is not None:
+                await self._final_states.forget(trial.id)
+        except Exception:
+            log.exception("A final state could not be removed")
 
     async def _patiently[T](self, work: Callable[[], Awaitable[T]], patience_sec: float = float("inf")) -> T:
         """Repeats ``work`` while the store or the blob store does not answer."""
