@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING
 from seatrial.adapters.archives import ArchiveFiles, ArchiveLimits, unpack
 from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.adapters.blobs_objects import Connection, ObjectBlobs, S3Access
+from seatrial.adapters.final_state_archive import pack
+from seatrial.adapters.final_state_archive import unpack as unpack_state
 from seatrial.adapters.model_list import listed_models
 from seatrial.adapters.platform_shared import MachineLock, SharedProtection
 from seatrial.adapters.registry_harbor import open_dataset
@@ -59,6 +61,7 @@ from seatrial.engine.trials.autopsy import Autopsy, Witnesses
 from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
 from seatrial.engine.trials.final_states import FinalStates
 from seatrial.engine.trials.found_files import KeepLimits
+from seatrial.engine.trials.hand_over import HandOver
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.engine.trials.retention import remove_dead_work_dirs, remove_lost_tries
@@ -418,7 +421,7 @@ def _shortage(settings: Settings) -> str:
 def _executor(installation: Installation, runner: Runner, duties: Duties) -> Executor:
     settings, store, clock = installation.settings, installation.store, installation.clock
     return Executor(
-        Records(store, installation.blobs, installation.library, clock, final_states_of(settings)),
+        Records(store, installation.blobs, installation.library, clock, _hand_over(installation)),
         runner,
         Reports(PhaseLog(store.trials, clock, duties=duties), LiveLog(store, clock, duties=duties)),
         TryLimits(
@@ -434,6 +437,11 @@ def _executor(installation: Installation, runner: Runner, duties: Duties) -> Exe
 
 def final_states_of(settings: Settings) -> FinalStates:
     return FinalStates.beside(settings.work_dir, settings.final_states_mb)
+
+
+def _hand_over(installation: Installation) -> HandOver:
+    states = final_states_of(installation.settings)
+    return HandOver(states, installation.blobs, installation.seal, pack, unpack_state)
 
 
 async def _sweep_final_states(installation: Installation) -> None:

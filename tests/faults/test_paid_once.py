@@ -111,6 +111,32 @@ async def test_a_worker_that_is_killed_while_grading_costs_a_grading(place: Plac
     await check_home(Settings(home=place.cli.home, cache=place.cli.cache), job)
 
 
+async def test_a_worker_that_has_to_leave_while_grading_hands_the_state_to_another_machine(place: Place) -> None:
+    """Another home, with the same store, files and secret key."""
+    home = place.cli.home
+    shared = {
+        "SEATRIAL_DATABASE_URL": f"sqlite:///{home}/seatrial.db",
+        "SEATRIAL_BLOBS_URL": f"file://{home}/blobs",
+        "SEATRIAL_SECRET_KEY": "a secret that both machines have",
+    }
+    place.cli.environment.update(shared)
+    job = await place.submit()
+    worker = await place.hire()
+    await place.grading()
+    calls = place.server.calls
+    worker.signal(signal.SIGTERM)
+    drains = "SELECT 1 FROM workers WHERE json_extract(document, '$.draining')"
+    await eventually(lambda: bool(place.cli.rows(drains)), "the first signal taken", LIMIT_SEC)
+    worker.signal(signal.SIGTERM)
+    assert (await asyncio.to_thread(worker.wait, LIMIT_SEC)).status == 0
+    assert (home / "blobs" / "trials" / "1" / "final" / "seal").is_file()
+    await place.hire(SEATRIAL_HOME=f"{home}-elsewhere")
+    await place.ended(job)
+    assert place.tries() == [(None, None), ("passed", None)], "the first try was given back"
+    assert place.server.calls == calls > 2
+    assert not (home / "blobs" / "trials" / "1" / "final" / "seal").exists()
+
+
 @pytest.mark.parametrize("lines", [[WORK, SERVICE]])
 async def test_a_state_whose_processes_matter_is_not_graded_without_them(place: Place) -> None:
     job = await place.submit()

@@ -44,7 +44,11 @@ class FinalStates:
 
     async def find(self, trial: Trial) -> Path | None:
         """The newest state of an earlier try of this trial."""
-        return await asyncio.to_thread(self._find, trial)
+        return await asyncio.to_thread(self._newest, trial, trial.try_number - 1)
+
+    async def current(self, trial: Trial) -> Path | None:
+        """The state that this try grades: its own, or that of an earlier one."""
+        return await asyncio.to_thread(self._newest, trial, trial.try_number)
 
     async def forget(self, trial_id: int) -> None:
         """After a result was recorded: nothing of it is needed any more."""
@@ -71,9 +75,9 @@ class FinalStates:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self.folder / f"{trial.id}-{trial.try_number}"
 
-    def _find(self, trial: Trial) -> Path | None:
+    def _newest(self, trial: Trial, up_to: int) -> Path | None:
         numbered = [(_numbers(state), state) for state in self._states()]
-        mine = [(number, state) for (one, number), state in numbered if one == trial.id and number < trial.try_number]
+        mine = [(number, state) for (one, number), state in numbered if one == trial.id and number <= up_to]
         return max(mine)[1] if mine else None
 
     def _states(self) -> list[Path]:
