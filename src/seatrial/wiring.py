@@ -20,11 +20,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seatrial.adapters import final_state_archive
 from seatrial.adapters.archives import ArchiveFiles, ArchiveLimits, unpack
 from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.adapters.blobs_objects import Connection, ObjectBlobs, S3Access
-from seatrial.adapters.final_state_archive import pack
-from seatrial.adapters.final_state_archive import unpack as unpack_state
 from seatrial.adapters.model_list import listed_models
 from seatrial.adapters.platform_shared import MachineLock, SharedProtection
 from seatrial.adapters.registry_harbor import open_dataset
@@ -441,7 +440,7 @@ def final_states_of(settings: Settings) -> FinalStates:
 
 def _hand_over(installation: Installation) -> HandOver:
     states = final_states_of(installation.settings)
-    return HandOver(states, installation.blobs, installation.seal, pack, unpack_state)
+    return HandOver(states, installation.blobs, installation.seal, final_state_archive)
 
 
 async def _sweep_final_states(installation: Installation) -> None:

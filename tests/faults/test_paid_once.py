@@ -51,7 +51,7 @@ class Place:
     async def grading(self, trial: int = 1) -> None:
         """Waits until the agent's run is over and its tests have begun."""
         ready: Callable[[], bool] = lambda: self.cli.count(id=str(trial), phase="verify") == 1  # noqa: E731
-        await eventually(ready, "grading", LIMIT_SEC)
+        await eventually(ready, "grading", 150)
 
     @property
     def states(self) -> list[str]:
@@ -65,7 +65,7 @@ class Place:
         return [(outcome, cause) for outcome, cause in self.cli.rows(found)]
 
     async def ended(self, job: int) -> None:
-        await eventually(lambda: self.cli.count(job_id=str(job), state="ended") == 1, "the end", LIMIT_SEC)
+        await eventually(lambda: self.cli.count(job_id=str(job), state="ended") == 1, "the end", 150)
 
 
 @pytest.fixture
@@ -114,12 +114,11 @@ async def test_a_worker_that_is_killed_while_grading_costs_a_grading(place: Plac
 async def test_a_worker_that_has_to_leave_while_grading_hands_the_state_to_another_machine(place: Place) -> None:
     """Another home, with the same store, files and secret key."""
     home = place.cli.home
-    shared = {
-        "SEATRIAL_DATABASE_URL": f"sqlite:///{home}/seatrial.db",
-        "SEATRIAL_BLOBS_URL": f"file://{home}/blobs",
-        "SEATRIAL_SECRET_KEY": "a secret that both machines have",
-    }
-    place.cli.environment.update(shared)
+    elsewhere = home.with_name("elsewhere")
+    elsewhere.mkdir()
+    (elsewhere / "seatrial.db").symlink_to(home / "seatrial.db")
+    place.cli.environment["SEATRIAL_BLOBS_URL"] = f"file://{home}/blobs"
+    place.cli.environment["SEATRIAL_SECRET_KEY"] = "a secret that both machines have"
     job = await place.submit()
     worker = await place.hire()
     await place.grading()
@@ -130,7 +129,7 @@ async def test_a_worker_that_has_to_leave_while_grading_hands_the_state_to_anoth
     worker.signal(signal.SIGTERM)
     assert (await asyncio.to_thread(worker.wait, LIMIT_SEC)).status == 0
     assert (home / "blobs" / "trials" / "1" / "final" / "seal").is_file()
-    await place.hire(SEATRIAL_HOME=f"{home}-elsewhere")
+    await place.hire(SEATRIAL_HOME=str(elsewhere))
     await place.ended(job)
     assert place.tries() == [(None, None), ("passed", None)], "the first try was given back"
     assert place.server.calls == calls > 2

@@ -20,19 +20,23 @@ from seatrial.domain.trial import Trial
 from seatrial.removal import remove_tree
 
 _STATE = re.compile(r"(\d+)-(\d+)")
+_MEASURED_SEC = 5.0
+"""The disk that they take is measured this often."""
 _DRAFT_SEC = 6 * 3600.0
 """A draft that nobody finished for so long belongs to a dead worker."""
 _KEPT_SEC = 7 * 86400.0
 """A trial that nobody takes up again for so long starts from the beginning."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class FinalStates:
     """The states of one machine, in one folder. Workers share it."""
 
     folder: Path
     limit_bytes: int
     """They take at most about so much of the disk; 0 keeps none."""
+    _measured_at: float = float("-inf")
+    _taken: int = 0
 
     @classmethod
     def beside(cls, work_dir: Path, limit_mb: int) -> FinalStates:
@@ -40,10 +44,18 @@ class FinalStates:
 
     async def place(self, trial: Trial) -> Path | None:
         """Where the state of this try goes. ``None`` if there is no room for another one."""
-        return await asyncio.to_thread(self._place, trial)
+        if self.limit_bytes and time.monotonic() - self._measured_at > _MEASURED_SEC:
+            self._measured_at = time.monotonic()
+            self._taken = await asyncio.to_thread(lambda: sum(map(_taken, self._all())))
+        if self._taken >= self.limit_bytes:
+            return None
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self.folder / f"{trial.id}-{trial.try_number}"
 
     async def find(self, trial: Trial) -> Path | None:
         """The newest state of an earlier try of this trial."""
+        if trial.try_number < 2:
+            return None
         return await asyncio.to_thread(self._newest, trial, trial.try_number - 1)
 
     async def current(self, trial: Trial) -> Path | None:
@@ -68,12 +80,6 @@ class FinalStates:
         for place in (*old, *drafts):
             await asyncio.to_thread(remove_tree, place)
         return len(old) + len(drafts)
-
-    def _place(self, trial: Trial) -> Path | None:
-        if not self.limit_bytes or sum(map(_taken, self._all())) >= self.limit_bytes:
-            return None
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return self.folder / f"{trial.id}-{trial.try_number}"
 
     def _newest(self, trial: Trial, up_to: int) -> Path | None:
         numbered = [(_numbers(state), state) for state in self._states()]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.adapters.final_state_archive import pack, unpack
+from seatrial.adapters import final_state_archive
+from seatrial.adapters.final_state_archive import unpack
 from seatrial.adapters.seal_fernet import FernetSeal
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Trial
@@ -51,7 +52,7 @@ def write_state(states: FinalStates, name: str, *, size: int = GIGABYTE) -> Path
 
 
 def machine(folder: Path, blobs: MemoryBlobs, key: str = "our secret") -> HandOver:
-    return HandOver(FinalStates(folder / "final", 4 * GIGABYTE), blobs, FernetSeal(folder, key), pack, unpack)
+    return HandOver(FinalStates(folder / "final", 4 * GIGABYTE), blobs, FernetSeal(folder, key), final_state_archive)
 
 
 @pytest.fixture
@@ -73,9 +74,10 @@ async def test_the_newest_of_earlier_tries_is_found(states: FinalStates) -> None
 async def test_they_take_a_bounded_part_of_the_disk(states: FinalStates) -> None:
     assert await states.place(a_trial(1)) == states.folder / "7-1"
     (write_state(states, "8-1") / "more").write_bytes(os.urandom(2 << 20))
-    assert await states.place(a_trial(1)) is None
-    await states.sweep(wanted={7})
-    assert await states.place(a_trial(1)) is not None
+    full = FinalStates(states.folder, states.limit_bytes)
+    assert await full.place(a_trial(1)) is None
+    await full.sweep(wanted={7})
+    assert await FinalStates(states.folder, states.limit_bytes).place(a_trial(1)) is not None
     assert await FinalStates(states.folder, 0).place(a_trial(1)) is None
 
 
@@ -94,6 +96,8 @@ async def test_a_state_comes_whole_to_another_machine(tmp_path: Path) -> None:
     sent = write_state(here.states, "7-1")
     assert await here.send(a_trial(1))
     assert sum([blob.size async for blob in blobs.list("")]) < 1 << 20, "holes take nothing"
+    plain = [await blobs.read(blob.key) async for blob in blobs.list("")]
+    assert not any(mark in content for content in plain for mark in (b"trajectory", b"\x1f\x8b\x08")), "it is encrypted"
     got = await there.fetch(a_trial(2))
     assert got == there.states.folder / "7-1"
     assert (got / "agent.json").read_bytes() == (sent / "agent.json").read_bytes()
