@@ -239,6 +239,9 @@ class Settings(Described, BaseSettings):
     """Maximum megabytes stored per try; the result says what was left out."""
     max_kept_depth: int = Field(default=64, gt=0)
     """Maximum depth of the folders stored of a try."""
+    final_states_mb: int = Field(default=20_000, ge=0)
+    """Megabytes of disk for what agents did, kept from an agent's end until its result is recorded, so that a worker
+    that is lost while it grades costs no second run of the agent; 0 keeps nothing."""
     blobs_patience_sec: float = Field(default=120.0, ge=0)
     """Seconds to wait for an unavailable blob store before a result is recorded without its files."""
 

@@ -14,13 +14,14 @@ import shutil
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seatrial.adapters import final_state_archive
 from seatrial.adapters.account_files import FileAccount
 from seatrial.adapters.archives import ArchiveFiles, ArchiveLimits, unpack
 from seatrial.adapters.blobs_files import FileBlobs
@@ -40,7 +41,7 @@ from seatrial.domain.catalogue import agent_names, keys_for, needs_model, takes_
 from seatrial.domain.needs import Abilities
 from seatrial.domain.sandbox_choice import AUTOMATIC
 from seatrial.domain.task import Dataset
-from seatrial.domain.trial import TrialState
+from seatrial.domain.trial import Outcome, TrialState
 from seatrial.domain.work_units import MachineSize
 from seatrial.engine import provider_pace
 from seatrial.engine.blobs_owner import claim_place
@@ -62,12 +63,14 @@ from seatrial.engine.provider_pace import ProviderPace
 from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.engine.trials.autopsy import Autopsy, Witnesses
 from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
+from seatrial.engine.trials.final_states import FinalStates
 from seatrial.engine.trials.found_files import KeepLimits
+from seatrial.engine.trials.hand_over import HandOver
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.engine.trials.retention import remove_dead_work_dirs, remove_lost_tries
 from seatrial.engine.trials.room import Room
-from seatrial.errors import Conflict, InvalidInput, SetupProblem, StoreUnavailable
+from seatrial.errors import Conflict, InvalidInput, NotFound, SetupProblem, StoreUnavailable
 from seatrial.installed import is_installed
 from seatrial.machine import Hardware, MemoryBrake
 from seatrial.ports.blobs import Blobs
@@ -471,7 +474,7 @@ def _shortage(settings: Settings) -> str:
 def _executor(installation: Installation, runner: Runner, duties: Duties) -> Executor:
     settings, store, clock = installation.settings, installation.store, installation.clock
     return Executor(
-        Records(store, installation.blobs, installation.library, clock),
+        Records(store, installation.blobs, installation.library, clock, _hand_over(installation)),
         runner,
         Reports(PhaseLog(store.trials, clock, duties=duties), LiveLog(store, clock, duties=duties)),
         TryLimits(
@@ -483,6 +486,25 @@ def _executor(installation: Installation, runner: Runner, duties: Duties) -> Exe
         settings.work_dir / WorkerName.mine().folder,
         installation.keys.for_agent,
     )
+
+
+def final_states_of(settings: Settings) -> FinalStates:
+    return FinalStates.beside(settings.work_dir, settings.final_states_mb)
+
+
+def _hand_over(installation: Installation) -> HandOver:
+    states = final_states_of(installation.settings)
+    return HandOver(states, installation.blobs, installation.seal, final_state_archive)
+
+
+async def _sweep_final_states(installation: Installation) -> None:
+    """Removes the states of trials that are graded or gone. One that ended otherwise may be retried."""
+    states, wanted = final_states_of(installation.settings), set[int]()
+    for trial_id in states.trials():
+        with suppress(NotFound):
+            trial = (await installation.store.trials.get(trial_id)).trial
+            wanted |= {trial_id} if not trial.graded and trial.outcome is not Outcome.CANCELLED else set()
+    await states.sweep(wanted)
 
 
 @asynccontextmanager
@@ -651,6 +673,7 @@ async def clean_leftovers(installation: Installation) -> int:
     silent = {name for name, silence in workers.items() if silence > timedelta(seconds=settings.lease_sec)}
     await remove_dead_work_dirs(settings.work_dir, known, time.time())
     await remove_lost_tries(settings.work_dir, silent, running)
+    await _sweep_final_states(installation)
     removed = await sweep(options, installation.id, running)
     return removed + await asyncio.to_thread(remove_strays, options.run_dir, time.time())
 

@@ -30,6 +30,11 @@ class Order:
     """Provider keys by environment name. The runner never logs or stores them or passes them to a sandbox."""
     keys_are_the_jobs: bool = True
     """Whether all keys came with the job, and none belongs to the installation."""
+    keep: Path | None = None
+    """Where the runner leaves what the agent did before it is graded. The folder does not exist yet, and appears whole
+    or not at all. ``None``: nothing is kept."""
+    kept: Path | None = None
+    """Such a folder of an earlier try, whose worker was lost while it graded. The agent does not run again."""
 
 
 class Window(Protocol):

@@ -89,6 +89,14 @@ class Call:
     """Identifies its processes if it has to be ended."""
 
 
+@dataclass(frozen=True, slots=True)
+class FinalDisk:
+    """What ``Sandbox.keep_state`` copied, and from which image that sandbox had started."""
+
+    copy: Path
+    image_digest: str | None
+
+
 class SandboxFacts(Frozen):
     """What was really applied to one sandbox, for the trial's lock."""
 
@@ -129,6 +137,8 @@ class Sandbox(BaseEnvironment):
         self.on_build_output: LogSink | None = None
         """Set by the runner; gets the output of an image build."""
         self.grading = False
+        self.final_state: FinalDisk | None = None
+        """Set by the runner before the start: what another sandbox of this trial kept with ``keep_state``."""
         self.transfer_limits = TransferLimits(
             files=self.options.max_kept_files,
             bytes=self.options.max_kept_mb << 20,
@@ -262,6 +272,11 @@ class Sandbox(BaseEnvironment):
             raise SandboxFault("The sandbox has not been started.")
         return self._image
 
+    async def keep_state(self, target: Path) -> str:
+        """Copies what the agent left, so that another sandbox can begin with it (``final_state``). Returns why that is
+        not possible, such as processes that grading may need; empty if it was done."""
+        return f"the sandbox {self.type()} cannot keep it"
+
     @abstractmethod
     async def begin_grading(self) -> None:
         """From now on ``exec`` and transfers use the view with ``/tests`` and a fresh ``/logs/verifier``."""
@@ -381,9 +396,13 @@ class Sandbox(BaseEnvironment):
         images = self._given_images or self._shared_images()
         request = self._definition.image_request(force_build=force_build)
         self._image = image = await images.resolve(request, self.on_build_output)
+        if self.final_state is not None and self.final_state.image_digest != image.digest:
+            raise SandboxFault("The final state belongs to another build of the task's image, so it cannot be graded.")
         await self._enter("start")
         self._held.enter_context(images.hold(image))
         await self._start(image)
+        if self.final_state is not None:
+            return
         await self._upload_environment_dir_after_start()
 
     @override

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Self, override
 
@@ -96,7 +97,7 @@ class LibraryTrials:
         if directory is None or not directory.is_relative_to(self._library):
             return await Trial.create(config)
         task = (await self._task(directory)).copy()
-        kind = _MultiStepTrial if task.has_steps else _SingleStepTrial
+        kind = _MultiStepTrial if task.has_steps else GradedTrial
         return kind(config, _task=task, _task_download_result=task.found)
 
     async def _task(self, directory: Path) -> LibraryTask:
@@ -180,8 +181,52 @@ class _LibraryTrial(Trial):
             self.logger.warning("The agent's output could not be read: %r", fault)
 
 
-class _SingleStepTrial(_LibraryTrial, SingleStepTrial):
-    pass
+AgentEnded = Callable[[Trial], Awaitable[None]]
+
+
+class GradedTrial(_LibraryTrial, SingleStepTrial):
+    """A trial whose agent's run can be kept before it is graded, or was kept by another worker and is only graded."""
+
+    on_agent_end: AgentEnded | None = None
+    """Called once between the agent's end and grading."""
+    kept: TrialResult | None = None
+    """What the agent's run gave in another try. Its files and the final state are in place."""
+
+    @override
+    async def _upload_injected_skills(self) -> None:
+        if self.kept is None:
+            await super()._upload_injected_skills()
+
+    @override
+    async def _setup_agent(self) -> None:
+        if self.kept is None:
+            await super()._setup_agent()
+
+    @override
+    async def _run_agent(self) -> None:
+        if self.kept is None:
+            await super()._run_agent()
+            return
+        for name in ("agent_info", "agent_setup", "agent_result", "agent_execution", "exception_info"):
+            setattr(self.result, name, getattr(self.kept, name))
+
+    @override
+    async def _upload_agent_logs(self) -> None:
+        if self.kept is None:
+            await super()._upload_agent_logs()
+
+    @override
+    async def _collect_artifacts(self, *, stop_main_before_sidecars: bool = False) -> None:
+        self._are_artifacts_collected |= self.kept is not None
+        await super()._collect_artifacts(stop_main_before_sidecars=stop_main_before_sidecars)
+        if self.on_agent_end is not None and self.kept is None and not self.config.verifier.disable:
+            ended, self.on_agent_end = self.on_agent_end, None
+            await ended(self)
+
+    @override
+    async def _recover_outputs(self) -> None:
+        self.on_agent_end = None
+        await super()._recover_outputs()
 
 
 class _MultiStepTrial(_LibraryTrial, MultiStepTrial):

@@ -21,6 +21,8 @@ from seatrial import __version__
 from seatrial.adapters.causes import cause_of
 from seatrial.adapters.runner_harbor.config import trial_config
 from seatrial.adapters.runner_harbor.equip import Equipment, ModelAccess
+from seatrial.adapters.runner_harbor.final_state import FinalState, KeptRun
+from seatrial.adapters.runner_harbor.library_trial import GradedTrial
 from seatrial.adapters.runner_harbor.outcome import has_grade, read_result, seconds_of, usage_of, without_host_paths
 from seatrial.adapters.runner_harbor.watch import Watch
 from seatrial.agents.model_retries import ModelHealth
@@ -30,6 +32,7 @@ from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 from seatrial.errors import SetupProblem, TrialFault, Unsupported
 from seatrial.ports.runner import Order, Progress
 from seatrial.sandboxes.compose import read_compose
+from seatrial.sandboxes.host.tree_copy import TransferLimits
 from seatrial.sandboxes.options import Owner, SandboxOptions
 from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
 from seatrial.sandboxes.selection import SandboxSelection
@@ -61,22 +64,30 @@ class HarborRunner:
         self._models = models
         self._create_trial = create
         self._harbor = version("harbor")
+        self._limits = TransferLimits(
+            files=options.max_kept_files, bytes=options.max_kept_mb << 20, depth=options.max_kept_depth
+        )
 
     async def run(self, order: Order, progress: Progress) -> Result:
         watch = Watch(progress)
         trial: Trial | None = None
         equipment: Equipment | None = None
         health: ModelHealth | None = None
+        kept: KeptRun | None = None
         sandbox = order.job.sandbox
         try:
             async with AsyncExitStack() as relays:
                 sandbox = await self._sandboxes.choose(order.job.sandbox, order.task)
+                kept = await KeptRun.read(order, sandbox)
+                if kept is not None:
+                    await kept.bring_files(order, self._limits)
                 equipment = await self._models.equip(order, relays)
                 if order.agent.model:
                     await asyncio.to_thread(import_module, _MODEL_CLIENT)
                 trial = await self._create(order, sandbox, equipment)
                 relays.enter_context(watch.attached(trial))
                 health = equipment.hand_to(trial.agent)
+                self._prepare_grading(order, sandbox, trial, kept, lambda: _excuse(health, trial))
                 await trial.run()
         except asyncio.CancelledError:
             progress.spent(usage_of(_result_so_far(trial)))
@@ -93,19 +104,36 @@ class HarborRunner:
                 return result.model_copy(update={"lock": lock, "usage": usage_of(so_far), "suffered": suffered})
         assert trial is not None
         progress.spent(usage_of(trial.result))
-        excuse = health.spoils_timeout(seconds_of(trial.result.agent_execution) or 0.0) if health is not None else None
+        excuse = kept.run.excuse if kept is not None else _excuse(health, trial)
         result = await read_result(trial.result, order.work_dir, excuse)
         facts = facts_of(trial)
         result = with_waits(result, health)
+        lock = self._lock(order, sandbox, trial, facts, equipment)
+        marks = with_facts(result.marks, facts)
+        if kept is not None:
+            lock = lock.model_copy(update={"not_applied": (*lock.not_applied, kept.note)})
+            marks = tuple(dict.fromkeys((*marks, *kept.run.marks)))
         return result.model_copy(
             update={
-                "marks": with_facts(result.marks, facts),
+                "marks": marks,
                 "suffered": suffered_of(result.suffered, facts, health),
                 "timings": watch.refine(result.timings),
                 "files_left_out": watch.left_out,
-                "lock": self._lock(order, sandbox, trial, facts, equipment),
+                "lock": lock,
             }
         )
+
+    def _prepare_grading(
+        self, order: Order, sandbox: str, trial: Trial, kept: KeptRun | None, excuse: Callable[[], str | None]
+    ) -> None:
+        """Grades an earlier try's agent, or lets this one's be kept until it is graded."""
+        if not isinstance(trial, GradedTrial):
+            return
+        state = FinalState(order, sandbox, self._limits, excuse)
+        if kept is not None:
+            kept.hand_to(trial)
+        elif state.wanted:
+            trial.on_agent_end = state.keep
 
     async def _create(self, order: Order, sandbox: str, equipment: Equipment) -> Trial:
         if sandbox == "harbor:docker":  # stock Harbor passes the file to compose unchanged
@@ -139,6 +167,12 @@ class HarborRunner:
             not_applied=facts.not_applied + (equipment.notes if equipment is not None else ()),
             host={"kernel": platform.release(), "machine": platform.machine(), "python": platform.python_version()},
         )
+
+
+def _excuse(health: ModelHealth | None, trial: Trial | None) -> str | None:
+    if health is None or trial is None:
+        return None
+    return health.spoils_timeout(seconds_of(trial.result.agent_execution) or 0.0)
 
 
 def _cause(error: Exception, equipment: Equipment | None) -> Cause:

@@ -31,6 +31,7 @@ from seatrial.engine.live.watch import Followed, LiveLog
 from seatrial.engine.recent import RecentlyUsed
 from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.engine.trials.found_files import KeepLimits
+from seatrial.engine.trials.hand_over import HandOver
 from seatrial.engine.trials.phases import PhaseLog, TrialProgress
 from seatrial.engine.trials.recordable import essential, recordable
 from seatrial.engine.trials.save_files import FileKeeper
@@ -45,6 +46,8 @@ log = logging.getLogger(__name__)
 _STORE_PATIENCE_SEC = 1.0
 _LAST_WORDS_SEC = 5.0
 """A worker that is stopped while it saves files tries this long to record the result without them."""
+_HAND_OVER_SEC = 100.0
+"""A worker that leaves takes this long to bring a final state to the blobs."""
 _LONGEST_MESSAGE = 500
 _LONGEST_TRACEBACK = 20_000
 _TASKS_REMEMBERED = 1000
@@ -67,6 +70,8 @@ class Records:
     blobs: Blobs
     library: TaskLibrary
     clock: Clock
+    final_states: HandOver | None = None
+    """Without them, a worker that is lost while it grades costs the whole try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,7 @@ class Executor:
         self._store = records.store
         self._library = records.library
         self._clock = records.clock
+        self._final_states = records.final_states
         self._keeper = FileKeeper(records.blobs, limits.files, limits.blobs_patience_sec)
         self._runner = runner
         self._limits = limits
@@ -201,6 +207,8 @@ class Executor:
                     work_dir=directory,
                     secrets=keys.values,
                     keys_are_the_jobs=keys.are_the_jobs,
+                    keep=await self._final_states.states.place(trial) if self._final_states else None,
+                    kept=await self._kept(trial),
                 )
                 return await self._runner.run(order, progress)
         except TimeoutError:
@@ -243,6 +251,7 @@ class Executor:
         """Repeats until the store takes or refuses the result, so that a restart of the store loses no trial."""
         try:
             await self._patiently(lambda: self._write(trial, job, result))
+            await self._forget_state(trial)
         except StaleTry:
             return
         except Exception as fault:
@@ -250,6 +259,27 @@ class Executor:
             message = f"{result.message} (The rest could not be recorded: {type(fault).__name__}.)".strip()
             with contextlib.suppress(StaleTry):
                 await self._patiently(lambda: self._write(trial, job, essential(result, message)))
+
+    async def _kept(self, trial: Trial) -> Path | None:
+        """What the agent did in an earlier try that was not graded, from this machine or another one."""
+        if self._final_states is None:
+            return None
+        return await self._final_states.states.find(trial) or await self._final_states.fetch(trial)
+
+    async def _hand_over(self, trial: Trial) -> None:
+        if self._final_states is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_HAND_OVER_SEC):
+                    await self._final_states.send(trial)
+
+    async def _forget_state(self, trial: Trial) -> None:
+        """The result is recorded, so a fault here is only logged. A sweep finds what is left."""
+        try:
+            if self._final_states is not None:
+                await self._final_states.states.forget(trial.id)
+                await self._final_states.forget(trial)
+        except Exception:
+            log.exception("A final state could not be removed")
 
     async def _patiently[T](self, work: Callable[[], Awaitable[T]], patience_sec: float = float("inf")) -> T:
         """Repeats ``work`` while the store or the blob store does not answer."""
@@ -283,6 +313,7 @@ class Executor:
         """Gives the trial back or records the cancellation. Shielded, so that a second cancellation cannot stop it."""
         with contextlib.suppress(StaleTry, NotFound):
             if why is Stop.LEAVING:
+                await asyncio.shield(self._hand_over(trial))
                 await asyncio.shield(self._store.trials.give_back(trial.id, trial.try_number, self._clock()))
             elif why is Stop.CANCELLED:
                 message = "The trial was cancelled while it ran."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, override
@@ -91,7 +92,8 @@ class OciEnvironment(Sandbox):
         open_dirs = self._mount_targets(writable_only=True)
         asked = TaskNameServers.of(self._definition.service.dns, self.network_policy)
         plan = self._design.plan(sandbox, image, self._network, open_dirs, asked)
-        self._pod = pod = new_pod(self._machine, plan)
+        final = self.final_state.copy if self.final_state else None
+        self._pod = pod = new_pod(self._machine, replace(plan, final_state=final))
         self._commands, self._line = PodCommands(mounts, pod), TerminalLine(pod)
         await self._finish_even_if_cancelled(mounts.carry(pod.start))
         limit_mb = pod.plan.limits.storage_mb
@@ -150,6 +152,11 @@ class OciEnvironment(Sandbox):
     async def lend(self, directory: Path, place: str) -> bool:
         pod, _ = self._running()
         return await self._machine.mounts.start(pod.lend, directory, place)
+
+    @override
+    async def keep_state(self, target: Path) -> str:
+        pod, _ = self._running()
+        return await self._machine.mounts.carry(pod.keep, target)
 
     @override
     async def begin_grading(self) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.host.accounts import Account
+from seatrial.sandboxes.host.idle_terminal import lasting, look
 from seatrial.sandboxes.host.in_root import closing
 from seatrial.sandboxes.host.lent_tree import LentTree, empty_place
 from seatrial.sandboxes.host.processes import (
@@ -232,6 +233,31 @@ class Pod:
         except OSError:
             return False
         return True
+
+    def keep(self, target: Path) -> str:
+        """Copies what the agent left to this file, or returns why that would not be all of it."""
+        disk = self.root.disk
+        if disk is None or self.findings.root == "copy":
+            return "the sandbox has no disk of its own"
+        if self.plan.memory_dirs or self._has_files_in_memory():
+            return "it has files in memory"
+        running = look(self._processes("agent") - self._first_processes())
+        if needed := lasting(running):
+            names = sorted({running[process].name for process in needed})
+            return f"processes of the agent still run: {', '.join(names[:5])}"
+        for process in running:  # a shell may write its history
+            send(process, signal.SIGSTOP)
+        try:
+            disk.copy_to(target)
+        finally:
+            for process in running:
+                send(process, signal.SIGCONT)
+        return ""
+
+    def _has_files_in_memory(self) -> bool:
+        with self._machine.mounts.inside(self._container("agent").namespace), suppress(OSError):
+            return any(Path("/dev/shm").iterdir())  # noqa: S108 - the sandbox's own
+        return False
 
     def begin_grading(self) -> None:
         """Empties the verifier's directory, whatever is in it."""

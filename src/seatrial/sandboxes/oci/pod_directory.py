@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
+from seatrial.removal import remove_tree
 from seatrial.sandboxes.host.in_root import SandboxRoot, closing
 from seatrial.sandboxes.host.private_mounts import MS_NODEV, MS_NOEXEC, MS_NOSUID, mount, unmount
 from seatrial.sandboxes.host.root_mount import RootKind, RootMount
@@ -49,6 +50,8 @@ class PodDirectory:
 
     def make_root(self) -> RootKind:
         layers = self._plan.image.layers
+        if self._plan.final_state is not None:
+            return self._restore_root(self._plan.final_state)
         self._make_disk(0)
         try:
             return self.root.make(layers, ("overlay", "fuse-overlayfs"))
@@ -62,6 +65,20 @@ class PodDirectory:
                 return self.root.make(layers, ("copy",))
             except SandboxFault as last:
                 raise SandboxFault(f"{refusal.message} {last.message}") from None
+
+    def _restore_root(self, final_state: Path) -> RootKind:
+        """The root as another sandbox left it, without what belonged to that one only."""
+        place = self.directory / "disk"
+        place.mkdir(exist_ok=True)
+        try:
+            disk = self._machine.disks.restore(place, self._plan.limits.storage_mb << 20, final_state)
+        except (OSError, subprocess.SubprocessError) as problem:
+            raise SandboxFault(f"The final state could not be restored: {problem}") from problem
+        self.root.disk = disk
+        for name in ("work", "tests", "verifier", "hosts", "resolv.conf"):
+            if left := remove_tree(place / name):
+                raise SandboxFault(f"The final state could not be restored: {left}")
+        return self.root.make(self._plan.image.layers, ("overlay", "fuse-overlayfs"))
 
     def _make_disk(self, copied: int) -> None:
         place = self.directory / "disk"

@@ -69,6 +69,8 @@ class PodPlan:
     workdir: str | None = None
     shared_memory_mb: int = 64
     memory_dirs: tuple[MemoryDir, ...] = ()
+    final_state: Path | None = None
+    """A disk that another sandbox of this trial had when its agent ended. This one begins with it."""
     not_applied: tuple[str, ...] = ()
     """Requests of the task that are not fulfilled."""
 
