@@ -89,6 +89,15 @@ async def test_what_is_no_answer_ends_the_line(make: Make, answer: str) -> None:
     assert not Path("/app/x").exists()
 
 
+async def test_an_honest_server_is_asked(make: Make) -> None:
+    sandbox = await make()
+    assert isinstance(sandbox, OciEnvironment) and sandbox._line is not None
+    await sandbox.exec("tmux -V")
+    await sandbox.exec("tmux new-session -d -s main bash")
+    assert (await sandbox.exec("tmux has-session -t main")).return_code == 0
+    assert sandbox._line.answers == 1
+
+
 async def test_endless_output_is_bounded_and_can_be_stopped(make: Make) -> None:
     sandbox = await make()
     assert isinstance(sandbox, OciEnvironment)
