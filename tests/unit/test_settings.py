@@ -99,3 +99,26 @@ def test_the_broker_has_three_names(
     settings = Settings()
     assert (expected in settings.broker_url) and bool(settings.broker_url) == bool(expected)
     assert "canary-password" not in repr(settings)
+
+
+def test_the_names_of_aws_are_understood_and_the_secrets_not_shown(
+    a_place_of_its_own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    (a_place_of_its_own / ".env").write_text(
+        "SEATRIAL_BLOBS_URL=s3://runs/results\n"
+        "AWS_DEFAULT_REGION=eu-central-1\n"
+        "AWS_ENDPOINT_URL=https://s3.example.org\n"
+        "AWS_ACCESS_KEY_ID=AKIAFILE\n"
+        "AWS_SECRET_ACCESS_KEY=secret-in-the-file\n"
+        "AWS_SESSION_TOKEN=token-in-the-file\n"
+    )
+    settings = Settings()
+    assert (settings.s3_region, settings.s3_endpoint) == ("eu-central-1", "https://s3.example.org")
+    assert (settings.s3_access_key_id, settings.s3_secret_access_key) == ("AKIAFILE", "secret-in-the-file")
+    assert settings.s3_session_token == "token-in-the-file"
+    assert "in-the-file" not in repr(settings), "neither is printed"
+    assert settings.provider_environment == {}, "no agent gets them"
+    monkeypatch.setenv("SEATRIAL_S3_REGION", "us-west-2")
+    assert Settings().s3_region == "us-west-2"

@@ -24,7 +24,7 @@ from obstore.exceptions import BaseError
 from obstore.store import from_url
 
 from seatrial.adapters.blob_paths import key_of, path_of
-from seatrial.adapters.object_errors import boundary, reason
+from seatrial.adapters.object_errors import PastTheEnd, boundary, reason
 from seatrial.errors import InvalidInput, NotFound, StoreUnavailable
 from seatrial.fair_threads import FairThreads
 from seatrial.ports.blobs import BlobInfo
@@ -200,11 +200,11 @@ class ObjectBlobs:
             with boundary(key):
                 piece, found = await self._threads.run(get)
                 return piece, found.meta["e_tag"], found.meta["size"]
-        except StoreUnavailable:
+        except PastTheEnd:
             size = (await self.info(key)).size
             if start < size:
                 raise
-            return b"", version, size  # servers refuse a range that begins behind the end
+            return b"", version, size
 
     async def _in_threads[T](self, pieces: Iterable[T]) -> AsyncIterator[T]:
         """Reads a blocking iterator without blocking the event loop."""

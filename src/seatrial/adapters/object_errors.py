@@ -38,6 +38,10 @@ _FIXES = {
 _NO_ACCESS = "Check the credentials and what they may do in that bucket."
 
 
+class PastTheEnd(StoreUnavailable):
+    """The server refused a range, which it does if the range begins behind the end."""
+
+
 @contextmanager
 def boundary(key: str, *, writing: bool = False) -> Iterator[None]:
     """Turns obstore's exceptions into ours. A missing bucket is ``NotFound`` for a write, which looks up nothing."""
@@ -71,6 +75,8 @@ def _error_of(fault: Exception, key: str, writing: bool) -> SeatrialError:
     full = f"(os error {errno.ENOSPC})" in text or getattr(fault, "errno", None) == errno.ENOSPC
     if full or code in _FULL or "status code: 507" in text:
         return StorageFull(f"There is no space left to store {key}.")
+    if "status code: 416" in text:
+        return PastTheEnd(f"The blob store has no such range of {key}.")
     fix = _FIXES.get(code, _NO_ACCESS if isinstance(fault, PermissionDeniedError | UnauthenticatedError) else "")
     return StoreUnavailable(f"The blob store failed at {key}: {reason(fault)}.", fix=fix)
 

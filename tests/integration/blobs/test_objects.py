@@ -6,8 +6,11 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +151,45 @@ async def test_uploads_ask_for_the_encryption_that_is_set(front: Front, tmp_path
     plain = blobs_behind(front)
     await plain.put_bytes("small", b"x")
     assert "x-amz-server-side-encryption" not in front.asked[-1].headers
+
+
+async def test_the_role_of_the_machine_is_used_without_a_key(
+    front: Front, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As ECS and EKS hand out credentials: by an address in the environment, which a worker removes afterwards."""
+    role = {"AccessKeyId": "ROLE", "SecretAccessKey": "s", "Token": TOKEN, "Expiration": "2099-01-01T00:00:00Z"}
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    with json_server(role) as address:
+        (tmp_path / "authorization").write_text("for-the-agent")
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", address)
+        monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(tmp_path / "authorization"))
+        access = S3Access(endpoint=front.endpoint, region="us-east-1")
+        blobs = ObjectBlobs.at(f"s3://{new_bucket(front.behind)}", access)
+        monkeypatch.delenv("AWS_CONTAINER_CREDENTIALS_FULL_URI")
+        monkeypatch.delenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
+        await blobs.put_bytes("k", b"x")
+    assert "Credential=ROLE/" in front.asked[-1].headers["authorization"]
+    assert front.asked[-1].headers["x-amz-security-token"] == TOKEN
+
+
+@contextmanager
+def json_server(content: dict[str, str]) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(content).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/role"
+        server.shutdown()
 
 
 async def test_an_upload_that_breaks_leaves_no_object(front: Front, tmp_path: Path) -> None:

@@ -27,6 +27,25 @@ async def _database(settings: Settings) -> str:
         return str(error)
 
 
+async def _files(settings: Settings) -> str:
+    """Whether files can be kept where the settings say, or the error."""
+    from secrets import token_hex
+
+    from seatrial.errors import SeatrialError
+    from seatrial.wiring import claim_blobs, open_installation
+
+    probe = f"ready/doctor-{token_hex(8)}"
+    try:
+        async with open_installation(settings) as installation:
+            await claim_blobs(installation)
+            await installation.blobs.put_bytes(probe, b"written")
+            read = await installation.blobs.read(probe)
+            await installation.blobs.delete(probe)
+    except SeatrialError as error:
+        return str(error)
+    return f"{settings.files_url} works" if read == b"written" else f"{settings.files_url} returns other content"
+
+
 def _privileges(settings: Settings) -> list[str]:
     """What the processes of `seatrial up` drop, if this user starts it."""
     import os
@@ -69,5 +88,7 @@ def doctor(as_json: AsJson = False) -> None:
             say(f"  {line}")
         if settings.database_url:
             say(f"database: {asyncio.run(_database(settings))}")
+        if settings.files_url:
+            say(f"files: {asyncio.run(_files(settings))}")
         say(f"--sandbox auto means: {health.automatic or 'none, because no sandbox works; see the fixes above'}")
     raise typer.Exit(0 if health.automatic else 1)
