@@ -111,6 +111,7 @@ async def test_a_worker_that_is_killed_while_grading_costs_a_grading(place: Plac
     await check_home(Settings(home=place.cli.home, cache=place.cli.cache), job)
 
 
+@pytest.mark.long
 async def test_a_worker_that_has_to_leave_while_grading_hands_the_state_to_another_machine(place: Place) -> None:
     """Another home, with the same store, files and secret key."""
     home = place.cli.home
@@ -136,6 +137,7 @@ async def test_a_worker_that_has_to_leave_while_grading_hands_the_state_to_anoth
     assert not (home / "blobs" / "trials" / "1" / "final" / "seal").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lines", [[WORK, SERVICE]])
 async def test_a_state_whose_processes_matter_is_not_graded_without_them(place: Place) -> None:
     job = await place.submit()
