@@ -16,6 +16,7 @@ import shlex
 import socket
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from seatrial.sandboxes.output import CapturedStream, Ended, Listener
@@ -101,7 +102,10 @@ async def ask(server: socket.socket, client: Client, words: Sequence[str], liste
             buffer += data
             for kind, body in _messages(buffer):
                 if reply := await answer.take(kind, body):
-                    await loop.sock_sendall(server, reply)
+                    with suppress(
+                        *([OSError] if answer.return_code is not None else [])
+                    ):  # it may be gone after its answer
+                        await loop.sock_sendall(server, reply)
             await asyncio.sleep(_PACE_SEC if answer.overflows else 0)
     except OSError as error:
         raise NotUnderstood(str(error)) from error

@@ -90,6 +90,18 @@ async def test_an_answer_in_pieces_of_one_byte() -> None:
     assert await answered(*(bytes([byte]) for byte in whole)) == (1, "grü", "no\n")
 
 
+async def test_a_server_may_be_gone_right_after_its_answer() -> None:
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.setblocking(False)
+        asking = asyncio.create_task(ask(ours, CLIENT, ["has-session"]))
+        await asyncio.sleep(0)
+        theirs.recv(1 << 16)
+        theirs.sendall(message(EXIT, struct.pack("=i", 1)))
+        theirs.close()
+        assert (await asking).return_code == 1
+
+
 async def test_an_exit_without_a_code_is_a_success() -> None:
     assert await answered(message(EXIT)) == (0, "", "")
 
