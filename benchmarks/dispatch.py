@@ -38,6 +38,7 @@ _IN_FLIGHT = 40
 _FILES = {"result.json": b"{}" * 500, "verifier/test-stdout.txt": b"ok\n" * 100}
 _PIECE, _ROUNDS = 200, 7
 _TEMPLATE = 200
+_WARM = 50
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -117,9 +118,10 @@ async def _settings(place: Place, server: PostgresServer, broker: RedisServer, n
 
 
 async def _dispatch(settings: Settings, server: PostgresServer, workers: int, trials: int) -> Dispatched:
-    """The workers run before the jobs come, so that their start is not counted."""
+    """The workers run before the jobs come and have run some trials, so that their start is not counted."""
     async with open_installation(settings) as installation:
         with _worker_processes(settings, workers) as pids:
+            await _ended(installation, await submit(installation, TRIVIAL, _WARM * workers))
             before = _cpu_sec(pids), _cpu_sec(_server_pids(server))
             jobs = await submit(installation, TRIVIAL, trials)
             began = time.perf_counter()
