@@ -17,10 +17,13 @@ from harbor.trial.trial import Trial
 from seatrial.sandboxes.docker import client as engine_client
 from seatrial.sandboxes.docker.leftovers import Leftovers
 from seatrial.sandboxes.options import SandboxOptions
+from tests.command_line import ROOT, CommandLine
 from tests.engine import Engine, kill_engine, start_engine, stop_engine
 from tests.engine_fixture import image_cache
+from tests.faults.configurations import Configuration
+from tests.faults.test_workers import PASSED, WorkerSupervisor
 from tests.host_processes import processes_with
-from tests.waiting import eventually
+from tests.waiting import eventually, until
 
 __all__ = ["image_cache"]
 
@@ -121,3 +124,22 @@ async def test_engine_left_alone(engine: Engine, image_cache: Path, tmp_path: Pa
     result = await (await _trial(engine, task, image_cache, "left-alone")).run()
     assert result.exception_info is None
     assert _reward(result) == {"reward": 0.0}
+
+
+@pytest.mark.long
+def test_a_worker_whose_engine_is_restarted(
+    engine: Engine, cli: CommandLine, tmp_path: Path, configuration: Configuration
+) -> None:
+    """Whole trials of a worker: they go on or are tried again on the engine that is back, and none is scored for it."""
+    cli.environment.update(configuration.environment, DOCKER_HOST=engine.host, PYTHONPATH=str(ROOT))
+    crew = WorkerSupervisor(cli, tmp_path, configuration)
+    job = crew.submit(2, "Patient", "--sandbox", "docker")
+    crew.hire(1, capacity=2)
+    until(lambda: len(crew.begun) >= 2, "both agents at work", 300)
+    kill_engine(engine)
+    start_engine(engine.directory or tmp_path, apart=True)
+    crew.gate.touch()
+    crew.ended(job, 300)
+    assert {tries[-1] for tries in crew.tries(job)} == {PASSED}
+    assert all(outcome != "failed" for tries in crew.tries(job) for outcome, _ in tries)
+    crew.check(job)

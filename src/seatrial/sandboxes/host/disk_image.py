@@ -167,7 +167,7 @@ class Disk:
 
     def trim(self) -> None:
         """Gives blocks of deleted files back to the machine's disk."""
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # ioctl raises ValueError once the disk has ended
             fcntl.ioctl(self._top, _FITRIM, struct.pack("QQQ", 0, (1 << 64) - 1, 1 << 20))
 
     def hide(self) -> None:
