@@ -504,7 +504,7 @@ async def _sweep_final_states(installation: Installation) -> None:
         with suppress(NotFound):
             trial = (await installation.store.trials.get(trial_id)).trial
             wanted |= {trial_id} if not trial.graded and trial.outcome is not Outcome.CANCELLED else set()
-    await states.sweep(wanted)
+    await states.sweep(wanted, time.time())
 
 
 @asynccontextmanager

@@ -72,9 +72,9 @@ class FinalStates:
         """The trials of which there are states."""
         return {_numbers(state)[0] for state in self._states()}
 
-    async def sweep(self, wanted: Collection[int]) -> int:
-        """Removes the states of all other trials, and what is too old. Returns how many."""
-        now = time.time()
+    async def sweep(self, wanted: Collection[int], now: float) -> int:
+        """Removes the states of all other trials, and what is too old by the clock of this machine's files. Returns how
+        many."""
         old = [state for state in self._states() if _numbers(state)[0] not in wanted or _age(state, now) > _KEPT_SEC]
         drafts = [place for place in self._all() if place.name.startswith(".") and _age(place, now) > _DRAFT_SEC]
         for place in (*old, *drafts):

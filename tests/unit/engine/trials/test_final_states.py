@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -76,7 +77,7 @@ async def test_they_take_a_bounded_part_of_the_disk(states: FinalStates) -> None
     (write_state(states, "8-1") / "more").write_bytes(os.urandom(2 << 20))
     full = FinalStates(states.folder, states.limit_bytes)
     assert await full.place(a_trial(1)) is None
-    await full.sweep(wanted={7})
+    await full.sweep(wanted={7}, now=time.time())
     assert await FinalStates(states.folder, states.limit_bytes).place(a_trial(1)) is not None
     assert await FinalStates(states.folder, 0).place(a_trial(1)) is None
 
@@ -86,7 +87,7 @@ async def test_a_sweep_leaves_what_is_wanted_and_removes_what_is_old(states: Fin
         write_state(states, name)
     for name in ("9-1", ".9-2"):
         os.utime(states.folder / name, (0, 0))
-    assert await states.sweep(wanted={7, 9}) == 3
+    assert await states.sweep({7, 9}, time.time()) == 3
     assert sorted(place.name for place in states.folder.iterdir()) == [".5-1", "7-1"]
 
 
