@@ -134,7 +134,8 @@ async def test_a_worker_that_has_to_leave_while_grading_hands_the_state_to_anoth
     await place.ended(job)
     assert place.tries() == [(None, None), ("passed", None)], "the first try was given back"
     assert place.server.calls == calls > 2
-    assert not (home / "blobs" / "trials" / "1" / "final" / "seal").exists()
+    seal = home / "blobs" / "trials" / "1" / "final" / "seal"
+    await eventually(lambda: not seal.exists(), "the state removed from the blobs")
 
 
 @pytest.mark.long
