@@ -182,7 +182,7 @@ def _wake_up(settings: Settings) -> WakeUp:
         from seatrial.adapters.wake_up_celery.wake_up import CeleryWakeUp
 
         return CeleryWakeUp(settings.broker_url, str(WorkerName.mine()))
-    if settings.database_url:
+    if settings.store_url.startswith("postgres"):
         from seatrial.adapters.wake_up_postgres import PostgresWakeUp
 
         return PostgresWakeUp(settings.store_url)

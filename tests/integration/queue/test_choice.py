@@ -28,6 +28,8 @@ async def chosen(wanted: Settings) -> str:
 
 async def test_one_machine(tmp_path: Path) -> None:
     assert await chosen(settings(tmp_path)) == "LocalWakeUp"
+    elsewhere = f"sqlite:///{tmp_path / 'elsewhere.db'}"
+    assert await chosen(settings(tmp_path, database_url=elsewhere)) == "LocalWakeUp"
 
 
 @pytest.mark.postgres
