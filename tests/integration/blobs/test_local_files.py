@@ -13,7 +13,7 @@ import pytest
 from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.errors import InvalidInput, StoreUnavailable
 from seatrial.settings import Settings
-from seatrial.wiring import _blobs
+from seatrial.wiring.installation import blobs_of
 
 MEBI = 1 << 20
 
@@ -74,10 +74,10 @@ async def test_a_full_disk_leaves_no_piece_and_later_writes_work(small_disk: Pat
 
 
 def test_places_by_url(tmp_path: Path) -> None:
-    assert isinstance(_blobs(Settings(home=tmp_path, blobs_url=f"file://{tmp_path}/there")), FileBlobs)
+    assert isinstance(blobs_of(Settings(home=tmp_path, blobs_url=f"file://{tmp_path}/there")), FileBlobs)
     assert (tmp_path / "there").is_dir()
     with pytest.raises(InvalidInput, match="nonsense"):
-        _blobs(Settings(home=tmp_path, blobs_url="nonsense://somewhere"))
+        blobs_of(Settings(home=tmp_path, blobs_url="nonsense://somewhere"))
 
 
 async def test_deleting_leaves_no_empty_folders(tmp_path: Path) -> None:
