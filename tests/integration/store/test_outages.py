@@ -9,7 +9,8 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import Connection, make_url
+from sqlalchemy.util import await_only
 
 from seatrial.adapters.store_sql.database import database_at
 from seatrial.adapters.store_sql.events import append_events
@@ -75,6 +76,32 @@ async def test_a_restart_between_two_operations_is_noticed_by_neither(own_server
         assert await store.jobs.get(before.id) == before
         after = await submit(store)
         assert [job.id for job in await store.jobs.page(Page())] == [after.id, before.id]
+
+
+@pytest.mark.postgres
+async def test_who_stands_still_in_a_transaction_loses_its_locks(own_server: PostgresServer) -> None:
+    """As a machine that was cut off between two statements: others must be able to recover its trials."""
+    url = await own_server.create_database("still")
+    await upgrade(url)
+    locked, woken = asyncio.Event(), asyncio.Event()
+
+    def stand_still(connection: Connection) -> None:
+        connection.exec_driver_sql("SELECT id FROM trials FOR UPDATE").all()
+        locked.set()
+        await_only(woken.wait())
+        connection.exec_driver_sql("SELECT 1")
+
+    still = PostgresDatabase(make_url(url), connections=2, still_sec=0.2)
+    async with SqlStore.at(url) as store, SqlStore(still):
+        await submit(store, trials=1)
+        [trial] = await store.trials.claim("w", MINUTE, 1, NOON)
+        standing = asyncio.create_task(still.write(stand_still))
+        await locked.wait()
+        await store.trials.finish(trial.id, 1, passed(), NOON)
+        woken.set()
+        with pytest.raises(StoreUnavailable):
+            await standing
+        assert await still.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar()) == 1
 
 
 async def test_nobody_there(tmp_path: Path) -> None:

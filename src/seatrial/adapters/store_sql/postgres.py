@@ -37,8 +37,14 @@ _STARTING = ("57P03",)
 """The server starts, stops or recovers."""
 _COLLISIONS = ("40001", "40P01")
 """Serialization failure and deadlock: nothing was changed, so the operation is run again."""
-_OUTAGES = ("08", "53", "57", "58")
-"""Connection errors, no resources left, shut down by an operator, system error."""
+_OUTAGES = ("08", "25P03", "53", "57", "58")
+"""Connection errors, a transaction that stood still for too long, no resources left, shut down by an operator, system
+error."""
+_STILL_SEC = 10
+"""The server ends a transaction whose process says nothing for this long. A machine that was cut off, or a frozen
+process, would otherwise keep its locks for hours, and nobody could recover its trials."""
+_KEEPALIVE = {"tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3"}
+"""The server notices within half a minute that a machine is gone, and has its connections back."""
 
 
 _AWAY = (OperationalError, InterfaceError, OSError, PoolTimeout, TimeoutError)
@@ -58,13 +64,19 @@ class PostgresDatabase(Database):
     if the server has none left."""
 
     def __init__(
-        self, url: URL, connections: int, in_line_sec: float = _IN_LINE_SEC, trusted_sec: float = _TRUSTED_SEC
+        self,
+        url: URL,
+        connections: int,
+        in_line_sec: float = _IN_LINE_SEC,
+        trusted_sec: float = _TRUSTED_SEC,
+        still_sec: float = _STILL_SEC,
     ) -> None:
         self._url = url
         self._readers = max(1, connections // 2)
         self._writers = max(1, connections - self._readers)
         self._in_line_sec = in_line_sec
         self._trusted_sec = trusted_sec
+        self._still_sec = still_sec
         self._engine: AsyncEngine | None = None
         self._reading: AsyncEngine | None = None
         # The pool's own queue loses operations that wait for a connection which could not be opened.
@@ -72,8 +84,8 @@ class PostgresDatabase(Database):
         self._writing_turns = asyncio.Semaphore(self._writers)
 
     async def open(self) -> None:
-        self._engine = _engine(self._url, self._writers, self._trusted_sec)
-        self._reading = _engine(self._url, self._readers, self._trusted_sec, isolation_level="AUTOCOMMIT")
+        self._engine = self._new_engine(self._writers)
+        self._reading = self._new_engine(self._readers, isolation_level="AUTOCOMMIT")
         await self.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
 
     async def close(self) -> None:
@@ -150,23 +162,24 @@ class PostgresDatabase(Database):
         finally:
             turns.release()
 
+    def _new_engine(self, connections: int, **more: Any) -> AsyncEngine:
+        still = {"idle_in_transaction_session_timeout": f"{self._still_sec * 1000:.0f}"}
+        settings = {"application_name": "seatrial", "timezone": "UTC", **still, **_KEEPALIVE}
+        engine = create_async_engine(
+            self._url,
+            pool_size=connections,
+            max_overflow=0,  # opening a connection is expensive, so waiting for one is better
+            connect_args={"timeout": 10, "server_settings": settings},
+            **more,
+        )
+        _notice_restarts(engine, self._trusted_sec)
+        return engine
+
     @property
     def _opened(self) -> AsyncEngine:
         if self._engine is None:
             raise StoreUnavailable("The store is closed.")
         return self._engine
-
-
-def _engine(url: URL, connections: int, trusted_sec: float, **more: Any) -> AsyncEngine:
-    engine = create_async_engine(
-        url,
-        pool_size=connections,
-        max_overflow=0,  # opening a connection is expensive, so waiting for one is better
-        connect_args={"timeout": 10, "server_settings": {"application_name": "seatrial", "timezone": "UTC"}},
-        **more,
-    )
-    _notice_restarts(engine, trusted_sec)
-    return engine
 
 
 def _with_connection(engine: Engine, operation: Callable[[Connection], Any]) -> Any:
