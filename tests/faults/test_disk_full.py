@@ -6,6 +6,7 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -37,11 +38,13 @@ def small_disk(cli: CommandLine, configuration: Configuration) -> Iterator[Path]
 
 
 def fill(disk: Path, leave_mb: int) -> Path:
+    """The service writes meanwhile: there may be less room than a moment ago, and then the disk is full as well."""
     filler = disk / "filler"
     facts = subprocess.run(["df", "-k", "--output=avail", disk], capture_output=True, text=True, check=True)
     spare_kb = int(facts.stdout.split()[-1]) - (leave_mb << 10)
-    with filler.open("wb") as sink:
-        sink.write(bytes(spare_kb << 10))
+    with suppress(OSError), filler.open("wb", buffering=0) as sink:
+        for _ in range(spare_kb):
+            sink.write(bytes(1024))
     return filler
 
 
