@@ -20,7 +20,6 @@ LONGEST = (
     "tests/contracts/sandbox/test_limits.py",
     "tests/contracts/sandbox/test_exec.py",
     "tests/e2e/test_mini_swe_agent.py",
-    "tests/verifiers/test_terminus_harness.py",
     "tests/contracts/sandbox/test_grading.py",
     "tests/contracts/sandbox/test_network.py",
     "tests/faults/test_abuse.py",

@@ -13,7 +13,7 @@ from tests.verifiers.conftest import NewEvaluation
 from tests.verifiers.tasks import give_uv
 from tests.verifiers.test_generation_04 import traces_of
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.engine, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sandbox, pytest.mark.engine, pytest.mark.long, pytest.mark.timeout(900)]
 WHERE = ["--env.taskset.place", "runtime", "--env.agent.runtime.type", "docker"]
 
 
