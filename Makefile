@@ -67,10 +67,10 @@ attacks: setup-test  ## Every attack of tests/attacks/README.md on each kind of 
 gvisor: setup-test  ## All of the sandboxes' contract suite on gVisor (`test` runs a part of it)
 	@SEATRIAL_TEST_GVISOR=all $(PYTEST) -q tests/contracts/sandbox tests/integration/oci/test_gvisor.py -k "oci:runsc or gvisor"
 
-containers: setup-test  ## Build the images and run a job through compose.yaml, in a container engine of its own (10 min)
+containers: setup-test  ## Build the images and run a job through compose.yaml, in a container engine of its own
 	@$(PYTEST) -q -m "long or not long" tests/deploy/test_images.py tests/deploy/test_compose_up.py
 
-policy: setup  ## Scan deploy/ and the Dockerfile with a policy scanner, in an environment of its own (half a minute)
+policy: setup  ## Scan deploy/ and the Dockerfile with a policy scanner, in an environment of its own
 	@sh scripts/policy.sh
 
 bench: setup-test  ## The numbers of the README, as ratios from one run

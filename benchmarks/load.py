@@ -13,7 +13,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -169,8 +169,8 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
 
 def plan_of(options: argparse.Namespace) -> Plan:
     preset = PRESETS.get(options.preset, Plan(3, 2, 3))
-    pick: Callable[[str], int] = lambda name: getattr(options, name) or getattr(preset, name)  # noqa: E731
-    return Plan(pick("users"), pick("tasks"), pick("runs"), options.every, preset.title)
+    users, tasks, runs = options.users or preset.users, options.tasks or preset.tasks, options.runs or preset.runs
+    return Plan(users, tasks, runs, options.every, preset.title)
 
 
 def main(given: list[str] | None = None) -> int:

@@ -14,10 +14,9 @@ from collections.abc import Iterable
 from pydantic import Field
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.packing import MEMORY_SHARE
 from seatrial.domain.task import Resources
 
-MEMORY_SHARE = 0.9
-"""The part of a machine's memory that trials may declare together."""
 CPU_OVERCOMMIT = 4.0
 """Processors that trials may declare together, per processor of the machine."""
 
