@@ -114,7 +114,7 @@ class Fleet:
             self.add()
         elif move < 0.5:
             await self.scale_in()
-        elif move < 0.6:
+        elif move < 0.6 and self.steps < STEPS:  # later, work runs out, and idle workers can be struck
             await self.submit()
         elif move < 0.65:
             self.platform.refuses = not self.platform.refuses
