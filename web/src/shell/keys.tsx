@@ -16,14 +16,20 @@ const KEYS: [string, string][] = [
 ];
 const PLACES: Record<string, string> = { j: "/", t: "/tasks", b: "/leaderboard", l: "/launch", w: "/workers", s: "/settings" };
 
-/** `still`: there is nowhere to go, as in what a read-only link shows. */
+/**
+ * `still`: there is nowhere to go, as in what a read-only link shows.
+ *
+ * After `g` the next key says where to, however long a slow machine or its user takes; any other key and a click end it.
+ */
 export function useKeys(openPalette: () => void, still = false): ReactNode {
   const [help, setHelp] = useState(false);
   const navigate = useNavigate();
-  const going = useRef(0);
+  const going = useRef(false);
   useEffect(() => {
     function press(event: KeyboardEvent) {
       if (still) return;
+      const goes = going.current;
+      going.current = false;
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
         openPalette();
@@ -37,14 +43,21 @@ export function useKeys(openPalette: () => void, still = false): ReactNode {
         target.closest("input, textarea, select, [contenteditable], .xterm")
       )
         return;
-      if (event.key === "?") setHelp(true);
+      if (goes && PLACES[event.key]) void navigate({ to: PLACES[event.key] });
+      else if (event.key === "?") setHelp(true);
       else if (event.key === "/") focus(event, "[data-search]");
       else if ((event.key === "j" || event.key === "k") && !target.closest("[data-rows]")) focus(event, "[data-rows]");
-      else if (event.key === "g") going.current = Date.now();
-      else if (Date.now() - going.current < 1000 && PLACES[event.key]) void navigate({ to: PLACES[event.key] });
+      else if (event.key === "g") going.current = true;
+    }
+    function elsewhere() {
+      going.current = false;
     }
     window.addEventListener("keydown", press);
-    return () => window.removeEventListener("keydown", press);
+    window.addEventListener("pointerdown", elsewhere);
+    return () => {
+      window.removeEventListener("keydown", press);
+      window.removeEventListener("pointerdown", elsewhere);
+    };
   }, [navigate, openPalette, still]);
   return (
     <Dialog.Root open={help} onOpenChange={setHelp}>

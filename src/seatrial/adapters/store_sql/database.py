@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, make_url
@@ -23,6 +23,9 @@ _FIX = "Use postgresql://user:password@host/name, or leave it empty for SQLite."
 
 
 class Database(ABC):
+    groups_writes: ClassVar[bool] = False
+    """Whether writes that come together share a transaction, and calls may come from any event loop."""
+
     @abstractmethod
     async def open(self) -> None: ...
 

@@ -60,6 +60,8 @@ class _Write:
 class SqliteDatabase(Database):
     """Opened once per process. Calls may come from any event loop."""
 
+    groups_writes = True
+
     def __init__(self, path: str) -> None:
         self._path = Path(path)
         self._writes: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()

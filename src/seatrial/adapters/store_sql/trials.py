@@ -10,8 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from seatrial.adapters.store_sql.change import close_try
+from seatrial.adapters.store_sql.change import Closing, close_tries
 from seatrial.adapters.store_sql.claims import ClaimRequest, claim_trials, waiting_suspects
+from seatrial.adapters.store_sql.closings import Closings
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.events import append_events
 from seatrial.adapters.store_sql.rows import (
@@ -122,6 +123,7 @@ class SqlTrials:
     def __init__(self, database: Database, specs: JobSpecs) -> None:
         self._database = database
         self._specs = specs
+        self._closings = Closings(database)
         self._served_last = 0
         self._note_waits_at = datetime.min.replace(tzinfo=UTC)
 
@@ -188,7 +190,8 @@ class SqlTrials:
     async def lose_worker(self, worker: str, losses: Sequence[Loss], death: Death, now: datetime) -> list[Trial]:
         def operation(connection: Connection) -> list[Trial]:
             events = lose_all(connection, worker, losses, death, now)
-            return [close_try(connection, loss.trial_id, event, now, loss.result) for loss, event in events]
+            closings = [Closing(loss.trial_id, event, now, loss.result) for loss, event in events]
+            return [trial for trial in close_tries(connection, closings) if isinstance(trial, Trial)]
 
         return await self._database.write(operation)
 
@@ -268,7 +271,7 @@ class SqlTrials:
         return await self._database.read(operation)
 
     async def _close(self, trial_id: int, event: TrialEvent, now: datetime, result: Result | None) -> Trial:
-        return await self._database.write(lambda connection: close_try(connection, trial_id, event, now, result))
+        return await self._closings.close(Closing(trial_id, event, now, result))
 
 
 def _enter_phases(connection: Connection, entries: Sequence[PhaseEntry]) -> None:
