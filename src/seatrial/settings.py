@@ -111,7 +111,7 @@ class Settings(Described, BaseSettings):
     processors of the machine, by what their tasks declare."""
     memory_overcommit: float = Field(default=1.0, gt=0, le=100)
     """With ``concurrency=auto``: trials may declare nine tenths of the memory times this together."""
-    cpu_overcommit: float = Field(default=4.0, gt=0, le=1000)
+    cpu_overcommit: float = Field(default=8.0, gt=0, le=1000)
     """With ``concurrency=auto``: trials may declare the processors times this together. Most of them wait for a
     model."""
     memory_low_water_percent: float = Field(default=5.0, ge=0, le=90)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.domain.packing import MEMORY_SHARE, Packing, Size
+from seatrial.domain.packing import Overcommit, Packing, Size
 from seatrial.machine import Hardware
 from seatrial.settings import Settings
 
@@ -23,9 +23,12 @@ def usual_concurrency(settings: Settings) -> int:
     return settings.concurrency or room_here(settings).usual_count
 
 
+def overcommit_of(settings: Settings) -> Overcommit:
+    return Overcommit(memory=settings.memory_overcommit, cpus=settings.cpu_overcommit)
+
+
 def _room(settings: Settings, machine: Size) -> Packing:
-    memory_mb = int(machine.memory_mb * MEMORY_SHARE * settings.memory_overcommit)
     return Packing(
-        size=Size(memory_mb=memory_mb, cpus=machine.cpus * settings.cpu_overcommit),
+        size=overcommit_of(settings).room(machine),
         usual=Size(memory_mb=settings.default_memory_mb, cpus=settings.default_cpus),
     )

@@ -23,7 +23,7 @@ def test_a_time_that_nobody_can_read_is_refused(cli: CommandLine) -> None:
 
 
 def test_the_fleet_is_told_in_machines(cli: CommandLine, tmp_path: Path) -> None:
-    machine = {"SEATRIAL_MACHINE_MEMORY_MB": "20480", "SEATRIAL_MACHINE_CPUS": "1"}
+    machine = {"SEATRIAL_MACHINE_MEMORY_MB": "20480", "SEATRIAL_MACHINE_CPUS": "1", "SEATRIAL_CPU_OVERCOMMIT": "4"}
     assert cli.json("fleet", **machine)["desired_workers"] == 0
     cli("run", write_task(tmp_path, "wait"), "-k", "9", "--queue-only")
     state = cli.json("fleet", **machine)

@@ -1,7 +1,7 @@
 """How many trials a worker holds: memory and processors of its machine, or a fixed count.
 
 Memory is packed without overcommit by default, because a sandbox that needs it and does not get it is killed.
-Processors are packed four times, because trials mostly wait for a model.
+Processors are packed eight times, because trials mostly wait for a model. A worker that sees pressure claims nothing.
 """
 
 from __future__ import annotations
@@ -66,6 +66,17 @@ NOTHING = Size(memory_mb=0, cpus=0)
 def total(sizes: Iterable[Size]) -> Size:
     found = list(sizes)
     return Size(memory_mb=sum(size.memory_mb for size in found), cpus=sum(size.cpus for size in found))
+
+
+class Overcommit(Frozen):
+    """How many times trials may declare together what a machine has."""
+
+    memory: float = Field(default=1.0, gt=0)
+    cpus: float = Field(default=8.0, gt=0)
+
+    def room(self, machine: Size) -> Size:
+        memory_mb = int(machine.memory_mb * MEMORY_SHARE * self.memory)
+        return Size(memory_mb=memory_mb, cpus=machine.cpus * self.cpus)
 
 
 class Packing(Frozen):

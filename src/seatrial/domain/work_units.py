@@ -1,9 +1,9 @@
 """Open work in machine-sized units: the one number that every autoscaler follows.
 
 A trial asks for what its task declares, else for the installation's defaults. A machine takes as much as workers pack
-onto it: nine tenths of its memory, and four trials' processors per processor, because agents mostly wait for models.
-Whichever of the two is scarcer counts. Queued and running trials count alike: a signal of the queue alone would fall
-as soon as trials are claimed, and an autoscaler would then remove the machines that run them.
+onto it (``packing.Overcommit``). Whichever of memory and processors is scarcer counts. Queued and running trials count
+alike: a signal of the queue alone would fall as soon as trials are claimed, and an autoscaler would then remove the
+machines that run them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from collections.abc import Iterable
 from pydantic import Field
 
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.packing import MEMORY_SHARE
+from seatrial.domain.packing import MEMORY_SHARE, Overcommit
 from seatrial.domain.task import Resources
 
-CPU_OVERCOMMIT = 4.0
-"""Processors that trials may declare together, per processor of the machine."""
+_USUAL = Overcommit()
 
 
 class MachineSize(Frozen):
@@ -45,7 +44,9 @@ class Wanted(Frozen):
     asks: Resources = Resources()
 
 
-def work_units(wanted: Iterable[Wanted], machine: MachineSize, default: MachineSize) -> float:
+def work_units(
+    wanted: Iterable[Wanted], machine: MachineSize, default: MachineSize, overcommit: Overcommit = _USUAL
+) -> float:
     """How many machines of this size the open work fills.
 
     A job with a concurrency counts with at most that many of its trials, the average ones: more machines would not
@@ -60,7 +61,8 @@ def work_units(wanted: Iterable[Wanted], machine: MachineSize, default: MachineS
         share = 1.0 if work.concurrency is None else min(work.concurrency / open_trials[work.job_id], 1.0)
         memory += share * work.trials * (each.asks.memory_mb or default.memory_mb)
         cpus += share * work.trials * (each.asks.cpus or default.cpus)
-    return max(memory / (MEMORY_SHARE * machine.memory_mb), cpus / (CPU_OVERCOMMIT * machine.cpus))
+    room_mb, room_cpus = MEMORY_SHARE * overcommit.memory * machine.memory_mb, overcommit.cpus * machine.cpus
+    return max(memory / room_mb, cpus / room_cpus)
 
 
 def machines_for(units: float) -> int:

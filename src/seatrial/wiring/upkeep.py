@@ -27,6 +27,7 @@ from seatrial.errors import NotFound
 from seatrial.ports.store import TrialFilter, WorkerRow
 from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
+from seatrial.sizing import overcommit_of
 from seatrial.wiring.installation import Installation, store_time
 from seatrial.worker import Upkeep
 from seatrial.worker_exits import ExitNotes, memory_kills
@@ -131,7 +132,8 @@ def fleet_signals(installation: Installation) -> FleetSignals:
     machine = None
     if settings.machine_memory_mb and settings.machine_cpus:
         machine = MachineSize(memory_mb=settings.machine_memory_mb, cpus=settings.machine_cpus)
-    return FleetSignals(store, clock, Yardstick(machine=machine, default=default), live_workers)
+    yardstick = Yardstick(machine=machine, default=default, overcommit=overcommit_of(settings))
+    return FleetSignals(store, clock, yardstick, live_workers)
 
 
 async def clean_leftovers(installation: Installation) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from seatrial.domain.packing import Overcommit
 from seatrial.domain.task import Resources
 from seatrial.domain.work_units import MachineSize, OpenWork, Wanted, machines_for, work_units
 
-MACHINE = MachineSize(memory_mb=20_480, cpus=4)
+MACHINE = MachineSize(memory_mb=20_480, cpus=2)
 """Packs 18,432 MB and 16 processors."""
 DEFAULT = MachineSize(memory_mb=2048, cpus=1)
 
@@ -53,6 +54,14 @@ def test_a_job_with_a_concurrency_counts_with_no_more_than_that() -> None:
     mixed = units(wanted(50, small, concurrency=9), wanted(50, large, concurrency=9))
     assert mixed == pytest.approx(1.0), "nine average trials"
     assert units(wanted(900, concurrency=9), wanted(9, job=2)) == pytest.approx(2.0), "the limit is the job's own"
+
+
+def test_the_operators_overcommit_counts() -> None:
+    found = [
+        work_units([wanted(9)], MACHINE, DEFAULT, overcommit)
+        for overcommit in (Overcommit(), Overcommit(memory=2), Overcommit(cpus=1))
+    ]
+    assert found == pytest.approx([1.0, 9 / 16, 4.5])
 
 
 @pytest.mark.parametrize(("filled", "machines"), [(0.01, 1), (1.0, 1), (1.0000000001, 1), (1.001, 2), (199.2, 200)])

@@ -11,6 +11,7 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.packing import Overcommit
 from seatrial.domain.task import Resources
 from seatrial.domain.work_units import MachineSize, OpenWork, Wanted, machines_for, work_units
 from seatrial.engine.clock import Clock
@@ -47,6 +48,7 @@ class Yardstick(Frozen):
     """``None``: what live workers report, or else this machine."""
     default: MachineSize
     """What a trial gets whose task declares nothing."""
+    overcommit: Overcommit = Overcommit()
 
 
 class FleetSignals:
@@ -85,7 +87,7 @@ class FleetSignals:
         work = await self._store.totals.open_work() if backlog.queued or backlog.running else []
         workers = await self._live_workers()
         machine = self._yardstick.machine or _machine_of(workers)
-        units = work_units(await self._wanted(work), machine, self._yardstick.default)
+        units = work_units(await self._wanted(work), machine, self._yardstick.default, self._yardstick.overcommit)
         oldest = backlog.oldest_queued_at
         return Signals(
             work_units=round(units, 3),
