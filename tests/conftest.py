@@ -11,10 +11,11 @@ import pytest
 from tests.command_line import CommandLine, image_cache_dir
 from tests.long_cases import mark_long_cases
 from tests.longest_first import order_longest_first
+from tests.one_process import pytest_xdist_make_scheduler
 from tests.properties import register_profiles
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport
 
-__all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]
+__all__ = ["pytest_make_collect_report", "pytest_runtest_makereport", "pytest_xdist_make_scheduler"]
 
 register_profiles()
 

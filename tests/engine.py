@@ -177,10 +177,18 @@ def _wait_for_end(pid: int) -> bool:
                 return True
         except ChildProcessError:
             # Another process of the test run started it, so it is not ours to wait for.
-            if not Path(f"/proc/{pid}").exists():
+            if _is_dead(pid):
                 return True
         time.sleep(0.05)
     return False
+
+
+def _is_dead(pid: int) -> bool:
+    """A zombie is dead: who started it may not look for it before the test run ends."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
 
 
 def _mounts_below(directory: Path) -> list[str]:

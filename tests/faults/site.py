@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
+import asyncpg
 from moto.server import ThreadedMotoServer
 
 from seatrial.domain.job import AgentSpec, Job, JobSpec
@@ -43,6 +44,8 @@ _S3_PORT = 9000
 _BUCKET = "trials"
 _PATIENCE_SEC = 240.0
 _INSIDE = "SEATRIAL_TEST_SITE"
+_SESSIONS = """SELECT pid, client_addr, state, wait_event, pg_blocking_pids(pid), now() - xact_start AS since,
+    left(query, 200) FROM pg_stat_activity WHERE backend_type = 'client backend'"""
 _NEW = ("--net", "--pid", "--fork", "--mount", "--mount-proc", "--kill-child")
 
 
@@ -70,6 +73,7 @@ class Site:
         except BaseException:
             for machine in self._machines.values():
                 print(f"{machine.log.name}:\n{machine.log.read_text()[-3000:]}", flush=True)
+            print(await self._sessions(), flush=True)
             raise
         finally:
             for machine in self._machines.values():
@@ -175,6 +179,14 @@ class Site:
         assert not left
         counts = [len(await checker.trials(job)) for job in self.jobs]
         self._tell(f"{sum(counts)} trials ended once each, on {len(self._machines)} machines")
+
+    async def _sessions(self) -> str:
+        """What the database's server is doing, and who waits for whom."""
+        connection = await asyncpg.connect(self._setup.database_url.replace("+asyncpg", ""))
+        try:
+            return "\n".join(map(repr, await connection.fetch(_SESSIONS)))
+        finally:
+            await connection.close()
 
     def _tell(self, text: str) -> None:
         print(f"{time.monotonic() - self._began:6.1f} s  {text}", flush=True)

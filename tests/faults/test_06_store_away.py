@@ -22,8 +22,8 @@ from tests.faults.trial_worker import FakeWorker, Setup, lines_of
 from tests.live_processes import submit
 from tests.waiting import eventually
 
-LEASE_SEC = 5.0
-AWAY_SEC = 8.0
+LEASE_SEC = 12.0
+AWAY_SEC = 15.0
 OTHER_NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
 

@@ -43,9 +43,15 @@ error."""
 _STILL_SEC = 10
 """The server ends a transaction whose process says nothing for this long. A machine that was cut off, or a frozen
 process, would otherwise keep its locks for hours, and nobody could recover its trials."""
-_KEEPALIVE = {"tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3"}
-"""The server notices within half a minute that a machine is gone, and has its connections back."""
-
+_GONE = {
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
+"""The server notices within half a minute that a machine is gone, and ends its transactions. The last one is for a
+machine that has not confirmed what it was sent: then nothing is probed, and a session in the middle of a statement's
+messages is not idle."""
 
 _AWAY = (OperationalError, InterfaceError, OSError, PoolTimeout, TimeoutError)
 _FIRST_PAUSE_SEC = 0.05
@@ -164,7 +170,7 @@ class PostgresDatabase(Database):
 
     def _new_engine(self, connections: int, **more: Any) -> AsyncEngine:
         still = {"idle_in_transaction_session_timeout": f"{self._still_sec * 1000:.0f}"}
-        settings = {"application_name": "seatrial", "timezone": "UTC", **still, **_KEEPALIVE}
+        settings = {"application_name": "seatrial", "timezone": "UTC", **still, **_GONE}
         engine = create_async_engine(
             self._url,
             pool_size=connections,
