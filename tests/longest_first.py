@@ -13,7 +13,6 @@ LONGEST = (
     "tests/browser/test_flow.py",
     "tests/verifiers/test_generation_04.py",
     "tests/e2e/test_up.py",
-    "tests/browser/test_accessible.py",
     "tests/verifiers/test_generation_03.py",
     "tests/attacks/agent/test_forged_rewards.py",
     "tests/faults/test_workers.py",
@@ -34,7 +33,6 @@ LONGEST = (
     "tests/attacks/agent/test_own_processes.py",
     "tests/attacks/task_author/test_dockerfile_confinement.py",
     "tests/attacks/agent/test_removal.py",
-    "tests/browser/test_hostile.py",
 )
 """By what they took in ``make test``, beside each other on a busy machine; whatever is not here took less."""
 

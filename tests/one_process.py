@@ -18,5 +18,6 @@ class _ByPlace(LoadFileScheduling):
         return next((place for place in _TOGETHER if nodeid.startswith(place)), super()._split_scope(nodeid))
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _ByPlace | None:
     return _ByPlace(config, log) if config.getvalue("dist") == "loadfile" else None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.util import await_only
 
@@ -102,6 +103,20 @@ async def test_who_stands_still_in_a_transaction_loses_its_locks(own_server: Pos
         with pytest.raises(StoreUnavailable):
             await standing
         assert await still.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar()) == 1
+
+
+@pytest.mark.postgres
+async def test_a_machine_that_confirms_nothing_is_given_up() -> None:
+    """A session in the middle of a statement's messages is not idle, and nobody probes a connection that has something
+    to confirm. ``tests/faults/site.py`` cuts machines off at such moments."""
+    with PostgresServer(address="127.0.0.1") as server:
+        database = PostgresDatabase(make_url(await server.create_database("gone")), connections=2)
+        await database.open()
+        try:
+            found = await database.value(sa.text("SELECT current_setting('tcp_user_timeout')"))
+        finally:
+            await database.close()
+    assert found == "20s"
 
 
 async def test_nobody_there(tmp_path: Path) -> None:
