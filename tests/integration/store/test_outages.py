@@ -116,7 +116,7 @@ async def test_a_machine_that_confirms_nothing_is_given_up() -> None:
             found = await database.value(sa.text("SELECT current_setting('tcp_user_timeout')"))
         finally:
             await database.close()
-    assert found == "20s"
+    assert found == "20000"
 
 
 async def test_nobody_there(tmp_path: Path) -> None:
