@@ -10,7 +10,8 @@ ARG BASE=debian:trixie-slim
 
 FROM ${BASE} AS python
 ENV DEBIAN_FRONTEND=noninteractive LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
-RUN apt-get update -q \
+RUN echo 'Acquire::Retries "5";' > /etc/apt/apt.conf.d/80retries \
+    && apt-get update -q \
     && apt-get install -y -q --no-install-recommends python3 ca-certificates tini \
     && rm -rf /var/lib/apt/lists/*
 

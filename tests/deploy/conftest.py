@@ -47,7 +47,11 @@ class Machine:
         """Certificates and the index of this machine go in as secrets, and stay in no image."""
         bundle = Path(os.environ.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt"))
         secrets = [f"--secret=id=ca,src={bundle}"] if bundle.is_file() else []
-        self.docker("build", "--quiet", "--network=host", *secrets, "--tag", image, *arguments, ROOT)
+        command = ("build", "--quiet", "--network=host", *secrets, "--tag", image, *arguments, ROOT)
+        try:
+            self.docker(*command)
+        except AssertionError:  # a mirror may be away for a moment; the layers that were made are kept
+            self.docker(*command)
 
     def base(self, name: str) -> Path:
         return next((self.cache / "images" / "bases").glob(f"debian-{name}-*.tar"))
