@@ -41,6 +41,10 @@ def test_the_keyboard_walks_lists_and_goes_places(visit: Visit, finished: Finish
         page.keyboard.press("g")
         page.keyboard.press("w")
         expect(page.get_by_role("heading", level=1)).to_contain_text("Workers")
+        page.keyboard.press("g")
+        page.wait_for_timeout(1500)  # as slow as a person or a machine may be
+        page.keyboard.press("j")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
         page.keyboard.press("?")
         expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
         page.keyboard.press("Escape")
