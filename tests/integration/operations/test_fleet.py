@@ -14,7 +14,7 @@ from tests.waiting import eventually
 def a_fleet(place: Path) -> Settings:
     """Nine trials with one processor each fill a machine."""
     return Settings(
-        home=place / "home", cache=place / "cache", heartbeat_sec=0.1, machine_memory_mb=20_480, machine_cpus=2.25
+        home=place / "home", cache=place / "cache", heartbeat_sec=0.1, machine_memory_mb=20_480, machine_cpus=1.125
     )
 
 
@@ -24,7 +24,7 @@ async def test_queued_and_running_trials_are_told_in_machines(tmp_path: Path) ->
         state = (await api.get("/api/v1/fleet")).json()
         assert (state["queued"], state["running"], state["workers"]) == (18, 0, 0)
         assert (state["work_units"], state["desired_workers"]) == (2.0, 2)
-        assert (state["machine_memory_mb"], state["machine_cpus"]) == (20_480, 2.25)
+        assert (state["machine_memory_mb"], state["machine_cpus"]) == (20_480, 1.125)
         told = await numbers(api)
         assert (told["seatrial_work_units"], told["seatrial_desired_workers"]) == (2.0, 2)
         async with api.worker(FakeRunner(seconds=60), capacity=9):

@@ -26,14 +26,16 @@ def wrong_by(hours: float) -> Clock:
 
 
 @asynccontextmanager
-async def machine(home: Path, url: str, clock: Clock, gate: Gate, reap_sec: float = 0.2) -> AsyncIterator[Installation]:
+async def machine(
+    home: Path, url: str, clock: Clock, gate: Gate, capacity: int = 2, reap_sec: float = 0.2
+) -> AsyncIterator[Installation]:
     settings = settings_of(
         home, database_url=url, lease_sec=LEASE.total_seconds(), heartbeat_sec=0.2, reap_sec=reap_sec
     )
     async with open_installation(settings, clock) as installation:
         if isinstance(clock, StoreClock):
             await clock.look(lambda: _now(installation))
-        work = asyncio.create_task(assemble_worker(installation, gate, 1).run())
+        work = asyncio.create_task(assemble_worker(installation, gate, capacity).run())
         try:
             yield installation
         finally:
@@ -48,8 +50,8 @@ async def _now(installation: Installation) -> datetime | None:
 
 async def two_machines(stack: AsyncExitStack, place: Path, url: str, clocks: list[Clock], gate: Gate) -> Installation:
     """The first one holds trial 1. A worker that is really gone held trial 2. Only the second one looks for lost
-    trials."""
-    first = await stack.enter_async_context(machine(place, url, clocks[0], gate, reap_sec=3600))
+    trials, and it has room for both."""
+    first = await stack.enter_async_context(machine(place, url, clocks[0], gate, capacity=1, reap_sec=3600))
     await submit(first, 1)
     await eventually(lambda: len(gate.began) == 1, "the first machine runs it")
     await submit(first, 1)
