@@ -226,6 +226,7 @@ class StorageLimit:
         self._remove = remove
         self._has_own_disk = has_own_disk
         self._acting: set[asyncio.Task[None]] = set()
+        self._were_killed = False
 
     def exceeded(self, size: int, in_danger: bool) -> None:
         used, limit, is_first = size >> 20, self._limit_mb, not self.exceeded_mb
@@ -240,6 +241,10 @@ class StorageLimit:
             self.removed_because = (
                 f"The sandbox was removed: it filled {used} MB of disk, and its storage limit is {limit} MB."
             )
+        elif self._acting or self._were_killed:
+            # They wrote it until they were gone, which takes long on a busy machine. A command that came since goes on.
+            self._were_killed = bool(self._acting)
+            return
         _log.warning("%d MB of disk used, %d MB allowed: the sandbox's processes are killed.", used, limit)
         task = asyncio.create_task(self._act(self._remove if in_danger else self._kill))
         self._acting.add(task)
@@ -253,5 +258,6 @@ class StorageLimit:
     async def _act(self, action: Callable[[], Awaitable[None]]) -> None:
         try:
             await action()
+            self._were_killed = True
         except (SandboxFault, TimeoutError) as error:
             _log.warning("A sandbox that fills the disk could not be stopped: %s", error)

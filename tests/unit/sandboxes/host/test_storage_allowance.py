@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from seatrial.sandboxes.host.storage import Allowance
+import asyncio
+
+from seatrial.sandboxes.host.storage import Allowance, StorageLimit
 
 
 def told(*sizes: int) -> list[tuple[int, bool]]:
@@ -30,3 +32,30 @@ def test_whoever_goes_on_writing_is_killed_again() -> None:
 
 def test_danger_is_always_told() -> None:
     assert told(101, 201, 202) == [(101, False), (201, True), (202, True)]
+
+
+async def test_nobody_is_killed_for_what_was_written_while_a_busy_machine_still_killed_the_writer() -> None:
+    killed: list[str] = []
+    gone = asyncio.Event()
+
+    async def kill() -> None:
+        await gone.wait()
+        killed.append("the writer")
+
+    async def remove() -> None:
+        killed.append("the sandbox")
+
+    limit = StorageLimit(100, kill, remove)
+    for size in (110, 150):
+        limit.exceeded(size << 20, False)
+    gone.set()
+    await limit.settled()
+    limit.exceeded(190 << 20, False)
+    await limit.settled()
+    assert (killed, limit.exceeded_mb) == (["the writer"], 190)
+    limit.exceeded(199 << 20, False)
+    await limit.settled()
+    assert killed == ["the writer"] * 2, "who goes on is killed again"
+    limit.exceeded(210 << 20, True)
+    await limit.settled()
+    assert killed[-1] == "the sandbox"
