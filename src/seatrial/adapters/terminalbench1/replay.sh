@@ -61,9 +61,11 @@ type_and_wait_pipe() {
 
 # What still runs gets a while to end. A server that is meant to stay, stays: the terminal is left as it is.
 finish() {
-    local left=300
+    local left=300 idle=0
     if [[ $how == tmux ]]; then
-        while ((left-- > 0)) && [[ $(tmux display-message -p -t agent '#{pane_current_command}') != "$shell" ]]; do
+        # The shell of a busy machine may not have read the last entry yet: it counts as idle after a second.
+        while ((left-- > 0 && idle < 10)); do
+            [[ $(tmux display-message -p -t agent '#{pane_current_command}') == "$shell" ]] && idle=$((idle + 1)) || idle=0
             sleep 0.1
         done
         tmux capture-pane -p -S - -t agent
