@@ -187,7 +187,7 @@ def _is_dead(pid: int) -> bool:
     """A zombie is dead: who started it may not look for it before the test run ends."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it went before, or while it was read
         return True
 
 
