@@ -231,6 +231,7 @@ class Worker:
 
     async def _claim_until_leaving(self) -> None:
         while not self._leaving.is_set():
+            self._slot_free.clear()  # before the claim: a slot that gets free during it would be missed
             claimed = await self._duties.once("claims", self._claim)
             for trial in claimed or ():
                 self._start(trial)
@@ -334,8 +335,7 @@ class Worker:
         return bool(self._paused)
 
     async def _wait_for_work(self) -> None:
-        """Waits until a slot is free, a wake-up comes, or the idle interval has passed."""
-        self._slot_free.clear()
+        """Waits until a slot gets free (or did during the claim), a wake-up comes, or the idle interval has passed."""
         waits: set[asyncio.Task[Any]] = {asyncio.create_task(self._slot_free.wait())}
         if self._free > 0:
             waits.add(asyncio.create_task(self._wake_up.wait(_IDLE_SEC)))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from seatrial.adapters.account_files import FileAccount
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
@@ -13,13 +14,15 @@ from seatrial.domain.needs import Abilities, Needs
 from seatrial.domain.packing import Packing, Size
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
-from seatrial.domain.trial import TrialState
+from seatrial.domain.trial import Trial, TrialState
 from seatrial.engine.clock import system_clock
 from seatrial.engine.trials.room import Room
 from seatrial.machine import MemoryBrake
 from seatrial.ports.runner import Order
 from seatrial.ports.store import TrialFilter
 from seatrial.testing.memory_meter import MemoryMeter
+from seatrial.testing.memory_store.trials import MemoryTrials
+from seatrial.testing.quiet_wake_up import QuietWakeUp
 from seatrial.worker import Claiming, Worker
 from tests.unit.test_worker import PASSED, TASK, Bench, ScriptedRunner, bench
 from tests.waiting import LIMIT_SEC, eventually
@@ -92,6 +95,51 @@ async def test_no_more_memory_is_declared_than_there_is(tmp_path: Path) -> None:
                 while await ended(ground) < 25:
                     await asyncio.sleep(0.01)
     assert crowd.most_mb <= 20 * GB
+
+
+class DeafWakeUp(QuietWakeUp):
+    """Not even the idle interval ends a wait. Tells when the worker is done with a trial."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done_with_one = asyncio.Event()
+
+    def ended(self, trial: Trial) -> None:
+        self.done_with_one.set()
+
+    async def wait(self, timeout: float) -> None:
+        await asyncio.Event().wait()
+
+
+class SlowToRefuse(MemoryTrials):
+    """A claim that finds nothing takes until ``meanwhile`` has happened."""
+
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def claim(self, *arguments: Any, **options: Any) -> list[Trial]:
+        found = await super().claim(*arguments, **options)
+        if not found and self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
+        return found
+
+
+async def test_room_that_gets_free_during_a_claim_is_offered_at_once(tmp_path: Path) -> None:
+    async with bench(tmp_path, attempts=1) as ground:
+        await add_job(ground, 2, Needs(memory_mb=19 * GB))
+        crowd, trials = Crowd(), SlowToRefuse(ground.store.records)
+        wake_up = DeafWakeUp()
+        ground.store.trials, ground.wake_up = trials, wake_up  # type: ignore[assignment]
+
+        async def everybody_leaves() -> None:
+            crowd.out.set()
+            await wake_up.done_with_one.wait()
+
+        trials.meanwhile = everybody_leaves
+        async with working(ground, ScriptedRunner(crowd), packed(tmp_path)):
+            async with asyncio.timeout(LIMIT_SEC):
+                while await ended(ground) < 3:
+                    await asyncio.sleep(0.01)
 
 
 async def test_two_processes_share_one_room(tmp_path: Path) -> None:
