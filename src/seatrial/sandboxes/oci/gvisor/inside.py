@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from seatrial.sandboxes.oci.gvisor.spec import BUSYBOX
 
+NOTHING = [BUSYBOX, "true"]
+"""Only tells whether a program can run."""
+
 # A process may have any characters in its name, so what follows its last bracket is taken, over all lines.
 _STAT = """
 stat() {

@@ -57,6 +57,7 @@ NOT_APPLIED = (
 )
 _STARTING_SEC = 60.0
 _PATIENCE_SEC = 10.0
+_LOOK_SEC = 0.05
 _KEPT_IN_TMP = ".seatrial-start"
 _OWN_THREADS = 512
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
@@ -118,6 +119,7 @@ class GvisorPod(Pod):
         self._pod_directory = _KeptDirectory(machine, plan)
         self._layout: Layout | None = None
         self._restarting = threading.Lock()
+        self._kills_settled = 0
         self._runsc = Runsc(machine.runtime.path, self._state)
         self.findings.not_applied += NOT_APPLIED
 
@@ -149,8 +151,8 @@ class GvisorPod(Pod):
         """An agent can fill gVisor's own memory, and with it end the whole sandbox. That must not count as a fault of
         the sandbox, for which it would be tried again: the sandbox is started anew, over the same files."""
         with self._restarting:
-            if self._layout is not None and not self.alive("grading") and self.cgroups.memory_kills > 0:
-                self._start_again(self._layout)
+            if self._layout is not None and self.cgroups.memory_kills > self._kills_settled:
+                self._settle(self._layout)
         super().check(view)
 
     @override
@@ -193,6 +195,19 @@ class GvisorPod(Pod):
             self._layout = None
         self._pod_directory.hide_now()
         super().stop()
+
+    def _settle(self, layout: Layout) -> None:
+        """After a memory kill gVisor takes a moment to give back what the program held, or to end. A command that
+        begins meanwhile would be killed for what the last one took."""
+        until = time.monotonic() + _PATIENCE_SEC
+        while self.alive("grading") and time.monotonic() < until:
+            kills = self.cgroups.memory_kills
+            if not self._script_fails(inside.NOTHING) and self.cgroups.memory_kills == kills:
+                break
+            time.sleep(_LOOK_SEC)
+        if not self.alive("grading"):
+            self._start_again(layout)
+        self._kills_settled = self.cgroups.memory_kills
 
     def _start_again(self, layout: Layout) -> None:
         _log.warning("Sandbox %s used up its memory; it is started again over the same files.", self.plan.sandbox)
