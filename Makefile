@@ -44,7 +44,7 @@ style:
 units:
 	@$(PYTEST) -q -n 2 tests/unit
 
-test: setup-test check  ## Every rule, with real sandboxes, container engines, PostgreSQL and a browser (about 22 min)
+test: setup-test check  ## Every rule, with real sandboxes, container engines, PostgreSQL and a browser (about 20 min)
 	@$(PYTEST) -q $(TOGETHER) $(BRIEF) tests --ignore=tests/unit $(ALONE:%=--ignore=%)
 	@$(PYTEST) -q $(BRIEF) $(ALONE)
 
