@@ -140,6 +140,7 @@ async def test_room_that_gets_free_during_a_claim_is_offered_at_once(tmp_path: P
             async with asyncio.timeout(LIMIT_SEC):
                 while await ended(ground) < 3:
                     await asyncio.sleep(0.01)
+    assert trials.meanwhile is None, "a claim found no room before it got free"
 
 
 async def test_two_processes_share_one_room(tmp_path: Path) -> None:

@@ -151,7 +151,8 @@ class GvisorPod(Pod):
         """An agent can fill gVisor's own memory, and with it end the whole sandbox. That must not count as a fault of
         the sandbox, for which it would be tried again: the sandbox is started anew, over the same files."""
         with self._restarting:
-            if self._layout is not None and self.cgroups.memory_kills > self._kills_settled:
+            kills = self.cgroups.memory_kills
+            if self._layout is not None and kills and (kills > self._kills_settled or not self.alive("grading")):
                 self._settle(self._layout)
         super().check(view)
 
