@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ from tests.waiting import eventually
 
 LEASE_SEC = 12.0
 AWAY_SEC = 15.0
+SWEEP_SEC = 0.5
+SEVERAL_SWEEPS = timedelta(seconds=4 * SWEEP_SEC)
 OTHER_NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
 
@@ -61,7 +64,7 @@ def setup_in(place: Path) -> Setup:
         gate=str(place / "gate"),
         lease_sec=LEASE_SEC,
         heartbeat_sec=0.5,
-        reap_sec=0.5,
+        reap_sec=SWEEP_SEC,
     )
 
 
@@ -96,6 +99,19 @@ async def workers(setups: list[tuple[Setup, list[str]]]) -> AsyncIterator[list[F
 async def begun(setup: Setup, count: int) -> None:
     async with asyncio.timeout(120):
         while not Path(setup.diary).exists() or len(Path(setup.diary).read_text().splitlines()) < count:
+            await asyncio.sleep(0.05)
+
+
+async def heard_again(installation: Installation, count: int) -> None:
+    """Waits until this many workers live and each has looked for lost trials several times from now on."""
+
+    async def last_beats() -> dict[str, datetime]:
+        return {row.worker: row.seen_at for row in await installation.store.workers.all()}
+
+    async with asyncio.timeout(120):
+        while len(before := await last_beats()) < count:
+            await asyncio.sleep(0.05)
+        while any(seen - before[worker] < SEVERAL_SWEEPS for worker, seen in (await last_beats()).items()):
             await asyncio.sleep(0.05)
 
 
@@ -156,9 +172,10 @@ async def test_namespaces_with_one_host_name_leave_each_others_trials_alone(setu
             await begun(setup, 2)
             open_at_once = replace(patient, gate="")
             async with workers([(open_at_once, OTHER_NAMESPACE), (open_at_once, [])]):
-                await Checker(installation).ended(await submit(installation, 20))  # each has swept many times
-                names = {row.worker for row in await installation.store.workers.all()}
-                assert len(names) == 3 and len({row.host for row in await installation.store.workers.all()}) == 1
+                await heard_again(installation, 3)
+                await Checker(installation).ended(await submit(installation, 20))
+                await heard_again(installation, 3)
+                assert len({row.host for row in await installation.store.workers.all()}) == 1
                 checker = Checker(installation)
                 held = await checker.trials(job)
                 assert [(trial.state, trial.try_number) for trial in held] == [(TrialState.RUNNING, 1)] * 2
