@@ -1,0 +1,31 @@
+"""The wire formats that agents speak to models, as pure functions over bytes. The gateway does the input and output.
+
+A format reads a request (``read_request``), prepares what is forwarded (``prepare``), reads an answer (``read_answer``)
+or meters a stream (``meter``), and refuses in the provider's own shape (``refusal``).
+See ``docs/decisions/wire-formats.md``.
+"""
+
+from seatrial.gateway.wire.format import Answer, CallRequest, Refusal, RefusalKind, WireFormat
+from seatrial.gateway.wire.json_text import BadCall, JsonObject, read_object
+from seatrial.gateway.wire.meter import StreamMeter
+from seatrial.gateway.wire.paths import DROPPED_HEADERS, FORMATS, format_of, models_answer, models_format, passing_query
+from seatrial.gateway.wire.replay import steady_text
+
+__all__ = [
+    "DROPPED_HEADERS",
+    "FORMATS",
+    "Answer",
+    "BadCall",
+    "CallRequest",
+    "JsonObject",
+    "Refusal",
+    "RefusalKind",
+    "StreamMeter",
+    "WireFormat",
+    "format_of",
+    "models_answer",
+    "models_format",
+    "passing_query",
+    "read_object",
+    "steady_text",
+]

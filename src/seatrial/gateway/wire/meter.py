@@ -1,0 +1,93 @@
+"""Reads a stream on its way: passes whole events on, counts, and can end the stream early.
+
+A meter holds back the bytes of an event until it is complete. Providers send whole events, so nothing waits for that;
+and a stream that is cut ends between two events, where every client accepts an end.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from seatrial.domain.model_call import CallUsage
+from seatrial.gateway.wire.event_stream import LONGEST_EVENT, EventSplitter, event_data
+from seatrial.gateway.wire.fields import error_text
+from seatrial.gateway.wire.json_text import read_answer_object
+from seatrial.gateway.wire.prompt_size import BYTES_PER_TOKEN
+
+if TYPE_CHECKING:
+    from seatrial.gateway.wire.format import Answer
+
+
+class StreamMeter(ABC):
+    """For one stream. The result does not depend on how the bytes were split into pieces."""
+
+    def __init__(self, longest_event: int = LONGEST_EVENT) -> None:
+        self._splitter = EventSplitter(longest_event)
+        self._usage = CallUsage()
+        self._pieces = 0
+        self._bytes = 0
+        self._error: str | None = None
+        self.ended = False
+        """Whether the stream told its own end."""
+
+    def feed(self, piece: bytes) -> bytes:
+        """What is passed on of the stream so far: whole events, without those that only we asked for."""
+        return b"".join(part for part, whole in self._splitter.feed(piece) if not whole or self._passes(part))
+
+    def end(self) -> bytes:
+        """The provider closed the stream: what is left of it."""
+        left = self._splitter.rest()
+        return left if self._splitter.passing or self._passes(left) else b""
+
+    @property
+    @abstractmethod
+    def answer(self) -> Answer:
+        """What the stream told so far."""
+
+    @property
+    def output_tokens_so_far(self) -> int:
+        """An estimate, until the provider tells. Reasoning that is not shown is not in it."""
+        seen = max(self._pieces, self._bytes // BYTES_PER_TOKEN)
+        return max(seen, self._usage.output_tokens or 0)
+
+    def cut(self, reason: str) -> bytes:
+        """The last bytes of a stream that ends here, as if its length limit had been reached.
+
+        The bytes of an incomplete event are dropped. Nothing is passed on afterwards."""
+        self._splitter.rest()
+        return b"" if self.ended else self._closing(reason)
+
+    def broken(self, reason: str) -> bytes:
+        """The last bytes of a stream that its provider broke off: an error that the client sees."""
+        self._splitter.rest()
+        return b"" if self.ended else self._failing(reason)
+
+    def _passes(self, event: bytes) -> bool:
+        name, data = event_data(event)
+        if not data:
+            return True
+        if data.startswith(b"[DONE]"):
+            self.ended = True
+            return True
+        content = read_answer_object(data)
+        return content is None or self._read(name, content)
+
+    def _saw(self, text: Any) -> None:
+        """A piece of the output."""
+        if isinstance(text, str) and text:
+            self._pieces += 1
+            self._bytes += len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+
+    def _failed(self, error: Any) -> None:
+        self._error = error_text(error) or self._error or "an error without a message"
+
+    @abstractmethod
+    def _read(self, name: str, content: dict[str, Any]) -> bool:
+        """Learns from one event. ``False`` takes it out of the stream."""
+
+    @abstractmethod
+    def _closing(self, reason: str) -> bytes: ...
+
+    @abstractmethod
+    def _failing(self, reason: str) -> bytes: ...

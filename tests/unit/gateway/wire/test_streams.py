@@ -1,0 +1,203 @@
+"""Metering streams: however the network splits them, the bytes and the counts are the same."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.gateway.wire import FORMATS, StreamMeter
+from seatrial.gateway.wire.event_stream import EventSplitter
+from tests.properties import trying
+from tests.unit.gateway.wire.samples import CHAT, MESSAGES, SAMPLES, USAGE_CHUNK, Sample, chunk, event, typed
+
+by_format = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.format)
+
+
+def fed(meter: StreamMeter, stream: bytes, cuts: list[int]) -> bytes:
+    """Feeds the stream in pieces that end at ``cuts``."""
+    places = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
+    pieces = [stream[start:end] for start, end in pairwise(places)]
+    return b"".join([*(meter.feed(piece) for piece in pieces), meter.end()])
+
+
+@by_format
+def test_a_stream_tells_its_usage_reason_and_model(sample: Sample) -> None:
+    answer = sample.metered().answer
+    assert answer.usage == sample.usage
+    assert answer.finish_reason == sample.finish_reason
+    assert answer.model == sample.model
+    assert answer.error is None
+
+
+@by_format
+@given(cuts=st.lists(st.integers(0, 10_000), max_size=40))
+@trying(100)
+def test_any_split_gives_the_same_bytes_and_the_same_meter(sample: Sample, cuts: list[int]) -> None:
+    meter = sample.wire.meter()
+    assert fed(meter, sample.stream, cuts) == sample.stream
+    assert meter.answer == sample.metered().answer
+    assert meter.output_tokens_so_far == sample.metered().output_tokens_so_far
+
+
+@by_format
+def test_single_bytes_give_the_same(sample: Sample) -> None:
+    meter = sample.wire.meter()
+    assert fed(meter, sample.stream, list(range(len(sample.stream)))) == sample.stream
+    assert meter.answer == sample.metered().answer
+
+
+@by_format
+def test_whole_events_pass_at_once(sample: Sample) -> None:
+    meter = sample.wire.meter()
+    for each in sample.events:
+        assert meter.feed(each) == each
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@given(cuts=st.lists(st.integers(0, 10_000), max_size=40))
+@trying(50)
+def test_every_kind_of_line_end_is_read(end: str, cuts: list[int]) -> None:
+    stream = CHAT.stream.replace(b"\n", end.encode())
+    meter = CHAT.wire.meter()
+    assert fed(meter, stream, cuts) == stream
+    assert meter.answer.usage == CHAT.usage
+
+
+@given(
+    stream=st.binary(max_size=300), cuts=st.lists(st.integers(0, 300), max_size=20), name=st.sampled_from([*FORMATS])
+)
+@trying(300)
+def test_bytes_that_are_no_stream_pass_unchanged(stream: bytes, cuts: list[int], name: str) -> None:
+    assert fed(FORMATS[name].meter(tell_usage=True), stream, cuts) == stream
+
+
+hostile_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+names = [
+    *("type", "choices", "usage", "delta", "error", "index", "message", "response", "model", "id", "content_block"),
+    *("candidates", "usageMetadata", "content", "parts", "finish_reason", "stop_reason", "iterations", "cost"),
+    *("promptTokenCount", "input_tokens", "output_tokens", "prompt_tokens"),
+]
+
+
+@given(
+    contents=st.lists(st.dictionaries(st.sampled_from(names), hostile_values, max_size=6), max_size=4),
+    kind=st.sampled_from(["message_start", "message_delta", "response.completed", "content_block_delta", "error", ""]),
+    name=st.sampled_from([*FORMATS]),
+)
+@trying(300)
+def test_events_of_a_strange_shape_pass_and_break_nothing(
+    contents: list[dict[str, object]], kind: str, name: str
+) -> None:
+    stream = b"".join(event({**content, "type": kind} if kind else content) for content in contents)
+    meter = FORMATS[name].meter()
+    assert fed(meter, stream, []) == stream
+    assert meter.output_tokens_so_far >= 0
+    assert meter.cut("over").endswith(b"\n\n") or meter.ended
+    FORMATS[name].read_answer(stream)
+    for content in contents:
+        FORMATS[name].read_answer(json.dumps(content).encode())
+
+
+class TestUsageThatWeAskedFor:
+    def test_is_taken_out(self) -> None:
+        meter = CHAT.wire.meter(tell_usage=True)
+        assert fed(meter, CHAT.stream, []) == CHAT.stream.replace(USAGE_CHUNK, b"")
+        assert meter.answer.usage == CHAT.usage
+
+    @given(cuts=st.lists(st.integers(0, 10_000), max_size=40))
+    @trying(100)
+    def test_is_taken_out_of_any_split(self, cuts: list[int]) -> None:
+        meter = CHAT.wire.meter(tell_usage=True)
+        assert fed(meter, CHAT.stream, cuts) == CHAT.stream.replace(USAGE_CHUNK, b"")
+
+    def test_stays_if_the_agent_asked_too(self) -> None:
+        assert USAGE_CHUNK in fed(CHAT.wire.meter(tell_usage=False), CHAT.stream, [])
+
+    def test_in_a_chunk_with_text_does_not_take_the_text_out(self) -> None:
+        both = chunk({"content": "x"}, usage={"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3})
+        meter = CHAT.wire.meter(tell_usage=True)
+        assert meter.feed(both) == both
+        assert meter.answer.usage.output_tokens == 2
+
+    def test_a_chunk_without_choices_and_usage_passes(self) -> None:
+        """Azure's first chunk has only the results of its filter."""
+        first = event({"id": "", "choices": [], "prompt_filter_results": []})
+        assert CHAT.wire.meter(tell_usage=True).feed(first) == first
+
+
+class TestEstimate:
+    @by_format
+    def test_grows_with_what_is_seen(self, sample: Sample) -> None:
+        meter = sample.wire.meter()
+        counts = []
+        for each in sample.events:
+            meter.feed(each)
+            counts.append(meter.output_tokens_so_far)
+        assert counts == sorted(counts)
+        assert counts[-1] == sample.usage.output_tokens
+
+    def test_is_at_least_one_token_a_piece_and_four_bytes_a_token(self) -> None:
+        meter = CHAT.wire.meter()
+        for _ in range(10):
+            meter.feed(chunk({"content": "a"}))
+        assert meter.output_tokens_so_far == 10
+        meter.feed(chunk({"content": "a" * 4000}))
+        assert meter.output_tokens_so_far == 1002
+
+    def test_counts_reasoning_that_is_shown(self) -> None:
+        meter = CHAT.wire.meter()
+        meter.feed(chunk({"reasoning_content": "b" * 400}))
+        assert meter.output_tokens_so_far == 100
+
+
+class TestErrors:
+    def test_in_a_stream_are_noted(self) -> None:
+        chat, messages, gemini, responses = (
+            FORMATS[name].meter() for name in ("chat", "messages", "gemini", "responses")
+        )
+        chat.feed(event({"error": {"message": "no", "code": 502}}))
+        messages.feed(typed({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}))
+        gemini.feed(event({"error": {"code": 503, "message": "away", "status": "UNAVAILABLE"}}))
+        responses.feed(typed({"type": "error", "code": "server_error", "message": "sorry", "sequence_number": 1}))
+        errors = [meter.answer.error for meter in (chat, messages, gemini, responses)]
+        assert errors == ["502: no", "overloaded_error: Overloaded", "503: away", "server_error: sorry"]
+
+    def test_a_failed_response_tells_why(self) -> None:
+        meter = FORMATS["responses"].meter()
+        failed = {"status": "failed", "error": {"code": "server_error", "message": "sorry"}, "usage": None}
+        meter.feed(typed({"type": "response.failed", "response": failed}))
+        assert (meter.answer.error, meter.answer.finish_reason) == ("server_error: sorry", "failed")
+
+
+class TestMemory:
+    def test_an_event_without_an_end_is_not_held(self) -> None:
+        splitter = EventSplitter(longest=1000)
+        passed = sum(len(part) for _ in range(100) for part, _ in splitter.feed(b"x" * 500))
+        assert passed >= 100 * 500 - 1000
+
+    @given(cuts=st.lists(st.integers(0, 10_000), max_size=20))
+    @trying(100)
+    def test_a_long_event_passes_unread_and_the_next_is_read(self, cuts: list[int]) -> None:
+        long = event({"choices": [], "usage": {"prompt_tokens": 1}, "padding": "y" * 3000})
+        splitter = EventSplitter(longest=2000)
+        stream = chunk({"content": "a"}) + long + USAGE_CHUNK
+        places = [0, *sorted(cut % len(stream) for cut in cuts), len(stream)]
+        parts = [part for start, end in pairwise(places) for part in splitter.feed(stream[start:end])]
+        assert b"".join(part for part, _ in parts) == stream
+        assert [part for part, whole in parts if whole] == [chunk({"content": "a"}), USAGE_CHUNK]
+
+    def test_a_bomb_in_an_event_is_not_read(self) -> None:
+        bomb = event('{"choices":[' + "{}," * 600_000 + "{}]}")
+        assert CHAT.wire.meter().feed(bomb) == bomb
+
+    def test_deep_nesting_in_an_event_breaks_nothing(self) -> None:
+        deep = event("[" * 200_000)
+        assert MESSAGES.wire.meter().feed(deep) == deep
