@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import Field
 
@@ -203,7 +203,7 @@ def _from_ranges(entry: Mapping[str, Any]) -> TierPrice | None:
     return TierPrice(rates=steps[-1].rates, steps=tuple(steps[:-1]))
 
 
-def _is_rate(value: object) -> bool:
+def _is_rate(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
 
 

@@ -37,7 +37,7 @@ class ChatFormat(WireFormat):
             model=fields.model_name(read.get("model")),
             streams=streams,
             max_output_tokens=max(limits, default=None),
-            input_tokens_estimate=estimated_tokens([read.get(name) for name in ("messages", "tools", "functions")]),
+            input_tokens_estimate=estimated_tokens(read),
             format=self.name,
             choices=fields.answers(read, "n"),
             tells_usage=not streams or (options is not None and fields.flag(options, "include_usage")),
@@ -98,7 +98,7 @@ class EmbeddingsFormat(ChatFormat):
             model=fields.model_name(read.get("model")),
             streams=False,
             max_output_tokens=0,
-            input_tokens_estimate=estimated_tokens([read.get("input")]),
+            input_tokens_estimate=estimated_tokens(read),
             format=self.name,
             other_models=fields.model_names(read.get("models")),
         )

@@ -38,7 +38,7 @@ _ERRORS: dict[RefusalKind, tuple[int, str]] = {
     "unknown_model": (404, "NOT_FOUND"),
     "forbidden_path": (404, "NOT_FOUND"),
     "too_large": (400, "INVALID_ARGUMENT"),
-    "upstream_away": (503, "UNAVAILABLE"),
+    "upstream_away": (400, "UNAVAILABLE"),
     "bad_call": (400, "INVALID_ARGUMENT"),
 }
 
@@ -62,12 +62,11 @@ class GeminiFormat(WireFormat):
             raise BadCall("The body names another model than the path.")
         config = _config(read)
         counts = self.counts(path)
-        prompt = ("contents", "systemInstruction", "system_instruction", "tools", "generateContentRequest")
         return CallRequest(
             model=model,
             streams=path.endswith(":streamGenerateContent"),
             max_output_tokens=0 if not counts else fields.limit(config, _spelled(config, _LIMIT)) if config else None,
-            input_tokens_estimate=estimated_tokens([read.get(name) for name in prompt]),
+            input_tokens_estimate=estimated_tokens(read),
             format=self.name,
             choices=fields.answers(config, _spelled(config, _CHOICES)) if config else 1,
             counts=counts,

@@ -48,7 +48,7 @@ _ERRORS: dict[RefusalKind, tuple[int, str]] = {
     "unknown_model": (404, "not_found_error"),
     "forbidden_path": (404, "not_found_error"),
     "too_large": (413, "request_too_large"),
-    "upstream_away": (529, "overloaded_error"),
+    "upstream_away": (400, "api_error"),
     "bad_call": (400, "invalid_request_error"),
 }
 """Without credit, Anthropic answers 400 with the words that ``refusal`` repeats."""
@@ -66,7 +66,7 @@ class MessagesFormat(WireFormat):
             model=fields.model_name(read.get("model")),
             streams=fields.flag(read, "stream"),
             max_output_tokens=fields.limit(read, "max_tokens") if counts else 0,
-            input_tokens_estimate=estimated_tokens([read.get(name) for name in ("system", "messages", "tools")]),
+            input_tokens_estimate=estimated_tokens(read),
             format=self.name,
             least_output_tokens=1 if _thinking(read) is None else _LEAST_THINKING + 1,
             counts=counts,

@@ -12,7 +12,7 @@ ERRORS: dict[RefusalKind, tuple[int, str, str]] = {
     "unknown_model": (404, "invalid_request_error", "model_not_found"),
     "forbidden_path": (404, "invalid_request_error", "unknown_url"),
     "too_large": (413, "invalid_request_error", "request_too_large"),
-    "upstream_away": (503, "server_error", "server_error"),
+    "upstream_away": (400, "server_error", "server_error"),
     "bad_call": (400, "invalid_request_error", "invalid_request"),
 }
 """Status, type and code. A 402 is what resellers answer without credit. Clients do not try it again; a 429 they do."""

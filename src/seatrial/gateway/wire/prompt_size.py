@@ -4,39 +4,39 @@ from __future__ import annotations
 
 from typing import Any
 
+from seatrial.gateway.wire.json_text import JsonObject
+
 BYTES_PER_TOKEN = 4
 _MEDIA_TOKENS = 1_500
 """About what a screenshot costs."""
 _LONG = 2_000
-_MEDIA_NAMES = frozenset({"data", "image_url", "url", "file_data", "b64_json", "encrypted_content", "signature"})
+_MEDIA_WORDS = (";base64,", '"base64"', "inlineData", "inline_data", "encrypted_content", "file_data", "input_audio")
+"""A request without any of them has only text."""
+_MEDIA_NAMES = frozenset({"data", "image_url", "url", "file_data", "b64_json", "encrypted_content"})
 
 
-def estimated_tokens(values: list[Any]) -> int:
-    """From the length of all texts. Pictures and other media are long in base64 and short in tokens."""
-    length = media = 0
-    waiting = values
+def estimated_tokens(body: JsonObject) -> int:
+    """From the length of the text. Pictures and other media are long in base64 and short in tokens."""
+    length = len(body.text)
+    if length <= _LONG or not any(word in body.text for word in _MEDIA_WORDS):
+        return length // BYTES_PER_TOKEN + 1
+    media = [len(text) for text in _media([member.value for member in body.members.values()])]
+    tokens = sum(min(size // BYTES_PER_TOKEN, _MEDIA_TOKENS) for size in media)
+    return (length - sum(media)) // BYTES_PER_TOKEN + tokens + 1
+
+
+def _media(waiting: list[Any]) -> list[str]:
+    found = []
     while waiting:
         following: list[Any] = []
         for value in waiting:
-            if isinstance(value, str):
-                length += _bytes(value)
-            elif isinstance(value, dict):
-                for name, inner in value.items():
-                    length += len(name) + 4
-                    if isinstance(inner, str) and _is_media(name, inner):
-                        media += min(len(inner) // BYTES_PER_TOKEN, _MEDIA_TOKENS)
-                    else:
-                        following.append(inner)
+            if isinstance(value, dict):
+                found += [inner for name, inner in value.items() if isinstance(inner, str) and _is_media(name, inner)]
+                following += value.values()
             elif isinstance(value, list):
                 following += value
-            else:
-                length += 2
         waiting = following
-    return length // BYTES_PER_TOKEN + media + 1
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+    return found
 
 
 def _is_media(name: str, text: str) -> bool:

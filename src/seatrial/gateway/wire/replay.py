@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Any
 
 from seatrial.gateway.wire.json_text import JsonObject
 
@@ -21,72 +20,71 @@ _VOLATILE = frozenset(
     }
 )
 """Top-level names of requests that do not say what is asked."""
-_IDS = frozenset({"id", "tool_call_id", "tool_use_id", "call_id", "item_id", "previous_response_id"})
-# Each pattern begins with a set of characters, which the engine searches for quickly. What stands before the match is
-# looked at only after its first character.
-_AFTER_NO_WORD = r"(?<![0-9A-Za-z.].)"
-_NUMBERS = re.compile(
-    rf"""
-    [0-9]{_AFTER_NO_WORD}(?:
-      (?P<date>[09]\d\d[-/.](?:0[1-9]|1[0-2])[-/.](?:0[1-9]|[12]\d|3[01])
-        (?:[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{{1,9}})?)?(?:\ ?(?:Z|[+-][01]\d:?[0-5]\d))?)?)
-    | (?P<clock>\d?:[0-5]\d(?::[0-5]\d(?:[.,]\d{{1,9}})?)?(?:\ ?[AP]M)?(?:\ (?:UTC|GMT|CET|CEST))?)
-    | (?P<epoch>(?<=1)[6-9]\d{{8}}(?:\d{{3}}|\.\d{{1,9}})?)
-    | (?P<took>\d{{0,5}}(?:\.\d{{1,9}})?\ ?(?:ms|s|secs?|seconds?|milliseconds?))
+_ID = re.compile(
+    r'"(?P<name>id|tool_call_id|tool_use_id|call_id|item_id|previous_response_id)": "(?P<id>[^"\\]{1,200})"'
+)
+# The patterns begin with a character or a set of them, which the engine searches for quickly. What stands before a
+# match is looked at only after its first character. A backslash with a letter is a line end in the text of a string.
+_MOMENT = re.compile(
+    r"""
+    [0-9](?:(?<=\\[nrt].)|(?<![0-9A-Za-z.].))(?:
+      (?P<date>[09]\d\d[-/.](?:0[1-9]|1[0-2])[-/.][0-3]\d
+        (?:[T ][0-2]\d:[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?(?:\ ?(?:Z|[+-][01]\d:?[0-5]\d))?)?)
+    | (?P<clock>\d?:[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?(?:\ ?[AP]M)?(?:\ (?:UTC|GMT|CES?T))?(?:\ 20\d\d)?)
+    | (?P<epoch>(?<=1)[6-9]\d{8}(?:\d{3}|\.\d{1,9})?)
+    | (?P<took>\d{0,5}(?:\.\d{1,9})?\ ?(?:ms|s|secs?|seconds?|milliseconds?))
+    | (?P<day>(?:(?<=[a-z.]\ .)|(?<=[a-z.]\ \ .))\d?(?:st|nd|rd|th)?(?:,?\ +20\d\d)?)
     )(?![0-9A-Za-z])
     """,
     re.VERBOSE,
 )
-_WORDS = re.compile(
-    rf"""
-    [JFMASONDTW]{_AFTER_NO_WORD}(?:
-      (?P<date>(?:an|eb|ar|pr|ay|un|ul|ug|ep|ct|ov|ec)[a-z]{{0,6}}\.?\ +\d{{1,2}}(?:st|nd|rd|th)?(?:,?\ +20\d\d)?)
-    | (?P<day>(?:on|ue|ed|hu|ri|at|un)[a-z]{{0,6}}(?=[ ,]))
-    )(?![0-9A-Za-z])
+_MONTH = re.compile(
+    r"""
+    (?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,?\ +)?(?<![A-Za-z])
+    (?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?
+    |Nov(?:ember)?|Dec(?:ember)?)\.?\ +\Z
     """,
     re.VERBOSE,
 )
+"""What stands before the day of a month."""
+_LONGEST_MONTH = 26
 _UUID_TAIL = re.compile(r"-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![0-9A-Za-z])")
 _UUID_HEAD = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{8}")
 
 
 def digest_of(body: JsonObject) -> str:
-    return hashlib.sha256(json.dumps(_steady_part(body), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(_steady(body, None).encode()).hexdigest()
 
 
 def steady_text(body: JsonObject) -> str:
     """What the digest is made of, one value per line, so that two can be compared for their first difference."""
-    return json.dumps(_steady_part(body), sort_keys=True, indent=0)
+    return _steady(body, 0)
 
 
-def _steady_part(body: JsonObject) -> dict[str, Any]:
-    numbers: dict[str, str] = {}
+def _steady(body: JsonObject, indent: int | None) -> str:
+    """One pass over the whole text: a walk through its values would take several times as long."""
     kept = {name: member.value for name, member in body.members.items() if name not in _VOLATILE}
-    return {name: _steady(value, numbers) for name, value in kept.items()}
+    text = json.dumps(kept, sort_keys=True, indent=indent)
+    numbers: dict[str, int] = {}
+
+    def numbered(found: re.Match[str]) -> str:
+        return f'"{found["name"]}": "<{numbers.setdefault(found["id"], len(numbers) + 1)}>"'
+
+    return _without_moments(_without_uuids(_ID.sub(numbered, text)))
 
 
-def _steady(value: Any, numbers: dict[str, str]) -> Any:
-    """``read_object`` bounds the depth."""
-    if isinstance(value, str):
-        return _steady_string(value)
-    if isinstance(value, list):
-        return [_steady(each, numbers) for each in value]
-    if isinstance(value, dict):
-        return {
-            name: _number(inner, numbers) if name in _IDS and isinstance(inner, str) else _steady(inner, numbers)
-            for name, inner in value.items()
-        }
-    return value
-
-
-def _steady_string(text: str) -> str:
-    if text.isalpha():
-        return text
-    return _WORDS.sub(_kind, _NUMBERS.sub(_kind, _without_uuids(text)))
-
-
-def _kind(found: re.Match[str]) -> str:
-    return f"<{found.lastgroup}>"
+def _without_moments(text: str) -> str:
+    pieces, place = [], 0
+    for found in _MOMENT.finditer(text):
+        start = found.start()
+        if found.lastgroup == "day":
+            month = _MONTH.search(text, max(start - _LONGEST_MONTH, place), start)
+            if month is None:
+                continue
+            start = month.start()
+        pieces += [text[place:start], f"<{found.lastgroup}>"]
+        place = found.end()
+    return "".join([*pieces, text[place:]])
 
 
 def _without_uuids(text: str) -> str:
@@ -98,7 +96,3 @@ def _without_uuids(text: str) -> str:
             pieces += [text[place : head.start()], "<uuid>"]
             place = tail.end()
     return "".join([*pieces, text[place:]]) if pieces else text
-
-
-def _number(name: str, numbers: dict[str, str]) -> str:
-    return numbers.setdefault(name, f"<id {len(numbers) + 1}>")

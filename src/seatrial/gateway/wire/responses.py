@@ -38,7 +38,7 @@ class ResponsesFormat(WireFormat):
             model=fields.model_name(read.get("model")),
             streams=fields.flag(read, "stream"),
             max_output_tokens=fields.limit(read, "max_output_tokens") if counts else 0,
-            input_tokens_estimate=estimated_tokens([read.get(name) for name in ("instructions", "input", "tools")]),
+            input_tokens_estimate=estimated_tokens(read),
             format=self.name,
             least_output_tokens=LEAST_OUTPUT_TOKENS,
             counts=counts,
@@ -64,8 +64,7 @@ class ResponsesFormat(WireFormat):
 
     @override
     def refusal(self, kind: RefusalKind, message: str) -> Refusal:
-        # codex tries every other status below 500 again, five times.
-        return openai_refusal(kind, message, status=400 if kind != "upstream_away" else None)
+        return openai_refusal(kind, message, status=400)  # codex tries every other one again, five times
 
     @override
     def models(self, names: list[str]) -> bytes:

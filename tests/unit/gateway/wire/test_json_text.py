@@ -13,17 +13,18 @@ from seatrial.gateway.wire import BadCall, read_object
 from seatrial.gateway.wire.json_text import DEEPEST, MOST_PARTS, edited, read_answer_object
 from tests.properties import trying
 
+texts = st.text(max_size=6)
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=12,
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=5,
 )
-objects = st.dictionaries(st.text(max_size=8), values, max_size=6)
+objects = st.dictionaries(texts, values, max_size=4)
 layouts = st.sampled_from([(None, (",", ":")), (None, (", ", ": ")), (2, (",", ": ")), ("\t", (" ,\r\n", " : "))])
 
 
 @given(content=objects, layout=layouts, ascii_only=st.booleans())
-@trying(200)
+@trying(60)
 def test_every_object_is_read_as_json_reads_it(
     content: dict[str, object], layout: tuple[int | str | None, tuple[str, str]], ascii_only: bool
 ) -> None:
@@ -35,8 +36,8 @@ def test_every_object_is_read_as_json_reads_it(
         assert json.loads(read.text[member.start : member.end]) == member.value
 
 
-@given(content=objects, name=st.text(max_size=8), value=st.integers(0, 9999) | st.text())
-@trying(200)
+@given(content=objects, name=texts, value=st.integers(0, 9999) | texts)
+@trying(60)
 def test_a_change_changes_nothing_else(content: dict[str, object], name: str, value: int | str) -> None:
     read = read_object(json.dumps(content, indent=1).encode())
     changed = json.loads(edited(read.text, [read.replaced(name, value)]))

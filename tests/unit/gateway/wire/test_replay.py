@@ -29,6 +29,9 @@ VOLATILE = {
     "a fraction of them": ("t=1763300000.25", "t=1763300001.75"),
     "a duration": ("Wall time: 0.0123 seconds", "Wall time: 1.5 seconds"),
     "milliseconds": ("took 35ms", "took 40ms"),
+    "a list of files": ("-rw-r--r-- 1 root Nov 16 16:07 a.txt", "-rw-r--r-- 1 root Dec  3 09:00 a.txt"),
+    "a line of a log": ("begin\n2026-11-16 16:07:55,123 INFO", "begin\n2026-11-17 01:00:00,999 INFO"),
+    "a clock after a line end": ("top\n16:07:55 up", "top\n9:00:01 up"),
     "a random id": ("session 0f8fad5b-d9cb-469f-a165-70867728950e", "session 7c9e6679-7425-40de-944b-e07fc1f90ae7"),
 }
 
@@ -46,6 +49,10 @@ LASTING = {
     "sizes": ("4096 bytes", "8192 bytes"),
     "digests": ("commit 0a1b2c3d", "commit 0a1b2c3e"),
     "a person": ("ask April", "ask Marcus"),
+    "a file's name": ("open v2026.txt", "open v2027.txt"),
+    "ports": ("listen on port 8080", "listen on port 8081"),
+    "what follows a month's beginning": ("Marker 5", "Marker 6"),
+    "addresses": ("10.0.0.1:22", "10.0.0.2:22"),
     "case": ("Yes", "yes"),
 }
 

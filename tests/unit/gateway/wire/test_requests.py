@@ -347,6 +347,11 @@ class TestWhatARequestMayCost:
         found = read("chat", messages=[{"role": "user", "content": [picture]}])
         assert 1000 < found.input_tokens_estimate < 3000
 
+    def test_a_text_that_speaks_of_base64_is_counted_by_its_bytes(self) -> None:
+        text = 'use "base64" and ;base64, and encrypted_content ' * 1000
+        found = read("chat", messages=[{"role": "user", "content": [{"type": "text", "text": text}]}])
+        assert 10_000 < found.input_tokens_estimate < 15_000
+
     def test_a_long_prompt_is_counted_by_its_bytes(self) -> None:
         found = read("messages", messages=[{"role": "user", "content": "word " * 8000}], system="é" * 1000)
-        assert 10_000 < found.input_tokens_estimate < 11_000
+        assert 10_000 < found.input_tokens_estimate < 12_000
