@@ -215,7 +215,7 @@ def _ways(usage: dict[str, Any]) -> tuple[str, ...]:
 def _usage(usage: dict[str, Any]) -> CallUsage:
     found = _one_usage(usage)
     for part in fields.items(usage.get("iterations")):
-        if part.get("type") in _BESIDE:
+        if fields.word(part.get("type")) in _BESIDE:
             found = found.and_also(_one_usage(part))
     return found
 

@@ -86,7 +86,7 @@ class ResponsesMeter(StreamMeter):
 
     @override
     def _read(self, name: str, content: dict[str, Any]) -> bool:
-        kind = content.get("type")
+        kind = fields.word(content.get("type")) or ""
         self._sequence = fields.count(content.get("sequence_number")) or self._sequence
         response = content.get("response")
         if response and isinstance(response, dict):
@@ -99,7 +99,7 @@ class ResponsesMeter(StreamMeter):
             self.ended = True
         elif kind == "error":
             self._failed(content.get("error") or content)
-        elif isinstance(kind, str) and kind.endswith(".delta") and "audio" not in kind:
+        elif kind.endswith(".delta") and "audio" not in kind:
             self._saw(content.get("delta"))
         return True
 

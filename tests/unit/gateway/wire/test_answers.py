@@ -166,6 +166,23 @@ def test_an_answer_that_is_none_tells_nothing(body: bytes, name: str) -> None:
     assert FORMATS[name].read_answer(body) == Answer()
 
 
+@pytest.mark.parametrize("strange", [[], {}, [[1]], True, -5, 10**400, "x", 1e308])
+def test_no_value_of_an_answer_breaks_its_reading(strange: Any) -> None:
+    usage = dict.fromkeys(
+        [
+            *("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details", "input_tokens", "cost"),
+            *("output_tokens", "cache_creation", "iterations", "speed", "is_byok", "cost_details", "promptTokenCount"),
+        ],
+        strange,
+    )
+    parts = [{**usage, "type": strange, "finish_reason": strange, "finishReason": strange}]
+    whole = {**usage, "usage": {**usage, "iterations": parts}, "usageMetadata": usage, "choices": parts}
+    whole |= {"candidates": parts, "model": strange, "status": strange, "error": strange, "service_tier": strange}
+    for content in (whole, {**whole, "usage": strange, "choices": strange, "candidates": strange}):
+        for name in FORMATS:
+            assert answer(name, content).usage.total >= 0
+
+
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"usage":' * 50_000, b'{"a":[' + b"{}," * 600_000 + b"{}]}"])
 def test_a_hostile_answer_breaks_nothing(body: bytes) -> None:
     for wire in FORMATS.values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -104,6 +105,30 @@ def test_events_of_a_strange_shape_pass_and_break_nothing(
     FORMATS[name].read_answer(stream)
     for content in contents:
         FORMATS[name].read_answer(json.dumps(content).encode())
+
+
+@pytest.mark.parametrize("strange", [[], {}, [1], {"a": []}, None, True, 5, "", 10**400])
+@pytest.mark.parametrize("name", names)
+def test_no_value_of_an_event_breaks_a_meter(name: str, strange: object) -> None:
+    for sample in SAMPLES:
+        meter = sample.wire.meter(tell_usage=True)
+        for each in sample.events:
+            if not each.startswith(b":") and b"[DONE]" not in each:
+                content = json.loads(each[each.index(b"{") :])
+                changed = event(_with(content, name, strange))
+                meter.feed(changed)
+        assert meter.output_tokens_so_far >= 0
+        assert meter.answer.usage.total >= 0
+        assert isinstance(meter.cut("over") + meter.broken("away"), bytes)
+
+
+def _with(content: object, name: str, value: object) -> Any:
+    """The same with another value wherever this name occurs."""
+    if isinstance(content, list):
+        return [_with(each, name, value) for each in content]
+    if isinstance(content, dict):
+        return {key: value if key == name else _with(inner, name, value) for key, inner in content.items()}
+    return content
 
 
 class TestUsageThatWeAskedFor:
