@@ -138,7 +138,7 @@ def price_from(entry: Mapping[str, Any]) -> Price | None:
     usual = _tier(entry, "")
     if usual is None:
         return None
-    tiers = {tier: found for tier in _TIERS if (found := _tier(entry, f"_{tier}", usual.rates)) is not None}
+    tiers = {tier: found for tier in _TIERS if (found := _tier(entry, f"_{tier}", usual)) is not None}
     special = entry.get("provider_specific_entry")
     factors = special if isinstance(special, Mapping) else {}
     return Price(
@@ -149,17 +149,27 @@ def price_from(entry: Mapping[str, Any]) -> Price | None:
     )
 
 
-def _tier(entry: Mapping[str, Any], suffix: str, usual: Rates | None = None) -> TierPrice | None:
-    rates = _rates(entry, "", suffix, usual)
+def _tier(entry: Mapping[str, Any], suffix: str, usual: TierPrice | None = None) -> TierPrice | None:
+    """``usual``: the price without a tier, if this is one. Where the list is silent, the dearer rate holds."""
+    rates = _rates(entry, "", suffix, usual.rates if usual else None)
     if rates is None:
         return _from_ranges(entry) if usual is None else None
     limits = {int(found[1]) for name in entry if (found := _STEP.fullmatch(name))}
-    steps = [
-        Step(above_input_tokens=limit * 1000, rates=step)
-        for limit in sorted(limits, reverse=True)
-        if (step := _rates(entry, f"_above_{limit}k_tokens", suffix, rates)) is not None
-    ]
+    steps = []
+    for limit in sorted(limits, reverse=True):
+        step = _rates(entry, f"_above_{limit}k_tokens", suffix, rates)
+        if step is None and usual is not None:
+            step = _dearer(rates, usual.rates_for(limit * 1000 + 1))
+        if step is not None:
+            steps.append(Step(above_input_tokens=limit * 1000, rates=step))
     return TierPrice(rates=rates, steps=tuple(steps))
+
+
+def _dearer(one: Rates, other: Rates) -> Rates:
+    kinds = {name: (one.__dict__[name], other.__dict__[name]) for name in Rates.model_fields}
+    return Rates(
+        **{name: max((rate for rate in pair if rate is not None), default=None) for name, pair in kinds.items()}
+    )
 
 
 def _rates(entry: Mapping[str, Any], step: str, tier: str, usual: Rates | None) -> Rates | None:
@@ -177,13 +187,14 @@ def _rates(entry: Mapping[str, Any], step: str, tier: str, usual: Rates | None) 
     )
     if paid is None or made is None:
         return None
+    reasoning = rate("output_cost_per_reasoning_token", usual.reasoning if usual else None)
     return Rates(
         input=paid,
         output=made,
         cached=rate("cache_read_input_token_cost", usual.cached if usual else None),
         cache_write=rate("cache_creation_input_token_cost", usual.cache_write if usual else None),
         long_cache_write=rate("cache_creation_input_token_cost_above_1hr", usual.long_cache_write if usual else None),
-        reasoning=rate("output_cost_per_reasoning_token", usual.reasoning if usual else None),
+        reasoning=None if reasoning == made else reasoning,  # follows the output where that is dearer
     )
 
 

@@ -112,6 +112,18 @@ class TestLongPrompts:
         assert cost(self.ENTRY, input_tokens=200_001, cached_tokens=1, output_tokens=1) == 800_016.0
         assert cost(self.ENTRY, input_tokens=500_001, output_tokens=1) == 4_000_018.0
 
+    def test_cost_the_dearer_rate_where_a_tier_says_nothing_of_them(self) -> None:
+        tiers = {"input_cost_per_token_priority": 3.0, "output_cost_per_token_priority": 30.0}
+        tiers |= {"input_cost_per_token_flex": 1.0, "output_cost_per_token_flex": 5.0}
+        entry = {**self.ENTRY, **tiers}
+        assert cost(entry, "priority", input_tokens=200_001, output_tokens=1) == 800_034.0
+        assert cost(entry, "flex", input_tokens=200_001, output_tokens=1) == 800_019.0
+        assert cost(entry, "flex", input_tokens=200_000, output_tokens=1) == 200_005.0
+
+    def test_reasoning_at_the_price_of_output_follows_it(self) -> None:
+        entry = {**self.ENTRY, "output_cost_per_reasoning_token": 10.0}
+        assert cost(entry, input_tokens=200_001, output_tokens=2, reasoning_tokens=1) == 800_034.0
+
     def test_as_a_list_of_ranges(self) -> None:
         ranges = [
             {"range": [0, 256000.0], **PLAIN},
