@@ -203,9 +203,10 @@ def _from_ranges(entry: Mapping[str, Any]) -> TierPrice | None:
     ranges = entry.get("tiered_pricing")
     steps = []
     for part in ranges if isinstance(ranges, list) else ():
-        begin = part["range"][0] if isinstance(part, Mapping) and part.get("range") else None
-        rates = _rates(part, "", "", None) if _is_rate(begin) else None
-        if rates is None:
+        bounds = part.get("range") if isinstance(part, Mapping) else None
+        begin = bounds[0] if isinstance(bounds, list) and bounds else None
+        rates = _rates(part, "", "", None) if isinstance(part, Mapping) else None
+        if rates is None or not _is_rate(begin):
             return None
         steps.append(Step(above_input_tokens=int(begin), rates=rates))
     if not steps:

@@ -148,6 +148,8 @@ class TestLongPrompts:
         {"tiered_pricing": []},
         {"tiered_pricing": [{"range": ["a"]}]},
         {"tiered_pricing": [{}]},
+        {"tiered_pricing": [5]},
+        {"tiered_pricing": [{"range": 5, **PLAIN}]},
         {"tiered_pricing": "x"},
     ],
 )
