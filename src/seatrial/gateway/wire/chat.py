@@ -9,25 +9,25 @@ from seatrial.domain.model_call import CallUsage
 from seatrial.gateway.wire import fields
 from seatrial.gateway.wire.event_stream import event_text
 from seatrial.gateway.wire.format import Answer, Body, CallRequest, Refusal, RefusalKind, WireFormat, opened
-from seatrial.gateway.wire.json_text import BadCall, Edit, JsonObject, read_answer_object
+from seatrial.gateway.wire.json_text import Edit, JsonObject, read_answer_object
 from seatrial.gateway.wire.meter import StreamMeter
 from seatrial.gateway.wire.openai_shapes import openai_models, openai_refusal, provider_tools
 from seatrial.gateway.wire.prompt_size import estimated_tokens
 
 _LIMITS = ("max_completion_tokens", "max_tokens")
 """The first is added where a request has none: OpenAI's newer models refuse the second."""
-_NAMES = ("model", "models", "stream", "stream_options", "n", "tools", "service_tier", "messages", *_LIMITS)
+_NAMES = ("model", "models", "stream", "stream_options", "n", "tools", "service_tier", "messages", "preset", *_LIMITS)
 _MOST_CHOICES = 128
 
 
 class ChatFormat(WireFormat):
     name = "chat"
-    tells_usage_unasked = False
 
     @override
     def read_request(self, path: str, body: Body) -> CallRequest:
         read = opened(body)
         fields.check_names(read, _NAMES)
+        fields.refuse_stored(read, "preset")
         streams = fields.flag(read, "stream")
         limits = [limit for name in _LIMITS if (limit := fields.limit(read, name)) is not None]
         options = fields.part(read, "stream_options")
@@ -88,7 +88,6 @@ class ChatFormat(WireFormat):
 
 class EmbeddingsFormat(ChatFormat):
     name = "embeddings"
-    tells_usage_unasked = True
 
     @override
     def read_request(self, path: str, body: Body) -> CallRequest:
@@ -132,8 +131,8 @@ class ChatMeter(StreamMeter):
 
     @override
     def _read(self, name: str, content: dict[str, Any]) -> bool:
-        usage = content.get("usage")
-        if usage and isinstance(usage, dict):
+        usage = fields.inner(content, "usage")
+        if usage:
             self._told = usage
             self._usage = self._usage.updated_by(_usage(usage))
         if content.get("error"):
@@ -227,6 +226,3 @@ def told_cost(usage: dict[str, Any]) -> float | None:
     if cost is None or usage.get("is_byok") is not True:
         return cost
     return cost + (fields.dollars(fields.inner(usage, "cost_details").get("upstream_inference_cost")) or 0.0)
-
-
-__all__ = ["BadCall", "ChatFormat", "ChatMeter", "EmbeddingsFormat"]

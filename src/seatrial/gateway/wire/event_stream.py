@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-LONGEST_EVENT = 8 * 1024 * 1024
+LONGEST_EVENT = 2 * 1024 * 1024
 """A longer event passes unread. The longest have a picture or a whole answer in them."""
 _END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _LINE = re.compile(rb"\r\n|\n|\r")

@@ -30,6 +30,13 @@ def model_name(value: Any) -> str:
     return value
 
 
+def refuse_stored(body: JsonObject, *names: str) -> None:
+    """What is stored at a provider, such as a prompt with its settings, may name another model."""
+    for name in names:
+        if body.get(name) is not None:
+            raise BadCall(f"{name!r} is stored at the provider and may name another model. Send what it contains.")
+
+
 def model_names(value: Any) -> tuple[str, ...]:
     """A list of models, or of objects with a model each."""
     if value is None:
@@ -147,4 +154,6 @@ def error_text(value: Any) -> str | None:
 def short(content: dict[str, Any], name: str) -> bool:
     """Whether a value of an answer is a word or a number, and so may be repeated."""
     value = content.get(name)
-    return isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _LONGEST_WORD)
+    if isinstance(value, str):
+        return len(value) <= _LONGEST_WORD
+    return isinstance(value, int | float) and abs(value) <= LARGEST  # not NaN, which is no JSON

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from seatrial.domain.model_call import CallUsage
-from seatrial.gateway.wire.json_text import BadCall, Edit, JsonObject, edited, read_object
+from seatrial.gateway.wire.json_text import Edit, JsonObject, edited, read_object
 from seatrial.gateway.wire.meter import StreamMeter
 from seatrial.gateway.wire.replay import digest_of
 
@@ -23,8 +23,6 @@ Refusal = tuple[int, tuple[tuple[str, str], ...], bytes]
 
 REFUSAL_HEADERS = (("content-type", "application/json"), ("x-should-retry", "false"))
 """The clients of OpenAI and Anthropic obey the second one."""
-
-
 _NOT_TOLD = CallUsage()
 
 
@@ -79,7 +77,6 @@ class WireFormat(ABC):
     """One way in which agents speak to models."""
 
     name: str
-    tells_usage_unasked: bool = True
 
     def counts(self, path: str) -> bool:
         """Whether the call at this path is one that costs. The others only count tokens."""
@@ -139,6 +136,3 @@ def opened(body: Body) -> JsonObject:
 
 def written(content: dict[str, Any]) -> bytes:
     return json.dumps(content).encode()
-
-
-__all__ = ["Answer", "BadCall", "Body", "CallRequest", "Refusal", "RefusalKind", "WireFormat", "opened", "written"]

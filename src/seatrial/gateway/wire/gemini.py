@@ -33,6 +33,10 @@ _CALL = re.compile(r"(?P<before>.*?models/)(?P<model>[^/:]+)(?P<verb>:[A-Za-z]+)
 _NAMES = ("model", "generationConfig", "contents", "systemInstruction", "tools", "cachedContent", "serviceTier")
 _LIMIT, _CHOICES = "maxOutputTokens", "candidateCount"
 _LOCAL_TOOLS = frozenset({"functionDeclarations", "function_declarations"})
+_TOLD = (
+    *("promptTokenCount", "toolUsePromptTokenCount", "cachedContentTokenCount", "candidatesTokenCount"),
+    "thoughtsTokenCount",
+)
 _ERRORS: dict[RefusalKind, tuple[int, str]] = {
     "over_budget": (400, "FAILED_PRECONDITION"),
     "unknown_model": (404, "NOT_FOUND"),
@@ -140,8 +144,10 @@ class GeminiMeter(StreamMeter):
 
     @override
     def _read(self, name: str, content: dict[str, Any]) -> bool:
-        self._told |= fields.inner(content, "usageMetadata")
+        usage = fields.inner(content, "usageMetadata")
+        self._told |= {name: usage[name] for name in _TOLD if name in usage}
         self._reason = _reason(content) or self._reason
+        self.ended = self._reason is not None
         self._model = self._model or fields.word(content.get("modelVersion"))
         if content.get("error"):
             self._failed(content["error"])

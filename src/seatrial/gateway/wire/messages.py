@@ -43,6 +43,11 @@ _LOCAL_TOOLS = ("bash_", "text_editor_", "computer_", "memory_", "custom")
 """Beginnings of the types of tools that the agent runs itself."""
 _BESIDE = frozenset({"compaction", "advisor_message"})
 """Parts of a call whose tokens are not in its totals."""
+_TOLD = (
+    *("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation", "output_tokens"),
+    *("output_tokens_details", "iterations", "speed", "inference_geo", "cost", "cost_details", "is_byok"),
+)
+"""What is kept of a usage. A stream that tells ever new names must not fill the memory."""
 _ERRORS: dict[RefusalKind, tuple[int, str]] = {
     "over_budget": (400, "invalid_request_error"),
     "unknown_model": (404, "not_found_error"),
@@ -61,6 +66,7 @@ class MessagesFormat(WireFormat):
     def read_request(self, path: str, body: Body) -> CallRequest:
         read = opened(body)
         fields.check_names(read, _NAMES)
+        fields.refuse_stored(read, "preset")
         counts, tools = self.counts(path), fields.tools(read)
         return CallRequest(
             model=fields.model_name(read.get("model")),
@@ -160,7 +166,7 @@ class MessagesMeter(StreamMeter):
         return True
 
     def _learn(self, usage: dict[str, Any]) -> None:
-        self._told |= {name: value for name, value in usage.items() if value is not None}
+        self._told |= {name: usage[name] for name in _TOLD if usage.get(name) is not None}
         self._usage = _usage(self._told)
 
     @override

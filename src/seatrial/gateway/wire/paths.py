@@ -43,11 +43,13 @@ _KEYS = frozenset({"key", "api_key"})
 
 DROPPED_HEADERS = frozenset(
     {
-        *("x-goog-fieldmask", "x-http-method-override", "x-http-method", "x-method-override", "x-goog-api-client"),
-        *("openai-organization", "openai-project", "x-goog-user-project", "idempotency-key"),
+        "x-goog-fieldmask",  # leaves the usage out of an answer
+        *("x-http-method-override", "x-http-method", "x-method-override"),  # make another call of it
+        *("openai-organization", "openai-project", "x-goog-user-project"),  # choose who pays
+        "idempotency-key",  # could fetch the answer of another trial with the same account
     }
 )
-"""Headers of a request that must not pass: they leave the usage out of an answer, change the call or who pays."""
+"""Headers of a request that must not pass."""
 
 
 def format_of(method: str, path: str) -> WireFormat | None:

@@ -17,7 +17,18 @@ from seatrial.gateway.wire.prompt_size import estimated_tokens
 
 LEAST_OUTPUT_TOKENS = 16
 """OpenAI refuses a lower limit."""
-_NAMES = ("model", "models", "stream", "background", "max_output_tokens", "tools", "service_tier", "input", "prompt")
+_NAMES = (
+    "model",
+    "models",
+    "stream",
+    "background",
+    "max_output_tokens",
+    "tools",
+    "service_tier",
+    "input",
+    "prompt",
+    "preset",
+)
 _LAST = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
@@ -30,8 +41,7 @@ class ResponsesFormat(WireFormat):
         fields.check_names(read, _NAMES)
         if fields.flag(read, "background"):
             raise BadCall("A response in the background tells nobody what it used. Ask for it without 'background'.")
-        if read.get("prompt") is not None:
-            raise BadCall("A stored prompt may name another model. Send the prompt itself.")
+        fields.refuse_stored(read, "prompt", "preset")
         counts = self.counts(path)
         tools = fields.tools(read)
         return CallRequest(

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 import httpx
+import openai
 import pytest
 
 from seatrial.gateway.wire import FORMATS, RefusalKind
 from tests.unit.gateway.wire.samples import CHAT, GEMINI, MESSAGES, RESPONSES, SAMPLES, Sample, chunk, event, typed
 
-openai = pytest.importorskip("openai")
 KINDS: tuple[RefusalKind, ...] = get_args(RefusalKind)
 
 
@@ -157,7 +157,7 @@ class TestCuts:
         _, cut = cut_after(GEMINI, 1, 10)
         assert json.loads(cut[6:])["candidates"][0]["finishReason"] == "MAX_TOKENS"
 
-    @pytest.mark.parametrize("sample", SAMPLES[:3], ids=lambda sample: sample.format)
+    @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.format)
     def test_a_stream_that_has_ended_is_not_cut(self, sample: Sample) -> None:
         meter = sample.metered()
         assert meter.cut("late") == meter.broken("late") == b""
@@ -191,6 +191,16 @@ class TestModels:
         messages, gemini = (json.loads(FORMATS[name].models(["a"])) for name in ("messages", "gemini"))
         assert messages["data"][0]["id"] == messages["last_id"] == "a"
         assert gemini["models"][0]["name"] == "models/a"
+
+
+@pytest.mark.parametrize("strange", [float("nan"), float("inf"), "x" * 1000, []])
+def test_a_cut_repeats_nothing_that_is_no_json(strange: object) -> None:
+    for sample, name in ((CHAT, "created"), (RESPONSES, "created_at")):
+        meter = sample.wire.meter()
+        meter.feed(event({"type": "response.created", name: strange, "response": {name: strange, "id": "a"}}))
+        data = meter.cut("over").split(b"data: ")[1].split(b"\n")[0]
+        json.loads(data, parse_constant=pytest.fail)
+        assert len(data) < 1500
 
 
 def test_the_meter_of_a_cut_stream_keeps_what_was_told() -> None:

@@ -234,6 +234,8 @@ HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
     "a further model without a name": ("chat", {"models": [{}]}),
     "a response in the background": ("responses", {"background": True}),
     "a stored prompt": ("responses", {"prompt": {"id": "pmpt_1"}}),
+    "stored settings": ("chat", {"preset": "expensive"}),
+    "a model that is stored settings": ("chat", {"model": "@preset/expensive"}),
     "fallbacks that the provider chooses": ("messages", {"fallbacks": "default"}),
     "a fallback with its own limit": ("messages", {"fallbacks": [{"model": "a", "max_tokens": 64000}]}),
     "thinking that is a text": ("messages", {"thinking": "enabled"}),

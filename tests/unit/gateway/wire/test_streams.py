@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from itertools import pairwise
 from typing import Any
 
@@ -218,6 +219,20 @@ class TestMemory:
         parts = [part for start, end in pairwise(places) for part in splitter.feed(stream[start:end])]
         assert b"".join(part for part, _ in parts) == stream
         assert [part for part, whole in parts if whole] == [chunk({"content": "a"}), USAGE_CHUNK]
+
+    @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.format)
+    def test_a_stream_that_tells_ever_new_names_does_not_fill_it(self, sample: Sample) -> None:
+        meter = sample.wire.meter(tell_usage=True)
+        tracemalloc.start()
+        try:
+            for number in range(300):
+                usage = {f"{number}{'x' * 10_000}": 1}
+                content = {"usage": usage, "usageMetadata": usage, "choices": [{"index": number}]}
+                meter.feed(event({"type": "message_delta", "response": content, **content}))
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert kept < 500_000
 
     def test_a_bomb_in_an_event_is_not_read(self) -> None:
         bomb = event('{"choices":[' + "{}," * 600_000 + "{}]}")
