@@ -69,6 +69,18 @@ def test_every_kind_of_line_end_is_read(end: str, cuts: list[int]) -> None:
     assert meter.answer.usage == CHAT.usage
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@given(cuts=st.lists(st.integers(0, 10_000), max_size=40))
+@trying(50)
+def test_events_end_at_blank_lines_only(end: str, cuts: list[int]) -> None:
+    events = [each.replace(b"\n", end.encode()) for each in MESSAGES.events]
+    stream, splitter = b"".join(events), EventSplitter()
+    places = [0, *sorted(cut % len(stream) for cut in cuts), len(stream)]
+    parts = [part for start, stop in pairwise(places) for part, whole in splitter.feed(stream[start:stop]) if whole]
+    # After a bare carriage return, a line feed could still belong to it.
+    assert [*parts, splitter.rest()] == (events if end == "\r" else [*events, b""])
+
+
 @given(
     stream=st.binary(max_size=300), cuts=st.lists(st.integers(0, 300), max_size=20), name=st.sampled_from([*FORMATS])
 )
