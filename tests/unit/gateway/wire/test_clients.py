@@ -10,7 +10,7 @@ import httpx
 import openai
 import pytest
 
-from seatrial.gateway.wire import FORMATS, RefusalKind
+from seatrial.gateway.wire import FORMATS, RefusalKind, StreamMeter
 from tests.unit.gateway.wire.samples import CHAT, GEMINI, MESSAGES, RESPONSES, SAMPLES, Sample, chunk, event, typed
 
 KINDS: tuple[RefusalKind, ...] = get_args(RefusalKind)
@@ -156,6 +156,14 @@ class TestCuts:
     def test_gemini_ends_as_too_long(self) -> None:
         _, cut = cut_after(GEMINI, 1, 10)
         assert json.loads(cut[6:])["candidates"][0]["finishReason"] == "MAX_TOKENS"
+
+    @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.format)
+    def test_nothing_follows_a_cut(self, sample: Sample) -> None:
+        for end in (StreamMeter.cut, StreamMeter.broken):
+            meter = sample.wire.meter()
+            meter.feed(sample.events[0] + sample.events[1][:20])
+            assert end(meter, "over")
+            assert meter.end() == b""
 
     @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.format)
     def test_a_stream_that_has_ended_is_not_cut(self, sample: Sample) -> None:

@@ -221,16 +221,20 @@ class TestMemory:
         passed = sum(len(part) for _ in range(100) for part, _ in splitter.feed(b"x" * 500))
         assert passed >= 100 * 500 - 1000
 
-    @given(cuts=st.lists(st.integers(0, 10_000), max_size=20))
-    @trying(100)
-    def test_a_long_event_passes_unread_and_the_next_is_read(self, cuts: list[int]) -> None:
+    @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+    @given(cuts=st.lists(st.integers(0, 10_000), max_size=20), step=st.none() | st.integers(1, 9))
+    @trying(60)
+    def test_a_long_event_passes_unread_and_the_next_is_read(
+        self, end: bytes, cuts: list[int], step: int | None
+    ) -> None:
         long = event({"choices": [], "usage": {"prompt_tokens": 1}, "padding": "y" * 3000})
-        splitter = EventSplitter(longest=2000)
-        stream = chunk({"content": "a"}) + long + USAGE_CHUNK
-        places = [0, *sorted(cut % len(stream) for cut in cuts), len(stream)]
-        parts = [part for start, end in pairwise(places) for part in splitter.feed(stream[start:end])]
+        first, long, last = (each.replace(b"\n", end) for each in (chunk({"content": "a"}), long, USAGE_CHUNK))
+        splitter, stream = EventSplitter(longest=2000), first + long + last
+        inner = sorted(cut % len(stream) for cut in cuts) if step is None else range(0, len(stream), step)
+        pieces = [stream[start:stop] for start, stop in pairwise([0, *inner, len(stream)])]
+        parts = [part for piece in pieces for part in splitter.feed(piece)]
         assert b"".join(part for part, _ in parts) == stream
-        assert [part for part, whole in parts if whole] == [chunk({"content": "a"}), USAGE_CHUNK]
+        assert [part for part, whole in parts if whole] == [first, last]
 
     @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.format)
     def test_a_stream_that_tells_ever_new_names_does_not_fill_it(self, sample: Sample) -> None:
