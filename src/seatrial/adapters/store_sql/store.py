@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
+from seatrial.adapters.store_sql.budgets import SqlBudgets
 from seatrial.adapters.store_sql.database import CONNECTIONS, Database, database_at
 from seatrial.adapters.store_sql.events import SqlEvents
 from seatrial.adapters.store_sql.installation import SqlProviderKeys, SqlTokens, SqlTotals
@@ -40,6 +41,7 @@ class SqlStore:
         self.triage = SqlTriage(database)
         self.links = SqlLinks(database)
         self.pace = SqlPace(database)
+        self.budgets = SqlBudgets(database)
 
     @classmethod
     def at(cls, url: str, connections: int = CONNECTIONS) -> Self:

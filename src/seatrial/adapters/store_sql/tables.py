@@ -355,6 +355,27 @@ pace_shares = sa.Table(
     sa.Column("expires_at", Moment, nullable=False),
 )
 
+budgets = sa.Table(
+    "budgets",
+    metadata,
+    # A name of ``domain/budget.py``: a trial, a job or a day.
+    sa.Column("scope", sa.Text, primary_key=True),
+    sa.Column("job_id", _Id, sa.ForeignKey("jobs.id", ondelete="CASCADE")),
+    # What was spent.
+    sa.Column("nanodollars", sa.BigInteger, nullable=False),
+    sa.Column("tokens", sa.BigInteger, nullable=False),
+    sa.Column("calls", sa.BigInteger, nullable=False),
+    sa.Index("ix_budgets_job_id", "job_id"),
+)
+
+budget_slices = sa.Table(
+    "budget_slices",
+    metadata,
+    sa.Column("scope", sa.Text, sa.ForeignKey("budgets.scope", ondelete="CASCADE"), primary_key=True),
+    sa.Column("holder", sa.Text, primary_key=True),
+    sa.Column("state", sa.Text, nullable=False),
+)
+
 IS_HELD = trials.c.state == sa.literal_column("'held'")
 IS_QUEUED = trials.c.state == sa.literal_column("'queued'")
 IS_RUNNING = trials.c.state == sa.literal_column("'running'")

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from seatrial.domain.frozen import Frozen
+from seatrial.ports.store.budgets import BudgetStore
 from seatrial.ports.store.events import EventStore, OutputStore
 from seatrial.ports.store.installation import (
     Backlog,
@@ -60,6 +61,7 @@ from seatrial.ports.store.trials import (
 
 __all__ = [
     "Backlog",
+    "BudgetStore",
     "ConfigurationTotals",
     "DutyStore",
     "EventStore",
@@ -140,6 +142,9 @@ class Store(Protocol):
 
     @property
     def output(self) -> OutputStore: ...
+
+    @property
+    def budgets(self) -> BudgetStore: ...
 
     @property
     def pace(self) -> PaceStore: ...

@@ -9,6 +9,7 @@ import secrets
 from typing import Self
 
 from seatrial.ports.store import StoreFacts
+from seatrial.testing.memory_store.budgets import MemoryBudgets
 from seatrial.testing.memory_store.events import MemoryEvents, MemoryOutput
 from seatrial.testing.memory_store.installation import (
     MemoryDuties,
@@ -44,6 +45,7 @@ class MemoryStore:
         self.triage = MemoryTriage(records)
         self.links = MemoryLinks(records, self.tokens.all)
         self.pace = MemoryPace()
+        self.budgets = MemoryBudgets(records.jobs)
 
     async def facts(self) -> StoreFacts:
         return StoreFacts(kind="memory")

@@ -1,0 +1,153 @@
+"""A worker's slices of all caps, and its exchange with the store. ``domain/budget_slices.py`` has the rules.
+
+A store that does not answer stops calls with a cap once the lease of the slices is over: by then, others may have them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from seatrial.domain.budget import Amount, Cap, Scope
+from seatrial.domain.budget_slices import SliceGrant, SliceReport
+from seatrial.engine.budgets.pot import Ask, Pot, Waiting
+from seatrial.engine.clock import Clock, uptime
+from seatrial.errors import StoreUnavailable
+from seatrial.ports.store.budgets import BudgetStore
+
+EVERY_SEC = 1.0
+_AGAIN_SEC = 0.25
+"""Pause between two requests for the same room."""
+_SHORTEST_SEC = 0.001
+"""Less than the clock's smallest step would wait for ever in steps of nothing."""
+_ANSWER_SEC = 10.0
+_TRUSTED_SEC = 5.0
+"""A holder begins no call so long after its last report that was answered. It is much shorter than a lease: what it
+spends in this time is unknown to the store, and lost if the worker dies."""
+_REMEMBERED_SEC = 43_200.0
+"""A worker remembers for half a day what it spent in a job that it has no trial of. The store remembers longer."""
+_NO_CAP = Cap()
+
+
+class Budgets:
+    """One per worker process. Give ``sync`` to its duties, and call ``leave`` at its end."""
+
+    def __init__(
+        self,
+        store: BudgetStore,
+        worker: str,
+        clock: Clock,
+        lease: timedelta,
+        day: Cap = _NO_CAP,
+        elapsed: Callable[[], float] = uptime,
+    ) -> None:
+        """``elapsed`` counts seconds, also while the machine sleeps."""
+        self._store = store
+        self._worker = worker
+        self._clock = clock
+        self._lease = lease
+        self._day = day.limits
+        self.elapsed = elapsed
+        self._pots: dict[str, Pot] = {}
+        self._numbers = itertools.count(1)
+        self._exchanging = asyncio.Lock()
+        self._begun = 0
+        self._trusted_sec = min(_TRUSTED_SEC, lease.total_seconds() * 0.75)
+        self._contact_since: float | None = None
+        """Since when the store has answered every time."""
+
+    def pot(self, scope: Scope, cap: Amount, trial_id: int, *, sole: bool = False) -> Pot:
+        pot = self._pots.get(scope.name)
+        if pot is None:
+            pot = Pot(scope, cap, f"{self._worker}#{next(self._numbers)}", sole)
+            self._pots[scope.name] = pot
+        pot.users.add(trial_id)
+        pot.closed_at = None
+        return pot
+
+    def day(self) -> tuple[Scope, Amount]:
+        return Scope.of_day(self._clock()), self._day
+
+    def next_ticket(self) -> int:
+        return next(self._numbers)
+
+    def tell(self) -> None:
+        """Wakes calls that wait for room."""
+        for pot in self._pots.values():
+            pot.wake_first()
+
+    async def sync(self) -> None:
+        """One exchange with the store about whatever changed. Called every second."""
+        async with self._exchanging:
+            await self._exchange()
+
+    async def leave(self) -> None:
+        """Gives back all slices. Calls have ended by then."""
+        for pot in self._pots.values():
+            pot.users.clear()
+            pot.is_dirty = True
+        await self.sync()
+
+    async def wait(self, ask: Ask, lacking: Sequence[Pot], longest_sec: float, *, at_once: bool) -> None:
+        """Returns after something changed that a waiting call may profit from: the end of another call, or an exchange.
+        The first of those that wait asks the store, ``at_once`` or after a moment."""
+        registered, woken = self._begun, asyncio.get_running_loop().create_future()
+        for pot in lacking:
+            pot.waiting[ask.ticket] = Waiting(pot.need(ask), ask.since, woken)
+        asks = any(pot.is_turn_of(ask) for pot in lacking)
+        try:
+            if not (asks and at_once):
+                longest_sec = max(longest_sec, _SHORTEST_SEC)
+                await asyncio.wait([woken], timeout=min(longest_sec, _AGAIN_SEC) if asks else longest_sec)
+            if asks and not woken.done():
+                await self._refresh(registered)
+        finally:
+            for pot in lacking:
+                del pot.waiting[ask.ticket]
+
+    async def _refresh(self, registered: int) -> None:
+        """Returns after an exchange that began later than the first so many."""
+        async with self._exchanging:
+            if self._begun <= registered:
+                with contextlib.suppress(StoreUnavailable, TimeoutError):  # ``sync`` reports it; the call waits
+                    await self._exchange()
+
+    async def _exchange(self) -> None:
+        self._begun += 1
+        asked_at = self.elapsed()
+        contact_sec = 0.0 if self._contact_since is None else asked_at - self._contact_since
+        due = [pot for pot in self._pots.values() if self._is_due(pot, asked_at)]
+        reports = [pot.report(asked_at, contact_sec) for pot in due]
+        if reports:
+            grants = await self._answer(due, reports)
+            for pot, report in zip(due, reports, strict=True):
+                pot.obey(report, grants.get(report.scope.name), asked_at, self._trusted_sec)
+            self.tell()
+        for name in [name for name, pot in self._pots.items() if self._is_forgotten(pot, asked_at)]:
+            del self._pots[name]
+
+    async def _answer(self, due: Sequence[Pot], reports: Sequence[SliceReport]) -> dict[str, SliceGrant]:
+        try:
+            async with asyncio.timeout(_ANSWER_SEC):
+                grants = await self._store.exchange(reports, self._lease, self._clock())
+        except BaseException:
+            self._contact_since = None
+            for pot in due:
+                pot.is_dirty = True
+            raise
+        if self._contact_since is None:
+            self._contact_since = self.elapsed()
+        return grants
+
+    def _is_due(self, pot: Pot, now: float) -> bool:
+        if pot.closed_at is not None:
+            return False
+        holds = pot.is_capped or bool(pot.in_flight)
+        is_late = holds and now - pot.told_at > self._trusted_sec / 2
+        return pot.is_dirty or pot.is_over or bool(pot.waiting) or is_late
+
+    def _is_forgotten(self, pot: Pot, now: float) -> bool:
+        return pot.closed_at is not None and (pot.sole or now - pot.closed_at > _REMEMBERED_SEC)

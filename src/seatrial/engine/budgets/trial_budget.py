@@ -1,0 +1,211 @@
+"""Hard budgets, as the gateway uses them: ``reserve`` before a call to a model, ``settle`` after it.
+
+The price is taken from the trial's cap, its job's and the day's. The worker holds a slice of each, so a call does not
+ask the store while the slices last. What a call may cost at most is counted from its start: of calls that race for the
+last cents, not all can win. If nothing is free, but calls under way hold more than they will need, the next call waits
+for them. It is refused only when a cap is spent.
+
+It knows neither HTTP nor prices: the gateway says what a call is expected to cost, and what it did cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from seatrial.domain.budget import NOTHING, WITHOUT_CAP, Amount, Budget, Scope
+from seatrial.engine.budgets.pot import Ask, Pot
+from seatrial.engine.budgets.slices import Budgets
+
+PATIENCE_SEC = 600.0
+"""How long a call waits for room that other calls hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a call may not be made. ``kind`` of the cap is ``trial``, ``job`` or ``day``."""
+
+    kind: str
+    cap: Amount
+    left: Amount
+    waited_sec: float = 0.0
+
+    @property
+    def message(self) -> str:
+        whose = {"trial": "this trial", "job": "this job", "day": "this installation today"}[self.kind]
+        return f"The budget of {whose} is spent."
+
+
+class Reservation:
+    """One call's part of the budgets. Ends with exactly one of ``settle``, ``settle_unknown`` and ``release``; the
+    first of them counts. A call whose block is left without any of them is settled as unknown."""
+
+    def __init__(self, owner: TrialBudget, pots: tuple[Pot, ...], expected: Amount, most: Amount) -> None:
+        self._owner = owner
+        self._pots = pots
+        self._expected = expected
+        self.most = most
+        """What the call may cost at most. Clamp its output to this."""
+        self.is_settled = False
+        self._used = NOTHING
+
+    def stretch(self, used: Amount) -> bool:
+        """Whether a stream that has cost this much may go on. Takes more of what is free. If it returns ``False``, cut
+        the stream and settle it; the trial is over its budget."""
+        if self.is_settled:
+            return False
+        self._used = used
+        more = used - self.most
+        if not more:
+            return True
+        free = self._owner.free(self._pots)
+        if not free.covers(more):
+            self._owner.cut(self._pots, more)
+            return False
+        ahead = self._expected.least(free)  # so that not every piece of the stream comes here again
+        more = Amount(max(more.nanodollars, ahead.nanodollars), max(more.tokens, ahead.tokens), more.calls)
+        for pot in self._pots:
+            pot.stretch(more)
+        self.most += more
+        return True
+
+    def settle(self, actual: Amount) -> None:
+        """Counts what the call cost, be it more than was reserved."""
+        if self.is_settled:
+            return
+        self.is_settled = True
+        self._owner.settled(self, self._pots, self._expected, actual)
+
+    def settle_unknown(self) -> None:
+        """For a call whose connection broke before the provider told its price: counts what was expected, or what its
+        stream had cost if that is more."""
+        self.settle(self._expected.most(self._used))
+
+    def release(self) -> None:
+        """For a call that never reached the provider, or that it refused."""
+        self.settle(NOTHING)
+
+    def __enter__(self) -> Reservation:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.settle_unknown()
+
+
+@dataclass(eq=False)
+class TrialBudget:
+    """What one try may spend. Use with ``with``: no reservation outlives it."""
+
+    _budgets: Budgets
+    trial_id: int
+    job_id: int
+    _budget: Budget
+    _counts_for_day: bool = True
+    """False for a job whose calls the installation does not pay, because its caller chose the address of the model.
+    That address could claim any price, and so use up everybody's day."""
+    spent: Amount = NOTHING
+    """By this try."""
+    refused: Refused | None = None
+    """Why a call was refused, or a stream cut, if one was: the trial is marked ``over_budget``."""
+    _open: set[Reservation] = field(default_factory=set)
+    _used: dict[str, Pot] = field(default_factory=dict)
+
+    async def reserve(
+        self,
+        expected: Amount,
+        *,
+        least: Amount | None = None,
+        most: Amount | None = None,
+        patience_sec: float = PATIENCE_SEC,
+    ) -> Reservation | Refused:
+        """Takes a call's price from all caps. Waits while calls under way hold what may come back.
+
+        ``expected`` is its likely price, ``least`` its price with hardly any output, and ``most`` its price with all
+        the output that it asks for. The call may cost what ``Reservation.most`` says."""
+        budgets, began = self._budgets, self._budgets.elapsed()
+        least = expected if least is None else least.least(expected)
+        most = expected if most is None else most.most(expected)
+        ask = Ask(budgets.next_ticket(), began, least, expected, most)
+        asked: set[str] = set()
+        try:
+            while True:
+                pots, waited = self._pots(), budgets.elapsed() - began
+                spent = next((pot for pot in pots if pot.is_spent(ask)), None)
+                lacking = [pot for pot in pots if not pot.admits(ask, budgets.elapsed())]
+                if spent is None and not lacking:
+                    return self._take(ask, pots)
+                if spent is not None or waited >= patience_sec:
+                    return self._refuse(spent or lacking[0], waited)
+                names = {pot.scope.name for pot in lacking}
+                is_new, asked = not names <= asked, asked | names
+                await budgets.wait(ask, lacking, patience_sec - waited, at_once=is_new)
+        finally:
+            if asked:  # the calls behind it may have room now
+                budgets.tell()
+
+    def free(self, pots: tuple[Pot, ...]) -> Amount:
+        now, free = self._budgets.elapsed(), WITHOUT_CAP
+        for pot in pots:
+            free = free.least(pot.room(now))
+        return free
+
+    def settled(self, reservation: Reservation, pots: tuple[Pot, ...], expected: Amount, actual: Amount) -> None:
+        for pot in pots:
+            pot.settle(reservation.most, expected, actual, self.trial_id)
+        self.spent += actual
+        self._open.discard(reservation)
+        self._budgets.tell()
+
+    def left(self) -> Amount:
+        """What the trial may still spend, as far as this worker knows."""
+        left = WITHOUT_CAP
+        for pot in self._pots():
+            known = pot.left()
+            left = left.least(pot.cap if known is None else known)
+        return left
+
+    def cut(self, pots: tuple[Pot, ...], more: Amount) -> None:
+        """Notes that a stream was cut, because a cap had no more for it."""
+        now = self._budgets.elapsed()
+        self._refuse(next(pot for pot in pots if not pot.room(now).covers(more)), 0.0)
+
+    def __enter__(self) -> TrialBudget:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for reservation in list(self._open):
+            reservation.settle_unknown()
+        for pot in self._used.values():
+            pot.users.discard(self.trial_id)
+            pot.is_dirty = True
+        self._used.clear()
+
+    def _pots(self) -> tuple[Pot, ...]:
+        """Of the trial, its job and today. A trial without a cap has no pot: its result says what it spent."""
+        wanted: list[tuple[Scope, Amount, bool]] = []
+        if self._budget.trial:
+            wanted.append((Scope.of_trial(self.job_id, self.trial_id), self._budget.trial.limits, True))
+        wanted.append((Scope.of_job(self.job_id), self._budget.job.limits, False))
+        if self._counts_for_day:
+            wanted.append((*self._budgets.day(), False))
+        pots = tuple(self._budgets.pot(scope, cap, self.trial_id, sole=sole) for scope, cap, sole in wanted)
+        self._used.update((pot.scope.name, pot) for pot in pots)
+        return pots
+
+    def _take(self, ask: Ask, pots: tuple[Pot, ...]) -> Reservation:
+        now, most = self._budgets.elapsed(), ask.most
+        for pot in pots:
+            most = most.least(pot.offer(ask, self.trial_id, now))
+        expected = ask.expected.least(most)
+        for pot in pots:
+            pot.promise(most, expected, self.trial_id)
+        reservation = Reservation(self, pots, expected, most)
+        self._open.add(reservation)
+        return reservation
+
+    def _refuse(self, pot: Pot, waited_sec: float) -> Refused:
+        left = pot.left()
+        self.refused = Refused(pot.scope.kind, pot.cap, NOTHING if left is None else left, waited_sec)
+        return self.refused
