@@ -20,6 +20,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from seatrial.domain.budget import LARGEST_CAP, LARGEST_CAP_USD, Cap
 from seatrial.domain.described import Described
 from seatrial.domain.packing import Size
 from seatrial.errors import SetupProblem
@@ -251,6 +252,13 @@ class Settings(Described, BaseSettings):
     """Key for ``openrouter/…`` models."""
     model_patience_sec: float = Field(default=600.0, gt=0)
     """Seconds that a model's service may keep failing (rate limits, outages) before the trial ends as an LLM error."""
+    day_budget_usd: float = Field(default=0.0, ge=0, le=LARGEST_CAP_USD, allow_inf_nan=False)
+    """The most that all jobs together may spend on models in one day (UTC), in dollars; 0 for no cap. Jobs with a model
+    that has no known price are then refused. Jobs whose caller chose the model's address are not counted."""
+    day_budget_tokens: int = Field(default=0, ge=0, le=LARGEST_CAP)
+    """The same in tokens, input and output together."""
+    day_budget_calls: int = Field(default=0, ge=0, le=LARGEST_CAP)
+    """The same in calls to models."""
     provider_pace: bool = True
     """Learns from rate limits how many calls a provider takes at once, over all workers, and lets calls wait for their
     turn. For agents whose calls a worker makes."""
@@ -344,6 +352,15 @@ class Settings(Described, BaseSettings):
     def room_dir(self) -> Path:
         """Where the worker processes of each machine say how much room they take."""
         return self._own_dir / "room"
+
+    @property
+    def day_cap(self) -> Cap:
+        """The caps of ``day_budget_*``."""
+        return Cap(
+            dollars=self.day_budget_usd or None,
+            tokens=self.day_budget_tokens or None,
+            calls=self.day_budget_calls or None,
+        )
 
     @property
     def store_url(self) -> str:

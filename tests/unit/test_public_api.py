@@ -24,7 +24,7 @@ _VERBS = {
     "untag views",
     "links": "create list revoke",
     "events": "all job trial",
-    "installation": "agents fleet models queue running sandboxes stats who_am_i workers",
+    "installation": "agents budget fleet models queue running sandboxes stats who_am_i workers",
     "tokens": "create list revoke",
     "keys": "delete list set",
 }

@@ -9,10 +9,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, override
 
-from seatrial.domain.prices import Price, price_from
+from seatrial.domain.model_call import CostBy
+from seatrial.domain.prices import Price, price_from, price_of
 
 _FILE = "model_prices_and_context_window_backup.json"
 _NO_MODEL = "sample_spec"
+_FREE = "scripted/"
 _BY_TOKENS = frozenset({"chat", "completion", "embedding", "responses"})
 _PRICE_WORDS = ("cost", "tiered_pricing", "provider_specific_entry")
 
@@ -35,6 +37,10 @@ class ListedPrices(Mapping[str, Price]):
         if found is None:
             raise KeyError(model)
         return found
+
+    def has_price(self, model: str) -> bool:
+        """Scripted models cost nothing. A listed model may lack a price."""
+        return model.startswith(_FREE) or price_of(model, [(CostBy.TABLE, self)]) is not None
 
     @override
     def __iter__(self) -> Iterator[str]:

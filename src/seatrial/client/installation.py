@@ -9,6 +9,7 @@ from seatrial.client.verbs import Group, list_verb, verb
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.token import Role
 from seatrial.shapes.access import KeyItem, KeyPage, SessionState, TokenItem, TokenMade, TokenPage, TokenRequest
+from seatrial.shapes.budgets import DayBudget
 from seatrial.shapes.catalogue import (
     AgentItem,
     AgentList,
@@ -59,6 +60,11 @@ def get_fleet() -> Ask[FleetState]:
 def list_running_trials(*, page_size: int = 200) -> Paged[RunningTrial]:
     """Running trials with their worker and sandbox, newest first."""
     return Paged(Ask("GET", "/queue/running", reads(RunningPage), given(limit=page_size)))
+
+
+def get_budget() -> Ask[DayBudget]:
+    """What all jobs together have spent on models today, and the operator's cap for a day."""
+    return Ask("GET", "/budget", reads(DayBudget))
 
 
 def get_stats() -> Ask[Stats]:
@@ -112,6 +118,7 @@ class Installation[Driver](Group[Driver]):
     queue = verb(get_queue)
     fleet = verb(get_fleet)
     running = list_verb(list_running_trials)
+    budget = verb(get_budget)
     stats = verb(get_stats)
     who_am_i = verb(who_am_i)
 

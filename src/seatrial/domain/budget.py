@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import ROUND_CEILING, Decimal
 
 from pydantic import Field
 
@@ -38,9 +39,8 @@ class Amount:
             raise ValueError(f"a call cannot cost {dollars} dollars")
         if not (0 <= tokens <= LARGEST_CAP and 0 <= calls <= LARGEST_CAP):
             raise ValueError(f"a call cannot use {tokens} tokens or count {calls} times")
-        # A price has at most a dozen digits after the point; more are noise of the float, and rounding up must not
-        # turn 0.3 dollars into one nanodollar more.
-        return cls(math.ceil(round(dollars * _NANO, 3)), tokens, calls)
+        exact = Decimal(repr(dollars)) * _NANO  # the float 0.3 is a little less than 0.3 dollars
+        return cls(int(exact.to_integral_value(ROUND_CEILING)), tokens, calls)
 
     @property
     def dollars(self) -> float:

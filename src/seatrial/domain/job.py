@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import Field
 
+from seatrial.domain.budget import Budget
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.needs import Needs
 from seatrial.domain.settling import UntilSettled, drawn_order
@@ -68,6 +69,8 @@ class JobSpec(Frozen):
     retry: RetryPolicy = RetryPolicy()
     until_settled: UntilSettled | None = None
     """Stop early, once it is known which of the two configurations is better; ``attempts`` is then the maximum."""
+    budget: Budget = Budget()
+    """The most that its trials may spend on models."""
     instruction: str | None = None
     """Replaces the instruction of the task."""
     own_keys: bool = True

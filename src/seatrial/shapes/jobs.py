@@ -19,6 +19,7 @@ from seatrial.engine.reports.listing import JobLine
 from seatrial.engine.reports.reporting import configuration_labels
 from seatrial.ports.store import JobTotals
 from seatrial.shapes.answers import Listing, Plain, Shape
+from seatrial.shapes.budgets import Spent
 from seatrial.shapes.trials import TrialCounts
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00]*$")]
@@ -119,6 +120,8 @@ class JobDetail(JobItem):
     progress: Progress
     obstacle: str = ""
     """Why some of its queued trials wait for a worker that is not there; empty if each has one."""
+    spending: Spent = Spent()
+    """What its trials have spent on models so far, calls under way included. `spec.budget` has the caps."""
 
 
 class JobPage(Listing[JobItem]):

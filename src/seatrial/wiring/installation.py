@@ -12,6 +12,7 @@ from pathlib import Path
 from seatrial.adapters.archives import ArchiveFiles
 from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.adapters.blobs_objects import Connection, ObjectBlobs, S3Access
+from seatrial.adapters.model_list import ListedPrices
 from seatrial.adapters.seal_fernet import FernetSeal
 from seatrial.adapters.store_sql.migrate import upgrade
 from seatrial.adapters.store_sql.store import SqlStore
@@ -22,6 +23,7 @@ from seatrial.domain.catalogue import agent_names, keys_for, needs_model, takes_
 from seatrial.engine.blobs_owner import claim_place
 from seatrial.engine.clock import Clock, StoreClock
 from seatrial.engine.jobs.admission import OUR_SANDBOXES, Admission, Ceilings
+from seatrial.engine.jobs.budget_rules import BudgetRules
 from seatrial.engine.jobs.control import JobControl
 from seatrial.engine.jobs.keys import KeyRing, WorkerSeals
 from seatrial.engine.jobs.places import Places
@@ -77,6 +79,10 @@ async def open_installation(
             yield _assemble(settings, store, wake_up, await store.install_id(), clock, admission)
 
 
+def _budget_rules(settings: Settings) -> BudgetRules:
+    return BudgetRules(ListedPrices(), settings.day_cap)
+
+
 def _assemble(
     settings: Settings, store: Store, wake_up: WakeUp, name: str, clock: Clock, admission: Admission
 ) -> Installation:
@@ -88,7 +94,9 @@ def _assemble(
         blobs=blobs,
         wake_up=wake_up,
         library=_library(settings, store, blobs, clock),
-        submission=Submission(store, wake_up, clock, keys, _capabilities(settings), admission, places),
+        submission=Submission(
+            store, wake_up, clock, keys, _capabilities(settings), admission, places, _budget_rules(settings)
+        ),
         places=places,
         jobs=JobControl(store, blobs, wake_up, clock, keys, admission.ceilings),
         keys=keys,

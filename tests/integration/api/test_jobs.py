@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import shlex
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from seatrial.domain.budget import WITHOUT_CAP, Amount, Scope
+from seatrial.domain.budget_slices import SliceReport
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Cause, Outcome
 from seatrial.testing.fake_runner import FAIL, PASS, FakeRunner
@@ -40,6 +43,28 @@ async def test_the_whole_matrix(api: Api) -> None:
     assert detail["status"] == "pending"
 
 
+async def test_what_was_spent_is_shown_by_job_and_day(local_api: Api) -> None:
+    await local_api.add_tasks("one")
+    budget = {"job": {"dollars": 5.0}, "trial": {"calls": 30}}
+    job = await local_api.post("/jobs", {"tasks": ["one"], "budget": budget}, status=201)
+    store, now = local_api.installation.store, local_api.installation.clock()
+    scopes = [Scope.of_job(job["id"]), Scope.of_day(now)]
+    spent, under_way = Amount.of(0.25, 1000, 2), Amount.of(0.05, 100, 1)
+    reports = [SliceReport(scope, "worker", 1, WITHOUT_CAP, spent, in_flight=under_way) for scope in scopes]
+    await store.budgets.exchange(reports, timedelta(seconds=30), now)
+    expected = {
+        "spent": {"dollars": 0.25, "tokens": 1000, "calls": 2},
+        "in_flight": {"dollars": 0.05, "tokens": 100, "calls": 1},
+    }
+    detail = await local_api.get(f"/jobs/{job['id']}")
+    assert detail["spending"] == expected
+    assert detail["spec"]["budget"]["job"]["dollars"] == 5.0 and detail["spec"]["budget"]["trial"]["calls"] == 30
+    today = await local_api.get("/budget")
+    assert today["spending"] == expected and today["cap"]["dollars"] is None
+    other = await local_api.post("/jobs", {"tasks": ["one"]}, status=201)
+    assert (await local_api.get(f"/jobs/{other['id']}"))["spending"]["spent"]["calls"] == 0
+
+
 @pytest.mark.parametrize(
     ("content", "field"),
     [
@@ -53,6 +78,15 @@ async def test_the_whole_matrix(api: Api) -> None:
         ({"tasks": ["one"], "attempts": 0}, "attempts"),
         ({"tasks": ["one"], "selection": {"exclude": ["*"]}}, "tasks"),
         ({"tasks": ["one"], "surprise": 1}, "surprise"),
+        ({"tasks": ["one"], "budget": {"job": {"dollars": -1}}}, "budget.job.dollars"),
+        (
+            {
+                "tasks": ["one"],
+                "agents": [{"name": "terminus-2", "model": "openai/unpriced"}],
+                "budget": {"trial": {"dollars": 1}},
+            },
+            "agents.0.model",
+        ),
         ({"tasks": ["one"], "agents": [{"name": "oracle", "env": {"OPENAI_API_KEY": CANARY}}]}, "agents.0.env"),
         ({"tasks": ["one"], "options": {"api_key": CANARY}}, "options"),
     ],

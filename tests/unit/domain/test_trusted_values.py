@@ -17,6 +17,7 @@ from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.engine.reports.listing import JobLine, ScoreLines
 from seatrial.ports.store import JobTotals, TrialHistory, TrialSummary
+from seatrial.shapes.budgets import Spent
 from seatrial.shapes.jobs import JobDetail, JobItem, Totals
 from seatrial.shapes.tasks import TaskItem
 from seatrial.shapes.trials import AttemptItem, TrialCounts, TrialDetail, TrialItem
@@ -101,7 +102,9 @@ def test_a_job_on_the_wire_has_every_field_in_its_type() -> None:
     for scores in (None, ScoreLines(items=(one,)), ScoreLines(items=(one, one))):
         line = JobLine(job=job, counts=counts, totals=totals, scores=scores)
         assert_valid(JobItem.of(line))
-        assert_valid(JobDetail.of(line, spec=spec, progress=Progress(ended=3, planned=3), obstacle=""))
+        assert_valid(
+            JobDetail.of(line, spec=spec, progress=Progress(ended=3, planned=3), obstacle="", spending=Spent())
+        )
     assert_valid(TrialCounts.of(counts))
     assert_valid(Totals.of(totals))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import batched, groupby
 
 import sqlalchemy as sa
@@ -49,7 +50,7 @@ class SqlBudgets:
     async def spending(self, scopes: Sequence[Scope]) -> dict[str, Spending]:
         found = {scope.name: Spending() for scope in scopes}
         for names in batched(found, IDS_AT_ONCE):
-            states = await self._database.read(lambda connection, names=names: _states(connection, names, _spent))
+            states = await self._database.read(partial(_states, names=names, query=_spent))
             found |= {
                 name: Spending(state.spent, budget_slices.in_flight(state.slices)) for name, state in states.items()
             }

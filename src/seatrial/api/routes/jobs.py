@@ -11,6 +11,7 @@ from seatrial import wiring
 from seatrial.api.context import DeskDep, GivenKeys, OnceDep, Service, ServiceDep
 from seatrial.api.routes.pages import JobId, RequestedPage, cut, requested_page
 from seatrial.api.routes.router import errors, native_router
+from seatrial.domain.budget import Scope
 from seatrial.domain.catalogue import takes_model
 from seatrial.domain.job import Job, JobSpec, JobStatus
 from seatrial.domain.task import Task
@@ -25,6 +26,7 @@ from seatrial.engine.reports.progress import progress_of
 from seatrial.errors import MissingKey
 from seatrial.ports.store import JobFilter, JobStore, Page
 from seatrial.shapes.answers import Plain
+from seatrial.shapes.budgets import Spent
 from seatrial.shapes.jobs import (
     Added,
     AttemptsRequest,
@@ -125,7 +127,9 @@ async def get_job(service: ServiceDep, job_id: JobId) -> JobDetail:
     now = service.installation.clock()
     found = await progress_of(service.installation.store.jobs, line.job, line.counts, now)
     obstacle = "" if line.counts.done else await service.installation.places.obstacle(job_id)
-    return JobDetail.of(line, spec=job.spec, progress=found, obstacle=obstacle)
+    scope = Scope.of_job(job_id)
+    spending = Spent.of((await service.installation.store.budgets.spending([scope]))[scope.name])
+    return JobDetail.of(line, spec=job.spec, progress=found, obstacle=obstacle, spending=spending)
 
 
 @router.patch("/{job_id}", status_code=204, responses=errors(400, 404))

@@ -1,9 +1,9 @@
-"""``/api/v1/workers``, ``/queue``, ``/limits`` and ``/stats``: workers, queued trials and totals."""
+"""``/api/v1/workers``, ``/queue``, ``/limits``, ``/budget`` and ``/stats``: workers, queued trials and totals."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Annotated
 
 from fastapi import Depends
@@ -11,10 +11,12 @@ from fastapi import Depends
 from seatrial.api.context import Service, ServiceDep
 from seatrial.api.routes.pages import RequestedPage, cut, requested_page
 from seatrial.api.routes.router import errors, native_router
+from seatrial.domain.budget import Scope
 from seatrial.domain.sandbox_choice import chosen_sandbox
 from seatrial.domain.trial import Trial, TrialState
 from seatrial.errors import NotFound
 from seatrial.ports.store import Store, TrialFilter
+from seatrial.shapes.budgets import DayBudget, Spent
 from seatrial.shapes.operations import (
     FleetState,
     Limits,
@@ -81,6 +83,16 @@ async def get_limits(service: ServiceDep) -> Limits:
     """Limits of trials, uploads and waiting callers. The operator sets them where the service runs."""
     settings = service.installation.settings
     return Limits(**{name: getattr(settings, name) for name in Limits.model_fields})
+
+
+@router.get("/budget", responses=errors())
+async def get_budget(service: ServiceDep) -> DayBudget:
+    """What all jobs together have spent on models today, and the operator's cap for a day."""
+    installation = service.installation
+    now = installation.clock()
+    scope = Scope.of_day(now)
+    spending = Spent.of((await installation.store.budgets.spending([scope]))[scope.name])
+    return DayBudget(day=now.astimezone(UTC).date(), cap=installation.settings.day_cap, spending=spending)
 
 
 @router.get("/stats", responses=errors())

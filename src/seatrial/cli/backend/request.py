@@ -64,6 +64,8 @@ def read_request(flags: dict[str, Any], file: Path | None) -> RunRequest:
     given = {name: value for name, value in flags.items() if value is not False and value not in (None, (), {})}
     names = _names()
     ours = {names.get(name, name): value for name, value in content.items()}
+    if "budget" in given:
+        given["budget"] = _merged_caps(ours.get("budget"), given["budget"])
     try:
         return RunRequest.model_validate({**ours, **given})
     except ValidationError as error:
@@ -74,6 +76,13 @@ def read_request(flags: dict[str, Any], file: Path | None) -> RunRequest:
         near = did_you_mean(str(first["loc"][-1]), [*RunRequest.model_fields, *_names()]) if unknown else ""
         problem = "Unknown field" if unknown else first["msg"]
         raise InvalidInput(f"{place}{where}: {problem}.", field=place, fix=near) from error
+
+
+def _merged_caps(of_file: Any, of_flags: dict[str, dict[str, Any]]) -> Any:
+    """Each cap of a flag replaces that of the file, and leaves the others as they are."""
+    if not isinstance(of_file, dict) or any(not isinstance(cap, dict) for cap in of_file.values()):
+        return of_flags if of_file is None else of_file  # the validation says what is wrong with the file
+    return {name: {**of_file.get(name, {}), **of_flags.get(name, {})} for name in {**of_file, **of_flags}}
 
 
 def _names() -> dict[str, str]:

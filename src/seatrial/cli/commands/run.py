@@ -195,6 +195,42 @@ class Stopping:
 
 
 @dataclass(frozen=True)
+class Spending:
+    """Options for caps on what models may cost."""
+
+    TITLE: ClassVar = "Budgets"
+
+    budget_usd: Annotated[
+        float | None, typer.Option(metavar="DOLLARS", help="The most that the whole job may spend on models.")
+    ] = None
+    budget_tokens: Annotated[int | None, typer.Option(min=1, metavar="N", help="The same in tokens.")] = None
+    budget_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="The same in calls to models.")] = None
+    trial_budget_usd: Annotated[
+        float | None,
+        typer.Option(metavar="DOLLARS", help="The most that each trial may spend on models, over all its tries."),
+    ] = None
+    trial_budget_tokens: Annotated[int | None, typer.Option(min=1, metavar="N", help="The same in tokens.")] = None
+    trial_budget_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="The same in calls to models.")] = (
+        None
+    )
+
+    def flags(self) -> dict[str, Any]:
+        """Only the caps that were given; those of a job file stay otherwise."""
+        job = {"dollars": self.budget_usd, "tokens": self.budget_tokens, "calls": self.budget_calls}
+        trial = {
+            "dollars": self.trial_budget_usd,
+            "tokens": self.trial_budget_tokens,
+            "calls": self.trial_budget_calls,
+        }
+        caps = {"job": _given(job), "trial": _given(trial)}
+        return {"budget": {name: cap for name, cap in caps.items() if cap}}
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True)
 class Handling:
     """Options of the command itself."""
 
@@ -208,7 +244,9 @@ class Handling:
 
 
 @with_groups
-def run(tasks: Tasks, agents: Agents, execution: Execution, stopping: Stopping, handling: Handling) -> None:
+def run(
+    tasks: Tasks, agents: Agents, execution: Execution, stopping: Stopping, spending: Spending, handling: Handling
+) -> None:
     """Run tasks with agents and print the results.
 
     Exit status: 0 if every trial got a valid reward, 3 if some ended in errors, 2 for bad usage.
@@ -218,7 +256,8 @@ def run(tasks: Tasks, agents: Agents, execution: Execution, stopping: Stopping, 
     from seatrial.cli.backend.request import read_request
 
     stop = stopping.flags(execution.attempts)
-    request = read_request({**tasks.flags(), **agents.flags(), **execution.flags(), **stop}, handling.config)
+    flags = {**tasks.flags(), **agents.flags(), **execution.flags(), **stop, **spending.flags()}
+    request = read_request(flags, handling.config)
     raise typer.Exit(asyncio.run(_run(request, handling)))
 
 

@@ -67,6 +67,7 @@ def exit_status(rows: Sequence[TrialRow]) -> int:
 def summary(job: Job, report: JobReport, rows: Sequence[TrialRow], wall_seconds: float) -> dict[str, object]:
     """The JSON object of ``--json``. Counts are of the planned trials."""
     counts = report.counts
+    budget = {"budget": job.spec.budget.model_dump(mode="json", exclude_none=True)} if job.spec.budget else {}
     return {
         "job": job.id,
         "trials": counts.planned,
@@ -76,6 +77,7 @@ def summary(job: Job, report: JobReport, rows: Sequence[TrialRow], wall_seconds:
         "cancelled": counts.cancelled,
         "added": report.added,
         "wall_seconds": round(wall_seconds, 3),
+        **budget,
         "results": [trial_summary(row) for row in rows],
     }
 
@@ -124,13 +126,15 @@ def print_plan(plan: Plan, as_json: bool) -> None:
     spec, tasks = plan.spec, plan.tasks
     trials = planned_trials(spec)
     if as_json:
-        content = {
+        content: dict[str, object] = {
             "trials": trials,
             "tasks": [{"name": task.name, "digest": task.digest, "format": task.format} for task in tasks],
             "agents": [agent.model_dump(mode="json") for agent in spec.agents],
             "attempts": spec.attempts,
             "sandbox": spec.sandbox,
         }
+        if spec.budget:
+            content["budget"] = spec.budget.model_dump(mode="json", exclude_none=True)
         print_json(content if plan.estimate is None else {**content, "estimate": plan.estimate.model_dump(mode="json")})
         return
     factors = ((len(tasks), "task"), (len(spec.agents), "configuration"), (spec.attempts, "attempt"))
@@ -141,6 +145,8 @@ def print_plan(plan: Plan, as_json: bool) -> None:
         say(f"  agent  {agent.label}")
     for task in tasks:
         say(f"  task   {task.name}  ({task.format}, {task.digest[:19]}…)")
+    if spec.budget:
+        say(f"  budget {spec.budget.words}")
     if plan.estimate is not None:
         say(f"  takes  {_expectation(plan.estimate)}")
         for warning in plan.estimate.warnings:

@@ -31,7 +31,7 @@ from seatrial.domain.matrix import TestLine
 from seatrial.domain.report import ConfigurationReport, JobReport, TaskReport
 from seatrial.domain.rules import RuleCheck
 from seatrial.domain.score import ScoreLine
-from seatrial.domain.trial import Outcome
+from seatrial.domain.trial import Mark, Outcome
 from seatrial.ports.store import TrialRow
 
 _EVERY_COLUMN = ("passed", "score", "95 %", "time", "tokens", "cost", "errors")
@@ -51,6 +51,9 @@ def print_run(console: Console, job: Job, report: JobReport, rows: Sequence[Tria
     for line in (*changes(report), *gaps(report), *notes(report), *reasons(rows)):
         console.print(line)
     console.print(plain(f"job {job.id}: {status_line(report.counts)}; {duration(wall_seconds)} in total"))
+    if job.spec.budget:
+        over = sum(Mark.OVER_BUDGET in row.result.marks for row in rows if row.result is not None)
+        console.print(plain(f"budget: {job.spec.budget.words}; {plural(over, 'trial')} over budget"))
 
 
 def task_table(report: JobReport, width: int) -> Table:

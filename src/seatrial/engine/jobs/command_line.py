@@ -6,6 +6,7 @@ import json
 import shlex
 from typing import Any
 
+from seatrial.domain.budget import Budget
 from seatrial.domain.job import AgentSpec, RetryPolicy
 from seatrial.domain.settling import UntilSettled
 from seatrial.domain.task import TaskSelection
@@ -26,7 +27,8 @@ def run_line(parameters: JobParameters, tasks: tuple[str, ...], agents: tuple[Ag
         words += ["-a", name]
     for model in dict.fromkeys(agent.model for agent in agents if agent.model):
         words += ["-m", model]
-    words += _selection(parameters.selection) + _until_settled(parameters.until_settled) + _numbers(parameters)
+    words += _selection(parameters.selection) + _until_settled(parameters.until_settled)
+    words += _numbers(parameters) + _budget(parameters.budget)
     return shlex.join(words)
 
 
@@ -79,6 +81,14 @@ def _until_settled(rule: UntilSettled | None) -> list[str]:
     words = ["--until-settled"]
     for flag, value, default in (("--margin", rule.margin, 3.0), ("--alpha", rule.alpha, 0.05)):
         words += [flag, f"{value:g}"] if value != default else []
+    return words
+
+
+def _budget(budget: Budget) -> list[str]:
+    words: list[str] = []
+    for flag, cap in (("--budget", budget.job), ("--trial-budget", budget.trial)):
+        for unit, value in (("usd", cap.dollars), ("tokens", cap.tokens), ("calls", cap.calls)):
+            words += [f"{flag}-{unit}", str(value)] if value is not None else []
     return words
 
 

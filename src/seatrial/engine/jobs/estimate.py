@@ -15,6 +15,7 @@ from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.significance import Variances, detectable_difference
 from seatrial.domain.task import Task
 from seatrial.engine.clock import Clock
+from seatrial.engine.jobs.budget_rules import budget_warnings
 from seatrial.engine.jobs.request import planned_trials
 from seatrial.ports.store import Experience, Store
 
@@ -60,13 +61,15 @@ class Estimator:
             warnings.append("The cost of earlier trials was not reported.")
         known = [cost for cost in costs if cost is not None]
         places = await self._places(spec, warnings)
+        cost = math.fsum(known) * spec.attempts if len(known) == len(cells) else None
+        warnings += budget_warnings(spec.budget, planned_trials(spec), cost)
         return Estimate(
             trials=planned_trials(spec),
             tasks=len(tasks),
             agents=len(spec.agents),
             seconds=total,
             wall_seconds=None if total is None else max(total / min(places, planned_trials(spec)), *seconds),
-            cost_usd=math.fsum(known) * spec.attempts if len(known) == len(cells) else None,
+            cost_usd=cost,
             detectable_difference=_detectable(len(tasks), spec.attempts),
             based_on=experience.trials,
             warnings=tuple(warnings),

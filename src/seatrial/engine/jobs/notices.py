@@ -18,6 +18,7 @@ from seatrial.domain.catalogue import (
 )
 from seatrial.domain.job import AgentSpec
 from seatrial.domain.likeness import did_you_mean
+from seatrial.engine.jobs.budget_rules import NOT_ENFORCED
 from seatrial.engine.jobs.request import JobParameters
 
 _OWN_NAMES = ADDRESSED_PROVIDERS - USUAL_PROVIDERS
@@ -28,7 +29,8 @@ def notices(
     parameters: JobParameters, agents: Sequence[AgentSpec], listed_models: Callable[[], Collection[str]]
 ) -> list[str]:
     """``agents`` are the configurations of the request. ``listed_models`` gives the names that LiteLLM lists."""
-    return [*_without_effect(parameters), *_unknown_models(agents, listed_models)]
+    not_yet = [NOT_ENFORCED] if parameters.budget and any(agent.model for agent in agents) else []
+    return [*_without_effect(parameters), *not_yet, *_unknown_models(agents, listed_models)]
 
 
 def _without_effect(parameters: JobParameters) -> Iterator[str]:
@@ -40,6 +42,8 @@ def _without_effect(parameters: JobParameters) -> Iterator[str]:
             yield f"The model has no effect: {who} {take} none."
         if parameters.options:
             yield f"Agent options have no effect: {who} {take} none."
+        if parameters.budget:
+            yield f"The budget has no effect: {who} {take} no model."
     elif parameters.models and all(agent.model or not takes_model(agent.name) for agent in parameters.agents):
         yield f"The model {parameters.models[0]} has no effect: every agent has one of its own."
     for agent in parameters.agents:

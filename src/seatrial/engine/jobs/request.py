@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
+from seatrial.domain.budget import Budget
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec, JobSpec, RetryPolicy
 from seatrial.domain.settling import UntilSettled
@@ -61,6 +62,8 @@ class JobParameters(Frozen):
     retry: RetryPolicy = RetryPolicy()
     until_settled: UntilSettled | None = None
     """Stop early, once it is known which of two configurations is better; ``attempts`` is then the maximum."""
+    budget: Budget = Budget()
+    """The most that the job, and each of its trials, may spend on models: dollars, tokens, calls."""
     labels: dict[str, str] = {}
 
     def matrix(self, takes_model: Callable[[str], bool]) -> tuple[AgentSpec, ...]:
@@ -91,6 +94,7 @@ class JobParameters(Frozen):
             force_build=self.force_build,
             retry=self.retry,
             until_settled=self.until_settled,
+            budget=self.budget,
             labels=self.labels,
         )
         if (trials := planned_trials(spec)) > MOST_TRIALS:

@@ -16,6 +16,7 @@ from seatrial.domain.likeness import did_you_mean
 from seatrial.domain.task import Task
 from seatrial.engine.clock import Clock
 from seatrial.engine.jobs.admission import Admission
+from seatrial.engine.jobs.budget_rules import BudgetRules
 from seatrial.engine.jobs.keys import KeyRing
 from seatrial.engine.jobs.model_urls import ModelUrls
 from seatrial.engine.jobs.places import Places, demands_of
@@ -65,6 +66,7 @@ class Submission:
     able: Capabilities
     admission: Admission
     places: Places
+    budgets: BudgetRules
 
     def plan(
         self,
@@ -123,6 +125,7 @@ class Submission:
         for agent in spec.agents:
             self._check_agent(agent)
         self.admission.check(spec)
+        self.budgets.check(spec)
         if given_keys is not None:
             await self.keys.require(spec, given_keys)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.cli.backend.request import parse_options, parse_pairs, read_request
+from seatrial.domain.budget import Budget, Cap
 from seatrial.errors import InvalidInput
 
 
@@ -33,6 +34,26 @@ def test_flags_win_over_the_file(tmp_path: Path) -> None:
     request = read_request({"attempts": 5}, file)
     assert (request.attempts, request.sandbox) == (5, "oci")
     assert request.matrix(needs_model)[0].model == "openai/a"
+
+
+def test_a_budget_of_flags_replaces_single_caps_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("budget:\n  job: {dollars: 5, calls: 100}\n  trial: {tokens: 9000}\n")
+    budget = read_request({"budget": {"job": {"dollars": 2.0}}}, file).budget
+    assert budget == Budget(job=Cap(dollars=2, calls=100), trial=Cap(tokens=9000))
+    assert read_request({"budget": {}}, None).budget == Budget()
+    assert read_request({"budget": {"trial": {"calls": 3}}}, None).budget == Budget(trial=Cap(calls=3))
+
+
+@pytest.mark.parametrize(
+    "wrong", ["budget: 5", "budget: {job: 5}", "budget: {job: {dollars: -5}}", "budget: {all: {}}"]
+)
+@pytest.mark.parametrize("flags", [{}, {"budget": {"trial": {"calls": 3}}}])
+def test_a_budget_that_cannot_be_read_is_refused(tmp_path: Path, wrong: str, flags: dict[str, object]) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(wrong)
+    with pytest.raises(InvalidInput, match="budget"):
+        read_request(flags, file)
 
 
 def test_a_harbor_job_file_is_understood(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.cli.backend.request import read_request
+from seatrial.domain.budget import Budget, Cap
 from seatrial.domain.catalogue import takes_model
 from seatrial.domain.task import TaskSelection
 from seatrial.engine.jobs.command_line import curl_line, run_line
@@ -29,6 +30,15 @@ def test_flags_say_what_they_can() -> None:
     assert shlex.split(line) == [
         *("seatrial", "run", "-d", "tb@2", "-a", "oracle", "-a", "terminus-2", "-m", "scripted/shell"),
         *("-x", "slow *", "-l", "5", "-k", "3", "--name", "it's mine"),
+    ]
+
+
+def test_budgets_are_flags() -> None:
+    wish = JobParameters(budget=Budget(job=Cap(dollars=2.5, tokens=9000), trial=Cap(calls=7)))
+    line = run_line(wish, ("hello",), wish.matrix(takes_model))
+    assert shlex.split(line) == [
+        *("seatrial", "run", "-t", "hello", "-a", "oracle"),
+        *("--budget-usd", "2.5", "--budget-tokens", "9000", "--trial-budget-calls", "7"),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial.adapters.model_list import listed_models
+from seatrial.domain.budget import Budget, Cap
 from seatrial.domain.catalogue import MODELS, takes_model
 from seatrial.domain.task import TaskSelection
 from seatrial.engine.jobs.notices import notices
@@ -34,6 +35,11 @@ def said(**wanted: object) -> list[str]:
         (
             {"agents": (AgentParameters(name="nop"),), "env": {"A": "1"}},
             "Agent variables have no effect: nop runs nothing.",
+        ),
+        ({"budget": Budget(job=Cap(calls=3))}, "The budget has no effect: oracle takes no model."),
+        (
+            {"agents": TERMINUS, "models": ("openai/gpt-4o",), "budget": Budget(job=Cap(calls=3))},
+            "Budgets are stored and checked, and not enforced yet",
         ),
         ({"selection": TaskSelection(seed=3)}, "The seed has no effect without a sample."),
         (

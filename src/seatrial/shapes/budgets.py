@@ -1,0 +1,41 @@
+"""What was spent on models, by job and by day."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Self
+
+from seatrial.domain.budget import Amount, Cap, Spending
+from seatrial.shapes.answers import Shape
+
+
+class SpentAmount(Shape):
+    dollars: float = 0.0
+    tokens: int = 0
+    """Input and output tokens together."""
+    calls: int = 0
+
+    @classmethod
+    def of(cls, amount: Amount) -> Self:
+        return cls(dollars=amount.dollars, tokens=amount.tokens, calls=amount.calls)
+
+
+class Spent(Shape):
+    """What went through the gateway for model calls so far. Workers report it about every second."""
+
+    spent: SpentAmount = SpentAmount()
+    in_flight: SpentAmount = SpentAmount()
+    """The expected price of calls that are under way."""
+
+    @classmethod
+    def of(cls, spending: Spending) -> Self:
+        return cls(spent=SpentAmount.of(spending.spent), in_flight=SpentAmount.of(spending.in_flight))
+
+
+class DayBudget(Shape):
+    """What this installation has spent today, and its cap for a day."""
+
+    day: dt.date
+    """In UTC."""
+    cap: Cap
+    spending: Spent
