@@ -50,8 +50,8 @@ class SliceReport:
     waited_sec: float = 0.0
     contact_sec: float = 0.0
     """How long the store has answered the holder every time."""
-    sole: bool = False
-    """Only one holder at a time: of a trial, the worker that has its lease. Earlier holders lapse."""
+    rank: int = 0
+    """Of a trial's tries: the number of the try. The newest has all; earlier ones lapse, and get nothing more."""
     closes: bool = False
     """The last report."""
 
@@ -71,6 +71,7 @@ class Slice:
     """Of a lapsed slice: what was counted as spent."""
     needs: Amount = NOTHING
     waits_since: datetime | None = None
+    rank: int = 0
     lapsed: bool = False
 
     @property
@@ -105,13 +106,12 @@ def exchange(state: ScopeState, report: SliceReport, lease: timedelta, now: date
     known = next((each for each in state.slices if each.holder == report.holder), None)
     if known is not None and report.number <= known.number:
         return state, SliceGrant(known.room, known.idle, report.cap - state.spent, known.lapsed)
-    spent, others = _lapse(state, report, lease, now)
     mine = known or Slice(report.holder, now)
+    spent, others = _lapse(state, report, lease, now)
     if mine.lapsed:
         spent -= mine.in_flight
     spent += report.spent - mine.reported
-    lapsed = known is None or known.lapsed
-    kept = report.promised if lapsed else report.promised + report.idle
+    kept = report.promised + report.idle if known is not None and not known.lapsed else report.promised
     mine = Slice(
         report.holder,
         now if report.closes else now + lease,
@@ -122,7 +122,11 @@ def exchange(state: ScopeState, report: SliceReport, lease: timedelta, now: date
         NOTHING if report.closes else report.in_flight,
         NOTHING if report.closes else report.needs,
         now - timedelta(seconds=report.waited_sec) if report.needs and not report.closes else None,
+        report.rank,
     )
+    if any(other.rank > report.rank for other in others):
+        gone = replace(mine, promised=NOTHING, room=NOTHING, needs=NOTHING, waits_since=None, lapsed=True)
+        return ScopeState(spent + gone.in_flight, (*others, gone)), SliceGrant(report.promised, NOTHING, NOTHING, True)
     live = [other for other in others if other.room or (not other.lapsed and other.expires_at > now)]
     share = _share(report, spent, mine, live)
     if not report.closes:
@@ -136,14 +140,14 @@ def in_flight(slices: Sequence[Slice]) -> Amount:
 
 
 def _lapse(state: ScopeState, report: SliceReport, lease: timedelta, now: datetime) -> tuple[Amount, list[Slice]]:
-    """The other slices. Counts what silent holders had under way, and takes their slices back."""
+    """The other slices. Counts what silent holders and earlier tries had under way, and takes their slices back."""
     spent, others = state.spent, []
     in_contact = report.contact_sec >= lease.total_seconds()
     for other in state.slices:
         is_over = other.lapsed or not (other.room or other.in_flight)
         if other.holder == report.holder or (is_over and other.expires_at <= now - _REMEMBERED):
             continue
-        if not is_over and (report.sole or (in_contact and other.expires_at <= now)):
+        if not is_over and (other.rank < report.rank or (in_contact and other.expires_at <= now)):
             spent += other.in_flight
             other = replace(other, room=NOTHING, promised=NOTHING, needs=NOTHING, waits_since=None, lapsed=True)
         others.append(other)
@@ -157,7 +161,7 @@ def _share(report: SliceReport, spent: Amount, mine: Slice, others: Sequence[Sli
     Calls that have waited longer come first. If they need more than half, idle slices go back to them, and others wait
     for what they leave: near the cap all that is left goes to one call, instead of a useless part to each."""
     pool = report.cap - spent - mine.promised - sum((other.promised for other in others), start=NOTHING)
-    share = pool if report.sole else pool.part(2 * (len(others) + 1))
+    share = pool if report.rank else pool.part(2 * (len(others) + 1))
     ahead = sum((other.needs for other in _before(mine, others)), start=NOTHING)
     twice = ahead + ahead
     idle = Amount(

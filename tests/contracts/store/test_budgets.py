@@ -30,7 +30,7 @@ async def tell(store: Store, holder: str, number: int, after: float = 0.0, **rep
     spent = report.pop("spent", NOTHING)
     report.setdefault("contact_sec", 60.0)
     told = SliceReport(scope, holder, number, cap, spent, **report)
-    return (await store.budgets.exchange([told], LEASE, NOW + timedelta(seconds=after)))[scope.name]
+    return (await store.budgets.exchange([told], LEASE, NOW + timedelta(seconds=after)))[holder]
 
 
 async def spent(store: Store, scope: Scope = DAY) -> Amount:
@@ -111,15 +111,32 @@ async def test_a_report_in_time_keeps_the_slice(store: Store) -> None:
     assert not other.room.covers(usd(800)) and other.left.nanodollars == 1000
 
 
-async def test_a_sole_holder_has_all_and_ends_the_one_before(store: Store) -> None:
+async def test_the_newest_try_of_a_trial_has_all_and_ends_the_one_before(store: Store) -> None:
     job = await submit(store)
     scope = Scope.of_trial(job.id, 1)
-    first = await tell(store, "one", 1, scope=scope, sole=True, promised=usd(300), in_flight=usd(200))
+    first = await tell(store, "one", 1, scope=scope, rank=1, promised=usd(300), in_flight=usd(200))
     assert first.room.nanodollars == 1000
-    second = await tell(store, "two", 1, scope=scope, sole=True)
+    second = await tell(store, "two", 1, scope=scope, rank=2)
     assert second.room.nanodollars == 800 == second.left.nanodollars
-    await tell(store, "one", 2, scope=scope, spent=usd(40), closes=True)
+    await tell(store, "one", 2, scope=scope, rank=1, spent=usd(40), closes=True)
     assert await spent(store, scope) == usd(40)
+
+
+async def test_a_try_that_was_replaced_gets_nothing_and_takes_nothing(store: Store) -> None:
+    """The worker of a lost try is alive, and does not know yet that another try began."""
+    job = await submit(store)
+    scope = Scope.of_trial(job.id, 1)
+    await tell(store, "old", 1, scope=scope, rank=1, promised=usd(300), in_flight=usd(200))
+    new = await tell(store, "new", 1, scope=scope, rank=2, promised=usd(100), in_flight=usd(100))
+    back = await tell(store, "old", 2, scope=scope, rank=1, spent=usd(50), promised=usd(150), in_flight=usd(150))
+    assert back.lapsed and not back.left and back.room == usd(150), "its calls under way go on, and that is all"
+    silent = await tell(store, "older", 1, scope=scope, rank=1, needs=usd(10))
+    assert not silent.room and not silent.left, "it reports for the first time, and too late"
+    still = await tell(store, "new", 2, scope=scope, rank=2, promised=usd(100), idle=usd(700), in_flight=usd(100))
+    assert not still.lapsed and still.room.nanodollars == 800 == new.room.nanodollars
+    assert still.left.nanodollars == 800, "50 spent, and 150 under way"
+    await tell(store, "old", 3, scope=scope, rank=1, spent=usd(90), closes=True)
+    assert await spent(store, scope) == usd(90)
 
 
 async def test_a_closed_slice_holds_nothing(store: Store) -> None:
@@ -148,8 +165,8 @@ async def test_the_largest_amounts_are_kept(store: Store) -> None:
 async def test_all_reports_of_a_call_take_effect_together(store: Store) -> None:
     job = await submit(store)
     scopes = [Scope.of_trial(job.id, 1), Scope.of_job(job.id), DAY]
-    reports = [SliceReport(scope, "one", 1, CAP, usd(9)) for scope in scopes]
-    assert set(await store.budgets.exchange(reports, LEASE, NOW)) == {scope.name for scope in scopes}
+    reports = [SliceReport(scope, f"one#{number}", 1, CAP, usd(9)) for number, scope in enumerate(scopes)]
+    assert set(await store.budgets.exchange(reports, LEASE, NOW)) == {report.holder for report in reports}
     found = await store.budgets.spending([*scopes, Scope.of_job(job.id + 1)])
     assert [found[scope.name].spent for scope in scopes] == [usd(9)] * 3
     assert found[Scope.of_job(job.id + 1).name] == Spending()
@@ -164,8 +181,8 @@ async def test_spending_is_deleted_with_its_job(store: Store) -> None:
     await store.jobs.cancel(job.id, NOW)
     await store.jobs.delete(job.id)
     assert await spent(store, Scope.of_job(job.id)) == NOTHING and await spent(store, Scope.of_job(kept.id)) == usd(9)
-    late = [SliceReport(Scope.of_job(each.id), "one", 2, CAP, usd(10)) for each in (job, kept)]
-    assert set(await store.budgets.exchange(late, LEASE, NOW)) == {Scope.of_job(kept.id).name}
+    late = [SliceReport(Scope.of_job(each.id), f"one#{each.id}", 2, CAP, usd(10)) for each in (job, kept)]
+    assert set(await store.budgets.exchange(late, LEASE, NOW)) == {f"one#{kept.id}"}
 
 
 async def test_slices_that_are_over_are_forgotten(open_store: StoreOpener) -> None:

@@ -62,6 +62,7 @@ class Worker:
     calls: list[Call] = field(default_factory=list)
     spent: int = 0
     """What the provider charged for calls that have ended."""
+    is_lapsed: bool = False
 
 
 @dataclass(eq=False)
@@ -70,7 +71,6 @@ class Call:
     reservation: Reservation
     expected: int
     used: int = 0
-    was_lapsed: bool = False
 
     @property
     def is_under_way(self) -> bool:
@@ -91,7 +91,9 @@ class BudgetMachine(RuleBasedStateMachine):
         self.store = Store()
         self.all: list[Worker] = []
         self.slack = 0
-        """What the store cannot know: spent by workers that died before they could report it."""
+        """What the store cannot know: spent by workers that were silent, or died, before they could report it."""
+        self.outages: list[tuple[float, float]] = []
+        self.away_since: float | None = None
 
     def run(self, task: Coroutine[Any, Any, Any]) -> Any:
         return self.loop.run_until_complete(task)
@@ -104,7 +106,7 @@ class BudgetMachine(RuleBasedStateMachine):
     def hire(self) -> Worker:
         budgets = Budgets(self.store, f"w{len(self.all)}", self.clock, LEASE, elapsed=self.loop.time)
         first = TRIALS * len(self.all)
-        worker = Worker(budgets, [TrialBudget(budgets, first + n, 1, BUDGET) for n in range(TRIALS)])
+        worker = Worker(budgets, [TrialBudget(budgets, first + n, 1, 1, BUDGET) for n in range(TRIALS)])
         self.all.append(worker)
         return worker
 
@@ -170,13 +172,23 @@ class BudgetMachine(RuleBasedStateMachine):
         if worker.is_alive:
             with suppress(StoreUnavailable):
                 self.run(worker.budgets.sync())
+            self.note_lapses()
 
-    @rule()
-    def everybody_syncs_for_a_lease(self) -> None:
-        for _ in range(11):
+    @rule(silent=st.none() | workers)
+    def others_sync_for_a_lease(self, silent: Worker | None) -> None:
+        for _ in range(22):
             self.pass_time(2.0)
             for worker in self.all:
-                self.sync(worker)
+                if worker is not silent:
+                    self.sync(worker)
+
+    @rule(worker=workers, price=st.integers(50, 300))
+    def spend(self, worker: Worker, price: int) -> None:
+        """All its trials, one call after the other, until the cap."""
+        for number in range(20):
+            if (call := self.call(worker, number % TRIALS, price, 0, 299)) is None:
+                return
+            self.answer(call, 1.0)
 
     @rule(seconds=st.sampled_from([0.5, 2.0, 4.0, 6.0, 15.0, 21.0, 90.0]))
     def pass_time(self, seconds: float) -> None:
@@ -184,6 +196,10 @@ class BudgetMachine(RuleBasedStateMachine):
 
     @rule(request=st.booleans(), answer=st.booleans())
     def outage(self, request: bool, answer: bool) -> None:
+        now = self.loop.time()
+        if self.away_since is not None:
+            self.outages.append((self.away_since, now))
+        self.away_since = now if request else None
         self.store.loses_request, self.store.loses_answer = request, answer
 
     @rule(worker=workers)
@@ -191,30 +207,34 @@ class BudgetMachine(RuleBasedStateMachine):
         if not worker.is_alive:
             return
         worker.is_alive = False
+        self.slack += 0 if worker.is_lapsed else self.unknown(worker)
+
+    def unknown(self, worker: Worker) -> int:
+        """What the worker may have spent beyond what the store counts for it."""
         known = sum(each.reported.tokens + each.in_flight.tokens for each in self.slices_of(worker))
-        self.slack += max(0, worker.spent + sum(call.most for call in worker.calls) - known)
+        return max(0, worker.spent + sum(call.most for call in worker.calls) - known)
+
+    def note_lapses(self) -> None:
+        """A worker that was silent for a lease is taken for dead. Its calls go on, and it begins none."""
+        now, lease = self.loop.time(), LEASE.total_seconds()
+        for worker in self.all:
+            before, worker.is_lapsed = worker.is_lapsed, any(each.lapsed for each in self.slices_of(worker))
+            if worker.is_alive and worker.is_lapsed and not before:
+                self.slack += self.unknown(worker)
+                away = sum(max(0.0, end - max(begin, now - lease)) for begin, end in self.outages)
+                assert away <= lease / 2 + 1, "it could not have reported"
 
     def slices_of(self, worker: Worker) -> list[Any]:
         state = self.store.states.get(JOB)
         name = f"{worker.budgets._worker}#"
         return [each for each in state.slices if each.holder.startswith(name)] if state is not None else []
 
-    def forgive(self, worker: Worker) -> None:
-        """A live worker that was silent for a lease: its calls go on, and were counted as it had reported them."""
-        if new := [call for call in worker.calls if not call.was_lapsed]:
-            known = sum(each.reported.tokens + each.in_flight.tokens for each in self.slices_of(worker))
-            self.slack += max(0, worker.spent + sum(call.most for call in worker.calls) - known)
-        for call in new:
-            call.was_lapsed = True
-
     @invariant()
     def never_over_the_cap(self) -> None:
         """Even if every call under way costs the most that it was allowed."""
         spent = sum(worker.spent for worker in self.all)
         under_way = sum(call.most for worker in self.all for call in worker.calls)
-        for worker in self.all:
-            if worker.is_alive and any(each.lapsed for each in self.slices_of(worker)):
-                self.forgive(worker)
+        self.note_lapses()
         assert spent + under_way <= CAP + self.slack
 
     @invariant()
@@ -254,7 +274,7 @@ class BudgetMachine(RuleBasedStateMachine):
         assert counted == known
         left = CAP - counted
         if left > 0:
-            with TrialBudget(heir, 1000, 1, Budget(job=BUDGET.job)) as budget:
+            with TrialBudget(heir, 1000, 1, 1, Budget(job=BUDGET.job)) as budget:
                 found = self.run(budget.reserve(Amount(tokens=left), patience_sec=3.0))
                 assert isinstance(found, Reservation) and found.most == Amount(tokens=left)
                 found.release()
@@ -262,7 +282,7 @@ class BudgetMachine(RuleBasedStateMachine):
 
     def hire_heir(self) -> Budgets:
         heir = Budgets(self.store, "heir", self.clock, LEASE, elapsed=self.loop.time)
-        with TrialBudget(heir, 1000, 1, Budget(job=BUDGET.job)) as budget:
+        with TrialBudget(heir, 1000, 1, 1, Budget(job=BUDGET.job)) as budget:
             found = self.run(budget.reserve(Amount(tokens=1), patience_sec=0.3))
             if isinstance(found, Reservation):
                 found.release()

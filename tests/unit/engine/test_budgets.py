@@ -54,8 +54,11 @@ class Fleet:
         self.syncing[worker].cancel()
 
     @contextmanager
-    def trial(self, worker: int = 0, budget: Budget | None = None, number: int | None = None) -> Iterator[TrialBudget]:
-        with TrialBudget(self.workers[worker], number or next(self.numbers), JOB, budget or Budget()) as opened:
+    def trial(
+        self, worker: int = 0, budget: Budget | None = None, number: int | None = None, try_number: int = 1
+    ) -> Iterator[TrialBudget]:
+        number = number or next(self.numbers)
+        with TrialBudget(self.workers[worker], number, try_number, JOB, budget or Budget()) as opened:
             yield opened
 
     async def spent(self, scope: Scope | None = None) -> Amount:
@@ -260,9 +263,8 @@ def test_calls_with_a_cap_wait_for_a_store_that_is_away() -> None:
     async def play() -> tuple[float, float]:
         async with fleet() as ground:
             ground.store.is_away = True
-            with ground.trial(budget=JOB_OF_10) as capped, ground.trial() as free:
-                other = Budgets(ground.store, "free", virtual_clock, LEASE, Cap(), loop_time)
-                with TrialBudget(other, 99, JOB + 1, Budget()) as free:
+            with ground.trial(budget=JOB_OF_10) as capped:
+                with TrialBudget(ground.workers[0], 99, 1, JOB + 1, Budget()) as free:
                     (await granted(free, usd(1.0))).settle(usd(1.0))
                 without = loop_time()
                 asyncio.get_running_loop().call_later(30, setattr, ground.store, "is_away", False)
@@ -304,7 +306,7 @@ def test_a_trials_cap_holds_over_its_tries_on_any_worker() -> None:
                 (await granted(first, usd(0.1))).settle(usd(0.1))
                 await granted(first, usd(0.1))
             await ground.workers[0].sync()
-            with ground.trial(1, budget, number=5) as second:
+            with ground.trial(1, budget, number=5, try_number=2) as second:
                 (await granted(second, usd(0.1))).settle(usd(0.1))
                 assert isinstance(await second.reserve(usd(0.1)), Refused)
             with ground.trial(1, budget, number=6) as another:
@@ -323,11 +325,32 @@ def test_a_try_after_a_lost_worker_does_not_wait_for_a_lease() -> None:
                 await granted(lost, usd(0.1))
                 await ground.workers[0].sync()
                 ground.kill(0)
-                with ground.trial(1, budget, number=5) as again:
+                with ground.trial(1, budget, number=5, try_number=2) as again:
                     began = loop_time()
                     (await granted(again, usd(0.1))).settle(usd(0.1))
                     assert loop_time() == began
                     assert isinstance(await again.reserve(usd(0.1)), Refused), "the call under way was counted"
+
+    run_virtual(play())
+
+
+def test_a_try_that_was_replaced_begins_no_call_and_leaves_the_new_one_alone() -> None:
+    budget = Budget(trial=Cap(calls=10))
+
+    async def play() -> None:
+        async with fleet(2) as ground:
+            with ground.trial(0, budget, 5) as old, ground.trial(1, budget, 5, try_number=2) as new:
+                last = await granted(old, usd(0.1))
+                await asyncio.sleep(2)
+                (await granted(new, usd(0.1))).settle(usd(0.1))
+                await asyncio.sleep(2)
+                assert isinstance(await old.reserve(usd(0.1)), Refused)
+                last.settle(usd(0.1))
+                for _ in range(8):
+                    (await granted(new, usd(0.1))).settle(usd(0.1))
+                    await asyncio.sleep(2)
+                assert isinstance(await new.reserve(usd(0.1)), Refused)
+            assert (await ground.spent(Scope.of_trial(JOB, 5))).calls == 10
 
     run_virtual(play())
 
@@ -339,14 +362,14 @@ def test_the_days_cap_holds_for_all_jobs_and_ends_at_midnight() -> None:
     async def play() -> None:
         async with fleet(2, Cap(calls=4), evening) as ground:
             for worker, job in ((0, 1), (1, 2)):
-                with TrialBudget(ground.workers[worker], job, job, Budget()) as budget:
+                with TrialBudget(ground.workers[worker], job, 1, job, Budget()) as budget:
                     for _ in range(2):
                         (await granted(budget, usd(0.1))).settle(usd(0.1))
                     await ground.workers[worker].sync()
-            with TrialBudget(ground.workers[0], 3, 3, Budget()) as late:
+            with TrialBudget(ground.workers[0], 3, 1, 3, Budget()) as late:
                 refused = await late.reserve(usd(0.1))
                 assert isinstance(refused, Refused) and refused.kind == "day" and "today" in refused.message
-                with TrialBudget(ground.workers[0], 4, 4, Budget(), False) as unpaid:
+                with TrialBudget(ground.workers[0], 4, 1, 4, Budget(), False) as unpaid:
                     await granted(unpaid, usd(0.1))
                 assert (await ground.spent(Scope.of_day(evening()))).calls == 4
                 await asyncio.sleep(120)

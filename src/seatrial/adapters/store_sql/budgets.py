@@ -67,7 +67,7 @@ def _exchange(
     after, grants = dict(before), {}
     for report in reports:
         if (state := after.get(report.scope.name)) is not None:
-            after[report.scope.name], grants[report.scope.name] = budget_slices.exchange(state, report, lease, now)
+            after[report.scope.name], grants[report.holder] = budget_slices.exchange(state, report, lease, now)
     _save_spent(connection, before, after)
     _save_slices(connection, before, after)
     return grants

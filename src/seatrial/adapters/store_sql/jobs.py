@@ -28,7 +28,7 @@ from seatrial.adapters.store_sql.job_changes import (
 )
 from seatrial.adapters.store_sql.job_filter import narrow_jobs
 from seatrial.adapters.store_sql.rows import Values, job_of, values_of
-from seatrial.adapters.store_sql.specs import IDS_AT_ONCE, JobSpecs
+from seatrial.adapters.store_sql.specs import IDS_AT_ONCE, JobSpecs, document_of
 from seatrial.adapters.store_sql.tables import creations, jobs, needs, trials
 from seatrial.adapters.store_sql.tasks import insert_into
 from seatrial.adapters.store_sql.work_left import work_left
@@ -252,7 +252,7 @@ def _create_once(connection: Connection, new: _Creation, once: Once) -> Job:
 def _create(connection: Connection, new: _Creation) -> Job:
     spec, planned, now = new.spec, new.trials, new.now
     values = {
-        "spec": spec.model_dump_json(),
+        "spec": document_of(spec),
         "name": spec.name,
         "origin": spec.origin,
         "dataset": spec.dataset,

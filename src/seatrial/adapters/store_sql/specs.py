@@ -26,6 +26,12 @@ IDS_AT_ONCE = 5000
 _by_id = sa.select(jobs.c.id, jobs.c.spec).where(jobs.c.id.in_(sa.bindparam("ids", expanding=True)))
 
 
+def document_of(spec: JobSpec) -> str:
+    """Without an empty budget: while a fleet is upgraded, workers of the version before read it, too. They cannot read
+    a spec with a budget, and must not: they would not keep it."""
+    return spec.model_dump_json(exclude=None if spec.budget else {"budget"})
+
+
 class JobSpecs:
     def __init__(self) -> None:
         self._kept: OrderedDict[int, JobSpec] = OrderedDict()

@@ -38,7 +38,8 @@ class Pot:
     scope: Scope
     cap: Amount
     holder: str
-    sole: bool = False
+    rank: int = 0
+    """The number of the try if it is the pot of a trial."""
     spent: Amount = NOTHING
     """Everything spent from this pot since its holder was named."""
     promised: Amount = NOTHING
@@ -140,7 +141,7 @@ class Pot:
             first.needs if first is not None else NOTHING,
             max(0.0, now - first.since) if first is not None else 0.0,
             contact_sec,
-            self.sole,
+            self.rank,
             self.is_over,
         )
 

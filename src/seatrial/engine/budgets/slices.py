@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
@@ -51,19 +52,21 @@ class Budgets:
         self._lease = lease
         self._day = day.limits
         self.elapsed = elapsed
-        self._pots: dict[str, Pot] = {}
+        self._pots: dict[tuple[str, int], Pot] = {}
         self._numbers = itertools.count(1)
         self._exchanging = asyncio.Lock()
         self._begun = 0
         self._trusted_sec = min(_TRUSTED_SEC, lease.total_seconds() * 0.75)
         self._contact_since: float | None = None
-        """Since when the store has answered every time."""
+        """Since when the store has answered every time, without long pauses."""
+        self._answered_at = -math.inf
 
-    def pot(self, scope: Scope, cap: Amount, trial_id: int, *, sole: bool = False) -> Pot:
-        pot = self._pots.get(scope.name)
+    def pot(self, scope: Scope, cap: Amount, trial_id: int, rank: int = 0) -> Pot:
+        """The pot of a scope. Each try of a trial has one of its own: an earlier one may still be ending."""
+        pot = self._pots.get((scope.name, rank))
         if pot is None:
-            pot = Pot(scope, cap, f"{self._worker}#{next(self._numbers)}", sole)
-            self._pots[scope.name] = pot
+            pot = Pot(scope, cap, f"{self._worker}#{next(self._numbers)}", rank)
+            self._pots[scope.name, rank] = pot
         pot.users.add(trial_id)
         pot.closed_at = None
         return pot
@@ -118,13 +121,15 @@ class Budgets:
     async def _exchange(self) -> None:
         self._begun += 1
         asked_at = self.elapsed()
+        if asked_at - self._answered_at > self._lease.total_seconds() / 2:
+            self._contact_since = None  # it would not have noticed an outage
         contact_sec = 0.0 if self._contact_since is None else asked_at - self._contact_since
         due = [pot for pot in self._pots.values() if self._is_due(pot, asked_at)]
         reports = [pot.report(asked_at, contact_sec) for pot in due]
         if reports:
             grants = await self._answer(due, reports)
             for pot, report in zip(due, reports, strict=True):
-                pot.obey(report, grants.get(report.scope.name), asked_at, self._trusted_sec)
+                pot.obey(report, grants.get(report.holder), asked_at, self._trusted_sec)
             self.tell()
         for name in [name for name, pot in self._pots.items() if self._is_forgotten(pot, asked_at)]:
             del self._pots[name]
@@ -138,8 +143,9 @@ class Budgets:
             for pot in due:
                 pot.is_dirty = True
             raise
+        self._answered_at = self.elapsed()
         if self._contact_since is None:
-            self._contact_since = self.elapsed()
+            self._contact_since = self._answered_at
         return grants
 
     def _is_due(self, pot: Pot, now: float) -> bool:
@@ -150,4 +156,4 @@ class Budgets:
         return pot.is_dirty or pot.is_over or bool(pot.waiting) or is_late
 
     def _is_forgotten(self, pot: Pot, now: float) -> bool:
-        return pot.closed_at is not None and (pot.sole or now - pot.closed_at > _REMEMBERED_SEC)
+        return pot.closed_at is not None and (pot.rank > 0 or now - pot.closed_at > _REMEMBERED_SEC)

@@ -97,6 +97,7 @@ class TrialBudget:
 
     _budgets: Budgets
     trial_id: int
+    try_number: int
     job_id: int
     _budget: Budget
     _counts_for_day: bool = True
@@ -184,13 +185,13 @@ class TrialBudget:
 
     def _pots(self) -> tuple[Pot, ...]:
         """Of the trial, its job and today. A trial without a cap has no pot: its result says what it spent."""
-        wanted: list[tuple[Scope, Amount, bool]] = []
+        wanted: list[tuple[Scope, Amount, int]] = []
         if self._budget.trial:
-            wanted.append((Scope.of_trial(self.job_id, self.trial_id), self._budget.trial.limits, True))
-        wanted.append((Scope.of_job(self.job_id), self._budget.job.limits, False))
+            wanted.append((Scope.of_trial(self.job_id, self.trial_id), self._budget.trial.limits, self.try_number))
+        wanted.append((Scope.of_job(self.job_id), self._budget.job.limits, 0))
         if self._counts_for_day:
-            wanted.append((*self._budgets.day(), False))
-        pots = tuple(self._budgets.pot(scope, cap, self.trial_id, sole=sole) for scope, cap, sole in wanted)
+            wanted.append((*self._budgets.day(), 0))
+        pots = tuple(self._budgets.pot(scope, cap, self.trial_id, rank) for scope, cap, rank in wanted)
         self._used.update((pot.scope.name, pot) for pot in pots)
         return pots
 

@@ -12,7 +12,7 @@ from seatrial.domain.budget_slices import SliceGrant, SliceReport
 
 class BudgetStore(Protocol):
     async def exchange(self, reports: Sequence[SliceReport], lease: timedelta, now: datetime) -> dict[str, SliceGrant]:
-        """Takes the reports of one worker, at most one for each scope, and answers each by the name of its scope.
+        """Takes the reports of one worker, at most one for each holder, and answers each by the name of its holder.
 
         Reports of several workers take effect one after another, so that the slices of all never hold more than the
         cap. All reports of one call take effect, or none. A report that was taken before is answered and changes

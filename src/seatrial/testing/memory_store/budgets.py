@@ -24,7 +24,7 @@ class MemoryBudgets:
         for report in reports:
             if self._exists(report.scope):
                 before = self.states.get(report.scope, ScopeState())
-                after, grants[report.scope.name] = budget_slices.exchange(before, report, lease, now)
+                after, grants[report.holder] = budget_slices.exchange(before, report, lease, now)
                 self.states[report.scope] = after
         return grants
 
