@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from seatrial.domain.budget import MOST, NOTHING, WITHOUT_CAP, Amount, Scope, Spending
+from seatrial.domain.budget import MOST, NOTHING, WITHOUT_CAP, Amount, Budget, Cap, Scope, Spending
 from seatrial.domain.budget_slices import SliceGrant, SliceReport
+from seatrial.engine.budgets.slices import Budgets
+from seatrial.engine.budgets.trial_budget import Reservation, TrialBudget
+from seatrial.engine.clock import system_clock
 from seatrial.ports.store import Store
 from tests.contracts.store.conftest import StoreOpener
 from tests.contracts.store.samples import submit
@@ -204,3 +208,37 @@ async def test_each_kind_has_a_cap_of_its_own(store: Store, kind: str) -> None:
     assert one.room.covers(Amount(3, 3, 3)) and not two.room.covers(Amount(8, 8, 8))
     others = {"nanodollars", "tokens", "calls"} - {kind}
     assert all(getattr(two.room, other) > 10**15 for other in others)
+
+
+async def test_fifty_racing_trials_of_several_workers_stay_within_a_cap(open_store: StoreOpener) -> None:
+    """The whole way: reservations on four workers, and their slices in one store."""
+    stores = [await open_store() for _ in range(2)]
+    job = await submit(stores[0])
+    workers = [Budgets(stores[n % 2].budgets, f"w{n}", system_clock, timedelta(minutes=1)) for n in range(4)]
+    chance, prices = random.Random(0), list[int]()
+
+    async def agent(number: int) -> None:
+        with TrialBudget(workers[number % 4], number, 1, job.id, Budget(job=Cap(tokens=5000))) as budget:
+            while isinstance(call := await budget.reserve(tokens(20), least=tokens(10), most=tokens(600)), Reservation):
+                await asyncio.sleep(chance.uniform(0, 0.01))
+                prices.append(min(call.most.tokens, chance.choice([10, 20, 30, 300, 600])))
+                call.settle(tokens(prices[-1]))
+
+    async def sync(worker: Budgets) -> None:
+        while True:
+            await worker.sync()
+            await asyncio.sleep(0.05)
+
+    async with asyncio.TaskGroup() as group:
+        syncing = [group.create_task(sync(worker)) for worker in workers]
+        await asyncio.gather(*(agent(number) for number in range(50)))
+        for task in syncing:
+            task.cancel()
+    for worker in workers:
+        await worker.leave()
+    assert 5000 - 10 < sum(prices) <= 5000
+    assert await spent(stores[1], Scope.of_job(job.id)) == Amount(0, sum(prices), len(prices))
+
+
+def tokens(number: int) -> Amount:
+    return Amount(tokens=number, calls=1)
