@@ -404,6 +404,23 @@ def test_nothing_is_left_behind_by_calls_that_end_in_any_way() -> None:
     run_virtual(play())
 
 
+def test_a_call_that_waits_when_its_try_ends_is_refused() -> None:
+    async def play() -> None:
+        async with fleet() as ground:
+            with ground.trial(budget=JOB_OF_10) as other:
+                call = await granted(other, usd(9.0))
+                with ground.trial(budget=JOB_OF_10) as budget:
+                    waiting = asyncio.create_task(budget.reserve(usd(5.0)))
+                    await asyncio.sleep(1)
+                call.release()
+                refused = await waiting
+                assert isinstance(refused, Refused) and refused.kind == "ended" and budget.refused is None
+                assert isinstance(await budget.reserve(usd(0.1)), Refused)
+                assert (await granted(other, usd(10.0))).most.dollars == 10.0
+
+    run_virtual(play())
+
+
 def test_a_large_call_is_not_starved_by_small_ones() -> None:
     async def play() -> float:
         async with fleet() as ground:

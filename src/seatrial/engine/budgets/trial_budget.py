@@ -22,15 +22,17 @@ PATIENCE_SEC = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a call may not be made. ``kind`` of the cap is ``trial``, ``job`` or ``day``."""
+    """Why a call may not be made. ``kind`` is that of the cap, ``trial``, ``job`` or ``day``; or ``ended``."""
 
     kind: str
-    cap: Amount
-    left: Amount
+    cap: Amount = WITHOUT_CAP
+    left: Amount = NOTHING
     waited_sec: float = 0.0
 
     @property
     def message(self) -> str:
+        if self.kind == "ended":
+            return "The trial has ended."
         whose = {"trial": "this trial", "job": "this job", "day": "this installation today"}[self.kind]
         return f"The budget of {whose} is spent."
 
@@ -109,6 +111,7 @@ class TrialBudget:
     """Why a call was refused, or a stream cut, if one was: the trial is marked ``over_budget``."""
     _open: set[Reservation] = field(default_factory=set)
     _used: dict[str, Pot] = field(default_factory=dict)
+    _is_closed: bool = False
 
     async def reserve(
         self,
@@ -128,7 +131,7 @@ class TrialBudget:
         ask = Ask(budgets.next_ticket(), began, least, expected, most)
         asked: set[str] = set()
         try:
-            while True:
+            while not self._is_closed:
                 pots, waited = self._pots(), budgets.elapsed() - began
                 spent = next((pot for pot in pots if pot.is_spent(ask)), None)
                 lacking = [pot for pot in pots if not pot.admits(ask, budgets.elapsed())]
@@ -139,6 +142,7 @@ class TrialBudget:
                 names = {pot.scope.name for pot in lacking}
                 is_new, asked = not names <= asked, asked | names
                 await budgets.wait(ask, lacking, patience_sec - waited, at_once=is_new)
+            return Refused("ended")
         finally:
             if asked:  # the calls behind it may have room now
                 budgets.tell()
@@ -159,7 +163,7 @@ class TrialBudget:
     def left(self) -> Amount:
         """What the trial may still spend, as far as this worker knows."""
         left = WITHOUT_CAP
-        for pot in self._pots():
+        for pot in self._used.values() if self._is_closed else self._pots():
             known = pot.left()
             left = left.least(pot.cap if known is None else known)
         return left
@@ -176,12 +180,15 @@ class TrialBudget:
         self.close()
 
     def close(self) -> None:
+        """Settles what is open. A call that still waits for room is refused: nobody would settle it."""
+        self._is_closed = True
         for reservation in list(self._open):
             reservation.settle_unknown()
         for pot in self._used.values():
             pot.users.discard(self.trial_id)
             pot.is_dirty = True
         self._used.clear()
+        self._budgets.tell()
 
     def _pots(self) -> tuple[Pot, ...]:
         """Of the trial, its job and today. A trial without a cap has no pot: its result says what it spent."""
