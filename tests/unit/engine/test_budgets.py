@@ -248,10 +248,11 @@ def test_a_worker_that_is_presumed_dead_cannot_spend_its_old_slice() -> None:
                 ground.store.is_away = True
                 assert not stream.stretch(usd(0.8)), "beyond its own reservation there is nothing"
                 refused = await stopped.reserve(usd(0.2), patience_sec=3)
-                assert isinstance(refused, Refused)
+                assert isinstance(refused, Refused) and not refused.is_spent and "in 3 s" in refused.message
                 ground.store.is_away = False
                 stream.settle(usd(0.5))
-                assert isinstance(await stopped.reserve(usd(0.2)), Refused)
+                refused = await stopped.reserve(usd(0.2))
+                assert isinstance(refused, Refused) and refused.is_spent and stopped.refused == refused
                 await ground.workers[0].sync()
                 assert (await ground.spent()).dollars == pytest.approx(9.91)
                 assert (await granted(stopped, usd(0.09))).most.dollars == 0.09, "what is left, it may have"

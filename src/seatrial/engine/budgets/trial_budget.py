@@ -28,12 +28,16 @@ class Refused:
     cap: Amount = WITHOUT_CAP
     left: Amount = NOTHING
     waited_sec: float = 0.0
+    is_spent: bool = True
+    """False if the call waited for room as long as it could: other calls hold it, or the store is away."""
 
     @property
     def message(self) -> str:
         if self.kind == "ended":
             return "The trial has ended."
         whose = {"trial": "this trial", "job": "this job", "day": "this installation today"}[self.kind]
+        if not self.is_spent:
+            return f"Nothing of the budget of {whose} became free in {self.waited_sec:.0f} s."
         return f"The budget of {whose} is spent."
 
 
@@ -137,8 +141,10 @@ class TrialBudget:
                 lacking = [pot for pot in pots if not pot.admits(ask, budgets.elapsed())]
                 if spent is None and not lacking:
                     return self._take(ask, pots)
-                if spent is not None or waited >= patience_sec:
-                    return self._refuse(spent or lacking[0], waited)
+                if spent is not None:
+                    return self._refuse(spent, waited)
+                if waited >= patience_sec:
+                    return _refusal(lacking[0], waited, is_spent=False)
                 names = {pot.scope.name for pot in lacking}
                 is_new, asked = not names <= asked, asked | names
                 await budgets.wait(ask, lacking, patience_sec - waited, at_once=is_new)
@@ -214,6 +220,10 @@ class TrialBudget:
         return reservation
 
     def _refuse(self, pot: Pot, waited_sec: float) -> Refused:
-        left = pot.left()
-        self.refused = Refused(pot.scope.kind, pot.cap, NOTHING if left is None else left, waited_sec)
+        self.refused = _refusal(pot, waited_sec, is_spent=True)
         return self.refused
+
+
+def _refusal(pot: Pot, waited_sec: float, *, is_spent: bool) -> Refused:
+    left = pot.left()
+    return Refused(pot.scope.kind, pot.cap, NOTHING if left is None else left, waited_sec, is_spent)
