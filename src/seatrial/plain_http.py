@@ -1,6 +1,6 @@
 """A minimal HTTP/1.1 server protocol: requests with a length, plain answers, event streams, cut connections.
 
-Used by the scripted model server, the sandbox relay and the rollout socket, which need no web framework.
+Used by the scripted model server, the gate's doors and the rollout socket, which need no web framework.
 """
 
 from __future__ import annotations

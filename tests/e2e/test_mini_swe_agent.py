@@ -1,4 +1,4 @@
-"""mini-swe-agent, installed from this machine into a sandbox without any network; the relay leads to its model."""
+"""mini-swe-agent, installed from this machine into a sandbox without any network; the gate has a door there."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig
 from harbor.trial.trial import Trial
 
-from seatrial.agents.inside import ModelRoute, call_through_relay
+from seatrial.agents.inside import call_through_gate
 from seatrial.scripted_models.server import ScriptedModels
+from tests.gate_doors import route, way_inside
 from tests.trials import Workplace
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "read-the-screen"
@@ -31,8 +32,9 @@ async def run_one(script: str, models: ScriptedModels, workplace: Workplace) -> 
         environment=EnvironmentConfig(import_path=workplace.import_path, kwargs={"options": options}),
     )
     trial = await Trial.create(config)
-    call_through_relay(trial.agent, ModelRoute(url=models.base_url, headers={"Authorization": f"Bearer {KEY}"}))
-    await trial.run()
+    async with way_inside(workplace.directory / "trial", route(models.base_url, f"openai/{script}", KEY)) as way:
+        call_through_gate(trial.agent, way)
+        await trial.run()
     return trial
 
 

@@ -156,7 +156,7 @@ def test_addresses_anywhere_in_an_agents_options_are_found() -> None:
         ({}, {"OPENAI_BASE_URL": evil}),
         ({}, {"ANTHROPIC_API_BASE": evil}),
         ({}, {"HTTPS_PROXY": "evil.example:3128"}),
-        ({"llm_kwargs": {"api_base": "https://models.example/v1"}}, {}),  # no relay would stand before it
+        ({"llm_kwargs": {"api_base": "https://models.example/v1"}}, {}),  # no gate would stand before it
     ):
         with pytest.raises(InvalidInput):
             urls.admit(_job(options, env))

@@ -15,7 +15,8 @@ import pytest
 from harbor.agents.terminus_2 import Terminus2
 from harbor.llms.base import ContextLengthExceededError
 
-from seatrial.agents.model_retries import ModelHealth, RetryingModel, RetryLimits, retry_model_calls
+from seatrial.agents.model_retries import RetryingModel, retry_model_calls
+from seatrial.engine.model_patience import ModelHealth, RetryLimits
 from seatrial.errors import ModelFault
 from seatrial.scripted_models import faults
 from seatrial.scripted_models.faults import Fault, FaultPlan

@@ -17,8 +17,9 @@ from harbor.agents.terminus_2 import Terminus2
 
 from seatrial.adapters.store_sql.migrate import upgrade
 from seatrial.adapters.store_sql.store import SqlStore
-from seatrial.agents.model_retries import CallPace, ModelHealth, RetryingModel, RetryLimits, retry_model_calls
+from seatrial.agents.model_retries import CallPace, RetryingModel, retry_model_calls
 from seatrial.engine.clock import system_clock
+from seatrial.engine.model_patience import ModelHealth, RetryLimits
 from seatrial.engine.provider_pace import EVERY_SEC, ProviderPace
 from seatrial.errors import ModelFault
 from seatrial.sandboxes.own_time import OwnTime

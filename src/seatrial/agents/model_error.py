@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Any
+
+from seatrial.engine.model_patience import seconds_asked
 
 
 class ModelError(Enum):
@@ -66,7 +65,7 @@ def retry_after(error: BaseException, now: datetime | None = None) -> float | No
     for headers in (getattr(error, "litellm_response_headers", None), _response_headers(error)):
         value = _header(headers, "retry-after")
         if value is not None:
-            return _seconds(value, now or datetime.now(UTC))
+            return seconds_asked(value, now or datetime.now(UTC))
     return None
 
 
@@ -79,14 +78,3 @@ def _header(headers: Mapping[str, str] | None, name: str) -> str | None:
         if key.lower() == name:
             return str(value)
     return None
-
-
-def _seconds(value: str, now: datetime) -> float | None:
-    with suppress(ValueError):
-        seconds = float(value)
-        return None if math.isnan(seconds) else max(seconds, 0.0)
-    try:
-        then = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max((then.replace(tzinfo=then.tzinfo or UTC) - now).total_seconds(), 0.0)

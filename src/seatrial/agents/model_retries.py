@@ -13,74 +13,21 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, override
 
 from harbor.llms.base import BaseLLM, LLMResponse
 
 from seatrial.agents.model_error import ModelError, classify_model_error, is_refusal, retry_after
-from seatrial.domain.frozen import Frozen
+from seatrial.engine.model_patience import ModelHealth, RetryLimits
 from seatrial.engine.provider_pace import ProviderPace, Turn
 from seatrial.errors import ModelFault
 from seatrial.sandboxes.own_time import clock_stopped
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
-
-
-class RetryLimits(Frozen):
-    """Time limits of model calls and of their retries."""
-
-    limit_sec: float = 600.0
-    """Seconds from the first failure of a call. If the next wait would exceed it, the call fails."""
-    request_timeout_sec: float = 600.0
-    """Timeout of one request."""
-    first_wait_sec: float = 1.0
-    longest_wait_sec: float = 60.0
-    """Maximum backoff; a longer ``Retry-After`` is obeyed if it fits the limit."""
-    unknown_tries: int = 3
-    """Tries after an error of unknown kind: our own request may be wrong."""
-
-    def wait(self, failures: int, chance: random.Random) -> float:
-        """Doubles with each failure; the jitter keeps many trials from retrying at the same moment."""
-        whole = min(self.first_wait_sec * 2.0 ** (failures - 1), self.longest_wait_sec)
-        return whole * chance.uniform(0.5, 1.0)
-
-
-@dataclass
-class ModelHealth:
-    """How the model's service behaved during one trial."""
-
-    calls: int = 0
-    """Answers that the agent requested."""
-    requests: int = 0
-    """Requests sent for them; more than ``calls`` if some failed."""
-    faults: Counter[str] = field(default_factory=Counter)
-    """Failed requests by the name of their exception."""
-    lost_sec: float = 0.0
-    """Seconds spent on failed requests and on waiting after them."""
-    pace_wait_sec: float = 0.0
-    """Seconds spent waiting for a turn, because the provider limits the pace. Not in ``lost_sec`` if the agent's clock
-    stood still meanwhile."""
-    waited_sec: float = 0.0
-    """Seconds in which the agent waited for answers, failed requests included."""
-    given_up: ModelFault | None = None
-    interrupted: str | None = None
-    """The service's error when the agent's time ran out."""
-
-    def spoils_timeout(self, agent_sec: float) -> str | None:
-        """Why an agent's timeout is not its own fault; ``None`` if it is.
-
-        If a tenth of its time was lost to the service, the result does not count as a failure of the agent.
-        """
-        if self.interrupted is not None:
-            return self.interrupted
-        if agent_sec > 0 and self.lost_sec >= agent_sec / 10:
-            return f"{self.lost_sec:.0f} of {agent_sec:.0f} seconds were lost to errors of the model's service"
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +54,7 @@ class RetryingModel(BaseLLM):
         *,
         key: str | None = None,
         pace: CallPace | None = None,
+        begins: Callable[[], None] = lambda: None,
         sleep: Sleep = asyncio.sleep,
         clock: Clock = time.monotonic,
         chance: random.Random | None = None,
@@ -117,6 +65,7 @@ class RetryingModel(BaseLLM):
         self._policy = policy
         self._key = key
         self._pace = pace
+        self._begins = begins
         self._sleep = sleep
         self._clock = clock
         self._chance = chance or random.Random()  # noqa: S311 - spreads waits, no secret
@@ -138,6 +87,7 @@ class RetryingModel(BaseLLM):
         if self.health.given_up is not None:  # agents retry on any exception; all retries share one limit
             raise self.health.given_up
         self.health.calls += 1
+        self._begins()
         began = self._clock()
         try:
             return await self._answer(prompt, kwargs)
@@ -266,14 +216,21 @@ class RetryingModel(BaseLLM):
 
 
 def retry_model_calls(
-    agent: Any, policy: RetryLimits, *, key: str | None = None, pace: CallPace | None = None
+    agent: Any,
+    policy: RetryLimits,
+    *,
+    key: str | None = None,
+    pace: CallPace | None = None,
+    begins: Callable[[], None] = lambda: None,
 ) -> ModelHealth:
     """Replaces the model of an agent that runs in this process; returns its health, which is updated.
+
+    ``begins`` is called before each call of the agent, in the agent's task.
 
     Agents that call their model from inside the sandbox are not changed.
     """
     model = getattr(agent, "_llm", None)
     if not isinstance(model, BaseLLM):
         return ModelHealth()
-    agent._llm = retrying = RetryingModel(model, policy, key=key, pace=pace)
+    agent._llm = retrying = RetryingModel(model, policy, key=key, pace=pace, begins=begins)
     return retrying.health

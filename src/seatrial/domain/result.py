@@ -42,14 +42,22 @@ class PhaseTiming(Frozen):
 
 
 class Usage(Frozen):
-    """Model usage. ``None``: the agent did not report it."""
+    """Model usage, as the gate counted it; for calls past the gate, as the agent reported it. ``None``: not known."""
 
     input_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    """Part of the output tokens."""
     cost_usd: float | None = None
     model_calls: int | None = None
     turns: int | None = None
+    first_token_sec: float | None = None
+    """Seconds from a request to the first piece of its answer, on average."""
+    retries: int | None = None
+    """Requests that were sent again after a rate limit or an outage."""
+    rate_limited_sec: float | None = None
+    """Seconds in which calls waited, because the provider limits the pace."""
 
 
 class Spent(Frozen):

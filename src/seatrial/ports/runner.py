@@ -27,9 +27,12 @@ class Order:
     work_dir: Path
     """An empty directory for this try. The files in it are saved afterwards."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Provider keys by environment name. The runner never logs or stores them or passes them to a sandbox."""
+    """Provider keys by environment name. The runner never logs or stores them. It passes them to a sandbox only if
+    ``keys_may_enter`` and the sandbox cannot reach the gate."""
     keys_are_the_jobs: bool = True
     """Whether all keys came with the job, and none belongs to the installation."""
+    keys_may_enter: bool = True
+    """Whether the keys may go into a sandbox that cannot reach the gate."""
     keep: Path | None = None
     """Where the runner leaves what the agent did before it is graded. The folder does not exist yet, and appears whole
     or not at all. ``None``: nothing is kept."""

@@ -7,9 +7,10 @@ command or transfer waits for a thread and runs in it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, Token
+from functools import partial
 from typing import Any, Self
 
 _current: ContextVar[OwnTime | None] = ContextVar("own_time", default=None)
@@ -18,7 +19,17 @@ _current: ContextVar[OwnTime | None] = ContextVar("own_time", default=None)
 @contextmanager
 def clock_stopped() -> Iterator[None]:
     """The caller's time limit does not run meanwhile."""
-    clock = _current.get()
+    with stopped(_current.get()):
+        yield
+
+
+def own_clock() -> Callable[[], AbstractContextManager[None]]:
+    """``clock_stopped`` of the caller's time limit, for other tasks that work for the caller."""
+    return partial(stopped, _current.get())
+
+
+@contextmanager
+def stopped(clock: OwnTime | None) -> Iterator[None]:
     if clock is None:
         yield
         return

@@ -195,8 +195,8 @@ class Sandbox(BaseEnvironment):
 
     @property
     def network_namespace(self) -> Path | None:
-        """The network namespace, for a relay inside; ``None`` if it is this machine's own. ``SetupProblem`` where it
-        cannot be entered."""
+        """The network namespace, for a door of the gate inside; ``None`` if it is this machine's own. ``SetupProblem``
+        where it cannot be entered."""
         return self._network.netns_path if self._network is not None else None
 
     async def look(self, seen: Mapping[str, int], wanted: Callable[[str], bool]) -> Sequence[FileView] | None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from seatrial.adapters.runner_harbor.equip import ModelAccess
+from seatrial.agents.inside import NO_KEY
 from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.task import TaskRef
 from seatrial.domain.token import Role
+from seatrial.errors import Unsupported
 from seatrial.ports.runner import Order
 from seatrial.ports.store import TrialFilter
 from seatrial.testing.fake_runner import FakeRunner
@@ -45,43 +48,88 @@ async def orders_of(installation: Installation, count: int) -> list[Order]:
     return list(runner.orders)
 
 
-async def sandbox_variables(order: Order) -> tuple[dict[str, str], tuple[str, ...]]:
+async def sandbox_variables(order: Order, sandbox: str = "oci") -> tuple[dict[str, str], tuple[str, ...]]:
     """What the agent's commands see, and what the lock says."""
     from contextlib import AsyncExitStack
 
-    async with ModelAccess() as models, AsyncExitStack() as relays:
-        equipment = await models.equip(order, relays)
+    async with ModelAccess() as models, AsyncExitStack() as doors:
+        equipment = await models.equip(order, doors, sandbox)
         return dict(equipment.agent.env), equipment.notes
 
 
+ELSEWHERE: dict[str, Any] = {"allowed_sandboxes": "harbor:daytona"}
+"""A sandbox that the gate has no door in."""
+
+
 @pytest.mark.parametrize("agent", INSTALLED)
-async def test_an_installed_agent_is_not_given_our_key(tmp_path: Path, agent: str) -> None:
+async def test_an_installed_agent_works_with_our_key_and_never_sees_it(tmp_path: Path, agent: str) -> None:
     async with doors_open(tmp_path, Role.USER) as doors:
-        body = [{"name": agent, "model": "openai/gpt-4"}]
-        answer = await doors.job(400, agents=body)
+        await doors.job(agents=[{"name": agent, "model": "openai/gpt-4"}])
+        [order] = await orders_of(doors.api.service.installation, 1)
+    assert dict(order.secrets) == {"OPENAI_API_KEY": OURS}
+    variables, notes = await sandbox_variables(order)
+    assert OURS not in str(variables) and variables["OPENAI_API_KEY"] == NO_KEY and notes == ()
+
+
+@pytest.mark.parametrize("agent", INSTALLED)
+async def test_where_the_gate_has_no_door_our_key_does_not_go_in(tmp_path: Path, agent: str) -> None:
+    async with doors_open(tmp_path, Role.USER, **ELSEWHERE) as doors:
+        body, there = [{"name": agent, "model": "openai/gpt-4"}], "harbor:daytona"
+        answer = await doors.job(400, agents=body, sandbox=there)
         assert "inside of its sandbox" in answer["error"]["message"] and "X-Provider-Key" in answer["error"]["fix"]
-        await doors.job(keys={"OPENAI_API_KEY": THEIRS}, agents=body)
+        await doors.job(keys={"OPENAI_API_KEY": THEIRS}, agents=body, sandbox=there)
+
+
+async def test_a_provider_that_the_gate_does_not_speak_to_is_such_a_place_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COHERE_API_KEY", OURS)
+    async with doors_open(tmp_path, Role.USER) as doors:
+        answer = await doors.job(400, agents=[{"name": "codex", "model": "cohere/command"}])
+        assert "inside of its sandbox" in answer["error"]["message"]
+        await doors.job(agents=[{"name": "terminus-2", "model": "cohere/command"}])
+
+
+async def test_a_task_that_needs_another_sandbox_gets_no_key_of_ours_into_it(tmp_path: Path) -> None:
+    """A job for our own sandboxes may have a task with several services, which runs elsewhere."""
+    async with doors_open(tmp_path, Role.USER) as doors:
+        await doors.job(agents=[{"name": "codex", "model": "openai/gpt-4"}])
+        [order] = await orders_of(doors.api.service.installation, 1)
+    assert not order.keys_may_enter
+    with pytest.raises(Unsupported, match="would have to go into the sandbox"):
+        await sandbox_variables(order, "harbor:docker")
+    theirs = replace(order, secrets={"OPENAI_API_KEY": THEIRS}, keys_may_enter=True)
+    assert (await sandbox_variables(theirs, "harbor:docker"))[0]["OPENAI_API_KEY"] == THEIRS
 
 
 async def test_keys_of_a_jobs_other_agents_stay_out_of_the_sandbox(tmp_path: Path) -> None:
-    """terminus-2 uses our key outside; codex beside it gets the tenant's and nothing else."""
+    """terminus-2 uses our key; codex beside it uses the tenant's, and neither is in a sandbox."""
     agents = [{"name": "terminus-2", "model": "openrouter/x"}, {"name": "codex", "model": "openai/gpt-4"}]
     async with doors_open(tmp_path, Role.USER) as doors:
         await doors.job(agents=agents, keys={"OPENAI_API_KEY": THEIRS})
         orders = await orders_of(doors.api.service.installation, 2)
     secrets = {order.agent.name: dict(order.secrets) for order in orders}
     assert secrets == {"terminus-2": {"OPENROUTER_API_KEY": OURS}, "codex": {"OPENAI_API_KEY": THEIRS}}
-    [inside] = [order for order in orders if order.agent.name == "codex"]
-    variables, notes = await sandbox_variables(inside)
-    assert OURS not in str(variables) and variables["OPENAI_API_KEY"] == THEIRS
-    assert notes == ("provider key in the sandbox: the job's own",)
+    for order in orders:
+        variables, notes = await sandbox_variables(order)
+        assert OURS not in str(variables) and THEIRS not in str(variables) and notes == ()
+
+
+async def test_a_key_among_an_agents_variables_stays_outside_too(tmp_path: Path) -> None:
+    """The API refuses it; a job of the machine's admin may have one."""
+    async with doors_open(tmp_path, Role.USER) as doors:
+        await doors.job(agents=[{"name": "codex", "model": "openai/gpt-4"}])
+        [order] = await orders_of(doors.api.service.installation, 1)
+    agent = order.agent.model_copy(update={"env": {"OPENAI_API_KEY": THEIRS, "EDITOR": "vi"}})
+    variables, _ = await sandbox_variables(replace(order, agent=agent, secrets={}))
+    assert THEIRS not in str(variables) and variables["EDITOR"] == "vi"
 
 
 async def test_running_it_again_without_the_key_does_not_fall_back_to_ours(tmp_path: Path) -> None:
     """The job's key went when it ended."""
-    async with doors_open(tmp_path, Role.USER) as doors:
+    async with doors_open(tmp_path, Role.USER, **ELSEWHERE) as doors:
         body = [{"name": "codex", "model": "openai/gpt-4"}]
-        job = await doors.job(agents=body, keys={"OPENAI_API_KEY": THEIRS})
+        job = await doors.job(agents=body, keys={"OPENAI_API_KEY": THEIRS}, sandbox="harbor:daytona")
         await orders_of(doors.api.service.installation, 1)
         path, every = f"/api/v1/jobs/{job['id']}/attempts", {"outcomes": ["passed", "failed"]}
         refused = await doors.api.client.post(path, json=every, headers=doors.headers)
@@ -91,10 +139,10 @@ async def test_running_it_again_without_the_key_does_not_fall_back_to_ours(tmp_p
 
 
 async def test_the_operator_may_allow_it_and_the_trial_says_so(tmp_path: Path) -> None:
-    async with doors_open(tmp_path, Role.USER, allow_keys_in_sandbox=True) as doors:
-        await doors.job(agents=[{"name": "codex", "model": "openai/gpt-4"}])
+    async with doors_open(tmp_path, Role.USER, allow_keys_in_sandbox=True, **ELSEWHERE) as doors:
+        await doors.job(agents=[{"name": "codex", "model": "openai/gpt-4"}], sandbox="harbor:daytona")
         [order] = await orders_of(doors.api.service.installation, 1)
-    variables, notes = await sandbox_variables(order)
+    variables, notes = await sandbox_variables(order, "harbor:daytona")
     assert variables["OPENAI_API_KEY"] == OURS
     assert notes == ("provider key in the sandbox: this installation's",)
 

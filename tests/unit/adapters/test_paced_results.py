@@ -7,10 +7,10 @@ import pytest
 from seatrial.adapters.runner_harbor.equip import ModelAccess
 from seatrial.adapters.runner_harbor.runner import with_waits
 from seatrial.agents.model_error import is_refusal
-from seatrial.agents.model_retries import ModelHealth
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Mark, Outcome
 from seatrial.engine.clock import system_clock
+from seatrial.engine.model_patience import ModelHealth
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.testing.memory_store.pace import MemoryPace
 

@@ -13,7 +13,8 @@ import pytest
 from harbor.llms.base import BaseLLM, ContextLengthExceededError, LLMResponse
 
 from seatrial.agents.model_error import ModelError, classify_model_error, retry_after
-from seatrial.agents.model_retries import ModelHealth, RetryingModel, RetryLimits, retry_model_calls
+from seatrial.agents.model_retries import RetryingModel, retry_model_calls
+from seatrial.engine.model_patience import ModelHealth, RetryLimits
 from seatrial.errors import ModelFault
 
 

@@ -1,13 +1,11 @@
 """Gives an agent its model: the name, the address, the options and the key. The key is never part of Harbor's
 configuration, because Harbor writes that into the trial's directory.
 
-The model client of an agent that runs on the host (terminus-2) gets the key directly. An agent that is installed into
-the sandbox calls the model from there. If the model has its own address, a relay outside the sandbox adds the key.
-Otherwise the key must be in the environment of the agent's commands, where Harbor redacts it. That key came with the
-job, unless the job was submitted on the machine or the operator allows the installation's keys in sandboxes. The lock
-says whose key it was.
-
-An address that a caller of the service chose is always called through a relay, which follows no redirects.
+All calls go through the worker's gate, which adds the key outside: those of an agent that runs on the host
+(terminus-2) and those of an agent that is installed into one of our sandboxes. Two kinds cannot: models whose provider
+speaks none of the gate's formats, and installed agents in a sandbox that is not ours. The model client on the host then
+gets the key directly. In a sandbox the key must be in the environment of the agent's commands, where Harbor redacts it;
+that key came with the job, unless the operator allows the installation's keys in sandboxes. The lock says so.
 """
 
 from __future__ import annotations
@@ -15,28 +13,44 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
 from harbor.agents.base import BaseAgent
 from harbor.models.trial.config import AgentConfig
 
-from seatrial.adapters.runner_harbor.config import agent_config
-from seatrial.agents.inside import NO_KEY, ModelRoute, call_through_relay
-from seatrial.agents.model_retries import CallPace, ModelHealth, RetryLimits, retry_model_calls
+from seatrial.adapters.runner_harbor.config import OUR_SANDBOXES, agent_config
+from seatrial.agents.inside import NO_KEY, OpenDoor, call_through_gate
+from seatrial.agents.model_retries import CallPace, retry_model_calls
 from seatrial.agents.terminus import terminus_options
 from seatrial.domain.agent_options import file_options
-from seatrial.domain.catalogue import addresses_for, keys_for, runs_on_host
+from seatrial.domain.catalogue import addresses_for, keys_for, provider_of, runs_on_host
+from seatrial.domain.prices import NamedPrice
+from seatrial.engine.model_patience import ModelHealth, RetryLimits
 from seatrial.engine.provider_pace import ProviderPace
+from seatrial.errors import InvalidInput, Unsupported
+from seatrial.gateway.agent_clock import ClockStop
+from seatrial.gateway.gate import Gate
+from seatrial.gateway.purse import Purse
+from seatrial.gateway.routes import Route, Routes, agent_variables, host_address, host_model, route_to
+from seatrial.gateway.trial_calls import TrialCalls
 from seatrial.ports.runner import Order
-from seatrial.sandboxes.network.relay import ModelRelay
+from seatrial.sandboxes.own_time import own_clock
 from seatrial.scripted_models.server import ScriptedModels
 
 SCRIPTED = "scripted/"
 SCRIPTED_KEY = "scripted"
+_TAKE_ADDRESSES = frozenset({"computer-1", "terminus-2"})
+"""Agents on the host that take an address for any model."""
+_DAY_SEC = 86_400.0
+_UNCOUNTED = "model calls were not counted: they did not pass the gate"
+
+PriceOf = Callable[[str], NamedPrice | None]
+PurseOf = Callable[[Order], AbstractContextManager[Purse | None]]
 
 
 @dataclass(frozen=True)
@@ -46,22 +60,40 @@ class Equipment:
     agent: AgentConfig
     retries: RetryLimits
     api_key: str | None = None
-    route: ModelRoute | None = None
-    """For an agent inside the sandbox whose model has an address that the sandbox cannot reach."""
+    open_door: OpenDoor | None = None
+    """For an agent inside the sandbox whose calls pass the gate."""
     notes: tuple[str, ...] = ()
     """Notes for the trial's lock."""
     pace: CallPace | None = None
-    """For an agent whose calls this process makes."""
+    """For an agent whose calls this process makes without the gate."""
+    calls: TrialCalls | None = None
+    """The calls that pass the gate."""
 
     def hand_to(self, agent: BaseAgent) -> ModelHealth:
-        """Gives the agent its key, and retries for its model calls. The returned health is updated during the trial."""
-        if self.route is not None:
-            call_through_relay(agent, self.route)
-        return retry_model_calls(agent, self.retries, key=self.api_key, pace=self.pace)
+        """Gives the agent its key, and patience with its model. The returned health is updated during the trial."""
+        if self.open_door is not None:
+            call_through_gate(agent, self.open_door)
+        health = retry_model_calls(agent, self.retries, key=self.api_key, pace=self.pace, begins=self._begins)
+        return health if self.calls is None else self.calls.health
+
+    def _begins(self) -> None:
+        """Called in the task of an agent on the host, whose clock the gate stops."""
+        if self.calls is not None:
+            self.calls.clock.stop = own_clock()
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What an agent is to call."""
+
+    model: str
+    options: dict[str, Any]
+    key: str | None
+    route: Route | None
 
 
 class ModelAccess:
-    """One per worker. Starts the scripted model server when the first trial needs it."""
+    """One per worker. Starts the gate and the scripted model server when the first trial needs them."""
 
     def __init__(
         self,
@@ -69,6 +101,8 @@ class ModelAccess:
         addresses: Mapping[str, str] = MappingProxyType({}),
         pace: ProviderPace | None = None,
         pace_stops_clock: bool = True,
+        price_of: PriceOf = lambda model: None,
+        purse_of: PurseOf | None = None,
     ) -> None:
         """``addresses``: the operator's addresses of providers, by environment name. LiteLLM cannot read them itself,
         because a worker's environment is scrubbed."""
@@ -76,30 +110,124 @@ class ModelAccess:
         self._addresses = addresses
         self._pace = pace
         self._pace_stops_clock = pace_stops_clock
+        self._price_of = price_of
+        self._purse_of = purse_of
+        self._started = AsyncExitStack()
+        self._gate: Gate | None = None
         self._scripted: ScriptedModels | None = None
         self._starting = asyncio.Lock()
 
-    async def equip(self, order: Order, relays: AsyncExitStack) -> Equipment:
-        """The caller closes ``relays`` when the agent no longer calls its model."""
-        model, options, key = order.agent.model, _renamed(with_files(order)), None
-        chosen_by_caller = "api_base" in options and not order.job.own_keys
-        if model is not None and model.startswith(SCRIPTED):
-            model, key = f"openai/{model.removeprefix(SCRIPTED)}", SCRIPTED_KEY
-            options.setdefault("api_base", (await self._server()).base_url)
-        elif model is not None:
-            key = _first(order.secrets, keys_for(model))
-        if runs_on_host(order.agent.name):
-            if model is not None and (address := _first(self._addresses, addresses_for(model))) is not None:
-                options.setdefault("api_base", address)
+    async def equip(self, order: Order, doors: AsyncExitStack, sandbox: str = "oci") -> Equipment:
+        """The caller closes ``doors`` when the agent no longer calls its model."""
+        wanted = await self._wanted(order)
+        if wanted is None:
+            options, env = _options(order.agent.name, _renamed(with_files(order))), dict(order.agent.env)
+            return Equipment(agent_config(order, None, options, env), self._retries)
+        on_host = runs_on_host(order.agent.name)
+        takes_address = order.agent.name in _TAKE_ADDRESSES or "api_base" in wanted.options
+        if wanted.route is not None and (takes_address if on_host else sandbox in OUR_SANDBOXES):
+            calls = self._calls(order, doors)
+            purse = doors.enter_context(self._purse_of(order)) if self._purse_of is not None else None
+            doors.callback(calls.close)
+            routes = Routes([wanted.route, *self._others(order, wanted.route)])
+            if on_host:
+                return await self._on_host(order, wanted, calls, routes, purse, doors)
+            return await self._inside(order, wanted, calls, routes, purse)
+        if "api_base" in wanted.options and not order.job.own_keys:
+            raise InvalidInput(
+                f"Models of {provider_of(wanted.model)!r} cannot be called at an address that a caller chose.",
+                field="model",
+            )
+        return self._past_the_gate(order, wanted, on_host=on_host)
+
+    async def _wanted(self, order: Order) -> _Wanted | None:
+        model, options = order.agent.model, _renamed(with_files(order))
+        if model is None:
+            return None
+        if model.startswith(SCRIPTED):
+            name = f"openai/{model.removeprefix(SCRIPTED)}"
+            address = options.pop("api_base", None) or (await self._server()).base_url
+            route = route_to(name, SCRIPTED_KEY, address)
+            named = None if route is None else replace(route, litellm_name=model, provider="scripted")
+            return _Wanted(name, {**options, "api_base": address}, SCRIPTED_KEY, named)
+        key = _first(order.secrets, keys_for(model)) or _first(order.agent.env, keys_for(model))
+        address = options.get("api_base") or _first(self._addresses, addresses_for(model))
+        return _Wanted(model, options, key, self._priced(route_to(model, key, address)))
+
+    def _priced(self, route: Route | None) -> Route | None:
+        return None if route is None else replace(route, price=self._price_of(route.litellm_name))
+
+    def _others(self, order: Order, route: Route) -> Iterator[Route]:
+        """Further models that the job names. They share the provider, its address and the key."""
+        options = {**order.agent.options, **order.agent.env}
+        named = [value for name, value in options.items() if "model" in name.lower() and isinstance(value, str)]
+        for model in dict.fromkeys([*(agent.model for agent in order.job.agents), *named]):
+            if model and provider_of(model) == route.provider and model != route.litellm_name:
+                other = route_to(model, None, route.base)
+                if other is not None:
+                    yield replace(other, headers=route.headers, price=self._price_of(model))
+
+    def _calls(self, order: Order, doors: AsyncExitStack) -> TrialCalls:
+        secrets = [*order.secrets.values(), *order.agent.env.values()]
+        return TrialCalls(order.work_dir, full=False, secrets=secrets, stops_clock=self._pace_stops_clock)
+
+    async def _on_host(
+        self,
+        order: Order,
+        wanted: _Wanted,
+        calls: TrialCalls,
+        routes: Routes,
+        purse: Purse | None,
+        doors: AsyncExitStack,
+    ) -> Equipment:
+        assert wanted.route is not None
+        gate = await self._open_gate()
+        door = await doors.enter_async_context(gate.open_for(calls, None, routes, purse))
+        options = _options(order.agent.name, {**wanted.options, "api_base": host_address(wanted.route, door.url)})
+        model = host_model(wanted.route, wanted.model)
+        # The gate has the patience. Whatever comes through is final.
+        once = RetryLimits(limit_sec=0.0, request_timeout_sec=_DAY_SEC)
+        return Equipment(agent_config(order, model, options, _env(order)), once, NO_KEY, calls=calls)
+
+    async def _inside(
+        self, order: Order, wanted: _Wanted, calls: TrialCalls, routes: Routes, purse: Purse | None
+    ) -> Equipment:
+        assert wanted.route is not None
+        gate, route = await self._open_gate(), wanted.route
+        options = {name: value for name, value in wanted.options.items() if name != "api_base"}
+
+        @asynccontextmanager
+        async def open_door(namespace: Path | None, clock: ClockStop) -> AsyncIterator[Mapping[str, str]]:
+            async with gate.open_for(calls, namespace, routes, purse) as door:
+                calls.clock.stop = clock
+                yield agent_variables(route, door.url, NO_KEY)
+
+        # Agents refuse to be made without a key. The address is known when the sandbox is there.
+        keys = {name: NO_KEY for name, value in agent_variables(route, "", NO_KEY).items() if value == NO_KEY}
+        env = {**_env(order), **keys}
+        return Equipment(
+            agent_config(order, wanted.model, options, env), self._retries, open_door=open_door, calls=calls
+        )
+
+    def _past_the_gate(self, order: Order, wanted: _Wanted, *, on_host: bool) -> Equipment:
+        """For models and sandboxes that the gate cannot serve."""
+        model, options, key = wanted.model, dict(wanted.options), wanted.key
+        if on_host:
             pace = self._pace_of(model, options.get("api_base"), key)
-            if chosen_by_caller:
-                relay = ModelRelay(options["api_base"], None, passes_keys=True)
-                options["api_base"] = (await relays.enter_async_context(relay)).url
-            if key is None and "api_base" in options:
-                key = NO_KEY  # model clients refuse to start without a key
-            options = _options(order.agent.name, options)
-            return Equipment(agent_config(order, model, options, dict(order.agent.env)), self._retries, key, pace=pace)
-        return self._inside(order, model, options, key)
+            config = agent_config(order, model, _options(order.agent.name, options), dict(order.agent.env))
+            return Equipment(config, self._retries, key, pace=pace, notes=(_UNCOUNTED,))
+        address = options.pop("api_base", None)
+        if address is not None:  # the sandbox has to reach it by itself, and gets no key for it
+            env = {"OPENAI_BASE_URL": address, "OPENAI_API_BASE": address, "OPENAI_API_KEY": NO_KEY}
+            return Equipment(agent_config(order, model, options, {**env, **order.agent.env}), self._retries)
+        if key is not None and not order.keys_may_enter:
+            raise Unsupported(
+                f"The key for {model} would have to go into the sandbox, which the operator does not allow."
+            )
+        env = {**(order.secrets if key is not None else {}), **order.agent.env}
+        whose = "the job's own" if order.keys_are_the_jobs else "this installation's"
+        notes = (f"provider key in the sandbox: {whose}",) if key is not None else ()
+        return Equipment(agent_config(order, model, options, env), self._retries, notes=notes)
 
     def _pace_of(self, model: str | None, address: object, key: str | None) -> CallPace | None:
         """Calls share a pace if they share a model, an address and an account. One account's limit, or a server that a
@@ -109,32 +237,23 @@ class ModelAccess:
         account = hashlib.sha256(f"{address or ''}\0{key or ''}".encode()).hexdigest()[:12]
         return CallPace(self._pace, f"{model[:200]} {account}", self._pace_stops_clock)
 
-    def _inside(self, order: Order, model: str | None, options: dict[str, Any], key: str | None) -> Equipment:
-        """An agent that calls its model from inside the sandbox."""
-        base_url = options.pop("api_base", None)
-        if base_url is None:
-            env = {**(order.secrets if key is not None else {}), **order.agent.env}
-            whose = "the job's own" if order.keys_are_the_jobs else "this installation's"
-            notes = (f"provider key in the sandbox: {whose}",) if key is not None else ()
-            return Equipment(agent_config(order, model, options, env), self._retries, notes=notes)
-        env = {"OPENAI_BASE_URL": base_url, "OPENAI_API_BASE": base_url, "OPENAI_API_KEY": NO_KEY, **order.agent.env}
-        route = ModelRoute(url=base_url, headers={"Authorization": f"Bearer {key}"} if key else {})
-        return Equipment(agent_config(order, model, options, env), self._retries, route=route)
+    async def _open_gate(self) -> Gate:
+        async with self._starting:
+            if self._gate is None:
+                self._gate = await self._started.enter_async_context(Gate(self._retries, self._pace))
+        return self._gate
 
     async def _server(self) -> ScriptedModels:
         async with self._starting:
             if self._scripted is None:
-                server = ScriptedModels()
-                await server.__aenter__()
-                self._scripted = server
+                self._scripted = await self._started.enter_async_context(ScriptedModels())
         return self._scripted
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        if self._scripted is not None:
-            await self._scripted.__aexit__(*exc)
+        await self._started.aclose()
 
 
 def with_files(order: Order) -> dict[str, Any]:
@@ -148,6 +267,12 @@ def with_files(order: Order) -> dict[str, Any]:
             place.write_text(content if isinstance(content, str) else json.dumps(content, indent=2))
             options[name] = str(place)
     return options
+
+
+def _env(order: Order) -> dict[str, str]:
+    """The agent's variables without its keys, which stay outside."""
+    keys = keys_for(order.agent.model or "")
+    return {name: value for name, value in order.agent.env.items() if name not in keys}
 
 
 def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:

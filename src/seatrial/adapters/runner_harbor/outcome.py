@@ -238,6 +238,14 @@ def usage_of(trial: TrialResult | None) -> Usage:
     )
 
 
+def metered(reported: Usage, counted: Usage) -> Usage:
+    """What the gate counted, in place of what the agent reported. Only the agent knows its turns."""
+    if not counted.model_calls:
+        return reported
+    cost = counted.cost_usd if counted.cost_usd is not None else reported.cost_usd
+    return counted.model_copy(update={"turns": reported.turns, "cost_usd": cost})
+
+
 def _count(number: object) -> int | None:
     """Integers of a database end at 2**63."""
     return number if isinstance(number, int) and 0 <= number < 2**63 else None

@@ -23,12 +23,19 @@ from seatrial.adapters.runner_harbor.config import trial_config
 from seatrial.adapters.runner_harbor.equip import Equipment, ModelAccess
 from seatrial.adapters.runner_harbor.final_state import FinalState, KeptRun
 from seatrial.adapters.runner_harbor.library_trial import GradedTrial
-from seatrial.adapters.runner_harbor.outcome import has_grade, read_result, seconds_of, usage_of, without_host_paths
+from seatrial.adapters.runner_harbor.outcome import (
+    has_grade,
+    metered,
+    read_result,
+    seconds_of,
+    usage_of,
+    without_host_paths,
+)
 from seatrial.adapters.runner_harbor.watch import Watch
-from seatrial.agents.model_retries import ModelHealth
-from seatrial.domain.result import Failure, Lock, Result
+from seatrial.domain.result import Failure, Lock, Result, Usage
 from seatrial.domain.suffered import Suffered
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
+from seatrial.engine.model_patience import ModelHealth
 from seatrial.errors import SetupProblem, TrialFault, Unsupported
 from seatrial.ports.runner import Order, Progress
 from seatrial.sandboxes.compose import read_compose
@@ -76,21 +83,21 @@ class HarborRunner:
         kept: KeptRun | None = None
         sandbox = order.job.sandbox
         try:
-            async with AsyncExitStack() as relays:
+            async with AsyncExitStack() as doors:
                 sandbox = await self._sandboxes.choose(order.job.sandbox, order.task)
                 kept = await KeptRun.read(order, sandbox)
                 if kept is not None:
                     await kept.bring_files(order, self._limits)
-                equipment = await self._models.equip(order, relays)
+                equipment = await self._models.equip(order, doors, sandbox)
                 if order.agent.model:
                     await asyncio.to_thread(import_module, _MODEL_CLIENT)
                 trial = await self._create(order, sandbox, equipment)
-                relays.enter_context(watch.attached(trial))
+                doors.enter_context(watch.attached(trial))
                 health = equipment.hand_to(trial.agent)
                 self._prepare_grading(order, sandbox, trial, kept, lambda: _excuse(health, trial))
                 await trial.run()
         except asyncio.CancelledError:
-            progress.spent(usage_of(_result_so_far(trial)))
+            progress.spent(_usage(equipment, _result_so_far(trial)))
             raise
         except Exception as error:
             # Harbor catches what happens inside ``run``. So the trial did not start, or Harbor failed while it wrote
@@ -101,21 +108,26 @@ class HarborRunner:
                 facts = facts_of(trial)
                 lock = self._lock(order, sandbox, trial, facts, equipment)
                 suffered = suffered_of(result.suffered, facts, health)
-                return result.model_copy(update={"lock": lock, "usage": usage_of(so_far), "suffered": suffered})
+                usage = _usage(equipment, so_far)
+                return result.model_copy(update={"lock": lock, "usage": usage, "suffered": suffered})
         assert trial is not None
-        progress.spent(usage_of(trial.result))
+        usage = _usage(equipment, trial.result)
+        progress.spent(usage)
         excuse = kept.run.excuse if kept is not None else _excuse(health, trial)
         result = await read_result(trial.result, order.work_dir, excuse)
         facts = facts_of(trial)
         result = with_waits(result, health)
         lock = self._lock(order, sandbox, trial, facts, equipment)
         marks = with_facts(result.marks, facts)
+        if equipment is not None and equipment.calls is not None and equipment.calls.sums.over_budget:
+            marks = (*marks, Mark.OVER_BUDGET)
         if kept is not None:
             lock = lock.model_copy(update={"not_applied": (*lock.not_applied, kept.note)})
             marks = tuple(dict.fromkeys((*marks, *kept.run.marks)))
         return result.model_copy(
             update={
                 "marks": marks,
+                "usage": usage,
                 "suffered": suffered_of(result.suffered, facts, health),
                 "timings": watch.refine(result.timings),
                 "files_left_out": watch.left_out,
@@ -167,6 +179,12 @@ class HarborRunner:
             not_applied=facts.not_applied + (equipment.notes if equipment is not None else ()),
             host={"kernel": platform.release(), "machine": platform.machine(), "python": platform.python_version()},
         )
+
+
+def _usage(equipment: Equipment | None, found: TrialResult | None) -> Usage:
+    """What the gate counted; what the agent reported, if no call passed the gate."""
+    calls = equipment.calls if equipment is not None else None
+    return usage_of(found) if calls is None else metered(usage_of(found), calls.usage)
 
 
 def _excuse(health: ModelHealth | None, trial: Trial | None) -> str | None:

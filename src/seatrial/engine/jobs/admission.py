@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from seatrial.domain.catalogue import runs_on_host
 from seatrial.domain.job import AgentSpec, JobSpec
+from seatrial.domain.provider_addresses import has_route
 from seatrial.domain.sandbox_choice import SEVERAL_CONTAINERS, needs_several_containers
 from seatrial.domain.task import Task
 from seatrial.engine.jobs.option_rules import check_agent
@@ -93,7 +94,11 @@ class Admission:
 
     def may_use_own_keys(self, spec: JobSpec, agent: AgentSpec) -> bool:
         """Whether this agent may use the installation's keys. Inside a sandbox it needs the operator's permission."""
-        return spec.own_keys and (not calls_from_inside(agent) or self.keys_inside or spec.own_keys_inside)
+        return spec.own_keys and (not needs_key_inside(spec, agent) or self.own_keys_may_enter(spec))
+
+    def own_keys_may_enter(self, spec: JobSpec) -> bool:
+        """Whether the installation's keys may go into a sandbox that cannot reach the gate."""
+        return spec.own_keys and (self.keys_inside or spec.own_keys_inside)
 
     def _check_sandbox(self, name: str, needs: str = "The job asks for") -> None:
         if name in self.sandboxes:
@@ -105,9 +110,11 @@ class Admission:
         )
 
 
-def calls_from_inside(agent: AgentSpec) -> bool:
-    """Whether the agent calls its provider from inside the sandbox and therefore needs the key there.
+def needs_key_inside(spec: JobSpec, agent: AgentSpec) -> bool:
+    """Whether the agent needs its key inside the sandbox. Calls that pass the gate get it outside.
 
-    A model with an address of its own is called through a relay, which adds the key outside."""
-    scripted = agent.model is None or agent.model.startswith("scripted/")
-    return not (scripted or runs_on_host(agent.name) or {"api_base", "base_url"} & set(agent.options))
+    The gate has a door in each of our own sandboxes, for models whose providers speak one of its formats."""
+    if agent.model is None or runs_on_host(agent.name):
+        return False
+    addressed = not {"api_base", "base_url"}.isdisjoint(agent.options)
+    return not addressed and (spec.sandbox not in OUR_SANDBOXES or not has_route(agent.model))

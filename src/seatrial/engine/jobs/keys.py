@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from seatrial.domain.job import AgentSpec, Job, JobSpec
 from seatrial.engine.clock import Clock
-from seatrial.engine.jobs.admission import Admission, calls_from_inside
+from seatrial.engine.jobs.admission import Admission, needs_key_inside
 from seatrial.errors import InvalidInput, MissingKey, SetupProblem
 from seatrial.ports.seal import Seal
 from seatrial.ports.store import JobStore, KeyStore, WorkerStore
@@ -47,6 +47,8 @@ class TrialKeys:
     values: Mapping[str, str] = field(repr=False)
     are_the_jobs: bool = True
     """Whether all of them came with the job, and none belongs to the installation."""
+    may_enter: bool = True
+    """Whether they may go into a sandbox that cannot reach the gate."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class KeyRing:
             wanted = self.keys_for(agent.model) if agent.model is not None else ()
             has_one = bool(there.intersection(wanted) or set(agent.env).intersection(wanted))
             if wanted and not has_one and "api_base" not in agent.options:
-                if spec.own_keys and calls_from_inside(agent) and ours.intersection(wanted):
+                if spec.own_keys and needs_key_inside(spec, agent) and ours.intersection(wanted):
                     raise _ours_stays_outside(agent, wanted[0])
                 raise MissingKey(
                     f"Model {agent.model} needs a key and none is set.",
@@ -126,7 +128,8 @@ class KeyRing:
         given = await self._of_job(job.id)
         own = await self._own(set(wanted) - set(given)) if self.admission.may_use_own_keys(job.spec, agent) else {}
         found = {name: value for name, value in {**own, **given}.items() if name in wanted}
-        return TrialKeys(found, are_the_jobs=set(found) <= set(given))
+        theirs = set(found) <= set(given)
+        return TrialKeys(found, are_the_jobs=theirs, may_enter=theirs or self.admission.own_keys_may_enter(job.spec))
 
     async def _of_job(self, job_id: int) -> dict[str, str]:
         sealed = await self.jobs.sealed_keys(job_id)

@@ -1,7 +1,7 @@
 """Decides which models and model addresses a caller may name.
 
 Callers must not reach the operator's network through the service. So an address must be one that the operator listed,
-unless only this machine can call the service. Every API checks this before it stores a job. The relay of the sandboxes
+unless only this machine can call the service. Every API checks this before it stores a job. The gate
 prevents such an address from redirecting to another one.
 """
 
@@ -32,7 +32,7 @@ _URL = re.compile(
 _ADDRESS_NAME = re.compile(r"(?:api_base|base_url|api_url|endpoint|proxy)$", re.IGNORECASE)
 _LOOKS_LIKE_URL = re.compile(r"\s*[a-z][a-z0-9+.-]*:[/\\]{2}", re.IGNORECASE)
 _KNOWN_PLACES = ("options.api_base", "options.base_url")
-"""The runner replaces an address in these places by a relay."""
+"""The runner replaces an address in these places by a door of the gate."""
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,254}")
 _PORTS = {"http": 80, "https": 443}
 

@@ -207,6 +207,7 @@ class Executor:
                     work_dir=directory,
                     secrets=keys.values,
                     keys_are_the_jobs=keys.are_the_jobs,
+                    keys_may_enter=keys.may_enter,
                     keep=await self._final_states.states.place(trial) if self._final_states else None,
                     kept=await self._kept(trial),
                 )

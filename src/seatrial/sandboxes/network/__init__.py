@@ -1,1 +1,1 @@
-"""The sandboxes' network: a router namespace per process, its packet filter and name server, a relay to models."""
+"""The sandboxes' network: a router namespace per process, its packet filter and name server."""

@@ -1,11 +1,11 @@
-"""The heads of HTTP messages that pass the relay, and the calls that it passes on.
+"""The heads of HTTP requests that come through a door.
 
-Heads are read so strictly that two programs cannot read them differently. A bare line feed, a folded header, a space
-before a colon, two lengths, or a target that is not a plain path is refused, not repaired. The relay writes a new head
-from the parsed values.
+They are read so strictly that two programs cannot read them differently. A bare line feed, a folded header, a space
+before a colon, two lengths, or a target that is not a plain path is refused, not repaired. Nothing of a head is passed
+on as it came: the gate writes a new one from the parsed values.
 
-Only the calls that agents make are open. A provider has more at the same address and key: files, batches, fine-tuning,
-organisations, billing. Paths are compared as they are, so one with escapes, dots, empty parts or parameters is refused.
+Paths are compared as they are, so one with escapes, dots, empty parts or parameters is refused. ``wire`` says which of
+the plain paths are calls of models, and what of a query passes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ _MOST_HEADERS = 100
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _REQUEST_LINE = re.compile(r"([A-Z]{3,10}) (/[\x21\x24-\x7e]*) HTTP/1\.[01]")
-_STATUS_LINE = re.compile(r"HTTP/1\.[01] ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*))?")
 _ONCE = frozenset({"authorization", "content-length", "host", "transfer-encoding"})
 _HOP_BY_HOP = frozenset(
     {
@@ -37,16 +36,8 @@ _HOP_BY_HOP = frozenset(
     }
 )
 
-_NAME = r"(?!\.+(?:/|:|$))[A-Za-z0-9._@-]+"
-_VERSION = r"(?:v[0-9](?:alpha|beta)?[0-9]?/)?"
-_DEPLOYMENT = rf"(?:openai/deployments/{_NAME}/)?"
-_POST = re.compile(
-    rf"{_VERSION}{_DEPLOYMENT}(?:chat/completions|completions|responses|responses/compact|messages|"
-    rf"messages/count_tokens|embeddings|chat|api/chat|api/generate|api/embed|api/show|"
-    rf"models/{_NAME}:(?:generateContent|streamGenerateContent|countTokens|embedContent))"
-)
-_GET = re.compile(rf"{_VERSION}models(?:/{_NAME}(?::{_NAME})?){{0,3}}")
-_CALLS = {"POST": _POST, "GET": _GET}
+_PART = r"(?!\.+(?:/|:|$))[A-Za-z0-9._@-]+(?::[A-Za-z0-9._-]+)*"
+_PATH = re.compile(rf"(?:/{_PART})+")
 _QUERY = re.compile(r"[A-Za-z0-9_.~%&=+,:@$-]{0,1024}")
 
 Fields = tuple[tuple[str, str], ...]
@@ -63,15 +54,16 @@ class RequestHead:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerHead:
-    status: int
-    reason: str
-    fields: Fields
+class Target:
+    """Where a request goes: a plain path and a plain query."""
+
+    path: str
+    query: str
 
 
 async def read_request_head(reader: asyncio.StreamReader, longest_body: int) -> RequestHead | None:
     """The head of a request. ``None`` if the client closed the connection. ``BadRequest`` if the head is not plain."""
-    line, fields = _split(await _read(reader, 431)) or ("", ())
+    line, fields = _split(await _read(reader)) or ("", ())
     if not line:
         return None
     found = _REQUEST_LINE.fullmatch(line)
@@ -88,29 +80,14 @@ async def read_request_head(reader: asyncio.StreamReader, longest_body: int) -> 
     return RequestHead(found[1], found[2], fields, int(length), known.get("expect", "").lower() == "100-continue")
 
 
-async def read_answer_head(reader: asyncio.StreamReader) -> AnswerHead:
-    """The head of the final answer, after interim ones."""
-    refusal = BadRequest(502, "The model's address did not answer in plain HTTP.")
-    while True:
-        try:
-            line, fields = _split(await _read(reader, 502)) or ("", ())
-        except BadRequest as error:
-            raise refusal from error
-        found = _STATUS_LINE.fullmatch(line)
-        if not found or found[1] == "101":
-            raise refusal
-        if not found[1].startswith("1"):
-            return AnswerHead(int(found[1]), found[2] or "", fields)
-
-
-def check_target(method: str, target: str, base: str) -> None:
-    """``BadRequest`` unless this is one of the open calls below ``base``."""
-    if method not in _CALLS:
+def plain_target(method: str, target: str) -> Target:
+    """``BadRequest`` unless it is a plain path with a plain query."""
+    if method not in ("GET", "POST"):
         raise BadRequest(405, "Models are called by GET and POST.")
     path, _, query = target.partition("?")
-    inside = path.startswith(f"{base}/") and _CALLS[method].fullmatch(path[len(base) + 1 :])
-    if not inside or not _QUERY.fullmatch(query):
-        raise BadRequest(403, f"Only calls of models are open below {base or '/'}, such as POST …/chat/completions.")
+    if not _PATH.fullmatch(path) or not _QUERY.fullmatch(query):
+        raise BadRequest(403, "Only plain paths of model calls are open here, such as POST /v1/chat/completions.")
+    return Target(path, query)
 
 
 def end_to_end(fields: Fields, dropped: Iterable[str] = ()) -> Fields:
@@ -125,7 +102,7 @@ def written(line: str, fields: Iterable[tuple[str, str]]) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-async def _read(reader: asyncio.StreamReader, status: int) -> bytes:
+async def _read(reader: asyncio.StreamReader) -> bytes:
     try:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as error:
@@ -133,7 +110,7 @@ async def _read(reader: asyncio.StreamReader, status: int) -> bytes:
             raise BadRequest(400, "The head is not complete.") from error
         return b""
     except asyncio.LimitOverrunError as error:
-        raise BadRequest(status, "The headers are too long.") from error
+        raise BadRequest(431, "The headers are too long.") from error
 
 
 def _split(head: bytes) -> tuple[str, Fields] | None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from seatrial.agents.inside import NO_KEY, ModelRoute, call_through_relay
+from seatrial.agents.inside import NO_KEY, call_through_gate
 from seatrial.errors import SetupProblem
 from seatrial.scripted_models.server import ScriptedModels
+from tests.gate_doors import route, way_inside
 from tests.integration.engine.test_docker import Bench, bench, elsewhere
 
 __all__ = ["bench"]
 
 pytestmark = pytest.mark.engine
 
-KEY = "sk-canary-docker-relay"
+KEY = "sk-canary-docker-gate"
 ASK = """
 address=${OPENAI_BASE_URL#http://}; place=${address%%/*}
 exec 3<>/dev/tcp/${place%:*}/${place#*:} || exit 1
@@ -37,25 +39,26 @@ class AskingAgent:
         self.said += ((await environment.exec(ASK, env={"MODEL": model})).stdout or "").split("\n")
 
 
-async def test_agent_inside_reaches_its_model_and_nothing_else(bench: Bench) -> None:
+async def test_agent_inside_reaches_its_model_and_nothing_else(bench: Bench, tmp_path: Path) -> None:
     agent, sandbox = AskingAgent(), bench.sandbox()
     await sandbox.start(force_build=False)
     try:
-        async with ScriptedModels(key=KEY) as models:
-            call_through_relay(agent, ModelRoute(url=models.base_url, headers={"Authorization": f"Bearer {KEY}"}))
+        async with ScriptedModels(key=KEY) as models, way_inside(tmp_path, route(models.base_url, key=KEY)) as way:
+            call_through_gate(agent, way)
             await agent.run(instruction=models.base_url, environment=sandbox, context=None)
     finally:
         await sandbox.stop(delete=True)
     assert agent.said[:3] == ["HTTP/1.1 200 OK\r", NO_KEY, "nothing else"]
 
 
-async def test_sandbox_that_cannot_be_entered_is_said(bench: Bench) -> None:
+async def test_sandbox_that_cannot_be_entered_is_said(bench: Bench, tmp_path: Path) -> None:
     agent, sandbox = AskingAgent(), bench.sandbox(is_local=elsewhere)
     await sandbox.start(force_build=False)
     try:
-        call_through_relay(agent, ModelRoute(url="http://127.0.0.1:9/v1"))
-        with pytest.raises(SetupProblem, match="cannot be entered") as refusal:
-            await agent.run(instruction="", environment=sandbox, context=None)
+        async with way_inside(tmp_path, route("http://127.0.0.1:9/v1")) as way:
+            call_through_gate(agent, way)
+            with pytest.raises(SetupProblem, match="cannot be entered") as refusal:
+                await agent.run(instruction="", environment=sandbox, context=None)
         assert "--sandbox oci" in refusal.value.fix
     finally:
         await sandbox.stop(delete=True)

@@ -1,0 +1,63 @@
+"""Writes answers to an agent: one for each connection, whole or in pieces."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from http import HTTPStatus
+
+from seatrial.gateway.head import Fields, end_to_end, written
+
+_NOT_TOLD = frozenset({"alt-svc", "content-length", "location", "set-cookie", "strict-transport-security"})
+"""Headers of an answer that would make the client use another address or keep state. The length is written anew."""
+_PIECE = 65536
+
+
+class AnswerWriter:
+    """``begun`` says whether the agent has seen a part of an answer."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self.begun = False
+
+    async def whole(self, status: int, reason: str, fields: Fields, body: bytes) -> None:
+        self._head(status, reason, fields, ("content-length", str(len(body))))
+        self._writer.write(body)
+        await self._writer.drain()
+
+    def begin(self, status: int, reason: str, fields: Fields) -> None:
+        """The head of an answer whose body follows in pieces."""
+        self._head(status, reason, fields, ("transfer-encoding", "chunked"))
+
+    async def piece(self, data: bytes) -> None:
+        if data:
+            self._writer.write(b"%x\r\n%b\r\n" % (len(data), data))
+            await self._writer.drain()
+
+    async def end(self) -> None:
+        self._writer.write(b"0\r\n\r\n")
+        await self._writer.drain()
+
+    def go_on(self) -> None:
+        """Tells a client that waits for it to send its body."""
+        self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def cut(self) -> None:
+        """Closes the connection in the middle, so that no client takes the answer for complete."""
+        self._writer.transport.abort()
+
+    async def refuse(self, status: int, body: bytes, linger_sec: float) -> None:
+        """Sends the reason, then reads the rest: a close with unread bytes would discard the answer."""
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(linger_sec):
+                await self.whole(status, "", (("content-type", "application/json"),), body)
+                self._writer.write_eof()
+                while await self._reader.read(_PIECE):
+                    pass
+
+    def _head(self, status: int, reason: str, fields: Fields, length: tuple[str, str]) -> None:
+        self.begun = True
+        kept = end_to_end(fields, _NOT_TOLD | {"transfer-encoding"})
+        phrase = reason or (HTTPStatus(status).phrase if status in HTTPStatus else "Error")
+        self._writer.write(written(f"HTTP/1.1 {status} {phrase}", (*kept, length, ("connection", "close"))))

@@ -1,0 +1,206 @@
+"""One model call: what is sent, what comes back, and what is noted about it.
+
+The bodies pass unchanged, except for what ``wire`` changes: the model's name, a clamped length of the answer, and the
+request for the usage of a stream, which is taken out of the answer again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from seatrial.domain.model_call import CallUsage, ModelCall
+from seatrial.domain.prices import cost_of
+from seatrial.gateway.answer_writer import AnswerWriter
+from seatrial.gateway.body_room import Hold
+from seatrial.gateway.effort import Effort
+from seatrial.gateway.forward import Accepted, Forwarder, OutOfPatience
+from seatrial.gateway.head import Fields, end_to_end
+from seatrial.gateway.journal import KeptStream
+from seatrial.gateway.purse import Grant
+from seatrial.gateway.routes import Route
+from seatrial.gateway.trial_calls import TrialCalls
+from seatrial.gateway.upstream import Question, UpstreamFault
+from seatrial.gateway.wire import (
+    DROPPED_HEADERS,
+    Answer,
+    CallRequest,
+    JsonObject,
+    RefusalKind,
+    StreamMeter,
+    WireFormat,
+)
+
+_NOT_ASKED = DROPPED_HEADERS | {
+    "accept-encoding", "api-key", "authorization", "content-length", "cookie", "expect", "forwarded", "host",
+    "x-api-key", "x-forwarded-for", "x-goog-api-key", "x-original-url", "x-real-ip", "x-rewrite-url",
+}  # fmt: skip
+"""Headers that stay here: keys, which a sandbox does not have, and where a call comes from and goes."""
+
+
+@dataclass
+class OneCall:
+    """``run`` answers it and notes it, whatever happens."""
+
+    wire: WireFormat
+    request: CallRequest
+    route: Route
+    url: str
+    fields: Fields = field(repr=False)
+    body: JsonObject | None = field(repr=False)
+    grant: Grant | None
+    effort: Effort
+    calls: TrialCalls
+    digest: str = ""
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    _number: int | None = None
+    _status: int = 0
+    _answer: Answer = field(default_factory=Answer)
+    _error: str | None = None
+    _over_budget: bool = False
+
+    async def run(self, forwarder: Forwarder, answer: AnswerWriter, hold: Hold) -> None:
+        """``hold`` is that of the body, which is given back once nobody needs it any more."""
+        if self.request.counts:
+            self._number = self.calls.begin(self.route.litellm_name, self.at)
+        try:
+            await self._forward(forwarder, answer, hold)
+        except OutOfPatience as silence:
+            self._error = f"no answer: {silence}"
+            await self._refuse("upstream_away", f"The model's address does not answer: {silence}.", answer)
+        except (ConnectionError, asyncio.CancelledError):
+            self._error = self._error or "the agent closed the connection"
+            self.effort.interrupted()
+            raise
+        finally:
+            self._note()
+
+    async def _forward(self, forwarder: Forwarder, answer: AnswerWriter, hold: Hold) -> None:
+        question = self._question()
+        self.calls.keep(self._number, "request.json", question.body)
+        clock = self.calls.clock.waiting
+        async with forwarder.answered(question, self.route.account, self.effort, clock) as accepted:
+            question.forget()  # no answer that has come this far is asked for again
+            hold.release()
+            self._status = accepted.status
+            if accepted.status < 200 or 300 <= accepted.status < 400:
+                self._error = "a redirect"
+                words = "The model's address answers with a redirect, which is not followed."
+                await self._refuse("forbidden_path", words, answer)
+            elif accepted.rest is None and not self._is_stream(accepted):
+                await self._whole(accepted, answer)
+            else:
+                await self._stream(accepted, answer)
+
+    @property
+    def clamp(self) -> int | None:
+        return self.grant.most_output_tokens if self.grant is not None else None
+
+    @property
+    def _asks_for_usage(self) -> bool:
+        return self.request.streams and not self.request.tells_usage
+
+    def _question(self) -> Question:
+        read, self.body = self.body, None
+        assert read is not None
+        body = self.wire.prepare(
+            read, model=self.route.model, max_output_tokens=self.clamp, tell_usage=self._asks_for_usage
+        )
+        fixed = {"accept-encoding": "identity", **self.route.headers}
+        kept = end_to_end(self.fields, _NOT_ASKED | set(fixed))
+        return Question(self.url, (*kept, *fixed.items()), body)
+
+    async def _refuse(self, kind: RefusalKind, message: str, answer: AnswerWriter) -> None:
+        self._status, fields, body = self.wire.refusal(kind, message)
+        await answer.whole(self._status, "", fields, body)
+
+    def _is_stream(self, accepted: Accepted) -> bool:
+        return self.request.streams and accepted.status == 200
+
+    async def _whole(self, accepted: Accepted, answer: AnswerWriter) -> None:
+        self.calls.keep(self._number, "answer.json", accepted.body)
+        self._answer = self.wire.read_answer(accepted.body)
+        self._error = self._answer.error or (f"HTTP {accepted.status}" if accepted.status >= 400 else None)
+        await answer.whole(accepted.status, accepted.reason, accepted.fields, accepted.body)
+
+    async def _stream(self, accepted: Accepted, answer: AnswerWriter) -> None:
+        """Passes the pieces on as they come, and reads the usage on the way."""
+        meter = None
+        if self._is_stream(accepted) and _is_plain(accepted):
+            meter = self.wire.meter(tell_usage=self._asks_for_usage)
+        kept = self.calls.recording(self._number, "answer.stream")
+        answer.begin(accepted.status, accepted.reason, accepted.fields)
+        try:
+            await self._piece(accepted.body, meter, answer, kept)
+            if accepted.rest is not None and not self._over_budget:
+                async for piece in accepted.rest:
+                    await self._piece(piece, meter, answer, kept)
+                    if self._over_budget:
+                        break
+            if meter is not None and not self._over_budget:
+                await answer.piece(meter.end())
+            await answer.end()
+        except UpstreamFault as fault:
+            self._error = f"the answer broke off: {fault.kind}"
+            last = b"" if meter is None else meter.broken("The model's service broke off its answer.")
+            await answer.piece(last)
+            if last:
+                await answer.end()
+            else:
+                answer.cut()  # no client may take it for complete
+        finally:
+            kept.close()
+            if meter is not None:
+                self._answer = meter.answer
+
+    async def _piece(self, piece: bytes, meter: StreamMeter | None, answer: AnswerWriter, kept: KeptStream) -> None:
+        kept.write(piece)
+        passed = piece if meter is None else meter.feed(piece)
+        if meter is not None and self.grant is not None and not self.grant.allows(meter.output_tokens_so_far):
+            self._over_budget = True
+            passed += meter.cut("The budget is used up.")
+        await answer.piece(passed)
+
+    def _note(self) -> None:
+        if self._number is None:
+            return
+        found = self._answer
+        cost = cost_of(found.usage, self.route.price, found.cost_usd, found.ways or self.request.ways)
+        self._settle(found.usage, cost.dollars)
+        call = ModelCall(
+            at=self.at,
+            model=self.route.litellm_name,
+            provider=self.route.provider,
+            format=self.wire.name,
+            status=self._status or None,
+            tries=self.effort.tries,
+            waited_sec=round(self.effort.waited_sec, 3),
+            first_token_sec=self.effort.first_sec if self._status == 200 else None,
+            seconds=round(self.effort.seconds, 3),
+            usage=found.usage,
+            cost_usd=cost.dollars,
+            cost_by=cost.by,
+            finish_reason=found.finish_reason,
+            request_digest=self.digest,
+            clamped_to=self.clamp,
+            streamed=self.request.streams,
+            over_budget=self._over_budget,
+            error=self._error,
+        )
+        self.calls.end(self._number, call)
+
+    def _settle(self, usage: CallUsage, dollars: float | None) -> None:
+        if self.grant is None:
+            return
+        if usage.is_known:
+            self.grant.settle(usage, dollars)
+        elif self._status >= 300 or not self.effort.tries:
+            self.grant.cancel()
+        else:
+            self.grant.settle_unknown()
+
+
+def _is_plain(accepted: Accepted) -> bool:
+    """We ask for no compression. A provider that compresses all the same is passed on unread."""
+    return all(value in ("", "identity") for name, value in accepted.fields if name == "content-encoding")

@@ -1,0 +1,214 @@
+"""The gate of a worker: every model call of its trials goes through it, and no sandbox has a key.
+
+``async with gate.open_for(calls, namespace, routes, purse) as door``: while the block runs, the trial reaches its
+models at ``door.url``. What passes are the calls of ``wire``'s formats for the models of the routes; the rest is
+refused in the shape of the provider's own errors. See ``docs/decisions/one-gate.md``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+from seatrial.engine.model_patience import RetryLimits
+from seatrial.engine.provider_pace import ProviderPace
+from seatrial.gateway.answer_writer import AnswerWriter
+from seatrial.gateway.body_room import BodyRoom, Hold
+from seatrial.gateway.call import OneCall
+from seatrial.gateway.door import Door, DoorLimits
+from seatrial.gateway.forward import Forwarder
+from seatrial.gateway.head import RequestHead, Target, plain_target
+from seatrial.gateway.purse import Purse
+from seatrial.gateway.routes import Route, Routes
+from seatrial.gateway.trial_calls import TrialCalls
+from seatrial.gateway.upstream import Upstream
+from seatrial.gateway.wire import (
+    BadCall,
+    CallRequest,
+    RefusalKind,
+    WireFormat,
+    format_of,
+    models_answer,
+    models_format,
+    passing_query,
+    read_object,
+)
+from seatrial.plain_http import BadRequest
+
+_READ_AFTER = 65536
+
+
+class Gate:
+    """One per worker. Starts with the first door; ``async with`` ends it."""
+
+    def __init__(
+        self,
+        patience: RetryLimits | None = None,
+        pace: ProviderPace | None = None,
+        *,
+        limits: DoorLimits | None = None,
+        upstream: Upstream | None = None,
+        room: BodyRoom | None = None,
+    ) -> None:
+        self._limits = limits or DoorLimits()
+        self._upstream = upstream or Upstream()
+        self._room = room or BodyRoom()
+        self._forwarder = Forwarder(self._upstream, self._room, patience or RetryLimits(), pace)
+
+    async def __aenter__(self) -> Self:
+        await self._upstream.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._upstream.__aexit__(*exc)
+
+    @asynccontextmanager
+    async def open_for(
+        self, calls: TrialCalls, namespace: Path | None, routes: Routes, purse: Purse | None = None
+    ) -> AsyncIterator[Door]:
+        """``namespace`` is that of the sandbox; ``None`` for an agent that runs in this process."""
+        desk = _Desk(self._forwarder, self._room, self._limits, calls, routes, purse)
+        door = Door(namespace, desk.serve, self._limits)
+        self._room.enter(desk)
+        try:
+            async with door:
+                yield door
+        finally:
+            self._room.leave(desk)
+
+
+class _Desk:
+    """Reads the requests of one door and decides which of them are calls."""
+
+    def __init__(
+        self,
+        forwarder: Forwarder,
+        room: BodyRoom,
+        limits: DoorLimits,
+        calls: TrialCalls,
+        routes: Routes,
+        purse: Purse | None,
+    ) -> None:
+        self._forwarder = forwarder
+        self._room = room
+        self._limits = limits
+        self._calls = calls
+        self._routes = routes
+        self._purse = purse
+
+    async def serve(self, head: RequestHead, reader: asyncio.StreamReader, answer: AnswerWriter) -> None:
+        target = plain_target(head.method, head.target)
+        names = frozenset(name for name, _ in head.fields)
+        lists = head.method == "GET"
+        wire = models_format(target.path, names) if lists else format_of(head.method, target.path)
+        if wire is None:
+            raise BadRequest(403, "Only calls of models are open here, such as POST /v1/chat/completions.")
+        if lists:
+            listed = models_answer(wire, list(self._routes.models))
+            await answer.whole(200, "", (("content-type", "application/json"),), listed)
+            return
+        hold, body = await self._body(head, reader, answer)
+        with hold:
+            call = await self._call(wire, head, target, body, answer)
+            del body
+            if call is not None:
+                with self._calls.clock.call():
+                    await _unless_gone(reader, call.run(self._forwarder, answer, hold))
+
+    async def _body(self, head: RequestHead, reader: asyncio.StreamReader, answer: AnswerWriter) -> tuple[Hold, bytes]:
+        """Takes the room first, so that many large bodies wait outside of the memory."""
+        if any(name == "content-encoding" and value != "identity" for name, value in head.fields):
+            raise BadRequest(415, "Bodies are not compressed here.")
+        hold = await self._room.hold(self, head.length)
+        try:
+            if head.expects_continue:
+                answer.go_on()
+            async with asyncio.timeout(self._limits.body_sec):
+                return hold, await reader.readexactly(head.length)
+        except BaseException:
+            hold.release()
+            raise
+
+    async def _call(
+        self, wire: WireFormat, head: RequestHead, target: Target, body: bytes, answer: AnswerWriter
+    ) -> OneCall | None:
+        """``None`` if it was refused."""
+        try:
+            read = read_object(body)
+            query = passing_query(wire, target.path, target.query)
+            request = wire.read_request(target.path, read)
+            route = self._allowed(request)
+        except BadCall as problem:
+            await _refuse(wire, "bad_call", str(problem), answer)
+            return None
+        except _UnknownModel as problem:
+            await _refuse(wire, "unknown_model", str(problem), answer)
+            return None
+        grant = await self._purse.reserve(request, route) if self._purse is not None and request.counts else None
+        if isinstance(grant, str):
+            status = await _refuse(wire, "over_budget", grant, answer)
+            self._calls.refuse(route, wire.name, status, grant)
+            return None
+        return OneCall(
+            wire=wire,
+            request=request,
+            route=route,
+            url=route.url(wire.prepare_path(target.path, route.model), query),
+            fields=head.fields,
+            body=read,
+            grant=grant,
+            effort=self._calls.effort(self, streams=request.streams),
+            calls=self._calls,
+            digest=wire.digest_of(read),
+        )
+
+    def _allowed(self, request: CallRequest) -> Route:
+        if request.provider_tools and not self._routes.provider_tools:
+            named = ", ".join(request.provider_tools)[:200]
+            raise BadCall(f"Tools that run at the provider are not open to this trial: {named}.")
+        for model in (*request.other_models, request.model):
+            route = self._routes.of(model)
+            if route is None:
+                known = ", ".join(self._routes.models)
+                raise _UnknownModel(f"The model {model[:200]!r} is none of this trial, which may use {known}.")
+        assert route is not None
+        return route
+
+
+class _UnknownModel(Exception):
+    pass
+
+
+async def _refuse(wire: WireFormat, kind: RefusalKind, message: str, answer: AnswerWriter) -> int:
+    status, fields, body = wire.refusal(kind, message)
+    await answer.whole(status, "", fields, body)
+    return status
+
+
+async def _unless_gone(reader: asyncio.StreamReader, work: Coroutine[Any, Any, None]) -> None:
+    """Ends the work if the agent closes its connection. A killed agent must not go on spending."""
+    working = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_gone(reader))
+    try:
+        await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        gone.cancel()
+        if not working.done():
+            working.cancel()
+        with suppress(ConnectionError, asyncio.CancelledError):
+            await working
+
+
+async def _gone(reader: asyncio.StreamReader) -> None:
+    """Returns when the connection is closed. What follows a request goes nowhere; whoever sends much of it waits."""
+    left = _READ_AFTER
+    with suppress(ConnectionError):
+        while left > 0:
+            piece = await reader.read(left)
+            if not piece:
+                return
+            left -= len(piece)
+    await asyncio.get_running_loop().create_future()

@@ -1,0 +1,158 @@
+"""The files in which a trial's calls are kept: ``calls.jsonl``, one line for each call, and the bodies if asked for.
+
+A line is written in one piece when its call has ended, so a killed worker loses none of them. A call that was going on
+is known from ``calls-begun.jsonl``, which holds a line for each call that was sent; the file is removed when the
+trial's last door closes and every call has ended. A torn last line is skipped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from seatrial.domain.model_call import ModelCall
+from seatrial.engine.trials.redaction import REDACTED, SHORTEST_SECRET
+
+CALLS = "calls.jsonl"
+BEGUN = "calls-begun.jsonl"
+BODIES = "calls"
+_LONGEST_LINE = 64 * 1024
+_MOST_BYTES = 64 * 1024 * 1024
+"""A trial with more calls than this holds keeps counting them and writes no more lines."""
+_MOST_BODIES = 256 * 1024 * 1024
+
+
+class Journal:
+    """Of one trial. Writes are short and go to the page cache, so they run in the event loop."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._calls: int | None = None
+        self._begun: int | None = None
+        self._written = 0
+        self._going_on: set[int] = set()
+        self._number = 0
+
+    def begin(self, model: str, at: str) -> int:
+        """A call is sent. Returns its number, from 1."""
+        self._number += 1
+        self._going_on.add(self._number)
+        if self._begun is None:
+            self._begun = _opened(self._folder / BEGUN)
+        _write(self._begun, {"call": self._number, "model": model[:200], "at": at})
+        return self._number
+
+    def end(self, number: int | None, call: ModelCall) -> None:
+        """A call has ended; ``None`` if it was never sent."""
+        if self._calls is None:
+            self._calls = _opened(self._folder / CALLS)
+        line = call.model_dump(mode="json", exclude_none=True)
+        if self._written < _MOST_BYTES:
+            self._written += _write(self._calls, line if number is None else {"call": number, **line})
+        if number is not None:
+            self._going_on.discard(number)
+
+    def close(self) -> None:
+        for file in (self._calls, self._begun):
+            if file is not None:
+                os.close(file)
+        self._calls = self._begun = None
+        if not self._going_on:
+            (self._folder / BEGUN).unlink(missing_ok=True)
+
+
+class Bodies:
+    """Keeps what was asked and answered, without the trial's secrets."""
+
+    def __init__(self, folder: Path, secrets: Iterable[str], most_bytes: int = _MOST_BODIES) -> None:
+        self._folder = folder / BODIES
+        self._secrets = sorted((secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET), key=len)
+        self._left = most_bytes
+
+    def keep(self, number: int, kind: str, body: bytes) -> None:
+        stream = self.stream(number, kind)
+        stream.write(body)
+        stream.close()
+
+    def stream(self, number: int, kind: str) -> KeptStream:
+        self._folder.mkdir(exist_ok=True)
+        return KeptStream(self, self._folder / f"{number:05d}-{kind}", self._secrets)
+
+    def takes(self, size: int) -> bool:
+        """Whether there is room for it. A trial keeps the first bodies, up to a limit."""
+        self._left -= size if size <= self._left else 0
+        return size <= self._left
+
+
+class KeptStream:
+    """One body that comes in pieces. A secret may lie across two of them, so the end of each waits for the next."""
+
+    def __init__(self, bodies: Bodies | None = None, path: Path | None = None, secrets: Sequence[bytes] = ()) -> None:
+        self._bodies = bodies
+        self._path = path
+        self._secrets = secrets
+        self._back = max((len(secret) for secret in secrets), default=1) - 1
+        self._pending = b""
+
+    def write(self, piece: bytes) -> None:
+        if self._bodies is None or self._path is None or not self._bodies.takes(len(piece)):
+            return
+        text = self._pending + piece
+        for secret in reversed(self._secrets):  # the longest first
+            text = text.replace(secret, REDACTED)
+        split = max(0, len(text) - self._back)
+        self._pending = text[split:]
+        self._append(text[:split])
+
+    def close(self) -> None:
+        rest, self._pending = self._pending, b""
+        self._append(rest)
+
+    def _append(self, data: bytes) -> None:
+        if data and self._path is not None:
+            with contextlib.suppress(OSError), self._path.open("ab") as file:  # a full disk must not end a call
+                file.write(data)
+
+
+def read_calls(folder: Path) -> list[ModelCall]:
+    """The calls of a trial, those that a killed worker left open included: they were sent and cost what is unknown."""
+    ended, calls = set[object](), []
+    for line in _lines(folder / CALLS):
+        number = line.pop("call", None)
+        with contextlib.suppress(ValueError):
+            calls.append(ModelCall.model_validate(line))
+            ended.add(number)
+    for line in _lines(folder / BEGUN):
+        if line.get("call") not in ended:
+            with contextlib.suppress(ValueError):
+                calls.append(
+                    ModelCall.model_validate({**line, "format": "", "status": 0, "error": "its worker was lost"})
+                )
+    return calls
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+
+
+def _write(file: int, line: object) -> int:
+    text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+    try:
+        return os.write(file, text)
+    except OSError:  # a full disk must not end a call; the sums are in memory
+        return 0
+
+
+def _lines(path: Path) -> Iterator[dict[str, object]]:
+    try:
+        with path.open("rb") as file:
+            for text in file:
+                with contextlib.suppress(ValueError):
+                    line = json.loads(text) if text.endswith(b"\n") and len(text) <= _LONGEST_LINE else None
+                    if isinstance(line, dict):
+                        yield line
+    except OSError:
+        return

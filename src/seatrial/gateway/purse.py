@@ -1,0 +1,35 @@
+"""What a call needs of a budget. A trial without caps has none."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from seatrial.domain.model_call import CallUsage
+from seatrial.gateway.routes import Route
+from seatrial.gateway.wire import CallRequest
+
+
+class Grant(Protocol):
+    """One call's part of the budget. Exactly one of the settling methods is called, once."""
+
+    @property
+    def most_output_tokens(self) -> int | None:
+        """What the answer may have at most; ``None`` if the call's own limit is within the budget."""
+
+    def allows(self, output_tokens: int) -> bool:
+        """Whether an answer that has grown to so many tokens is still within the budget."""
+
+    def settle(self, usage: CallUsage, cost_usd: float | None) -> None: ...
+
+    def settle_unknown(self) -> None:
+        """The call was made, and nobody knows what it used."""
+
+    def cancel(self) -> None:
+        """The call was not made, or the provider refused it."""
+
+
+class Purse(Protocol):
+    """The budget of one trial, with those above it."""
+
+    async def reserve(self, request: CallRequest, route: Route) -> Grant | str:
+        """Returns the words of the refusal if nothing is left."""
