@@ -7,6 +7,7 @@ request for the usage of a stream, which is taken out of the answer again.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -50,20 +51,25 @@ class OneCall:
     fields: Fields = field(repr=False)
     body: JsonObject | None = field(repr=False)
     grant: Grant | None
-    effort: Effort
     calls: TrialCalls
+    door: Hashable
+    """Which door it came through."""
     digest: str = ""
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    effort: Effort = field(init=False)
     _number: int | None = None
     _status: int = 0
     _answer: Answer = field(default_factory=Answer)
     _error: str | None = None
     _over_budget: bool = False
 
+    def __post_init__(self) -> None:
+        if self.request.counts:
+            self._number = self.calls.next_number()
+        self.effort = self.calls.effort(self.door, streams=self.request.streams, on_ask=self._asks)
+
     async def run(self, forwarder: Forwarder, answer: AnswerWriter, hold: Hold) -> None:
         """``hold`` is that of the body, which is given back once nobody needs it any more."""
-        if self.request.counts:
-            self._number = self.calls.begin(self.route.litellm_name, self.at)
         try:
             await self._forward(forwarder, answer, hold)
         except OutOfPatience as silence:
@@ -75,6 +81,10 @@ class OneCall:
             raise
         finally:
             self._note()
+
+    def _asks(self) -> None:
+        if self._number is not None:
+            self.calls.asks(self._number, self.route.litellm_name, self.at)
 
     async def _forward(self, forwarder: Forwarder, answer: AnswerWriter, hold: Hold) -> None:
         question = self._question()

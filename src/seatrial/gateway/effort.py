@@ -21,6 +21,8 @@ class Effort:
     """Which door it came through."""
     streams: bool
     health: ModelHealth
+    on_ask: Callable[[], None] = lambda: None
+    """Called before each request to the provider."""
     since: float | None = None
     """When the trial's first call began; this one, if it is left out."""
     stops_clock: bool = False
@@ -46,6 +48,7 @@ class Effort:
         return self.clock() - self.began
 
     def asks(self) -> None:
+        self.on_ask()
         self.tries += 1
         self.health.requests += 1
         self._asked = self.clock()

@@ -7,9 +7,9 @@ answer as it is. An answer that has begun to pass is never asked for again.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -96,7 +96,7 @@ class Forwarder:
             return None
         with clock():
             turn = await effort.queue(self.pace.take(account))
-        if turn.waited_sec and self.pace.served_since(account, time.monotonic() - turn.waited_sec):
+        if turn.waited_sec and self.pace.served_since(account, asyncio.get_running_loop().time() - turn.waited_sec):
             effort.forgive(turn.waited_sec)  # a queue that moves is no failure of the service
         return turn
 

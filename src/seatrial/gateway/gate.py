@@ -160,8 +160,8 @@ class _Desk:
             fields=head.fields,
             body=read,
             grant=grant,
-            effort=self._calls.effort(self, streams=request.streams),
             calls=self._calls,
+            door=self,
             digest=wire.digest_of(read),
         )
 

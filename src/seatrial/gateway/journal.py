@@ -1,8 +1,8 @@
 """The files in which a trial's calls are kept: ``calls.jsonl``, one line for each call, and the bodies if asked for.
 
 A line is written in one piece when its call has ended, so a killed worker loses none of them. A call that was going on
-is known from ``calls-begun.jsonl``, which holds a line for each call that was sent; the file is removed when the
-trial's last door closes and every call has ended. A torn last line is skipped.
+is known from ``calls-begun.jsonl``, which holds a line for each request to a provider, written before it is sent; the
+file is removed at the end of the trial, when every call has ended. A torn last line is skipped.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -22,6 +23,7 @@ BODIES = "calls"
 _LONGEST_LINE = 64 * 1024
 _MOST_BYTES = 64 * 1024 * 1024
 """A trial with more calls than this holds keeps counting them and writes no more lines."""
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_BODIES = 256 * 1024 * 1024
 
 
@@ -29,39 +31,35 @@ class Journal:
     """Of one trial. Writes are short and go to the page cache, so they run in the event loop."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._calls: int | None = None
-        self._begun: int | None = None
+        self._calls = _Lines(folder / CALLS)
+        self._begun = _Lines(folder / BEGUN)
         self._written = 0
         self._going_on: set[int] = set()
         self._number = 0
 
-    def begin(self, model: str, at: str) -> int:
-        """A call is sent. Returns its number, from 1."""
+    def next_number(self) -> int:
+        """The number of a new call, from 1."""
         self._number += 1
-        self._going_on.add(self._number)
-        if self._begun is None:
-            self._begun = _opened(self._folder / BEGUN)
-        _write(self._begun, {"call": self._number, "model": model[:200], "at": at})
         return self._number
+
+    def asks(self, number: int, model: str, at: str) -> None:
+        """A request of this call is about to be sent. A call may take several."""
+        self._going_on.add(number)
+        self._begun.write({"call": number, "model": model[:200], "at": at})
 
     def end(self, number: int | None, call: ModelCall) -> None:
         """A call has ended; ``None`` if it was never sent."""
-        if self._calls is None:
-            self._calls = _opened(self._folder / CALLS)
         line = call.model_dump(mode="json", exclude_none=True)
         if self._written < _MOST_BYTES:
-            self._written += _write(self._calls, line if number is None else {"call": number, **line})
+            self._written += self._calls.write(line if number is None else {"call": number, **line})
         if number is not None:
             self._going_on.discard(number)
 
     def close(self) -> None:
-        for file in (self._calls, self._begun):
-            if file is not None:
-                os.close(file)
-        self._calls = self._begun = None
+        self._calls.close()
+        self._begun.close()
         if not self._going_on:
-            (self._folder / BEGUN).unlink(missing_ok=True)
+            self._begun.path.unlink(missing_ok=True)
 
 
 class Bodies:
@@ -118,39 +116,54 @@ class KeptStream:
 
 
 def read_calls(folder: Path) -> list[ModelCall]:
-    """The calls of a trial, those that a killed worker left open included: they were sent and cost what is unknown."""
-    ended, calls = set[object](), []
+    """The calls of a trial, those that a killed worker left open included: they were sent, and cost what is unknown."""
+    ended, calls = set[str](), list[ModelCall]()
     for line in _lines(folder / CALLS):
-        number = line.pop("call", None)
-        with contextlib.suppress(ValueError):
-            calls.append(ModelCall.model_validate(line))
-            ended.add(number)
-    for line in _lines(folder / BEGUN):
-        if line.get("call") not in ended:
-            with contextlib.suppress(ValueError):
-                calls.append(
-                    ModelCall.model_validate({**line, "format": "", "status": 0, "error": "its worker was lost"})
-                )
+        ended.add(str(line.pop("call", None)))
+        calls += _call(line)
+    asked = [(str(line.get("call")), line) for line in _lines(folder / BEGUN)]
+    tries = Counter(number for number, _ in asked if number not in ended)
+    first = {number: line for number, line in reversed(asked) if number in tries}
+    for number, line in reversed(first.items()):
+        lost = {"format": "", "tries": tries[number], "error": "its worker was lost"}
+        calls += _call({"at": line.get("at"), "model": line.get("model"), **lost})
     return calls
 
 
-def _opened(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-
-
-def _write(file: int, line: object) -> int:
-    text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+def _call(line: dict[str, object]) -> list[ModelCall]:
     try:
-        return os.write(file, text)
-    except OSError:  # a full disk must not end a call; the sums are in memory
-        return 0
+        return [ModelCall.model_validate(line)]
+    except ValueError:
+        return []
+
+
+class _Lines:
+    """A file of lines, made with its first one. A full disk must not end a call: the sums are in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: int | None = None
+
+    def write(self, line: object) -> int:
+        text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+        try:
+            if self._file is None:
+                self._file = os.open(self.path, _APPEND, 0o644)
+            return os.write(self._file, text)
+        except OSError:
+            return 0
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
 
 
 def _lines(path: Path) -> Iterator[dict[str, object]]:
     try:
         with path.open("rb") as file:
             for text in file:
-                with contextlib.suppress(ValueError):
+                with contextlib.suppress(ValueError, RecursionError):
                     line = json.loads(text) if text.endswith(b"\n") and len(text) <= _LONGEST_LINE else None
                     if isinstance(line, dict):
                         yield line

@@ -6,7 +6,7 @@ step.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from seatrial.domain.model_call import CallSums, ModelCall
 from seatrial.domain.result import Usage
 from seatrial.engine.model_patience import ModelHealth
 from seatrial.gateway.agent_clock import AgentClock
+from seatrial.gateway.counts import CallCounts
 from seatrial.gateway.effort import Effort
 from seatrial.gateway.journal import Bodies, Journal, KeptStream
 from seatrial.gateway.routes import Route
@@ -27,28 +28,27 @@ class TrialCalls:
     ) -> None:
         self.health = ModelHealth()
         self.clock = AgentClock()
-        self.sums = CallSums()
+        self._counts = CallCounts()
         self._stops_clock = stops_clock
         self._journal = Journal(folder)
         self._bodies = Bodies(folder, secrets) if full else None
         self._since: float | None = None
-        self._first_token_sec = 0.0
-        self._answered = 0
 
-    def effort(self, door: Hashable, *, streams: bool) -> Effort:
-        effort = Effort(door, streams, self.health, since=self._since, stops_clock=self._stops_clock)
+    def effort(self, door: Hashable, *, streams: bool, on_ask: Callable[[], None]) -> Effort:
+        effort = Effort(door, streams, self.health, on_ask, since=self._since, stops_clock=self._stops_clock)
         self._since = effort.began if self._since is None else self._since
         return effort
 
-    def begin(self, model: str, at: datetime) -> int:
-        return self._journal.begin(model, at.isoformat())
+    def next_number(self) -> int:
+        return self._journal.next_number()
+
+    def asks(self, number: int, model: str, at: datetime) -> None:
+        """A request of this call is about to be sent."""
+        self._journal.asks(number, model, at.isoformat())
 
     def end(self, number: int | None, call: ModelCall) -> None:
-        self.sums = self.sums.and_also(call)
+        self._counts.add(call)
         self.health.waited_sec += call.seconds
-        if call.first_token_sec is not None:
-            self._answered += 1
-            self._first_token_sec += call.first_token_sec
         self._journal.end(number, call)
 
     def refuse(self, route: Route, format_name: str, status: int, why: str) -> None:
@@ -66,18 +66,13 @@ class TrialCalls:
         self.end(None, call)
 
     @property
+    def sums(self) -> CallSums:
+        return self._counts.sums
+
+    @property
     def usage(self) -> Usage:
         """What the result of the try says. Empty if no call was made."""
-        sums = self.sums
-        if not sums.calls:
-            return Usage()
-        more = {
-            "reasoning_tokens": sums.usage.reasoning_tokens,
-            "first_token_sec": round(self._first_token_sec / self._answered, 4) if self._answered else None,
-            "retries": max(0, sums.tries - sums.calls),
-            "rate_limited_sec": round(sums.waited_sec, 3),
-        }
-        return sums.result_usage.model_copy(update=more)
+        return self._counts.usage
 
     def keep(self, number: int | None, kind: str, body: bytes) -> None:
         if self._bodies is not None and number is not None:

@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
-from seatrial.domain.trial import Outcome, TrialState
+from seatrial.domain.result import Usage
+from seatrial.domain.trial import Outcome, Trial, TrialState
 from seatrial.domain.work_units import MachineSize
 from seatrial.engine import provider_pace
 from seatrial.engine.clock import StoreClock
@@ -24,6 +25,8 @@ from seatrial.engine.trials.final_states import FinalStates
 from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.engine.trials.retention import remove_dead_work_dirs, remove_lost_tries
 from seatrial.errors import NotFound
+from seatrial.gateway.counts import CallCounts
+from seatrial.gateway.journal import read_calls
 from seatrial.ports.store import TrialFilter, WorkerRow
 from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
@@ -91,7 +94,18 @@ def _recovery(installation: Installation) -> Recovery:
     store, clock = installation.store, installation.clock
     witnesses = Witnesses(exit_of=ExitNotes.beside(settings.work_dir).read, memory_kills=memory_kills)
     autopsy = Autopsy(store.workers, clock, witnesses)
-    return Recovery(store, installation.wake_up, clock, worker_is_dead=is_dead, trust=trust, autopsy=autopsy)
+
+    async def used_by(trial: Trial) -> Usage:
+        """A worker on another machine left its files there, where this process cannot read them."""
+        worker = WorkerName.parse(trial.worker or "")
+        if worker is None:
+            return Usage()
+        folder = settings.work_dir / worker.folder / f"{trial.id}-{trial.try_number}"
+        return await asyncio.to_thread(lambda: CallCounts.of(read_calls(folder)).usage)
+
+    return Recovery(
+        store, installation.wake_up, clock, worker_is_dead=is_dead, trust=trust, autopsy=autopsy, used_by=used_by
+    )
 
 
 def _clock_duty(installation: Installation) -> list[Duty]:

@@ -13,9 +13,12 @@ from importlib.metadata import version
 
 from seatrial.adapters import final_state_archive
 from seatrial.adapters.account_files import FileAccount
+from seatrial.adapters.model_list import ListedPrices
 from seatrial.disk import Disk
 from seatrial.domain.catalogue import agent_names
+from seatrial.domain.model_call import CostBy
 from seatrial.domain.needs import Abilities
+from seatrial.domain.prices import price_of
 from seatrial.domain.sandbox_choice import AUTOMATIC
 from seatrial.engine.duties import Duties
 from seatrial.engine.fleet.signals import this_machine
@@ -232,7 +235,15 @@ def _harbor_runner(installation: Installation, pace: ProviderPace | None = None)
     from seatrial.sandboxes.selection import SandboxSelection
 
     options = SandboxOptions.of(settings)
-    models = ModelAccess(settings.model_patience_sec, providers, pace, settings.pace_stops_clock)
+    listed = ListedPrices()
+    models = ModelAccess(
+        settings.model_patience_sec,
+        providers,
+        pace,
+        settings.pace_stops_clock,
+        price_of=lambda model: price_of(model, [(CostBy.TABLE, listed)]),
+    )
+    len(listed)  # reads the list now, in a thread: later it would delay the heartbeat
     trials = LibraryTrials(settings.tasks_dir)
     collect_less_often()
     return HarborRunner(options, installation.id, SandboxSelection(options), models, trials.create)

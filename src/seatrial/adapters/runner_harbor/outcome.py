@@ -243,7 +243,9 @@ def metered(reported: Usage, counted: Usage) -> Usage:
     if not counted.model_calls:
         return reported
     cost = counted.cost_usd if counted.cost_usd is not None else reported.cost_usd
-    return counted.model_copy(update={"turns": reported.turns, "cost_usd": cost})
+    tokens = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "model_calls", "retries")
+    counts = {name: _count(getattr(counted, name)) for name in tokens}
+    return counted.model_copy(update={**counts, "turns": reported.turns, "cost_usd": cost})
 
 
 def _count(number: object) -> int | None:

@@ -8,11 +8,11 @@ before their trials are taken.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from seatrial.domain.result import Failure, Result
+from seatrial.domain.result import Failure, Result, Usage
 from seatrial.domain.trial import Cause, Outcome, Trial, TrialState
 from seatrial.domain.worker_death import Death
 from seatrial.engine.clock import Clock, uptime
@@ -71,6 +71,8 @@ class Recovery:
     trust: LeaseTrust
     autopsy: Autopsy | None = None
     """Without one, no death is known."""
+    used_by: Callable[[Trial], Awaitable[Usage]] | None = None
+    """What a lost try used of models, as far as this machine knows."""
 
     def noticed(self, fault: Exception) -> None:
         """Other duties report their errors here. After an outage of the store, leases prove nothing for a while."""
@@ -126,11 +128,13 @@ class Recovery:
 
     async def _loss(self, trial: Trial, death: Death, now: datetime) -> Loss | None:
         """What the store is told about one try. ``None`` if the trial ended here."""
+        usage = await self.used_by(trial) if self.used_by is not None else Usage()
         if trial.cancel_requested:
-            result = Result(outcome=Outcome.CANCELLED, message="Cancelled; its worker was lost before it could stop.")
+            message = "Cancelled; its worker was lost before it could stop."
+            result = Result(outcome=Outcome.CANCELLED, message=message, usage=usage)
             await self.store.trials.finish(trial.id, trial.try_number, result, now)
             return None
-        result = _lost(trial, death)
+        result = _lost(trial, death, usage)
         retry = (await self.store.jobs.get(trial.job_id)).spec.retry
         if not retry.allows(
             Cause.WORKER_LOST, tries_made=1
@@ -141,7 +145,7 @@ class Recovery:
         return Loss(trial_id=trial.id, try_number=trial.try_number, result=result, last=last)
 
 
-def _lost(trial: Trial, death: Death) -> Result:
+def _lost(trial: Trial, death: Death, usage: Usage) -> Result:
     message = f"Worker {trial.worker} {death.words} during try {trial.try_number}."
     failure = Failure(type=f"WorkerLost:{death}", message=message)
-    return Result(outcome=Outcome.ERROR, cause=Cause.WORKER_LOST, message=message, failure=failure)
+    return Result(outcome=Outcome.ERROR, cause=Cause.WORKER_LOST, message=message, failure=failure, usage=usage)

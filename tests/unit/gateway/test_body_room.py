@@ -1,0 +1,85 @@
+"""Room for bodies: shared fairly, waited for, and given back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from seatrial.gateway.body_room import BodyRoom
+
+
+async def test_a_door_has_its_share_whatever_another_one_holds() -> None:
+    room = BodyRoom(100)
+    room.enter("greedy")
+    room.enter("modest")
+    holds = [await room.hold("greedy", 25) for _ in range(4)]
+    waiting = asyncio.create_task(room.hold("greedy", 25))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    with await room.hold("modest", 50):  # its half
+        assert room.held == 150
+    holds[0].release()
+    (await waiting).release()
+    for hold in holds:
+        hold.release()
+    assert room.held == 0
+
+
+async def test_a_body_larger_than_the_room_passes_alone() -> None:
+    room = BodyRoom(100)
+    room.enter("a")
+    room.enter("b")
+    with await room.hold("a", 1000):
+        other = asyncio.create_task(room.hold("b", 60))
+        await asyncio.sleep(0)
+        assert not other.done()
+    (await other).release()
+
+
+async def test_who_stops_waiting_takes_nothing() -> None:
+    room = BodyRoom(100)
+    room.enter("a")
+    first = await room.hold("a", 100)
+    waiting = asyncio.create_task(room.hold("a", 100))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    first.release()
+    first.release()  # twice is once
+    assert room.held == 0
+
+
+async def test_who_is_let_in_and_stops_at_the_same_moment_gives_back() -> None:
+    room = BodyRoom(100)
+    room.enter("a")
+    first = await room.hold("a", 100)
+    waiting = asyncio.create_task(room.hold("a", 100))
+    await asyncio.sleep(0)
+    first.release()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert room.held == 0
+
+
+async def test_a_door_that_closes_leaves_its_share_to_the_others() -> None:
+    room = BodyRoom(100)
+    for door in ("a", "b", "c"):
+        room.enter(door)
+    held = await room.hold("b", 90)
+    waiting = asyncio.create_task(room.hold("a", 45))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    room.leave("c")
+    (await waiting).release()
+    held.release()
+
+
+async def test_answers_grow_as_long_as_there_is_room() -> None:
+    room = BodyRoom(100)
+    room.enter("a")
+    with room.empty("a") as hold:
+        assert hold.grow(60) and not hold.grow(60) and hold.grow(40)
+    assert room.held == 0
