@@ -17,6 +17,7 @@ MARKS: Mapping[str, Mark] = {
     "OutputTokenExceededError": Mark.AGENT_ERROR,
     "ContextWindowExceededError": Mark.AGENT_ERROR,
     "AgentSafetyRefusalError": Mark.AGENT_ERROR,
+    "BudgetSpent": Mark.OVER_BUDGET,
 }
 """After these exceptions Harbor still grades, and the reward counts."""
 

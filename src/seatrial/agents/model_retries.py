@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, override
 
+from harbor.agents.installed.base import NonZeroAgentExitCodeError
 from harbor.llms.base import BaseLLM, LLMResponse
 
 from seatrial.agents.model_error import ModelError, classify_model_error, is_refusal, retry_after
@@ -28,6 +29,7 @@ from seatrial.sandboxes.own_time import clock_stopped
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
+_SPENT = "The budget for model calls is spent."
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,10 @@ class CallPace:
         return clock_stopped() if self.stops_clock else nullcontext()
 
 
+class BudgetSpent(NonZeroAgentExitCodeError):
+    """The trial's budget is spent, so its agent ends. Harbor grades after this kind of exception."""
+
+
 class RetryingModel(BaseLLM):
     """Wraps the agent's model."""
 
@@ -55,6 +61,7 @@ class RetryingModel(BaseLLM):
         key: str | None = None,
         pace: CallPace | None = None,
         begins: Callable[[], None] = lambda: None,
+        is_spent: Callable[[], bool] = lambda: False,
         sleep: Sleep = asyncio.sleep,
         clock: Clock = time.monotonic,
         chance: random.Random | None = None,
@@ -66,6 +73,7 @@ class RetryingModel(BaseLLM):
         self._key = key
         self._pace = pace
         self._begins = begins
+        self._is_spent = is_spent
         self._sleep = sleep
         self._clock = clock
         self._chance = chance or random.Random()  # noqa: S311 - spreads waits, no secret
@@ -84,6 +92,8 @@ class RetryingModel(BaseLLM):
 
     @override
     async def call(self, prompt: str, **kwargs: Any) -> LLMResponse:
+        if self._is_spent():
+            raise BudgetSpent(_SPENT)
         if self.health.given_up is not None:  # agents retry on any exception; all retries share one limit
             raise self.health.given_up
         self.health.calls += 1
@@ -113,6 +123,8 @@ class RetryingModel(BaseLLM):
                 kind = classify_model_error(error)
                 if kind is ModelError.AGENT:
                     raise
+                if self._is_spent():
+                    raise BudgetSpent(_SPENT) from None
                 failures += 1
                 failing_since = asked if failing_since is None else failing_since
                 self.health.faults[type(error).__name__] += 1
@@ -222,15 +234,16 @@ def retry_model_calls(
     key: str | None = None,
     pace: CallPace | None = None,
     begins: Callable[[], None] = lambda: None,
+    is_spent: Callable[[], bool] = lambda: False,
 ) -> ModelHealth:
     """Replaces the model of an agent that runs in this process; returns its health, which is updated.
 
-    ``begins`` is called before each call of the agent, in the agent's task.
+    ``begins`` is called before each call of the agent, in the agent's task. ``is_spent`` tells whether its budget is.
 
     Agents that call their model from inside the sandbox are not changed.
     """
     model = getattr(agent, "_llm", None)
     if not isinstance(model, BaseLLM):
         return ModelHealth()
-    agent._llm = retrying = RetryingModel(model, policy, key=key, pace=pace, begins=begins)
+    agent._llm = retrying = RetryingModel(model, policy, key=key, pace=pace, begins=begins, is_spent=is_spent)
     return retrying.health

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable
@@ -22,6 +23,8 @@ from seatrial.gateway.answer_writer import AnswerWriter
 from seatrial.gateway.head import LONGEST_HEAD, RequestHead, read_request_head
 from seatrial.plain_http import BadRequest, Connections
 from seatrial.sandboxes.network.namespace import Namespace, entered
+
+log = logging.getLogger(__name__)
 
 _LINGER_SEC = 2.0
 
@@ -91,14 +94,20 @@ class Door:
                 if head is not None:
                     await self._serve(head, reader, answer)
         except BadRequest as problem:
-            self.refused += 1
-            body = json.dumps({"error": {"message": str(problem), "type": "gate"}}).encode()
-            if answer.begun:
-                answer.cut()
-            else:
-                await answer.refuse(problem.status, body, _LINGER_SEC)
+            await self._refuse(problem.status, str(problem), answer)
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
             answer.cut()  # the agent closed the connection, was silent, or ran out of time
+        except Exception:
+            log.exception("A model call ended in an error of the gate")
+            await self._refuse(500, "The gate failed.", answer)
+
+    async def _refuse(self, status: int, message: str, answer: AnswerWriter) -> None:
+        self.refused += 1
+        if answer.begun:
+            answer.cut()
+        else:
+            body = json.dumps({"error": {"message": message, "type": "gate"}}).encode()
+            await answer.refuse(status, body, _LINGER_SEC)
 
 
 def _listen(namespace: Path | None) -> socket.socket:

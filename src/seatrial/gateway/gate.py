@@ -141,6 +141,7 @@ class _Desk:
             query = passing_query(wire, target.path, target.query)
             request = wire.read_request(target.path, read)
             route = self._allowed(request)
+            url, digest = route.url(wire.prepare_path(target.path, route.model), query), wire.digest_of(read)
         except BadCall as problem:
             await _refuse(wire, "bad_call", str(problem), answer)
             return None
@@ -156,13 +157,13 @@ class _Desk:
             wire=wire,
             request=request,
             route=route,
-            url=route.url(wire.prepare_path(target.path, route.model), query),
+            url=url,
             fields=head.fields,
             body=read,
             grant=grant,
             calls=self._calls,
             door=self,
-            digest=wire.digest_of(read),
+            digest=digest,
         )
 
     def _allowed(self, request: CallRequest) -> Route:

@@ -10,10 +10,13 @@ from email.utils import format_datetime
 from typing import Any, override
 
 import pytest
+from harbor.agents.installed.base import NonZeroAgentExitCodeError
 from harbor.llms.base import BaseLLM, ContextLengthExceededError, LLMResponse
 
+from seatrial.adapters.causes import mark_of
 from seatrial.agents.model_error import ModelError, classify_model_error, retry_after
 from seatrial.agents.model_retries import RetryingModel, retry_model_calls
+from seatrial.domain.trial import Mark
 from seatrial.engine.model_patience import ModelHealth, RetryLimits
 from seatrial.errors import ModelFault
 
@@ -245,3 +248,26 @@ def test_the_most_special_class_decides() -> None:
     assert classify_model_error(BadRequestError()) is ModelError.LASTING
     assert classify_model_error(RateLimitError()) is ModelError.PASSING
     assert classify_model_error(KeyError()) is ModelError.UNKNOWN
+
+
+class PaymentRequiredError(Exception):
+    pass
+
+
+async def test_a_spent_budget_ends_the_agent_in_a_way_that_is_graded() -> None:
+    spent = []
+    model = PlayedModel(["fine", PaymentRequiredError("insufficient_quota"), "never asked"])
+    retrying = RetryingModel(model, RetryLimits(), is_spent=lambda: bool(spent))
+    assert (await retrying.call("a")).content == "fine"
+    spent.append(True)
+    for _ in range(2):  # agents try again after any exception
+        with pytest.raises(NonZeroAgentExitCodeError) as ended:
+            await retrying.call("b")
+        assert mark_of(type(ended.value).__name__) is Mark.OVER_BUDGET
+    assert len(model.arguments) == 1 and retrying.health.given_up is None
+
+
+async def test_an_empty_account_of_the_provider_is_still_an_error_of_its_service() -> None:
+    retrying = RetryingModel(PlayedModel([PaymentRequiredError("insufficient_quota")]), RetryLimits())
+    with pytest.raises(ModelFault):
+        await retrying.call("a")

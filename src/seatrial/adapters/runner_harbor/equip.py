@@ -73,8 +73,19 @@ class Equipment:
         """Gives the agent its key, and patience with its model. The returned health is updated during the trial."""
         if self.open_door is not None:
             call_through_gate(agent, self.open_door)
-        health = retry_model_calls(agent, self.retries, key=self.api_key, pace=self.pace, begins=self._begins)
+        health = retry_model_calls(
+            agent,
+            self.retries,
+            key=self.api_key,
+            pace=self.pace,
+            begins=self._begins,
+            is_spent=lambda: self.is_over_budget,
+        )
         return health if self.calls is None else self.calls.health
+
+    @property
+    def is_over_budget(self) -> bool:
+        return self.calls is not None and self.calls.sums.over_budget
 
     def _begins(self) -> None:
         """Called in the task of an agent on the host, whose clock the gate stops."""

@@ -32,7 +32,7 @@ from seatrial.adapters.runner_harbor.outcome import (
     without_host_paths,
 )
 from seatrial.adapters.runner_harbor.watch import Watch
-from seatrial.domain.result import Failure, Lock, Result, Usage
+from seatrial.domain.result import Failure, Lock, Result, Usage, grade
 from seatrial.domain.suffered import Suffered
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 from seatrial.engine.model_patience import ModelHealth
@@ -119,8 +119,8 @@ class HarborRunner:
         result = with_waits(result, health)
         lock = self._lock(order, sandbox, trial, facts, equipment)
         marks = with_facts(result.marks, facts)
-        if equipment is not None and equipment.calls is not None and equipment.calls.sums.over_budget:
-            marks = (*marks, Mark.OVER_BUDGET)
+        if equipment is not None and equipment.is_over_budget:
+            result, marks = graded_over_budget(result), tuple(dict.fromkeys((*marks, Mark.OVER_BUDGET)))
         if kept is not None:
             lock = lock.model_copy(update={"not_applied": (*lock.not_applied, kept.note)})
             marks = tuple(dict.fromkeys((*marks, *kept.run.marks)))
@@ -236,6 +236,14 @@ def with_waits(result: Result, health: ModelHealth | None) -> Result:
     marks = (*result.marks, Mark.THROTTLED) if waited >= _NOTICEABLE_SEC else result.marks
     suffered = result.suffered.model_copy(update={"pace_wait_sec": round(waited, 3)})
     return result.model_copy(update={"marks": marks, "suffered": suffered})
+
+
+def graded_over_budget(result: Result) -> Result:
+    """An agent that its budget ended is graded like any other. To the agent, the refusal looked like a failure of the
+    model's service, which would be an error."""
+    if result.outcome is not Outcome.ERROR or result.cause is not Cause.LLM or not result.rewards:
+        return result
+    return result.model_copy(update={"outcome": grade(result.rewards), "cause": None})
 
 
 def suffered_of(known: Suffered, facts: SandboxFacts, health: ModelHealth | None) -> Suffered:

@@ -1,0 +1,106 @@
+"""Reserves each call's price from the trial's budget before it is made, and settles it afterwards.
+
+What a call will cost is not known beforehand. Agents ask for 64,000 tokens and use 800; reserving the worst would pin a
+budget at nothing spent. So the length of this trial's recent answers is expected, and the budget says how much more the
+call may cost. Near the cap, the answer's length is clamped to that, and a stream that gets there is cut.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from seatrial.domain.budget import Amount
+from seatrial.domain.model_call import CallUsage
+from seatrial.engine.budgets.trial_budget import Refused, Reservation, TrialBudget
+from seatrial.gateway.routes import Route
+from seatrial.gateway.wire import CallRequest
+
+FIRST_OUTPUT = 1_000
+"""Tokens that are expected of a trial's first answer."""
+LONGEST_OUTPUT = 64_000
+"""Tokens that an answer without a limit of its own may have."""
+_RECENT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Tariff:
+    """What a call costs by the length of its answer."""
+
+    request: CallRequest
+    route: Route
+
+    def amount(self, output_tokens: int) -> Amount:
+        usage = CallUsage(input_tokens=self.request.input_tokens_estimate, output_tokens=output_tokens)
+        return _amount(usage, self.dollars(usage))
+
+    def dollars(self, usage: CallUsage) -> float | None:
+        if self.route.price is None:
+            return None
+        price = self.route.price.price
+        told = price.cost_of(usage, self.request.ways)
+        return told if told is not None else price.cost_of(usage)
+
+    def longest(self, limit: Amount, most: int) -> int:
+        """The longest answer within the limit, at most ``most``. Prices only grow with the length."""
+        if limit.covers(self.amount(most)):
+            return most
+        least = 0
+        while most - least > 1:
+            middle = (least + most) // 2
+            least, most = (middle, most) if limit.covers(self.amount(middle)) else (least, middle)
+        return least
+
+
+class BudgetPurse:
+    """Implements ``Purse`` over the budget of one try."""
+
+    def __init__(self, budget: TrialBudget) -> None:
+        self._budget = budget
+        self._recent: deque[int] = deque(maxlen=_RECENT)
+
+    async def reserve(self, request: CallRequest, route: Route) -> BudgetGrant | str:
+        """The words of the refusal, if nothing is left."""
+        tariff = _Tariff(request, route)
+        longest = LONGEST_OUTPUT if request.most_output_tokens is None else request.most_output_tokens
+        usual = sum(self._recent) // len(self._recent) if self._recent else FIRST_OUTPUT
+        least = min(request.least_output_tokens * request.choices, longest)
+        reserved = await self._budget.reserve(
+            tariff.amount(max(least, min(usual, longest))), least=tariff.amount(least), most=tariff.amount(longest)
+        )
+        if isinstance(reserved, Refused):
+            return reserved.message
+        allowed = tariff.longest(reserved.most, longest)
+        return BudgetGrant(reserved, tariff, self._recent, None if allowed >= longest else max(least, allowed))
+
+
+class BudgetGrant:
+    """Implements ``Grant``: one call's reservation."""
+
+    def __init__(
+        self, reservation: Reservation, tariff: _Tariff, recent: deque[int], most_output_tokens: int | None
+    ) -> None:
+        self._reservation = reservation
+        self._tariff = tariff
+        self._recent = recent
+        self.most_output_tokens = most_output_tokens
+
+    def allows(self, output_tokens: int) -> bool:
+        return self._reservation.stretch(self._tariff.amount(output_tokens))
+
+    def settle(self, usage: CallUsage, cost_usd: float | None) -> None:
+        self._recent.append(usage.output_tokens or 0)
+        try:
+            self._reservation.settle(_amount(usage, self._tariff.dollars(usage) if cost_usd is None else cost_usd))
+        except ValueError:  # a figure that no call can cost: the provider told nothing
+            self._reservation.settle_unknown()
+
+    def settle_unknown(self) -> None:
+        self._reservation.settle_unknown()
+
+    def cancel(self) -> None:
+        self._reservation.release()
+
+
+def _amount(usage: CallUsage, dollars: float | None) -> Amount:
+    return Amount.of(dollars or 0.0, usage.total, 1)

@@ -1,0 +1,140 @@
+"""Calls and their budget: what is reserved, clamped, cut and settled, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seatrial.domain.budget import Amount, Budget, Cap
+from seatrial.domain.model_call import CostBy
+from seatrial.domain.prices import NamedPrice, Price, Rates
+from seatrial.engine.budgets.slices import Budgets
+from seatrial.engine.budgets.trial_budget import TrialBudget
+from seatrial.gateway.routes import Route
+from seatrial.gateway.spending import BudgetPurse
+from seatrial.testing.memory_store.budgets import MemoryBudgets
+from tests.gate_doors import CHAT, OpenDoor, answer, open_door, provider, request, route, status
+
+PRICE = NamedPrice(price=Price(rates=Rates(input=0.0, output=0.001)), by=CostBy.TABLE)
+"""A token of output costs a tenth of a cent."""
+
+
+def told(output_tokens: int, **more: Any) -> bytes:
+    usage = {"prompt_tokens": 10, "completion_tokens": output_tokens, **more}
+    choice = {"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}
+    return answer(200, {"id": "x", "model": "m", "choices": [choice], "usage": usage})
+
+
+@contextmanager
+def budget(cap: Cap) -> Iterator[TrialBudget]:
+    budgets = Budgets(MemoryBudgets(), "worker", lambda: datetime.now(UTC), timedelta(seconds=20))
+    with TrialBudget(budgets, 1, 1, Budget(trial=cap)) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def capped(folder: Path, url: str, spends: TrialBudget) -> AsyncIterator[OpenDoor]:
+    priced: Route = replace(route(url), price=PRICE)
+    async with open_door(folder, priced, purse=BudgetPurse(spends)) as door:
+        yield door
+
+
+async def ask(door: OpenDoor, **more: Any) -> bytes:
+    return await door.send(request(body=json.dumps({**CHAT, **more}).encode()))
+
+
+async def test_a_call_is_settled_at_what_it_used(tmp_path: Path) -> None:
+    with budget(Cap(dollars=5.0)) as spends:
+        async with provider(told(100)) as model, capped(tmp_path, model.url, spends) as door:
+            assert status(await ask(door, max_tokens=2000)) == 200
+        assert spends.spent == Amount.of(0.1, 110, 1)
+    (noted,) = door.noted()
+    assert (noted.cost_usd, noted.cost_by, noted.clamped_to) == (0.1, CostBy.TABLE, None)
+
+
+async def test_the_providers_own_figure_wins(tmp_path: Path) -> None:
+    with budget(Cap(dollars=5.0)) as spends:
+        async with provider(told(100, cost=0.25)) as model, capped(tmp_path, model.url, spends) as door:
+            await ask(door, max_tokens=2000)
+        assert spends.spent.dollars == 0.25
+    assert door.noted()[0].cost_by is CostBy.PROVIDER
+
+
+@pytest.mark.parametrize("cap", [Cap(dollars=0.5), Cap(tokens=510), Cap(calls=1)], ids=["dollars", "tokens", "calls"])
+async def test_past_the_cap_a_call_is_refused_as_an_empty_account(tmp_path: Path, cap: Cap) -> None:
+    with budget(cap) as spends:
+        async with provider(told(500)) as model, capped(tmp_path, model.url, spends) as door:
+            first = await ask(door, max_tokens=500)
+            second = await ask(door, max_tokens=500)
+            heard = len(model.heard)
+    assert status(first) == 200 and status(second) == 402 and b"insufficient_quota" in second and heard == 1
+    assert door.calls.sums.over_budget and door.noted()[1].over_budget and door.noted()[1].tries == 0
+
+
+async def test_near_the_cap_the_answer_is_clamped(tmp_path: Path) -> None:
+    with budget(Cap(dollars=0.3)) as spends:
+        async with provider(told(300)) as model, capped(tmp_path, model.url, spends) as door:
+            await ask(door, max_tokens=2000)
+        assert spends.spent.dollars == 0.3
+    (noted,) = door.noted()
+    assert noted.clamped_to == 300 and json.loads(model.heard[0].split(b"\r\n\r\n")[1])["max_tokens"] == 300
+
+
+async def test_what_the_provider_refused_costs_nothing(tmp_path: Path) -> None:
+    with budget(Cap(dollars=1.0)) as spends:
+        async with provider(answer(400, {"error": {}})) as model, capped(tmp_path, model.url, spends) as door:
+            assert status(await ask(door, max_tokens=100)) == 400
+        assert spends.spent == Amount()
+
+
+async def test_a_stream_is_cut_at_the_cap(tmp_path: Path) -> None:
+    """The provider would go on for ever, whatever length it was asked for."""
+    piece = json.dumps({"id": "x", "model": "m", "choices": [{"index": 0, "delta": {"content": "word " * 20}}]})
+    event = f"data: {piece}\n\n".encode()
+    endless = asyncio.Event()
+
+    async def stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        try:
+            while True:
+                writer.write(b"%x\r\n%b\r\n" % (len(event), event))
+                await writer.drain()
+                await asyncio.sleep(0)
+        except ConnectionError:
+            endless.set()
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(stream, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    with budget(Cap(dollars=1.0)) as spends:
+        async with server, capped(tmp_path, url, spends) as door:
+            got = await ask(door, stream=True)
+            await endless.wait()  # the gate closed the connection to the provider
+        assert 0.9 <= spends.spent.dollars <= 1.2
+    assert b"[DONE]" in got and door.noted()[0].over_budget
+
+
+async def test_an_answer_that_broke_off_is_settled_at_what_was_expected(tmp_path: Path) -> None:
+    given = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 500\r\n\r\ndata: {}\n\n"
+    with budget(Cap(dollars=5.0)) as spends:
+        async with provider(given) as model, capped(tmp_path, model.url, spends) as door:
+            await ask(door, stream=True, max_tokens=200)
+        assert spends.spent.dollars == 0.2 and spends.spent.calls == 1
+
+
+@pytest.mark.parametrize("figure", [-1, 1e300, "free", True, None, [1]])
+async def test_a_figure_that_no_call_can_cost_raises_no_budget(tmp_path: Path, figure: object) -> None:
+    with budget(Cap(dollars=5.0)) as spends:
+        async with provider(told(100, cost=figure)) as model, capped(tmp_path, model.url, spends) as door:
+            assert status(await ask(door, max_tokens=200)) == 200
+        assert 0 < spends.spent.dollars <= 5.0
