@@ -12,6 +12,7 @@ from pydantic import Field
 
 from seatrial.domain.budget import Budget
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.model_call import Record
 from seatrial.domain.needs import Needs
 from seatrial.domain.settling import UntilSettled, drawn_order
 from seatrial.domain.task import TaskRef
@@ -71,6 +72,8 @@ class JobSpec(Frozen):
     """Stop early, once it is known which of the two configurations is better; ``attempts`` is then the maximum."""
     budget: Budget = Budget()
     """The most that its trials may spend on models."""
+    record: Record = Record.CALLS
+    """What is kept of model calls."""
     instruction: str | None = None
     """Replaces the instruction of the task."""
     own_keys: bool = True

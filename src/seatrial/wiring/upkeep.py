@@ -14,6 +14,8 @@ from seatrial.domain.result import Usage
 from seatrial.domain.trial import Outcome, Trial, TrialState
 from seatrial.domain.work_units import MachineSize
 from seatrial.engine import provider_pace
+from seatrial.engine.budgets import slices
+from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.clock import StoreClock
 from seatrial.engine.duties import Duties, Duty
 from seatrial.engine.fleet.publish import Publisher
@@ -41,7 +43,10 @@ _UNHEARD = timedelta(days=1)
 
 
 def upkeep_of(
-    installation: Installation, clean: Callable[[], Awaitable[int]] | None, pace: ProviderPace | None = None
+    installation: Installation,
+    clean: Callable[[], Awaitable[int]] | None,
+    pace: ProviderPace | None = None,
+    budgets: Budgets | None = None,
 ) -> Upkeep:
     recovery = _recovery(installation)
     settler = settle.Settler(installation.store, installation.wake_up, installation.clock)
@@ -50,6 +55,8 @@ def upkeep_of(
         extra.append(Duty("leftovers", clean, installation.settings.reap_sec))
     if pace is not None:
         extra.append(Duty("provider pace", pace.sync, provider_pace.EVERY_SEC))
+    if budgets is not None:
+        extra.append(Duty("budgets", budgets.sync, slices.EVERY_SEC))
     return Upkeep(Duties(installation.clock, noticed=recovery.noticed), recovery, extra)
 
 

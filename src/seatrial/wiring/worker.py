@@ -20,6 +20,7 @@ from seatrial.domain.model_call import CostBy
 from seatrial.domain.needs import Abilities
 from seatrial.domain.prices import price_of
 from seatrial.domain.sandbox_choice import AUTOMATIC
+from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.duties import Duties
 from seatrial.engine.fleet.signals import this_machine
 from seatrial.engine.live.watch import LiveLog
@@ -60,10 +61,16 @@ class Place:
 
 def make_worker(installation: Installation, capacity: int, job_id: int | None = None) -> Worker:
     """A worker of this process. Imports Harbor, and removes from the environment what tasks may not read."""
-    pace = _provider_pace(installation)
-    runner = _harbor_runner(installation, pace)
+    pace, budgets = _provider_pace(installation), _budgets(installation)
+    runner = _harbor_runner(installation, budgets, pace)
     return assemble_worker(
-        installation, runner, capacity, job_id, clean=lambda: clean_leftovers(installation), pace=pace
+        installation,
+        runner,
+        capacity,
+        job_id,
+        clean=lambda: clean_leftovers(installation),
+        pace=pace,
+        budgets=budgets,
     )
 
 
@@ -74,10 +81,10 @@ async def load_worker(
     place = place or Place()
     about = _about(installation, capacity, place).model_copy(update={"starting": True})
     every_sec = installation.settings.heartbeat_sec
-    pace = _provider_pace(installation)
+    pace, budgets = _provider_pace(installation), _budgets(installation)
     beating = asyncio.create_task(beat_forever(installation.store, about, installation.clock, every_sec))
     try:
-        runner = await asyncio.to_thread(_harbor_runner, installation, pace)
+        runner = await asyncio.to_thread(_harbor_runner, installation, budgets, pace)
         await claim_blobs(installation, patient=True)
         await installation.library.forget_removed()
     except BaseException:
@@ -93,6 +100,7 @@ async def load_worker(
         place=place,
         pace=pace,
         machine=machine,
+        budgets=budgets,
     )
     worker.can_use_only((AUTOMATIC,))  # until each kind was tried
     return worker
@@ -107,13 +115,14 @@ def assemble_worker(
     place: Place | None = None,
     pace: ProviderPace | None = None,
     machine: Machine | None = None,
+    budgets: Budgets | None = None,
 ) -> Worker:
     """A worker around any runner. Tests and benchmarks pass a fake one. ``clean`` removes leftovers; it returns how
-    many. A ``capacity`` of 0 packs trials by what their tasks declare. ``pace`` is that of the runner's calls to
-    models. ``machine`` is given to workers that a platform may end, or that leave when they are idle."""
+    many. A ``capacity`` of 0 packs trials by what their tasks declare. ``pace`` and ``budgets`` are for the runner's
+    calls to models. ``machine`` is given to workers that a platform may end, or that leave when they are idle."""
     settings, place = installation.settings, place or Place()
     room, brake = _room(settings, capacity, job_id), _memory_brake(settings)
-    upkeep = upkeep_of(installation, clean, pace)
+    upkeep = upkeep_of(installation, clean, pace, budgets)
     return Worker(
         installation.store,
         installation.wake_up,
@@ -221,14 +230,20 @@ def _provider_pace(installation: Installation) -> ProviderPace | None:
     return ProviderPace(installation.store.pace, str(WorkerName.mine()), installation.clock)
 
 
-def _harbor_runner(installation: Installation, pace: ProviderPace | None = None) -> Runner:
+def _budgets(installation: Installation) -> Budgets:
+    settings = installation.settings
+    lease = timedelta(seconds=settings.lease_sec)
+    return Budgets(installation.store.budgets, str(WorkerName.mine()), installation.clock, lease, day=settings.day_cap)
+
+
+def _harbor_runner(installation: Installation, budgets: Budgets, pace: ProviderPace | None = None) -> Runner:
     from seatrial.adapters.runner_harbor.process import collect_less_often, scrub_environment
 
     settings = installation.settings
     providers = settings.provider_environment
     scrub_environment(settings.sandbox)
 
-    from seatrial.adapters.runner_harbor.equip import ModelAccess
+    from seatrial.adapters.runner_harbor.equip import ModelAccess, purse_of
     from seatrial.adapters.runner_harbor.library_trial import LibraryTrials
     from seatrial.adapters.runner_harbor.runner import HarborRunner
     from seatrial.sandboxes.options import SandboxOptions
@@ -242,6 +257,7 @@ def _harbor_runner(installation: Installation, pace: ProviderPace | None = None)
         pace,
         settings.pace_stops_clock,
         price_of=lambda model: price_of(model, [(CostBy.TABLE, listed)]),
+        purse_of=lambda order: purse_of(order, budgets),
     )
     len(listed)  # reads the list now, in a thread: later it would delay the heartbeat
     trials = LibraryTrials(settings.tasks_dir)

@@ -14,7 +14,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -29,7 +29,10 @@ from seatrial.agents.model_retries import CallPace, retry_model_calls
 from seatrial.agents.terminus import terminus_options
 from seatrial.domain.agent_options import file_options
 from seatrial.domain.catalogue import addresses_for, keys_for, provider_of, runs_on_host
+from seatrial.domain.model_call import Record
 from seatrial.domain.prices import NamedPrice
+from seatrial.engine.budgets.slices import Budgets
+from seatrial.engine.budgets.trial_budget import TrialBudget
 from seatrial.engine.model_patience import ModelHealth, RetryLimits
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.errors import InvalidInput, Unsupported
@@ -37,6 +40,7 @@ from seatrial.gateway.agent_clock import ClockStop
 from seatrial.gateway.gate import Gate
 from seatrial.gateway.purse import Purse
 from seatrial.gateway.routes import Route, Routes, agent_variables, host_address, host_model, route_to
+from seatrial.gateway.spending import BudgetPurse
 from seatrial.gateway.trial_calls import TrialCalls
 from seatrial.ports.runner import Order
 from seatrial.sandboxes.own_time import own_clock
@@ -137,7 +141,7 @@ class ModelAccess:
         on_host = runs_on_host(order.agent.name)
         takes_address = order.agent.name in _TAKE_ADDRESSES or "api_base" in wanted.options
         if wanted.route is not None and (takes_address if on_host else sandbox in OUR_SANDBOXES):
-            calls = self._calls(order, doors)
+            calls = self._calls(order)
             purse = doors.enter_context(self._purse_of(order)) if self._purse_of is not None else None
             doors.callback(calls.close)
             routes = Routes([wanted.route, *self._others(order, wanted.route)])
@@ -178,9 +182,10 @@ class ModelAccess:
                 if other is not None:
                     yield replace(other, headers=route.headers, price=self._price_of(model))
 
-    def _calls(self, order: Order, doors: AsyncExitStack) -> TrialCalls:
+    def _calls(self, order: Order) -> TrialCalls:
         secrets = [*order.secrets.values(), *order.agent.env.values()]
-        return TrialCalls(order.work_dir, full=False, secrets=secrets, stops_clock=self._pace_stops_clock)
+        full = order.job.record is Record.FULL
+        return TrialCalls(order.work_dir, full=full, secrets=secrets, stops_clock=self._pace_stops_clock)
 
     async def _on_host(
         self,
@@ -265,6 +270,14 @@ class ModelAccess:
 
     async def __aexit__(self, *exc: object) -> None:
         await self._started.aclose()
+
+
+@contextmanager
+def purse_of(order: Order, budgets: Budgets) -> Iterator[Purse]:
+    """The budget of a try. A job whose caller chose the model's address is not paid by this installation, and does not
+    count for its day."""
+    with TrialBudget(budgets, order.trial.id, order.trial.job_id, order.job.budget, order.job.own_keys) as budget:
+        yield BudgetPurse(budget)
 
 
 def with_files(order: Order) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from seatrial.cli.options import AsJson, Concurrency, DatasetName, QueueOnly, Ta
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.request import RunRequest
-    from seatrial.domain.task import TaskSelection
+from seatrial.domain.model_call import Record
+from seatrial.domain.task import TaskSelection
 
 Words = list[str] | None
 UNTIL_SETTLED_ATTEMPTS = 5
@@ -137,6 +138,10 @@ class Execution:
         int | None, typer.Option(min=0, help="Max retries of a trial after infrastructure errors. Default: 1.")
     ] = None
     max_tries: Annotated[int | None, typer.Option(min=1, hidden=True, help="The same plus the first try.")] = None
+    record: Annotated[
+        Record | None,
+        typer.Option("--record", help="What to keep of model calls. full: also what was asked and answered."),
+    ] = None
     name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the job.")] = None
 
     def flags(self) -> dict[str, Any]:
@@ -148,6 +153,7 @@ class Execution:
             "timeout_multiplier": self.timeout_multiplier,
             "trial_limit_sec": self.trial_limit,
             "force_build": self.force_build,
+            "record": self.record.value if self.record is not None else None,
             "retry": {"max_attempts": tries} if (tries := self._tries()) else None,
         }
 

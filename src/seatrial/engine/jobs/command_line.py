@@ -8,6 +8,7 @@ from typing import Any
 
 from seatrial.domain.budget import Budget
 from seatrial.domain.job import AgentSpec, RetryPolicy
+from seatrial.domain.model_call import Record
 from seatrial.domain.settling import UntilSettled
 from seatrial.domain.task import TaskSelection
 from seatrial.engine.jobs.request import JobParameters
@@ -101,6 +102,7 @@ def _numbers(parameters: JobParameters) -> list[str]:
         "--timeout-multiplier": f"{parameters.timeout_multiplier:g}" if parameters.timeout_multiplier != 1.0 else None,
         "--trial-limit": f"{parameters.trial_limit_sec:g}" if parameters.trial_limit_sec is not None else None,
         "--max-retries": tries - 1 if tries != RetryPolicy().max_attempts else None,
+        "--record": parameters.record if parameters.record is not Record.CALLS else None,
         "--name": parameters.name or None,
     }
     words = [word for flag, value in given.items() if value is not None for word in (flag, str(value))]

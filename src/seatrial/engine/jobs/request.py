@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 from seatrial.domain.budget import Budget
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec, JobSpec, RetryPolicy
+from seatrial.domain.model_call import Record
 from seatrial.domain.settling import UntilSettled
 from seatrial.domain.task import Task, TaskRef, TaskSelection
 from seatrial.errors import InvalidInput
@@ -64,6 +65,8 @@ class JobParameters(Frozen):
     """Stop early, once it is known which of two configurations is better; ``attempts`` is then the maximum."""
     budget: Budget = Budget()
     """The most that the job, and each of its trials, may spend on models: dollars, tokens, calls."""
+    record: Record = Record.CALLS
+    """What is kept of model calls: a line for each, or with ``full`` also the bodies of requests and answers."""
     labels: dict[str, str] = {}
 
     def matrix(self, takes_model: Callable[[str], bool]) -> tuple[AgentSpec, ...]:
@@ -95,6 +98,7 @@ class JobParameters(Frozen):
             retry=self.retry,
             until_settled=self.until_settled,
             budget=self.budget,
+            record=self.record,
             labels=self.labels,
         )
         if (trials := planned_trials(spec)) > MOST_TRIALS:

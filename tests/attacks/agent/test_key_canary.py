@@ -1,0 +1,90 @@
+"""An agent inside a sandbox, as root, looks for its provider's key everywhere it can look, and calls its model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from seatrial.agents.inside import NO_KEY, call_through_gate
+from seatrial.sandboxes.sandbox import Sandbox
+from seatrial.scripted_models.server import ScriptedModels
+from tests.gate_doors import route, way_inside
+from tests.trials import Workplace
+from tests.workplace_fixture import DOCKER, OCI
+
+KEY = "sk-canary-7f3a9c-of-the-installation"
+CALL = """
+address=${OPENAI_BASE_URL#http://}; place=${address%%/*}
+body='{"model": "give-up", "messages": [{"role": "user", "content": "hello"}]}'
+exec 3<>/dev/tcp/${place%:*}/${place#*:} || exit 1
+printf 'POST /v1/chat/completions HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: %s\\r\\n\\r\\n%s' ${#body} "$body" >&3
+cat <&3
+"""
+SEARCH = """
+half=canary-7f3a9c
+{ env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; } 2>/dev/null | tr '\\0' '\\n' | grep -a "sk-$half" | head -3
+grep -rlas "sk-$half" / --exclude-dir=proc --exclude-dir=sys --exclude-dir=dev 2>/dev/null | head -3
+for maps in /proc/[0-9]*/maps; do
+  process=${maps#/proc/}; process=${process%/maps}
+  grep -E '^[0-9a-f]+-[0-9a-f]+ rw' $maps 2>/dev/null | while IFS=' -' read -r from to rest; do
+    from=$((16#$from)); to=$((16#$to)); size=$((to - from))
+    [ $size -lt 33554432 ] || continue
+    dd if=/proc/$process/mem bs=4096 skip=$((from / 4096)) count=$((size / 4096)) 2>/dev/null
+  done
+done | grep -ac "sk-$half-of" | sed 's/^0$/memory is clean/'
+echo searched
+"""
+
+
+@dataclass
+class SearchingAgent:
+    """Calls its model, then searches, while its door is still open."""
+
+    said: list[str] = field(default_factory=list)
+    _extra_env: dict[str, str] = field(default_factory=dict)
+
+    async def run(self, instruction: str, environment: Any, context: Any) -> None:
+        for script in (CALL, SEARCH, "echo $OPENAI_API_KEY"):
+            self.said.append((await environment.exec(script, user="root", timeout_sec=300)).stdout or "")
+
+
+@pytest.fixture(scope="module", params=[OCI, DOCKER])
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, image_cache: Path) -> Workplace:
+    engine = request.getfixturevalue("container_engine") if request.param == "docker" else None
+    return Workplace(tmp_path_factory.mktemp("place"), image_cache, engine)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def sandbox(place: Workplace) -> AsyncIterator[Sandbox]:
+    shared = place.sandbox()
+    await shared.start(force_build=False)
+    yield shared
+    await shared.stop(delete=True)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_key_is_nowhere_inside_and_the_model_answers(sandbox: Sandbox, tmp_path: Path) -> None:
+    agent = SearchingAgent()
+    async with (
+        ScriptedModels(key=KEY) as models,
+        way_inside(tmp_path, route(models.base_url, "openai/give-up", KEY)) as way,
+    ):
+        call_through_gate(agent, way)
+        await agent.run(instruction="", environment=sandbox, context=None)
+    answered, searched, placeholder = agent.said
+    assert answered.startswith("HTTP/1.1 200") and KEY not in answered
+    assert searched.split("\n") == ["memory is clean", "searched", ""]
+    assert placeholder.strip() == NO_KEY and models.calls == 1
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_search_finds_a_key_that_is_there(sandbox: Sandbox) -> None:
+    """The control: a key in the environment, as installed agents had it before, is found there and in the memory."""
+    found = await sandbox.exec(SEARCH, env={"OPENAI_API_KEY": KEY}, user="root", timeout_sec=300)
+    lines = (found.stdout or "").split("\n")
+    assert f"OPENAI_API_KEY={KEY}" in lines and "memory is clean" not in lines
