@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from seatrial.wiring.upkeep import recover_lost
 from tests.command_line import SAMPLES
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-DEAD = WorkerName(socket.gethostname(), replace(ProcessIdentity.mine(), pid=2**22 - 1))
+DEAD = WorkerName(socket.gethostname(), ProcessIdentity.mine().model_copy(update={"pid": 2**22 - 1}))
 """No process of this machine has so high a number."""
 
 

@@ -12,8 +12,8 @@ from pydantic import Field
 
 from seatrial.domain.budget import Budget
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.model_call import Record
 from seatrial.domain.needs import Needs
+from seatrial.domain.record import Record
 from seatrial.domain.settling import UntilSettled, drawn_order
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, NewTrial

@@ -20,15 +20,6 @@ from seatrial.domain.result import Usage
 Count = int | None
 
 
-class Record(StrEnum):
-    """What is kept of a trial's model calls."""
-
-    CALLS = "calls"
-    """A line for each call, without what was said."""
-    FULL = "full"
-    """The bodies of requests and answers as well, without known secrets."""
-
-
 class CostBy(StrEnum):
     """Who named the price of a call."""
 

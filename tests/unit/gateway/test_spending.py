@@ -36,7 +36,7 @@ def told(output_tokens: int, **more: Any) -> bytes:
 @contextmanager
 def budget(cap: Cap) -> Iterator[TrialBudget]:
     budgets = Budgets(MemoryBudgets(), "worker", lambda: datetime.now(UTC), timedelta(seconds=20))
-    with TrialBudget(budgets, 1, 1, Budget(trial=cap)) as opened:
+    with TrialBudget(budgets, 1, 1, 1, Budget(trial=cap)) as opened:
         yield opened
 
 

@@ -29,8 +29,8 @@ from seatrial.agents.model_retries import CallPace, retry_model_calls
 from seatrial.agents.terminus import terminus_options
 from seatrial.domain.agent_options import file_options
 from seatrial.domain.catalogue import addresses_for, keys_for, provider_of, runs_on_host
-from seatrial.domain.model_call import Record
 from seatrial.domain.prices import NamedPrice
+from seatrial.domain.record import Record
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.budgets.trial_budget import TrialBudget
 from seatrial.engine.model_patience import ModelHealth, RetryLimits
@@ -276,7 +276,8 @@ class ModelAccess:
 def purse_of(order: Order, budgets: Budgets) -> Iterator[Purse]:
     """The budget of a try. A job whose caller chose the model's address is not paid by this installation, and does not
     count for its day."""
-    with TrialBudget(budgets, order.trial.id, order.trial.job_id, order.job.budget, order.job.own_keys) as budget:
+    trial, job = order.trial, order.job
+    with TrialBudget(budgets, trial.id, trial.try_number, trial.job_id, job.budget, job.own_keys) as budget:
         yield BudgetPurse(budget)
 
 

@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.tables import jobs
 from seatrial.domain.job import JobSpec
+from seatrial.domain.record import Record
 
 _REMEMBERED = 1024
 _SMALL = 16_000
@@ -27,9 +28,10 @@ _by_id = sa.select(jobs.c.id, jobs.c.spec).where(jobs.c.id.in_(sa.bindparam("ids
 
 
 def document_of(spec: JobSpec) -> str:
-    """Without an empty budget: while a fleet is upgraded, workers of the version before read it, too. They cannot read
-    a spec with a budget, and must not: they would not keep it."""
-    return spec.model_dump_json(exclude=None if spec.budget else {"budget"})
+    """Without an empty budget and a usual record: while a fleet is upgraded, workers of the version before read it,
+    too. They cannot read a spec with a budget, and must not: they would not keep it."""
+    usual = {"budget": not spec.budget, "record": spec.record is Record.CALLS}
+    return spec.model_dump_json(exclude={name for name, is_usual in usual.items() if is_usual})
 
 
 class JobSpecs:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from seatrial.cli.options import AsJson, Concurrency, DatasetName, QueueOnly, TaskPaths, with_groups
+from seatrial.domain.record import Record
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.request import RunRequest
-from seatrial.domain.model_call import Record
-from seatrial.domain.task import TaskSelection
+    from seatrial.domain.task import TaskSelection
 
 Words = list[str] | None
 UNTIL_SETTLED_ATTEMPTS = 5

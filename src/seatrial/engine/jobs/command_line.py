@@ -8,7 +8,7 @@ from typing import Any
 
 from seatrial.domain.budget import Budget
 from seatrial.domain.job import AgentSpec, RetryPolicy
-from seatrial.domain.model_call import Record
+from seatrial.domain.record import Record
 from seatrial.domain.settling import UntilSettled
 from seatrial.domain.task import TaskSelection
 from seatrial.engine.jobs.request import JobParameters

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from seatrial.domain.budget import Budget
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec, JobSpec, RetryPolicy
-from seatrial.domain.model_call import Record
+from seatrial.domain.record import Record
 from seatrial.domain.settling import UntilSettled
 from seatrial.domain.task import Task, TaskRef, TaskSelection
 from seatrial.errors import InvalidInput
