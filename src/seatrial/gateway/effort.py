@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from seatrial.engine.model_patience import ModelHealth
 from seatrial.engine.provider_pace import Turn
+from seatrial.errors import ModelFault
 
 Clock = Callable[[], float]
 
@@ -35,7 +36,6 @@ class Effort:
     """Because the provider limits the pace."""
     first_sec: float | None = None
     """From the last request to the first byte of its answer."""
-    gave_up: bool = False
     _asked: float | None = None
     _failing_since: float | None = None
 
@@ -66,11 +66,13 @@ class Effort:
         self.health.lost_sec += self.clock() - asked
 
     def succeeds(self) -> None:
-        self.health.interrupted = None
+        self.health.interrupted = self.health.given_up = None
         self._failing_since = None
 
-    def gives_up(self) -> None:
-        self.gave_up = True
+    def gives_up(self, kind: str) -> None:
+        """The agent will not get an answer, and may end for it."""
+        words = f"failed {self.failures} times within {self.failing_for():.0f} s"
+        self.health.given_up = ModelFault(f"The model's service {words}: {kind}")
 
     def failing_for(self) -> float:
         return 0.0 if self._failing_since is None else self.clock() - self._failing_since

@@ -138,11 +138,12 @@ class Forwarder:
         if turn is not None and failure.limited:
             turn.refused(failure.asked_for)
         if failure.unknown and effort.failures >= self.patience.unknown_tries:
+            effort.gives_up(failure.kind)
             return None
         asked_for = failure.asked_for
         wait = self.patience.wait(effort.failures, self.chance) if asked_for is None else asked_for
         if effort.failing_for() + wait > self.patience.limit_sec:
-            effort.gives_up()
+            effort.gives_up(failure.kind)
             return None
         if turn is not None and failure.limited and asked_for is not None:
             return 0.0  # the pace waits for as long, in the line, and with everybody else

@@ -30,7 +30,7 @@ def known() -> set[str]:
     harbor += ["environments.singularity.singularity", "trial.errors", "verifier.verifier"]
     names = {name for module in harbor for name in classes_of(f"harbor.{module}")}
     ours = {name for name, value in vars(errors).items() if isinstance(value, type)}
-    ours |= classes_of("seatrial.sandboxes.own_processes")
+    ours |= classes_of("seatrial.sandboxes.own_processes") | classes_of("seatrial.agents.model_retries")
     return names | classes_of("litellm.exceptions") | ours | {fault.__name__ for fault in faults_of_ours()}
 
 

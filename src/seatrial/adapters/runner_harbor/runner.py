@@ -119,6 +119,8 @@ class HarborRunner:
         result = with_waits(result, health)
         lock = self._lock(order, sandbox, trial, facts, equipment)
         marks = with_facts(result.marks, facts)
+        if equipment is not None and equipment.calls is not None:
+            result = unless_given_up(result, equipment.calls.health)
         if equipment is not None and equipment.is_over_budget:
             result, marks = graded_over_budget(result), tuple(dict.fromkeys((*marks, Mark.OVER_BUDGET)))
         if kept is not None:
@@ -236,6 +238,13 @@ def with_waits(result: Result, health: ModelHealth | None) -> Result:
     marks = (*result.marks, Mark.THROTTLED) if waited >= _NOTICEABLE_SEC else result.marks
     suffered = result.suffered.model_copy(update={"pace_wait_sec": round(waited, 3)})
     return result.model_copy(update={"marks": marks, "suffered": suffered})
+
+
+def unless_given_up(result: Result, health: ModelHealth) -> Result:
+    """An agent that failed after its last call got no answer did not fail by itself, however it ended."""
+    if result.outcome is not Outcome.FAILED or health.given_up is None:
+        return result
+    return result.model_copy(update={"outcome": Outcome.ERROR, "cause": Cause.LLM, "message": str(health.given_up)})
 
 
 def graded_over_budget(result: Result) -> Result:

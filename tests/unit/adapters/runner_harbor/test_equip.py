@@ -13,13 +13,14 @@ from harbor.llms.lite_llm import LiteLLM
 
 from seatrial.adapters.runner_harbor.equip import Equipment, ModelAccess
 from seatrial.adapters.runner_harbor.outcome import metered
-from seatrial.adapters.runner_harbor.runner import graded_over_budget
+from seatrial.adapters.runner_harbor.runner import graded_over_budget, unless_given_up
 from seatrial.agents.inside import NO_KEY
 from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.result import Result, Usage
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Outcome, Trial
-from seatrial.errors import InvalidInput
+from seatrial.engine.model_patience import ModelHealth
+from seatrial.errors import InvalidInput, ModelFault
 from seatrial.ports.runner import Order
 from seatrial.scripted_models import faults
 from seatrial.scripted_models.faults import Fault
@@ -118,6 +119,13 @@ def test_the_gates_count_replaces_the_agents_own() -> None:
     counted = Usage(input_tokens=10, output_tokens=20, model_calls=2, retries=1)
     assert metered(reported, counted) == counted.model_copy(update={"turns": 3, "cost_usd": 0.5})
     assert metered(reported, counted.model_copy(update={"input_tokens": 2**70})).input_tokens is None
+
+
+def test_an_agent_whose_last_call_got_no_answer_has_not_failed() -> None:
+    failed, passed = Result(outcome=Outcome.FAILED, rewards={"reward": 0.0}), Result(outcome=Outcome.PASSED)
+    gone = ModelHealth(given_up=ModelFault("The model's service failed 3 times within 9 s: HTTP 503"))
+    assert unless_given_up(failed, gone).cause is Cause.LLM and "HTTP 503" in unless_given_up(failed, gone).message
+    assert unless_given_up(passed, gone) == passed and unless_given_up(failed, ModelHealth()) == failed
 
 
 def test_a_trial_over_its_budget_is_graded() -> None:
