@@ -26,9 +26,9 @@ printf 'POST /v1/chat/completions HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: %s\
 cat <&3
 """
 SEARCH = """
-half=canary-7f3a9c
-{ env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; } 2>/dev/null | tr '\\0' '\\n' | grep -a "sk-$half" | head -3
-grep -rlas "sk-$half" / --exclude-dir=proc --exclude-dir=sys --exclude-dir=dev 2>/dev/null | head -3
+key='s[k]-canary-7f3a9c'  # a pattern that does not match itself
+{ env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; } 2>/dev/null | tr '\\0' '\\n' | grep -a "$key" | head -3
+grep -rlas "$key" / --exclude-dir=proc --exclude-dir=sys --exclude-dir=dev 2>/dev/null | head -3
 for maps in /proc/[0-9]*/maps; do
   process=${maps#/proc/}; process=${process%/maps}
   grep -E '^[0-9a-f]+-[0-9a-f]+ rw' $maps 2>/dev/null | while IFS=' -' read -r from to rest; do
@@ -36,7 +36,7 @@ for maps in /proc/[0-9]*/maps; do
     [ $size -lt 33554432 ] || continue
     dd if=/proc/$process/mem bs=4096 skip=$((from / 4096)) count=$((size / 4096)) 2>/dev/null
   done
-done | grep -ac "sk-$half-of" | sed 's/^0$/memory is clean/'
+done | grep -ac "$key" | sed 's/^0$/memory is clean/'
 echo searched
 """
 
