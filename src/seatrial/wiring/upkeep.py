@@ -15,6 +15,7 @@ from seatrial.domain.trial import Outcome, Trial, TrialState
 from seatrial.domain.work_units import MachineSize
 from seatrial.engine import provider_pace
 from seatrial.engine.budgets import slices
+from seatrial.engine.budgets.ledger import Ledgers
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.clock import StoreClock
 from seatrial.engine.duties import Duties, Duty
@@ -110,8 +111,16 @@ def _recovery(installation: Installation) -> Recovery:
         folder = settings.work_dir / worker.folder / f"{trial.id}-{trial.try_number}"
         return await asyncio.to_thread(lambda: CallCounts.of(read_calls(folder)).usage)
 
+    lease = timedelta(seconds=settings.lease_sec)
     return Recovery(
-        store, installation.wake_up, clock, worker_is_dead=is_dead, trust=trust, autopsy=autopsy, used_by=used_by
+        store,
+        installation.wake_up,
+        clock,
+        worker_is_dead=is_dead,
+        trust=trust,
+        autopsy=autopsy,
+        used_by=used_by,
+        settle=lambda: Ledgers.beside(settings.work_dir).settle_dead(store.budgets, lease, clock),
     )
 
 

@@ -20,6 +20,7 @@ from seatrial.domain.model_call import CostBy
 from seatrial.domain.needs import Abilities
 from seatrial.domain.prices import price_of
 from seatrial.domain.sandbox_choice import AUTOMATIC
+from seatrial.engine.budgets.ledger import Ledgers
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.duties import Duties
 from seatrial.engine.fleet.signals import this_machine
@@ -61,7 +62,7 @@ class Place:
 
 def make_worker(installation: Installation, capacity: int, job_id: int | None = None) -> Worker:
     """A worker of this process. Imports Harbor, and removes from the environment what tasks may not read."""
-    pace, budgets = _provider_pace(installation), _budgets(installation)
+    pace, budgets = provider_pace_of(installation), budgets_of(installation)
     runner = _harbor_runner(installation, budgets, pace)
     return assemble_worker(
         installation,
@@ -81,7 +82,7 @@ async def load_worker(
     place = place or Place()
     about = _about(installation, capacity, place).model_copy(update={"starting": True})
     every_sec = installation.settings.heartbeat_sec
-    pace, budgets = _provider_pace(installation), _budgets(installation)
+    pace, budgets = provider_pace_of(installation), budgets_of(installation)
     beating = asyncio.create_task(beat_forever(installation.store, about, installation.clock, every_sec))
     try:
         runner = await asyncio.to_thread(_harbor_runner, installation, budgets, pace)
@@ -224,16 +225,18 @@ def _hand_over(installation: Installation) -> HandOver:
     return HandOver(states, installation.blobs, installation.seal, final_state_archive)
 
 
-def _provider_pace(installation: Installation) -> ProviderPace | None:
+def provider_pace_of(installation: Installation) -> ProviderPace | None:
     if not installation.settings.provider_pace:
         return None
     return ProviderPace(installation.store.pace, str(WorkerName.mine()), installation.clock)
 
 
-def _budgets(installation: Installation) -> Budgets:
+def budgets_of(installation: Installation) -> Budgets:
     settings = installation.settings
     lease = timedelta(seconds=settings.lease_sec)
-    return Budgets(installation.store.budgets, str(WorkerName.mine()), installation.clock, lease, day=settings.day_cap)
+    ledgers = Ledgers.beside(settings.work_dir)
+    name, clock = str(WorkerName.mine()), installation.clock
+    return Budgets(installation.store.budgets, name, clock, lease, day=settings.day_cap, ledgers=ledgers)
 
 
 def _harbor_runner(installation: Installation, budgets: Budgets, pace: ProviderPace | None = None) -> Runner:

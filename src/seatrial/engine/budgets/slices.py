@@ -9,11 +9,13 @@ import asyncio
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
 from seatrial.domain.budget import Amount, Cap, Scope
 from seatrial.domain.budget_slices import SliceGrant, SliceReport
+from seatrial.engine.budgets.ledger import Ledgers
 from seatrial.engine.budgets.pot import Ask, Pot, Waiting
 from seatrial.engine.clock import Clock, uptime
 from seatrial.errors import StoreUnavailable
@@ -44,10 +46,14 @@ class Budgets:
         lease: timedelta,
         day: Cap = _NO_CAP,
         elapsed: Callable[[], float] = uptime,
+        ledgers: Ledgers | None = None,
     ) -> None:
-        """``elapsed`` counts seconds, also while the machine sleeps."""
+        """``elapsed`` counts seconds, also while the machine sleeps. Without ``ledgers``, what was spent since the last
+        report is lost with the process."""
         self._store = store
-        self._worker = worker
+        name = secrets.token_hex(4)  # a process may have one after another, and holders have names of their own
+        self._holder = f"{worker}#{name}"
+        self._ledger = ledgers.new(name) if ledgers is not None else None
         self._clock = clock
         self._lease = lease
         self._day = day.limits
@@ -65,7 +71,7 @@ class Budgets:
         """The pot of a scope. Each try of a trial has one of its own: an earlier one may still be ending."""
         pot = self._pots.get((scope.name, rank))
         if pot is None:
-            pot = Pot(scope, cap, f"{self._worker}#{next(self._numbers)}", rank)
+            pot = Pot(scope, cap, f"{self._holder}.{next(self._numbers)}", rank)
             self._pots[scope.name, rank] = pot
         pot.users.add(trial_id)
         pot.closed_at = None
@@ -76,6 +82,12 @@ class Budgets:
 
     def next_ticket(self) -> int:
         return next(self._numbers)
+
+    def note(self, pots: Iterable[Pot]) -> None:
+        """A call is about to be sent, or has ended."""
+        if self._ledger is not None:
+            for pot in pots:
+                self._ledger.write(pot)
 
     def tell(self) -> None:
         """Wakes calls that wait for room."""
@@ -93,6 +105,8 @@ class Budgets:
             pot.users.clear()
             pot.is_dirty = True
         await self.sync()
+        if self._ledger is not None:
+            self._ledger.remove()
 
     async def wait(self, ask: Ask, lacking: Sequence[Pot], longest_sec: float, *, at_once: bool) -> None:
         """Returns after something changed that a waiting call may profit from: the end of another call, or an exchange.
@@ -130,6 +144,8 @@ class Budgets:
             grants = await self._answer(due, reports)
             for pot, report in zip(due, reports, strict=True):
                 pot.obey(report, grants.get(report.holder), asked_at, self._trusted_sec)
+                if pot.closed_at is not None and self._ledger is not None:
+                    self._ledger.drop(pot.holder)
             self.tell()
         for name in [name for name, pot in self._pots.items() if self._is_forgotten(pot, asked_at)]:
             del self._pots[name]

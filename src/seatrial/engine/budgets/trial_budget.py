@@ -162,6 +162,7 @@ class TrialBudget:
     def settled(self, reservation: Reservation, pots: tuple[Pot, ...], expected: Amount, actual: Amount) -> None:
         for pot in pots:
             pot.settle(reservation.most, expected, actual, self.trial_id)
+        self._budgets.note(pots)
         self.spent += actual
         self._open.discard(reservation)
         self._budgets.tell()
@@ -215,6 +216,7 @@ class TrialBudget:
         expected = ask.expected.least(most)
         for pot in pots:
             pot.promise(most, expected, self.trial_id)
+        self._budgets.note(pots)
         reservation = Reservation(self, pots, expected, most)
         self._open.add(reservation)
         return reservation

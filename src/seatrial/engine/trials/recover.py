@@ -73,6 +73,8 @@ class Recovery:
     """Without one, no death is known."""
     used_by: Callable[[Trial], Awaitable[Usage]] | None = None
     """What a lost try used of models, as far as this machine knows."""
+    settle: Callable[[], Awaitable[object]] | None = None
+    """Counts what dead workers have spent, before their trials spend more elsewhere."""
 
     def noticed(self, fault: Exception) -> None:
         """Other duties report their errors here. After an outage of the store, leases prove nothing for a while."""
@@ -92,6 +94,8 @@ class Recovery:
     async def sweep(self) -> int:
         """Recovers trials whose worker is dead, and those whose lease expired although it could have been renewed.
         Returns how many. A cancelled trial ends as soon as its lease has expired."""
+        if self.settle is not None:
+            await self.settle()
         late = await self.late()
         lost = {trial.id: trial for trial in late if self.trust.holds or trial.cancel_requested}
         expired = {trial.worker for trial in lost.values()}
