@@ -20,6 +20,7 @@ from seatrial.gateway.door import Door, DoorLimits
 from seatrial.gateway.gate import Gate
 from seatrial.gateway.journal import read_calls
 from seatrial.gateway.purse import Purse
+from seatrial.gateway.replay import CallReplay
 from seatrial.gateway.routes import Route, Routes, agent_variables, route_to
 from seatrial.gateway.trial_calls import TrialCalls
 from seatrial.gateway.upstream import Upstream, UpstreamLimits
@@ -82,8 +83,9 @@ async def open_door(
     purse: Purse | None = None,
     full: bool = False,
     secrets: Iterable[str] = (KEY,),
+    replay: CallReplay | None = None,
 ) -> AsyncIterator[OpenDoor]:
-    calls = TrialCalls(folder, full=full, secrets=secrets)
+    calls = TrialCalls(folder, full=full, secrets=secrets, replay=replay)
     gate = Gate(patience, pace, limits=limits, upstream=Upstream(upstream, {}), room=room)
     async with gate, gate.open_for(calls, namespace, Routes(routes), purse) as door:
         yield OpenDoor(door, calls, folder)

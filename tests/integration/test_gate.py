@@ -225,24 +225,6 @@ async def test_a_hundred_streams_at_once(tmp_path: Path) -> None:
     assert door.calls.sums.calls == 60 == models.calls == len(door.noted())
 
 
-async def test_full_records_keep_the_bodies_without_secrets(tmp_path: Path) -> None:
-    secret = "sk-of-somebody-else"
-    sent = {**CHAT, "messages": [{"role": "user", "content": f"my key is {secret}"}]}
-    async with ScriptedModels() as models, gated(tmp_path, models, full=True, secrets=[secret]) as door:
-        await call(door, sent)
-        streamed = await call(door, STREAM)
-    kept = {path.name: path.read_bytes() for path in (tmp_path / "calls").iterdir()}
-    assert sorted(kept) == ["00001-answer.json", "00001-request.json", "00002-answer.stream", "00002-request.json"]
-    assert secret.encode() not in b"".join(kept.values()) and b"my key is [REDACTED]" in kept["00001-request.json"]
-    assert kept["00002-answer.stream"].endswith(b"data: [DONE]\n\n") and b"[DONE]" in streamed
-
-
-async def test_without_a_record_no_bodies_are_kept(tmp_path: Path) -> None:
-    async with ScriptedModels() as models, gated(tmp_path, models) as door:
-        await call(door, CHAT)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["calls.jsonl"]
-
-
 @pytest.mark.parametrize("address", ["model", "ftp://x/v1", "file:///etc/passwd", "http:///v1", "http://u:p@x/v1"])
 def test_what_is_no_address_of_a_model_is_refused(address: str) -> None:
     with pytest.raises(InvalidInput):

@@ -97,6 +97,7 @@ def _configuration(side: Circumstances) -> dict[str, str]:
         **{f"environment {name}": value for name, value in sorted(agent.env.items())},
         "dataset": spec.dataset or "none",
         "attempts": str(spec.attempts),
+        "answers of the model": f"replayed from trial {spec.replay.trial}" if spec.replay else "new",
         "sandbox asked for": spec.sandbox,
         "time limits ×": f"{spec.timeout_multiplier:g}",
         "limit of a trial": f"{spec.trial_limit_sec:g} s" if spec.trial_limit_sec else "the task's own",

@@ -14,6 +14,7 @@ from seatrial.domain.budget import Budget
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.needs import Needs
 from seatrial.domain.record import Record
+from seatrial.domain.replay import Replay
 from seatrial.domain.settling import UntilSettled, drawn_order
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, NewTrial
@@ -74,6 +75,8 @@ class JobSpec(Frozen):
     """The most that its trials may spend on models."""
     record: Record = Record.CALLS
     """What is kept of model calls."""
+    replay: Replay | None = None
+    """The trial whose record answers the model calls, instead of a provider."""
     instruction: str | None = None
     """Replaces the instruction of the task."""
     own_keys: bool = True
@@ -86,6 +89,11 @@ class JobSpec(Frozen):
     """The API it was created through: ``seatrial``, ``tbench-runner`` or ``agentcompass``."""
     labels: dict[str, str] = {}
     """Free labels of the caller."""
+
+    @property
+    def calls_providers(self) -> bool:
+        """Whether its agents may call a provider. A strict replay calls none."""
+        return self.replay is None or not self.replay.calls_nobody
 
 
 class Job(Frozen):

@@ -97,6 +97,14 @@ class ModelCall(Frozen):
     over_budget: bool = False
     """The call was refused or its stream was cut, because a budget was used up."""
     error: str | None = None
+    recorded: bool | None = None
+    """Whether its bodies were kept. ``False``: the trial's record was full. ``None``: nobody asked for a record."""
+    tokens_kept: bool | None = None
+    """Whether the token ids and logprobs of its answer were kept. ``None``: the answer had none."""
+    replayed: bool = False
+    """The record of another trial answered it. It cost nothing, and ``tries`` is 0."""
+    saved_usd: float | None = Field(default=None, ge=0)
+    """What a replayed call would have cost."""
 
 
 class CallSums(Frozen):
@@ -113,12 +121,19 @@ class CallSums(Frozen):
     without_cost: int = 0
     """Calls that were forwarded and whose cost is not known."""
     over_budget: bool = False
+    replayed: int = 0
+    """Those of the calls that a record answered."""
+    saved_usd: float | None = None
+    """What those would have cost. ``None`` if no cost is known."""
 
     def and_also(self, call: ModelCall) -> CallSums:
         forwarded = call.tries > 0
+        made = forwarded or call.replayed
         return CallSums(
-            calls=self.calls + forwarded,
-            refused=self.refused + (not forwarded),
+            calls=self.calls + made,
+            refused=self.refused + (not made),
+            replayed=self.replayed + call.replayed,
+            saved_usd=_sum(self.saved_usd, call.saved_usd),
             tries=self.tries + call.tries,
             waited_sec=self.waited_sec + call.waited_sec,
             usage=self.usage.and_also(call.usage),

@@ -1,4 +1,5 @@
-"""What is kept of a trial's model calls. Without other imports: the command line shows it in its help."""
+"""What is kept of a trial's model calls, and what a replay does without it. Without other imports: the command line
+shows both in its help."""
 
 from __future__ import annotations
 
@@ -10,3 +11,12 @@ class Record(StrEnum):
     """A line for each call, without what was said."""
     FULL = "full"
     """The bodies of requests and answers as well, without known secrets."""
+
+
+class ReplayMiss(StrEnum):
+    """What a request gets that is not in the record of the replayed trial."""
+
+    ERROR = "error"
+    """An error with the first difference. The trial ends."""
+    LIVE = "live"
+    """The answer of the real provider, which costs what it costs."""

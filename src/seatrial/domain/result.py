@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.replay import Replayed
 from seatrial.domain.suffered import Suffered
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 
@@ -157,6 +158,8 @@ class Lock(Frozen):
     not_applied: tuple[str, ...] = ()
     """What could not be applied, and why."""
     host: dict[str, str] = {}
+    replays: int | None = None
+    """The trial whose record answered the model calls."""
 
 
 class Result(Frozen):
@@ -174,6 +177,8 @@ class Result(Frozen):
     """Rewards by step of a multi-step task."""
     timings: tuple[PhaseTiming, ...] = ()
     usage: Usage = Usage()
+    replay: Replayed | None = None
+    """How the model calls were answered from the record of another trial. ``None``: they were not."""
     suffered: Suffered = Suffered()
     lock: Lock | None = None
     last_command: str = ""

@@ -37,15 +37,18 @@ class PlanChanges(Frozen):
     removed: int = 0
     not_needed: int = 0
     """Trials that a job which stops when settled did not need."""
+    replays: int | None = None
+    """The trial whose model calls the job repeats."""
 
     @classmethod
     def of(cls, spec: JobSpec | None, *, planned: int, added: int) -> PlanChanges:
         """``planned``: the planned trials that exist."""
         expected = len(spec.tasks) * len(spec.agents) * spec.attempts if spec else planned
         missing = max(0, expected - planned)
+        replays = spec.replay.trial if spec is not None and spec.replay is not None else None
         if spec is not None and spec.until_settled is not None:
-            return cls(added=added, not_needed=missing)
-        return cls(added=added, removed=missing)
+            return cls(added=added, not_needed=missing, replays=replays)
+        return cls(added=added, removed=missing, replays=replays)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -59,6 +62,8 @@ class PlanChanges(Frozen):
                 f"Stopped early: {self.not_needed:,} planned trials were not needed and did not run. Scores and "
                 "coverage are over the trials that ran; a job that stops at a clear difference overstates it a little."
             )
+        if self.replays is not None:
+            found.append(f"{replay_sentence(self.replays)}.")
         return tuple(found)
 
 
@@ -121,6 +126,7 @@ def check_rules(
         _resource_overrides(spec, rules, by_task),
         _enough_trials(spec, rules, by_task),
         _all_there(changed),
+        _asked_anew(spec),
     )
     return RuleCheck(
         rules=rules.name,
@@ -128,6 +134,16 @@ def check_rules(
         broken=tuple(rule for rule in broken if rule),
         notes=changed.sentences,
     )
+
+
+def replay_sentence(trial: int, who: str = "The job") -> str:
+    return f"{who} replays the model's answers of trial {trial}: it tells about task and sandbox, not about the model"
+
+
+def _asked_anew(spec: JobSpec) -> BrokenRule | None:
+    if spec.replay is None:
+        return None
+    return BrokenRule(rule="every trial asks its model", found=f"the answers are those of trial {spec.replay.trial}")
 
 
 def _timeout_multiplier(spec: JobSpec, rules: RuleSet) -> BrokenRule | None:

@@ -54,6 +54,8 @@ class Cause(StrEnum):
     IMAGE = "image"
     WORKER_LOST = "worker_lost"
     AGENT = "agent"
+    REPLAY = "replay"
+    """The agent asked its model something that the replayed trial did not ask."""
 
 
 class Mark(StrEnum):
@@ -65,6 +67,8 @@ class Mark(StrEnum):
     MEMORY_KILL = "memory_kill"
     THROTTLED = "throttled"
     """Its model calls waited for their turn, because the provider limits the pace."""
+    REPLAYED = "replayed"
+    """Its model calls were answered from the record of another trial."""
     LIMITS_NOT_ENFORCED = "limits_not_enforced"
     PRIVILEGED = "privileged"
     SUSPECT_PATH = "suspect_path"

@@ -7,19 +7,22 @@ request for the usage of a stream, which is taken out of the answer again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from seatrial.domain.model_call import CallUsage, ModelCall
-from seatrial.domain.prices import cost_of
+from seatrial.domain.prices import CallCost, cost_of
+from seatrial.errors import ModelFault
 from seatrial.gateway.answer_writer import AnswerWriter
 from seatrial.gateway.body_room import Hold
 from seatrial.gateway.effort import Effort
 from seatrial.gateway.forward import Accepted, Forwarder, OutOfPatience
 from seatrial.gateway.head import Fields, end_to_end
-from seatrial.gateway.journal import KeptStream
 from seatrial.gateway.purse import Grant
+from seatrial.gateway.recording import RecordedCall
+from seatrial.gateway.replay import RecordedAnswer
 from seatrial.gateway.routes import Route
 from seatrial.gateway.trial_calls import TrialCalls
 from seatrial.gateway.upstream import Question, UpstreamFault
@@ -54,7 +57,11 @@ class OneCall:
     calls: TrialCalls
     door: Hashable
     """Which door it came through."""
+    path: str = ""
+    """As the agent sent it."""
     digest: str = ""
+    played: RecordedAnswer | None = None
+    """The recorded answer that it gets, instead of the provider's."""
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     effort: Effort = field(init=False)
     _number: int | None = None
@@ -62,8 +69,15 @@ class OneCall:
     _answer: Answer = field(default_factory=Answer)
     _error: str | None = None
     _over_budget: bool = False
+    _cut_off: bool = False
+    """The connection to the agent was cut in the middle of the answer."""
+    _told_end: bool = False
+    """The stream told its own end. Clients close their connection then."""
+    _kept: RecordedCall | None = None
 
     def __post_init__(self) -> None:
+        assert self.body is not None
+        self._kept = self.calls.recording(self.path, self.digest, self.body.text)
         if self.request.counts:
             self._number = self.calls.next_number()
         self.effort = self.calls.effort(self.door, streams=self.request.streams, on_ask=self._asks)
@@ -78,6 +92,8 @@ class OneCall:
         except (ConnectionError, asyncio.CancelledError):
             self._error = self._error or "the agent closed the connection"
             self.effort.interrupted()
+            if self._kept is not None and not self._told_end:
+                self._kept.abandon()
             raise
         finally:
             self._note()
@@ -87,11 +103,7 @@ class OneCall:
             self.calls.asks(self._number, self.route.litellm_name, self.at)
 
     async def _forward(self, forwarder: Forwarder, answer: AnswerWriter, hold: Hold) -> None:
-        question = self._question()
-        self.calls.keep(self._number, "request.json", question.body)
-        clock = self.calls.clock.waiting
-        async with forwarder.answered(question, self.route.account, self.effort, clock) as accepted:
-            question.forget()  # no answer that has come this far is asked for again
+        async with self._answered(forwarder) as accepted:
             hold.release()
             self._status = accepted.status
             if accepted.status < 200 or 300 <= accepted.status < 400:
@@ -102,6 +114,18 @@ class OneCall:
                 await self._whole(accepted, answer)
             else:
                 await self._stream(accepted, answer)
+
+    @asynccontextmanager
+    async def _answered(self, forwarder: Forwarder) -> AsyncIterator[Accepted]:
+        if self.played is not None:
+            self.body = None
+            yield self.played.accepted(streams=self.request.streams)
+            return
+        question = self._question()
+        clock = self.calls.clock.waiting
+        async with forwarder.answered(question, self.route.account, self.effort, clock) as accepted:
+            question.forget()  # no answer that has come this far is asked for again
+            yield accepted
 
     @property
     def clamp(self) -> int | None:
@@ -123,13 +147,16 @@ class OneCall:
 
     async def _refuse(self, kind: RefusalKind, message: str, answer: AnswerWriter) -> None:
         self._status, fields, body = self.wire.refusal(kind, message)
+        if self._kept is not None:
+            self._kept.whole(self._status, fields, body)
         await answer.whole(self._status, "", fields, body)
 
     def _is_stream(self, accepted: Accepted) -> bool:
         return self.request.streams and accepted.status == 200
 
     async def _whole(self, accepted: Accepted, answer: AnswerWriter) -> None:
-        self.calls.keep(self._number, "answer.json", accepted.body)
+        if self._kept is not None:
+            self._kept.whole(accepted.status, accepted.fields, accepted.body)
         self._answer = self.wire.read_answer(accepted.body)
         self._error = self._answer.error or (f"HTTP {accepted.status}" if accepted.status >= 400 else None)
         await answer.whole(accepted.status, accepted.reason, accepted.fields, accepted.body)
@@ -139,13 +166,14 @@ class OneCall:
         meter = None
         if self._is_stream(accepted) and _is_plain(accepted):
             meter = self.wire.meter(tell_usage=self._asks_for_usage)
-        kept = self.calls.recording(self._number, "answer.stream")
+        if self._kept is not None:
+            self._kept.head(accepted.status, accepted.fields)
         answer.begin(accepted.status, accepted.reason, accepted.fields)
         try:
-            await self._piece(accepted.body, meter, answer, kept)
+            await self._piece(accepted.body, meter, answer)
             if accepted.rest is not None and not self._over_budget:
                 async for piece in accepted.rest:
-                    await self._piece(piece, meter, answer, kept)
+                    await self._piece(piece, meter, answer)
                     if self._over_budget:
                         break
             if meter is not None and not self._over_budget:
@@ -154,30 +182,43 @@ class OneCall:
         except UpstreamFault as fault:
             self._error = f"the answer broke off: {fault.kind}"
             last = b"" if meter is None else meter.broken("The model's service broke off its answer.")
+            self._keep(last)
             await answer.piece(last)
             if last:
                 await answer.end()
             else:
+                self._cut_off = True
                 answer.cut()  # no client may take it for complete
         finally:
-            kept.close()
             if meter is not None:
-                self._answer = meter.answer
+                self._answer, self._told_end = meter.answer, meter.ended
 
-    async def _piece(self, piece: bytes, meter: StreamMeter | None, answer: AnswerWriter, kept: KeptStream) -> None:
-        kept.write(piece)
+    async def _piece(self, piece: bytes, meter: StreamMeter | None, answer: AnswerWriter) -> None:
+        self._keep(piece)
         passed = piece if meter is None else meter.feed(piece)
         if meter is not None and self.grant is not None and not self.grant.allows(meter.output_tokens_so_far):
             self._over_budget = True
-            passed += meter.cut("The budget is used up.")
+            last = meter.cut("The budget is used up.")
+            self._keep(last)
+            passed += last
         await answer.piece(passed)
 
+    def _keep(self, piece: bytes) -> None:
+        if self._kept is not None:
+            self._kept.piece(piece)
+
     def _note(self) -> None:
+        self._as_recorded()
+        if self._kept is not None:
+            given_up = self.calls.health.given_up is not None
+            self._kept.end(self._error, over_budget=self._over_budget, broken=self._cut_off, given_up=given_up)
         if self._number is None:
             return
         found = self._answer
         cost = cost_of(found.usage, self.route.price, found.cost_usd, found.ways or self.request.ways)
         self._settle(found.usage, cost.dollars)
+        saved, cost = (cost.dollars, CallCost(dollars=0.0)) if self.played is not None else (None, cost)
+        tokens = found.tokens
         call = ModelCall(
             at=self.at,
             model=self.route.litellm_name,
@@ -197,8 +238,23 @@ class OneCall:
             streamed=self.request.streams,
             over_budget=self._over_budget,
             error=self._error,
+            recorded=None if self._kept is None else self._kept.is_kept,
+            tokens_kept=None if tokens is None else self.calls.keep_tokens(self._number, tokens),
+            replayed=self.played is not None,
+            saved_usd=saved,
         )
         self.calls.end(self._number, call)
+
+    def _as_recorded(self) -> None:
+        """What the bytes of a recorded answer do not tell."""
+        if self.played is None:
+            return
+        self._error = self.played.error or self._error
+        self._over_budget = self.played.over_budget
+        if not self.played.given_up:
+            self.effort.succeeds()
+        else:
+            self.calls.health.given_up = ModelFault(f"The recorded call got no answer: {self._error}")
 
     def _settle(self, usage: CallUsage, dollars: float | None) -> None:
         if self.grant is None:

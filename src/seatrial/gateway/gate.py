@@ -22,12 +22,14 @@ from seatrial.gateway.door import Door, DoorLimits
 from seatrial.gateway.forward import Forwarder
 from seatrial.gateway.head import RequestHead, Target, plain_target
 from seatrial.gateway.purse import Purse
+from seatrial.gateway.replay import RecordedAnswer
 from seatrial.gateway.routes import Route, Routes
 from seatrial.gateway.trial_calls import TrialCalls
 from seatrial.gateway.upstream import Upstream
 from seatrial.gateway.wire import (
     BadCall,
     CallRequest,
+    JsonObject,
     RefusalKind,
     WireFormat,
     format_of,
@@ -148,9 +150,15 @@ class _Desk:
         except _UnknownModel as problem:
             await _refuse(wire, "unknown_model", str(problem), answer)
             return None
-        grant = await self._purse.reserve(request, route) if self._purse is not None and request.counts else None
+        played, missed = await self._played(target.path, digest, read)
+        if missed is not None:
+            status = await _refuse(wire, "replay_miss", missed, answer)
+            self._calls.refuse(route, wire.name, status, missed, over_budget=False)
+            return None
+        paid = self._purse is not None and request.counts and played is None
+        grant = await self._purse.reserve(request, route) if self._purse is not None and paid else None
         if isinstance(grant, str):
-            status = await _refuse(wire, "over_budget", grant, answer)
+            status = await self._over_budget(wire, target.path, digest, read, grant, answer)
             self._calls.refuse(route, wire.name, status, grant)
             return None
         return OneCall(
@@ -163,8 +171,29 @@ class _Desk:
             grant=grant,
             calls=self._calls,
             door=self,
+            path=target.path,
             digest=digest,
+            played=played,
         )
+
+    async def _played(self, path: str, digest: str, read: JsonObject) -> tuple[RecordedAnswer | None, str | None]:
+        """The recorded answer of a replay, or the words of its refusal; neither if the provider is asked."""
+        replay = self._calls.replay
+        if replay is None:
+            return None, None
+        played = replay.take(path, digest)
+        return played, None if played is not None else await replay.miss(path, digest, read)
+
+    async def _over_budget(
+        self, wire: WireFormat, path: str, digest: str, read: JsonObject, why: str, answer: AnswerWriter
+    ) -> int:
+        status, fields, body = wire.refusal("over_budget", why)
+        kept = self._calls.recording(path, digest, read.text)
+        if kept is not None:
+            kept.whole(status, fields, body)
+            kept.end(why, over_budget=True, broken=False, given_up=False)
+        await answer.whole(status, "", fields, body)
+        return status
 
     def _allowed(self, request: CallRequest) -> Route:
         if request.provider_tools and not self._routes.provider_tools:

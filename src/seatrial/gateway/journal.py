@@ -1,4 +1,4 @@
-"""The files in which a trial's calls are kept: ``calls.jsonl``, one line for each call, and the bodies if asked for.
+"""The files in which a trial's calls are counted: ``calls.jsonl``, one line for each call.
 
 A line is written in one piece when its call has ended, so a killed worker loses none of them. A call that was going on
 is known from ``calls-begun.jsonl``, which holds a line for each request to a provider, written before it is sent; the
@@ -11,20 +11,17 @@ import contextlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from seatrial.domain.model_call import ModelCall
-from seatrial.engine.trials.redaction import REDACTED, SHORTEST_SECRET
 
 CALLS = "calls.jsonl"
 BEGUN = "calls-begun.jsonl"
-BODIES = "calls"
 _LONGEST_LINE = 64 * 1024
 _MOST_BYTES = 64 * 1024 * 1024
 """A trial with more calls than this holds keeps counting them and writes no more lines."""
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-_MOST_BODIES = 256 * 1024 * 1024
 
 
 class Journal:
@@ -60,59 +57,6 @@ class Journal:
         self._begun.close()
         if not self._going_on:
             self._begun.path.unlink(missing_ok=True)
-
-
-class Bodies:
-    """Keeps what was asked and answered, without the trial's secrets."""
-
-    def __init__(self, folder: Path, secrets: Iterable[str], most_bytes: int = _MOST_BODIES) -> None:
-        self._folder = folder / BODIES
-        self._secrets = sorted((secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET), key=len)
-        self._left = most_bytes
-
-    def keep(self, number: int, kind: str, body: bytes) -> None:
-        stream = self.stream(number, kind)
-        stream.write(body)
-        stream.close()
-
-    def stream(self, number: int, kind: str) -> KeptStream:
-        self._folder.mkdir(exist_ok=True)
-        return KeptStream(self, self._folder / f"{number:05d}-{kind}", self._secrets)
-
-    def takes(self, size: int) -> bool:
-        """Whether there is room for it. A trial keeps the first bodies, up to a limit."""
-        self._left -= size if size <= self._left else 0
-        return size <= self._left
-
-
-class KeptStream:
-    """One body that comes in pieces. A secret may lie across two of them, so the end of each waits for the next."""
-
-    def __init__(self, bodies: Bodies | None = None, path: Path | None = None, secrets: Sequence[bytes] = ()) -> None:
-        self._bodies = bodies
-        self._path = path
-        self._secrets = secrets
-        self._back = max((len(secret) for secret in secrets), default=1) - 1
-        self._pending = b""
-
-    def write(self, piece: bytes) -> None:
-        if self._bodies is None or self._path is None or not self._bodies.takes(len(piece)):
-            return
-        text = self._pending + piece
-        for secret in reversed(self._secrets):  # the longest first
-            text = text.replace(secret, REDACTED)
-        split = max(0, len(text) - self._back)
-        self._pending = text[split:]
-        self._append(text[:split])
-
-    def close(self) -> None:
-        rest, self._pending = self._pending, b""
-        self._append(rest)
-
-    def _append(self, data: bytes) -> None:
-        if data and self._path is not None:
-            with contextlib.suppress(OSError), self._path.open("ab") as file:  # a full disk must not end a call
-                file.write(data)
 
 
 def read_calls(folder: Path) -> list[ModelCall]:

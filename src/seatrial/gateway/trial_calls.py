@@ -11,27 +11,41 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from seatrial.domain.model_call import CallSums, ModelCall
+from seatrial.domain.replay import Replayed
 from seatrial.domain.result import Usage
 from seatrial.engine.model_patience import ModelHealth
 from seatrial.gateway.agent_clock import AgentClock
 from seatrial.gateway.counts import CallCounts
 from seatrial.gateway.effort import Effort
-from seatrial.gateway.journal import Bodies, Journal, KeptStream
+from seatrial.gateway.journal import Journal
+from seatrial.gateway.recording import RecordedCall, Recording
+from seatrial.gateway.replay import CallReplay
 from seatrial.gateway.routes import Route
+from seatrial.gateway.token_record import TokenRecord
+from seatrial.gateway.wire import AnswerTokens
 
 
 class TrialCalls:
-    """``folder`` is the try's. With ``full`` the bodies are kept as well, without the secrets."""
+    """``folder`` is the try's. With ``full`` the bodies are kept as well, without the secrets. With ``replay`` a record
+    answers, not a provider."""
 
     def __init__(
-        self, folder: Path, *, full: bool = False, secrets: Iterable[str] = (), stops_clock: bool = True
+        self,
+        folder: Path,
+        *,
+        full: bool = False,
+        secrets: Iterable[str] = (),
+        stops_clock: bool = True,
+        replay: CallReplay | None = None,
     ) -> None:
+        self.replay = replay
         self.health = ModelHealth()
         self.clock = AgentClock()
         self._counts = CallCounts()
         self._stops_clock = stops_clock
         self._journal = Journal(folder)
-        self._bodies = Bodies(folder, secrets) if full else None
+        self._recording = Recording(folder, secrets) if full else None
+        self._tokens = TokenRecord(folder)
         self._since: float | None = None
 
     def effort(self, door: Hashable, *, streams: bool, on_ask: Callable[[], None]) -> Effort:
@@ -51,8 +65,8 @@ class TrialCalls:
         self.health.waited_sec += call.seconds
         self._journal.end(number, call)
 
-    def refuse(self, route: Route, format_name: str, status: int, why: str) -> None:
-        """Notes a call that the budget did not allow."""
+    def refuse(self, route: Route, format_name: str, status: int, why: str, *, over_budget: bool = True) -> None:
+        """Notes a call that the budget did not allow, or that a replay does not know."""
         call = ModelCall(
             at=datetime.now(UTC),
             model=route.litellm_name,
@@ -60,7 +74,7 @@ class TrialCalls:
             format=format_name,
             status=status,
             tries=0,
-            over_budget=True,
+            over_budget=over_budget,
             error=why,
         )
         self.end(None, call)
@@ -74,14 +88,22 @@ class TrialCalls:
         """What the result of the try says. Empty if no call was made."""
         return self._counts.usage
 
-    def keep(self, number: int | None, kind: str, body: bytes) -> None:
-        if self._bodies is not None and number is not None:
-            self._bodies.keep(number, kind, body)
+    @property
+    def replayed(self) -> Replayed | None:
+        """How the replay went, if it is one."""
+        return None if self.replay is None else self.replay.told.model_copy(update={"saved_usd": self.sums.saved_usd})
 
-    def recording(self, number: int | None, kind: str) -> KeptStream:
-        if self._bodies is None or number is None:
-            return KeptStream()
-        return self._bodies.stream(number, kind)
+    def recording(self, path: str, digest: str, request: str) -> RecordedCall | None:
+        """Where the bodies of a call are kept; ``None`` if they are not."""
+        return None if self._recording is None else self._recording.call(path, digest, request)
+
+    def keep_tokens(self, number: int, tokens: AnswerTokens) -> bool:
+        return self._tokens.keep(number, tokens)
 
     def close(self) -> None:
         self._journal.close()
+        self._tokens.close()
+        if self._recording is not None:
+            self._recording.close()
+        if self.replay is not None:
+            self.replay.close()

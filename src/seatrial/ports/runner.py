@@ -33,6 +33,8 @@ class Order:
     """Whether all keys came with the job, and none belongs to the installation."""
     keys_may_enter: bool = True
     """Whether the keys may go into a sandbox that cannot reach the gate."""
+    replay: Path | None = None
+    """The record whose answers the model calls get, on this machine. The runner opens it before the sandbox starts."""
     keep: Path | None = None
     """Where the runner leaves what the agent did before it is graded. The folder does not exist yet, and appears whole
     or not at all. ``None``: nothing is kept."""

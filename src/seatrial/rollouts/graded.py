@@ -50,6 +50,7 @@ _FAULTS: Mapping[Cause, type[TrialFault]] = {
     Cause.VERIFIER: VerifierFault,
     Cause.AGENT: AgentFault,
     Cause.LLM: ModelFault,
+    Cause.REPLAY: ModelFault,
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -46,23 +47,32 @@ class Completion:
             "total_tokens": self.prompt_tokens + completion,
         }
 
-    def whole(self) -> dict[str, Any]:
+    def whole(self, *, logprobs: bool = False, token_ids: bool = False) -> dict[str, Any]:
+        """``logprobs`` and ``token_ids``: as OpenAI and vLLM give them, if a request asks for them."""
         message: dict[str, Any] = {"role": "assistant", "content": self.text}
         if self.command is not None:
             message["tool_calls"] = [self._tool_call()]
         choice = {"index": 0, "message": message, "finish_reason": self._finish_reason, "logprobs": None}
-        return self._envelope("chat.completion", [choice]) | {"usage": self.usage}
+        choice |= _tokens(self.text, logprobs=logprobs, token_ids=token_ids)
+        return self._envelope("chat.completion", [choice]) | self._prompt(token_ids) | {"usage": self.usage}
 
-    async def pieces(self, *, with_usage: bool) -> AsyncIterator[dict[str, Any]]:
+    async def pieces(
+        self, *, with_usage: bool, logprobs: bool = False, token_ids: bool = False
+    ) -> AsyncIterator[dict[str, Any]]:
         kind = "chat.completion.chunk"
-        yield self._envelope(kind, [_delta({"role": "assistant", "content": ""})])
+        yield self._envelope(kind, [_delta({"role": "assistant", "content": ""})]) | self._prompt(token_ids)
         for start in range(0, len(self.text), _PIECE):
-            yield self._envelope(kind, [_delta({"content": self.text[start : start + _PIECE]})])
+            text = self.text[start : start + _PIECE]
+            told = _tokens(text, logprobs=logprobs, token_ids=token_ids)
+            yield self._envelope(kind, [_delta({"content": text}) | told])
         if self.command is not None:
             yield self._envelope(kind, [_delta({"tool_calls": [{"index": 0, **self._tool_call()}]})])
         yield self._envelope(kind, [_delta({}, self._finish_reason)])
         if with_usage:
             yield self._envelope(kind, []) | {"usage": self.usage}
+
+    def _prompt(self, token_ids: bool) -> dict[str, Any]:
+        return {"prompt_token_ids": list(range(self.prompt_tokens))} if token_ids else {}
 
     @property
     def _finish_reason(self) -> str:
@@ -123,6 +133,17 @@ def _shell_command(act: Act) -> str:
     if act.done:
         return SUBMIT
     return "\n".join(act.commands) or f"sleep {act.wait}"
+
+
+def _tokens(text: str, *, logprobs: bool, token_ids: bool) -> dict[str, Any]:
+    """A token is four characters. Its id and its probability follow from them, so equal answers have equal ones."""
+    words = [text[start : start + _CHARS_PER_TOKEN] for start in range(0, len(text), _CHARS_PER_TOKEN)]
+    ids = [zlib.crc32(word.encode()) % 100_000 for word in words]
+    told = [
+        {"token": word, "logprob": -(id_ % 1000) / 100, "top_logprobs": []}
+        for word, id_ in zip(words, ids, strict=True)
+    ]
+    return ({"logprobs": {"content": told}} if logprobs else {}) | ({"token_ids": ids} if token_ids else {})
 
 
 def _delta(content: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:

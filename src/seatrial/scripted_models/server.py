@@ -166,11 +166,13 @@ class _HungUp(Exception):
 
 
 async def _send(completion: Completion, body: Mapping[str, Any], response: Response) -> None:
+    logprobs, token_ids = bool(body.get("logprobs")), bool(body.get("return_token_ids"))
     if not body.get("stream"):
-        await response.json(200, completion.whole())
+        await response.json(200, completion.whole(logprobs=logprobs, token_ids=token_ids))
         return
     usage = bool((body.get("stream_options") or {}).get("include_usage"))
-    await response.events(_encoded(completion.pieces(with_usage=usage)))
+    pieces = completion.pieces(with_usage=usage, logprobs=logprobs, token_ids=token_ids)
+    await response.events(_encoded(pieces))
 
 
 async def _encoded(pieces: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from seatrial.domain.model_call import CallUsage, ModelCall, sum_calls
-from seatrial.gateway.journal import BEGUN, CALLS, Bodies, Journal, read_calls
+from seatrial.gateway.journal import BEGUN, CALLS, Journal, read_calls
 
 WRITES = """
 import sys, time
@@ -95,20 +95,3 @@ def test_a_link_in_the_place_of_the_record_is_not_followed(tmp_path: Path) -> No
     journal.end(None, call(1))
     journal.close()
     assert target.read_text() == ""
-
-
-def test_a_secret_across_two_pieces_is_not_kept(tmp_path: Path) -> None:
-    secret = "sk-canary-123456"
-    for split in range(len(secret) + 1):
-        stream = Bodies(tmp_path, [secret]).stream(split + 1, "answer")
-        stream.write(b"before " + secret[:split].encode())
-        stream.write(secret[split:].encode() + b" after")
-        stream.close()
-        assert (tmp_path / "calls" / f"{split + 1:05d}-answer").read_bytes() == b"before [REDACTED] after"
-
-
-def test_bodies_end_at_a_limit(tmp_path: Path) -> None:
-    bodies = Bodies(tmp_path, [], most_bytes=10)
-    for number in (1, 2, 3):
-        bodies.keep(number, "request", b"12345")
-    assert sum(path.stat().st_size for path in (tmp_path / "calls").iterdir()) <= 10

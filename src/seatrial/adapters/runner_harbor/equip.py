@@ -33,12 +33,14 @@ from seatrial.domain.prices import NamedPrice
 from seatrial.domain.record import Record
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.budgets.trial_budget import TrialBudget
+from seatrial.engine.jobs.request import looks_secret
 from seatrial.engine.model_patience import ModelHealth, RetryLimits
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.errors import InvalidInput, Unsupported
 from seatrial.gateway.agent_clock import ClockStop
 from seatrial.gateway.gate import Gate
 from seatrial.gateway.purse import Purse
+from seatrial.gateway.replay import CallReplay
 from seatrial.gateway.routes import Route, Routes, agent_variables, host_address, host_model, route_to
 from seatrial.gateway.spending import BudgetPurse
 from seatrial.gateway.trial_calls import TrialCalls
@@ -83,13 +85,18 @@ class Equipment:
             key=self.api_key,
             pace=self.pace,
             begins=self._begins,
-            is_spent=lambda: self.is_over_budget,
+            is_spent=lambda: self.is_over_budget and self.replay_failure is None,
         )
         return health if self.calls is None else self.calls.health
 
     @property
     def is_over_budget(self) -> bool:
         return self.calls is not None and self.calls.sums.over_budget
+
+    @property
+    def replay_failure(self) -> str | None:
+        """Why a replay could not go on."""
+        return None if self.calls is None or self.calls.replay is None else self.calls.replay.failure
 
     def _begins(self) -> None:
         """Called in the task of an agent on the host, whose clock the gate stops."""
@@ -141,13 +148,19 @@ class ModelAccess:
         on_host = runs_on_host(order.agent.name)
         takes_address = order.agent.name in _TAKE_ADDRESSES or "api_base" in wanted.options
         if wanted.route is not None and (takes_address if on_host else sandbox in OUR_SANDBOXES):
-            calls = self._calls(order)
-            purse = doors.enter_context(self._purse_of(order)) if self._purse_of is not None else None
+            calls = await self._calls(order)
             doors.callback(calls.close)
+            paid = self._purse_of is not None and order.job.calls_providers
+            purse = doors.enter_context(self._purse_of(order)) if self._purse_of is not None and paid else None
             routes = Routes([wanted.route, *self._others(order, wanted.route)])
             if on_host:
                 return await self._on_host(order, wanted, calls, routes, purse, doors)
             return await self._inside(order, wanted, calls, routes, purse)
+        if order.job.replay is not None:
+            raise Unsupported(
+                f"Calls of {order.agent.name} to {wanted.model} do not pass the gate, so they cannot be replayed.",
+                field="replay",
+            )
         if "api_base" in wanted.options and not order.job.own_keys:
             raise InvalidInput(
                 f"Models of {provider_of(wanted.model)!r} cannot be called at an address that a caller chose.",
@@ -182,10 +195,12 @@ class ModelAccess:
                 if other is not None:
                     yield replace(other, headers=route.headers, price=self._price_of(model))
 
-    def _calls(self, order: Order) -> TrialCalls:
-        secrets = [*order.secrets.values(), *order.agent.env.values()]
-        full = order.job.record is Record.FULL
-        return TrialCalls(order.work_dir, full=full, secrets=secrets, stops_clock=self._pace_stops_clock)
+    async def _calls(self, order: Order) -> TrialCalls:
+        # Other variables of the agent are ordinary words: without them, an answer could not be replayed.
+        given = [value for name, value in order.agent.env.items() if looks_secret(name)]
+        secrets, full = [*order.secrets.values(), *given], order.job.record is Record.FULL
+        replay = await _replay(order, secrets)
+        return TrialCalls(order.work_dir, full=full, secrets=secrets, stops_clock=self._pace_stops_clock, replay=replay)
 
     async def _on_host(
         self,
@@ -279,6 +294,15 @@ def purse_of(order: Order, budgets: Budgets) -> Iterator[Purse]:
     trial, job = order.trial, order.job
     with TrialBudget(budgets, trial.id, trial.try_number, trial.job_id, job.budget, job.own_keys) as budget:
         yield BudgetPurse(budget)
+
+
+async def _replay(order: Order, secrets: list[str]) -> CallReplay | None:
+    """Opens the record. Its name is removed, so that it is not saved as a file of this try."""
+    if order.job.replay is None or order.replay is None:
+        return None
+    replay = await CallReplay.open(order.job.replay, order.replay, secrets)
+    order.replay.unlink()
+    return replay
 
 
 def with_files(order: Order) -> dict[str, Any]:

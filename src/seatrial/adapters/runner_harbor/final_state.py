@@ -64,8 +64,9 @@ class FinalState:
 
     @property
     def wanted(self) -> bool:
-        """An agent that calls no model costs nothing, and its run is as quick as a copy."""
-        return self._order.keep is not None and self._order.agent.name not in _UNPAID
+        """An agent that calls no provider costs nothing, and its run is as quick as a copy."""
+        paid = self._order.agent.name not in _UNPAID and self._order.job.calls_providers
+        return self._order.keep is not None and paid
 
     async def keep(self, trial: Trial) -> None:
         """Called between the agent's end and grading. A fault here must not cost the trial its grade."""

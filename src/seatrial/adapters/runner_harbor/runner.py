@@ -109,6 +109,7 @@ class HarborRunner:
                 lock = self._lock(order, sandbox, trial, facts, equipment)
                 suffered = suffered_of(result.suffered, facts, health)
                 usage = _usage(equipment, so_far)
+                result = with_replay(result, equipment)
                 return result.model_copy(update={"lock": lock, "usage": usage, "suffered": suffered})
         assert trial is not None
         usage = _usage(equipment, trial.result)
@@ -126,9 +127,9 @@ class HarborRunner:
         if kept is not None:
             lock = lock.model_copy(update={"not_applied": (*lock.not_applied, kept.note)})
             marks = tuple(dict.fromkeys((*marks, *kept.run.marks)))
+        result = with_replay(result.model_copy(update={"marks": marks}), equipment, is_kept=kept is not None)
         return result.model_copy(
             update={
-                "marks": marks,
                 "usage": usage,
                 "suffered": suffered_of(result.suffered, facts, health),
                 "timings": watch.refine(result.timings),
@@ -179,6 +180,7 @@ class HarborRunner:
             network=facts.network,
             protections=facts.protections,
             not_applied=facts.not_applied + (equipment.notes if equipment is not None else ()),
+            replays=order.job.replay.trial if order.job.replay is not None else None,
             host={"kernel": platform.release(), "machine": platform.machine(), "python": platform.python_version()},
         )
 
@@ -253,6 +255,21 @@ def graded_over_budget(result: Result) -> Result:
     if result.outcome is not Outcome.ERROR or result.cause is not Cause.LLM or not result.rewards:
         return result
     return result.model_copy(update={"outcome": grade(result.rewards), "cause": None})
+
+
+def with_replay(result: Result, equipment: Equipment | None, *, is_kept: bool = False) -> Result:
+    """Adds how the model calls were answered from a record. A miss ended the agent, so its grade says nothing.
+
+    ``is_kept``: the agent ran in an earlier try, whose worker counted."""
+    calls = equipment.calls if equipment is not None else None
+    if equipment is None or calls is None or calls.replayed is None:
+        return result
+    marks = tuple(dict.fromkeys((*result.marks, Mark.REPLAYED)))
+    result = result.model_copy(update={"marks": marks, "replay": None if is_kept else calls.replayed})
+    if equipment.replay_failure is None:
+        return result
+    words = {"outcome": Outcome.ERROR, "cause": Cause.REPLAY, "message": equipment.replay_failure}
+    return result.model_copy(update=words)
 
 
 def suffered_of(known: Suffered, facts: SandboxFacts, health: ModelHealth | None) -> Suffered:

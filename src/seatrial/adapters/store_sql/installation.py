@@ -23,7 +23,7 @@ from seatrial.adapters.store_sql.tables import (
 )
 from seatrial.domain.job import JobCounts, JobStatus
 from seatrial.domain.token import NewToken, Token
-from seatrial.domain.trial import Cause, Outcome, TrialState
+from seatrial.domain.trial import Cause, Mark, Outcome, TrialState
 from seatrial.domain.work_units import OpenWork
 from seatrial.errors import NotFound
 from seatrial.ports.store import Backlog, Experience, JobFilter, Overview, ProviderKey
@@ -142,6 +142,7 @@ class SqlTotals:
             )
             .where(trials.c.task_name.in_(tasks), IS_ENDED, trials.c.seconds.is_not(None))
             .where(trials.c.outcome.in_([Outcome.PASSED.value, Outcome.FAILED.value]))
+            .where(~sa.func.coalesce(trials.c.marks, "").contains(Mark.REPLAYED.value, autoescape=True))
             .group_by(trials.c.task_name, trials.c.agent, trials.c.model)
         )
         return [Experience(**row) for row in await self._database.rows(query)]

@@ -28,9 +28,9 @@ _by_id = sa.select(jobs.c.id, jobs.c.spec).where(jobs.c.id.in_(sa.bindparam("ids
 
 
 def document_of(spec: JobSpec) -> str:
-    """Without an empty budget and a usual record: while a fleet is upgraded, workers of the version before read it,
-    too. They cannot read a spec with a budget, and must not: they would not keep it."""
-    usual = {"budget": not spec.budget, "record": spec.record is Record.CALLS}
+    """Without an empty budget, a usual record and no replay: while a fleet is upgraded, workers of the version before
+    read it, too. They cannot read a spec with a budget or a replay, and must not: they would not keep to it."""
+    usual = {"budget": not spec.budget, "record": spec.record is Record.CALLS, "replay": spec.replay is None}
     return spec.model_dump_json(exclude={name for name, is_usual in usual.items() if is_usual})
 
 

@@ -19,6 +19,8 @@ from seatrial.domain.terminal_text import is_seen
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
+    from seatrial.engine.reports.export import Tokens
+    from seatrial.engine.trials.trial_files import KeptFiles
     from seatrial.ports.store import TrialRow
 
 _LARGEST = 64 << 20
@@ -86,25 +88,34 @@ async def _shaped(backend: Backend, row: TrialRow, form: Format) -> AsyncIterato
     from seatrial.engine.reports.export import scored_trajectory, training_row
     from seatrial.errors import NotFound
 
-    shape: Callable[[TrialRow, Any], dict[str, Any] | None]
+    shape: Callable[[TrialRow, Any, Tokens], dict[str, Any] | None]
     shape = training_row if form is Format.JSONL else scored_trajectory
     try:
         kept = await backend.trials.files(row.trial.id, None)
     except NotFound:
         return
+    tokens = await _tokens(backend, kept)
     for file in sorted(kept.files, key=lambda file: file.path):
         if not file.path.endswith(_TRAJECTORY) or file.size > _LARGEST:
             continue
         content = b"".join([piece async for piece in backend.trials.read(kept, file)])
         try:
-            shaped = shape(
-                row, json.loads(content, parse_constant=lambda _: None)
-            )  # NaN and Infinity are not valid JSON
+            # NaN and Infinity are not valid JSON.
+            shaped = shape(row, json.loads(content, parse_constant=lambda _: None), tokens)
             line = _line(shaped) if shaped is not None else None
         except (ValueError, RecursionError):
             continue  # incomplete because the try was stopped, or not valid JSON
         if line is not None:
             yield _name(row, file.path), line
+
+
+async def _tokens(backend: Backend, kept: KeptFiles) -> Tokens:
+    """Token ids and logprobs of the trial's calls, if the model's server gave them."""
+    from seatrial.domain.replay import TOKENS_FILE
+    from seatrial.engine.reports.export import read_tokens
+
+    found = [file for file in kept.files if file.path == TOKENS_FILE and file.size <= _LARGEST]
+    return read_tokens(b"".join([piece async for piece in backend.trials.read(kept, found[0])])) if found else ()
 
 
 def _line(content: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from seatrial.cli.options import AsJson, Concurrency, DatasetName, QueueOnly, TaskPaths, with_groups
-from seatrial.domain.record import Record
+from seatrial.domain.record import Record, ReplayMiss
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.request import RunRequest
@@ -142,6 +142,21 @@ class Execution:
         Record | None,
         typer.Option("--record", help="What to keep of model calls. full: also what was asked and answered."),
     ] = None
+    replay: Annotated[
+        int | None,
+        typer.Option(
+            "--replay",
+            min=1,
+            metavar="TRIAL",
+            help="Answer model calls from the record of this trial; no key is needed. It ran with --record full.",
+        ),
+    ] = None
+    replay_miss: Annotated[
+        ReplayMiss | None,
+        typer.Option(
+            "--replay-miss", help="With --replay, for a call that is not in the record. live: ask the real provider."
+        ),
+    ] = None
     name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the job.")] = None
 
     def flags(self) -> dict[str, Any]:
@@ -154,8 +169,16 @@ class Execution:
             "trial_limit_sec": self.trial_limit,
             "force_build": self.force_build,
             "record": self.record.value if self.record is not None else None,
+            "replay": self._replay(),
             "retry": {"max_attempts": tries} if (tries := self._tries()) else None,
         }
+
+    def _replay(self) -> dict[str, Any] | None:
+        if self.replay is None:
+            if self.replay_miss is not None:
+                raise typer.BadParameter("--replay-miss needs --replay.")
+            return None
+        return {"trial": self.replay, **_given({"miss": self.replay_miss})}
 
     def _tries(self) -> int | None:
         return self.max_tries if self.max_retries is None else self.max_retries + 1

@@ -103,6 +103,7 @@ def trial_summary(row: TrialRow) -> dict[str, object]:
         "input_tokens": result.usage.input_tokens if result else None,
         "output_tokens": result.usage.output_tokens if result else None,
         "cost_usd": result.usage.cost_usd if result else None,
+        **({"replay": result.replay.model_dump(mode="json")} if result and result.replay else {}),
     }
 
 

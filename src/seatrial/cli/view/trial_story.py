@@ -24,6 +24,7 @@ _BLAMED = {
     Cause.WORKER_LOST: ("trial.log",),
     Cause.LLM: ("exception.txt", "agent/", "trial.log"),
     Cause.AGENT: ("exception.txt", "agent/", "trial.log"),
+    Cause.REPLAY: ("exception.txt", "agent/", "trial.log"),
 }
 """Where to look for the reason of an error. Everything else is in the verifier's output."""
 _OUTPUT = ("verifier/test-stdout.txt", "verifier/")

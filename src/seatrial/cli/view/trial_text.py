@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from seatrial.cli.view.progress import duration
 from seatrial.cli.view.say import say
+from seatrial.domain.replay import Replayed
 from seatrial.domain.result import FilesLeftOut, Result, Try
 from seatrial.domain.trial import Trial
 from seatrial.ports.store import TrialRow
@@ -55,6 +56,8 @@ def _result(result: Result) -> Iterator[str]:
     if result.usage.input_tokens is not None:
         cost = f", ${result.usage.cost_usd:.4f}" if result.usage.cost_usd is not None else ", cost not reported"
         yield f"tokens   {result.usage.input_tokens} in, {result.usage.output_tokens} out{cost}"
+    if result.replay is not None:
+        yield f"replay   {_replayed(result.replay)}"
     for test in result.tests:
         yield f"  {test.status:<8} {test.name}" + (f"  {test.message.splitlines()[0][:100]}" if test.message else "")
     if result.lock is not None:
@@ -75,3 +78,8 @@ def left_out_lines(left_out: FilesLeftOut | None) -> Iterator[str]:
         yield f"  not stored: {file.path}  {file.reason}"
     if left_out.count > len(left_out.examples):
         yield f"  not stored: {left_out.count} in total"
+
+
+def _replayed(replay: Replayed) -> str:
+    saved = f"; they would have cost ${replay.saved_usd:.4f}" if replay.saved_usd is not None else ""
+    return f"of trial {replay.trial}: {replay.hits} calls answered{saved}; {replay.misses} not in its record"

@@ -21,7 +21,7 @@ class BudgetRules:
 
     def check(self, spec: JobSpec) -> None:
         """Calls of a model without a price would cost nothing by the books, and so pass every cap in dollars."""
-        if not (whose := self._in_dollars(spec)):
+        if not spec.calls_providers or not (whose := self._in_dollars(spec)):
             return
         for index, agent in enumerate(spec.agents):
             if agent.model is not None and not self.prices.has_price(agent.model):

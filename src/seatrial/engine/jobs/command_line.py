@@ -103,6 +103,8 @@ def _numbers(parameters: JobParameters) -> list[str]:
         "--trial-limit": f"{parameters.trial_limit_sec:g}" if parameters.trial_limit_sec is not None else None,
         "--max-retries": tries - 1 if tries != RetryPolicy().max_attempts else None,
         "--record": parameters.record if parameters.record is not Record.CALLS else None,
+        "--replay": parameters.replay.trial if parameters.replay is not None else None,
+        "--replay-miss": parameters.replay.miss if parameters.replay and not parameters.replay.calls_nobody else None,
         "--name": parameters.name or None,
     }
     words = [word for flag, value in given.items() if value is not None for word in (flag, str(value))]

@@ -53,7 +53,7 @@ class Estimator:
         cells = [(experience.of(task.name, agent), agent) for task in tasks for agent in spec.agents]
         warnings: list[str] = []
         seconds = [found.seconds for found, _ in cells if found is not None]
-        costs = [self._cost(found, agent) for found, agent in cells]
+        costs = [self._cost(found, agent) if spec.calls_providers else 0.0 for found, agent in cells]
         total = math.fsum(seconds) * spec.attempts if len(seconds) == len(cells) else None
         if total is None:
             warnings.append(f"{len(cells) - len(seconds)} of {len(cells)} task and agent pairs have no earlier trial.")

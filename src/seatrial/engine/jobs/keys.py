@@ -104,6 +104,8 @@ class KeyRing:
 
     async def require(self, spec: JobSpec, given: Collection[str]) -> None:
         """Refuses a job if a key is missing or no worker can open it. Otherwise every trial would fail later."""
+        if not spec.calls_providers:
+            return
         if given and self.workers is not None:
             await self.workers.check()
         ours = await self.names()
@@ -123,7 +125,7 @@ class KeyRing:
     async def for_agent(self, job: Job, agent: AgentSpec) -> TrialKeys:
         """The keys of one agent. Keys of the job come first; those of the installation only if admission allows it."""
         wanted = self.keys_for(agent.model) if agent.model else ()
-        if not wanted:
+        if not wanted or not job.spec.calls_providers:
             return TrialKeys({})
         given = await self._of_job(job.id)
         own = await self._own(set(wanted) - set(given)) if self.admission.may_use_own_keys(job.spec, agent) else {}

@@ -12,6 +12,7 @@ from seatrial.domain.budget import Budget
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec, JobSpec, RetryPolicy
 from seatrial.domain.record import Record
+from seatrial.domain.replay import Replay
 from seatrial.domain.settling import UntilSettled
 from seatrial.domain.task import Task, TaskRef, TaskSelection
 from seatrial.errors import InvalidInput
@@ -67,6 +68,8 @@ class JobParameters(Frozen):
     """The most that the job, and each of its trials, may spend on models: dollars, tokens, calls."""
     record: Record = Record.CALLS
     """What is kept of model calls: a line for each, or with ``full`` also the bodies of requests and answers."""
+    replay: Replay | None = None
+    """Answers the model calls from the record of an earlier trial, which was run with the record ``full``."""
     labels: dict[str, str] = {}
 
     def matrix(self, takes_model: Callable[[str], bool]) -> tuple[AgentSpec, ...]:
@@ -99,6 +102,7 @@ class JobParameters(Frozen):
             until_settled=self.until_settled,
             budget=self.budget,
             record=self.record,
+            replay=self.replay,
             labels=self.labels,
         )
         if (trials := planned_trials(spec)) > MOST_TRIALS:
@@ -120,12 +124,17 @@ def refuse_keys(parameters: JobParameters) -> None:
     for index, agent in enumerate(parameters.agents):
         places += [(f"agents.{index}.env", agent.env), (f"agents.{index}.options", agent.options)]
     for field, content in places:
-        if name := next((name for name in content if name.upper().endswith(_SECRET_NAMES)), None):
+        if name := next(filter(looks_secret, content), None):
             raise InvalidInput(
                 f"{name} looks like a key. A job must not contain keys, because every viewer can read it.",
                 field=field,
                 fix="Send it in a header, X-Provider-Key: NAME=value. It is encrypted, and deleted when the job ends.",
             )
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a variable or an option with this name holds a secret."""
+    return name.upper().endswith(_SECRET_NAMES)
 
 
 def _distinct(specs: Sequence[AgentSpec]) -> tuple[AgentSpec, ...]:

@@ -22,6 +22,7 @@ from seatrial.engine.jobs.model_urls import ModelUrls
 from seatrial.engine.jobs.places import Places, demands_of
 from seatrial.engine.jobs.request import JobParameters, refuse_keys
 from seatrial.engine.jobs.settle import Settler
+from seatrial.engine.trials.call_record import check_replay
 from seatrial.errors import InvalidInput, Unsupported
 from seatrial.ports.store import Once, Store
 from seatrial.ports.wake_up import WakeUp
@@ -126,6 +127,7 @@ class Submission:
             self._check_agent(agent)
         self.admission.check(spec)
         self.budgets.check(spec)
+        await check_replay(self.store.trials, spec)
         if given_keys is not None:
             await self.keys.require(spec, given_keys)
 

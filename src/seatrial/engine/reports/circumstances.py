@@ -14,6 +14,7 @@ from seatrial.domain.fact import count
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job
 from seatrial.domain.noise import SideOfNoise, noise_between, shares
+from seatrial.domain.rules import replay_sentence
 from seatrial.domain.trial import Outcome
 from seatrial.engine.reports.comparing import ComparisonWish, wanted_pairs
 from seatrial.engine.reports.reporting import configuration_labels, facts_of, sides_of_noise
@@ -37,7 +38,7 @@ class ComparedCircumstances(Frozen):
     traits: tuple[Trait, ...]
     """All of them; those with different ``values`` differ."""
     noise: tuple[str, ...] = ()
-    """Ways in which the machines or the model's service held up the sides unequally."""
+    """Ways in which the machines or the model's service held up the sides unequally, and sides that are replayed."""
 
 
 async def compare_circumstances(store: Store, wish: ComparisonWish) -> ComparedCircumstances:
@@ -66,7 +67,13 @@ async def compare_circumstances(store: Store, wish: ComparisonWish) -> ComparedC
         if a.job is not None and b.job is not None
         for sentence in noise_between(_strained(jobs[a.job], a, numbers), _strained(jobs[b.job], b, numbers))
     ]
-    return ComparedCircumstances(sides=tuple(named), traits=traits(found), noise=tuple(dict.fromkeys(noise)))
+    replays = [
+        replay_sentence(spec.replay.trial, side.label)
+        for side in sides
+        if side.job is not None and (spec := jobs[side.job].spec).replay is not None
+    ]
+    said = tuple(dict.fromkeys([*replays, *noise]))
+    return ComparedCircumstances(sides=tuple(named), traits=traits(found), noise=said)
 
 
 def _strained(job: Job, side: Side, numbers: Mapping[int, Sequence[TrialNumbers]]) -> SideOfNoise:

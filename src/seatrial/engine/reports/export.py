@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from seatrial.engine.reports.atif import ROLES, items, results, spoken_steps, text_of
@@ -13,8 +14,13 @@ Chat = list[dict[str, Any]]
 """Messages in the format of OpenAI's API."""
 
 
-def training_row(row: TrialRow, trajectory: Any) -> dict[str, Any] | None:
-    """``prompt``, ``completion``, ``reward``, ``task`` and ``info``; ``None`` if the model sent no message."""
+Tokens = Sequence[Mapping[str, Any]]
+"""Token ids and logprobs of a trial's calls, in their order, as far as the model's server gave them."""
+
+
+def training_row(row: TrialRow, trajectory: Any, tokens: Tokens = ()) -> dict[str, Any] | None:
+    """``prompt``, ``completion``, ``reward``, ``task``, ``info`` and ``tokens`` if there are some; ``None`` if the
+    model sent no message."""
     prompt, completion = conversation(trajectory)
     if not completion:
         return None
@@ -24,17 +30,34 @@ def training_row(row: TrialRow, trajectory: Any) -> dict[str, Any] | None:
         "reward": row.result.reward if row.result else None,
         "task": row.trial.task.name,
         "info": facts(row),
+        **_told(tokens),
     }
 
 
-def scored_trajectory(row: TrialRow, trajectory: Any) -> dict[str, Any] | None:
+def scored_trajectory(row: TrialRow, trajectory: Any, tokens: Tokens = ()) -> dict[str, Any] | None:
     """The trajectory as it is, with the reward and facts of the trial in ``extra``; ``None`` if it has no steps."""
     if not _steps(trajectory):
         return None
     extra = trajectory.get("extra")
     kept = dict(extra) if isinstance(extra, Mapping) else {}
     reward = row.result.reward if row.result else None
-    return {**trajectory, "extra": {**kept, "reward": reward, "task": row.trial.task.name, "info": facts(row)}}
+    more = {"reward": reward, "task": row.trial.task.name, "info": facts(row), **_told(tokens)}
+    return {**trajectory, "extra": {**kept, **more}}
+
+
+def read_tokens(content: bytes) -> list[dict[str, Any]]:
+    """The lines of ``calls-tokens.jsonl``. Whatever is not one is skipped."""
+    found = []
+    for line in content.splitlines():
+        with suppress(ValueError, RecursionError):
+            told = json.loads(line)
+            if isinstance(told, dict) and isinstance(told.get("choices"), list):
+                found.append(told)
+    return found
+
+
+def _told(tokens: Tokens) -> dict[str, Any]:
+    return {"tokens": list(tokens)} if tokens else {}
 
 
 def facts(row: TrialRow) -> dict[str, Any]:
@@ -54,6 +77,7 @@ def facts(row: TrialRow) -> dict[str, Any]:
         "tests": [test.model_dump(mode="json", exclude={"message"}) for test in result.tests] if result else [],
         "marks": list(result.marks) if result else [],
         "usage": result.usage.model_dump(mode="json", exclude_none=True) if result else {},
+        **({"replays": result.replay.trial} if result and result.replay else {}),
     }
 
 

@@ -40,7 +40,8 @@ class LeaderboardFilter(Frozen):
     def admits(self, job: Job) -> bool:
         dataset = job.spec.dataset
         named = self.dataset is None or (dataset is not None and self.dataset in (dataset, _name(dataset)))
-        return named and any(self.admits_agent(each) for each in configurations_of(job.spec))
+        replays = job.spec.replay is not None  # answers that another trial got say nothing new about a model
+        return named and not replays and any(self.admits_agent(each) for each in configurations_of(job.spec))
 
     def admits_agent(self, each: Configuration) -> bool:
         return self.agent in (None, each.agent.name) and self.model in (None, each.agent.model)

@@ -30,6 +30,7 @@ from seatrial.engine.jobs.keys import TrialKeys
 from seatrial.engine.live.watch import Followed, LiveLog
 from seatrial.engine.recent import RecentlyUsed
 from seatrial.engine.tasks.library import TaskLibrary
+from seatrial.engine.trials.call_record import fetch_record
 from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.hand_over import HandOver
 from seatrial.engine.trials.phases import PhaseLog, TrialProgress
@@ -113,6 +114,7 @@ class Executor:
     ) -> None:
         self.reports = reports
         self._store = records.store
+        self._blobs = records.blobs
         self._library = records.library
         self._clock = records.clock
         self._final_states = records.final_states
@@ -208,6 +210,7 @@ class Executor:
                     secrets=keys.values,
                     keys_are_the_jobs=keys.are_the_jobs,
                     keys_may_enter=keys.may_enter,
+                    replay=await self._record_for(job, directory),
                     keep=await self._final_states.states.place(trial) if self._final_states else None,
                     kept=await self._kept(trial),
                 )
@@ -266,6 +269,19 @@ class Executor:
         if self._final_states is None:
             return None
         return await self._final_states.states.find(trial) or await self._final_states.fetch(trial)
+
+    async def _record_for(self, job: Job, directory: Path) -> Path | None:
+        """The record that this try replays, brought to this machine."""
+        replay, target = job.spec.replay, directory / "replay.jsonl"
+        if replay is None:
+            return None
+
+        async def fetch() -> None:
+            target.unlink(missing_ok=True)
+            await fetch_record(self._store.trials, self._blobs, replay, target)
+
+        await self._patiently(fetch, self._limits.blobs_patience_sec)
+        return target
 
     async def _hand_over(self, trial: Trial) -> None:
         if self._final_states is not None:

@@ -13,6 +13,7 @@ from seatrial.gateway.wire.json_text import Edit, JsonObject, read_answer_object
 from seatrial.gateway.wire.meter import StreamMeter
 from seatrial.gateway.wire.openai_shapes import openai_models, openai_refusal, provider_tools
 from seatrial.gateway.wire.prompt_size import estimated_tokens
+from seatrial.gateway.wire.tokens import AnswerTokens
 
 _LIMITS = ("max_completion_tokens", "max_tokens")
 """The first is added where a request has none: OpenAI's newer models refuse the second."""
@@ -122,12 +123,14 @@ class ChatMeter(StreamMeter):
         self._head: dict[str, Any] = {}
         self._open: dict[int, bool] = {}
         """Choices by their index, and whether each still grows."""
+        self._tokens = AnswerTokens()
 
     @property
     @override
     def answer(self) -> Answer:
         model = fields.word(self._head.get("model"))
-        return Answer(self._usage, self._reason, told_cost(self._told), model, self._ways, self._error)
+        cost, tokens = told_cost(self._told), self._tokens or None
+        return Answer(self._usage, self._reason, cost, model, self._ways, self._error, tokens)
 
     @override
     def _read(self, name: str, content: dict[str, Any]) -> bool:
@@ -141,6 +144,7 @@ class ChatMeter(StreamMeter):
             self._head = {name: content.get(name) for name in ("id", "created", "model") if fields.short(content, name)}
         if content.get("service_tier"):
             self._ways = fields.told_ways(content["service_tier"])
+        self._tokens.saw(content)
         choices = content.get("choices")
         for choice in fields.items(choices):
             self._saw_choice(choice)
@@ -186,7 +190,8 @@ def _answer(content: dict[str, Any]) -> Answer:
     reasons = [
         word for choice in fields.items(content.get("choices")) if (word := fields.word(choice.get("finish_reason")))
     ]
-    usage = fields.inner(content, "usage")
+    usage, tokens = fields.inner(content, "usage"), AnswerTokens()
+    tokens.saw(content)
     return Answer(
         usage=_usage(usage),
         finish_reason=reasons[-1] if reasons else None,
@@ -194,6 +199,7 @@ def _answer(content: dict[str, Any]) -> Answer:
         model=fields.word(content.get("model")),
         ways=fields.told_ways(content.get("service_tier")),
         error=fields.error_text(content.get("error")),
+        tokens=tokens or None,
     )
 
 

@@ -15,9 +15,12 @@ from seatrial.domain.model_call import CallUsage
 from seatrial.gateway.wire.json_text import Edit, JsonObject, edited, read_object
 from seatrial.gateway.wire.meter import StreamMeter
 from seatrial.gateway.wire.replay import digest_of
+from seatrial.gateway.wire.tokens import AnswerTokens
 
 Body = bytes | JsonObject
-RefusalKind = Literal["over_budget", "unknown_model", "forbidden_path", "too_large", "upstream_away", "bad_call"]
+RefusalKind = Literal[
+    "over_budget", "unknown_model", "forbidden_path", "too_large", "upstream_away", "bad_call", "replay_miss"
+]
 Refusal = tuple[int, tuple[tuple[str, str], ...], bytes]
 """Status, headers and body."""
 
@@ -71,6 +74,8 @@ class Answer:
     ways: tuple[str, ...] = ()
     """Service tier, speed and region that were used; for the price."""
     error: str | None = None
+    tokens: AnswerTokens | None = None
+    """Token ids and logprobs; ``None`` if the server gave none."""
 
 
 class WireFormat(ABC):

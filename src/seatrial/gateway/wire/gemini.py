@@ -44,6 +44,7 @@ _ERRORS: dict[RefusalKind, tuple[int, str]] = {
     "too_large": (400, "INVALID_ARGUMENT"),
     "upstream_away": (400, "UNAVAILABLE"),
     "bad_call": (400, "INVALID_ARGUMENT"),
+    "replay_miss": (404, "NOT_FOUND"),
 }
 
 

@@ -55,6 +55,7 @@ _ERRORS: dict[RefusalKind, tuple[int, str]] = {
     "too_large": (413, "request_too_large"),
     "upstream_away": (400, "api_error"),
     "bad_call": (400, "invalid_request_error"),
+    "replay_miss": (404, "not_found_error"),
 }
 """Without credit, Anthropic answers 400 with the words that ``refusal`` repeats."""
 

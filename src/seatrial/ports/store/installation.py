@@ -171,4 +171,4 @@ class TotalsStore(Protocol):
         """Queued and running trials by job and task. Its cost does not depend on how many trials have ended."""
 
     async def experience(self, tasks: Sequence[str]) -> list[Experience]:
-        """Averages over the graded trials of these tasks."""
+        """Averages over the graded trials of these tasks. Replayed ones cost nothing, and are left out."""

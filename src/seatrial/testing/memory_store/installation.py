@@ -10,7 +10,7 @@ from statistics import fmean
 from seatrial.domain.job import JobCounts
 from seatrial.domain.result import Result
 from seatrial.domain.token import NewToken, Token
-from seatrial.domain.trial import Outcome, TrialState
+from seatrial.domain.trial import Mark, Outcome, TrialState
 from seatrial.domain.work_units import OpenWork
 from seatrial.domain.worker_death import Death
 from seatrial.errors import NotFound
@@ -140,7 +140,8 @@ class MemoryTotals:
         groups: dict[tuple[str, str, str | None], list[Result]] = {}
         for trial in self._records.trials.values():
             result = self._records.last_result(trial.id)
-            if trial.task.name in tasks and result and trial.outcome in (Outcome.PASSED, Outcome.FAILED):
+            graded = trial.outcome in (Outcome.PASSED, Outcome.FAILED)
+            if trial.task.name in tasks and result and graded and Mark.REPLAYED not in result.marks:
                 groups.setdefault((trial.task.name, trial.agent, trial.model), []).append(result)
         return [_experience(key, results) for key, results in groups.items()]
 

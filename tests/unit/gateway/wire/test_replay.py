@@ -32,6 +32,8 @@ VOLATILE = {
     "a list of files": ("-rw-r--r-- 1 root Nov 16 16:07 a.txt", "-rw-r--r-- 1 root Dec  3 09:00 a.txt"),
     "a line of a log": ("begin\n2026-11-16 16:07:55,123 INFO", "begin\n2026-11-17 01:00:00,999 INFO"),
     "a clock after a line end": ("top\n16:07:55 up", "top\n9:00:01 up"),
+    "the sandbox's name": ("root@task-abc123:/app# ls", "root@task-xyz789:/app# ls"),
+    "the sandbox's name at home": ("agent@seatrial-0a1b:~$ ls", "agent@seatrial-9f8e:~$ ls"),
     "a random id": ("session 0f8fad5b-d9cb-469f-a165-70867728950e", "session 7c9e6679-7425-40de-944b-e07fc1f90ae7"),
 }
 
@@ -54,6 +56,10 @@ LASTING = {
     "what follows a month's beginning": ("Marker 5", "Marker 6"),
     "addresses": ("10.0.0.1:22", "10.0.0.2:22"),
     "case": ("Yes", "yes"),
+    "mail": ("write to ann@example.org", "write to bob@example.org"),
+    "a user in a prompt": ("root@a:/app# ls", "ann@a:/app# ls"),
+    "a folder in a prompt": ("root@a:/app# ls", "root@a:/tmp# ls"),
+    "packages": ("npm i codex@latest", "npm i codex@next"),
 }
 
 

@@ -7,6 +7,7 @@ const WORDS: Record<string, string> = {
   verifier: "verifier",
   worker_lost: "worker lost",
   agent: "agent crashed",
+  replay: "not in the record",
 };
 
 /** Why trials could not be graded. Only a crash of the agent counts against it. */

@@ -24,7 +24,7 @@ const CHOICES: readonly Choice[] = [
   { name: "agent", label: "Agent" },
   { name: "model", label: "Model" },
   { name: "outcome", label: "Outcome", options: ["passed", "failed", "error", "cancelled"] },
-  { name: "cause", label: "Cause", options: ["llm", "sandbox", "image", "verifier", "worker_lost", "agent"] },
+  { name: "cause", label: "Cause", options: ["llm", "sandbox", "image", "verifier", "worker_lost", "agent", "replay"] },
   { name: "tag", label: "Tag" },
   { name: "label", label: "Label" },
   { name: "reviewed", label: "Reviewed", options: ["true", "false"] },

@@ -7,6 +7,7 @@ const MEANINGS: Record<string, string> = {
   over_budget: "The agent spent more than its budget.",
   memory_kill: "A process was killed because the sandbox ran out of memory.",
   throttled: "Its model calls waited for their turn, because the provider limits the pace.",
+  replayed: "Its model calls were answered from the record of another trial.",
   limits_not_enforced: "This machine could not enforce the sandbox's limits.",
   privileged: "The task ran with elevated privileges that the operator allowed.",
   suspect_path: "Programs on the verifier's PATH were changed by the agent. Check the result before you trust it.",
@@ -27,11 +28,18 @@ function heldUp(suffered: Schemas["Suffered"] | undefined): string[] {
   ];
 }
 
+/** How many calls the record of the replayed trial answered. */
+function answered(replay: Schemas["Replayed"]): string {
+  const saved = replay.saved_usd ? ` They would have cost $${replay.saved_usd.toFixed(4)}.` : "";
+  return `Trial ${replay.trial} answered ${replay.hits}, and ${replay.misses} were not in its record.${saved}`;
+}
+
 /** Marks stand beside a reward and change nothing about it. */
 export function Flags({ result }: { result: Schemas["TrialDetail"]["result"] }) {
   const marks = result?.marks ?? [];
   const failure = result?.failure;
   const waited = result?.suffered?.pace_wait_sec;
+  const replay = result?.replay;
   const held = heldUp(result?.suffered);
   if (!marks.length && !failure && !held.length) return <Empty>No flags.</Empty>;
   return (
@@ -41,6 +49,7 @@ export function Flags({ result }: { result: Schemas["TrialDetail"]["result"] }) 
           <li key={mark}>
             <span className="font-semibold text-error">{mark.replaceAll("_", " ")}</span>: {MEANINGS[mark] ?? ""}
             {mark === "throttled" && waited ? ` ${Math.round(waited)} s in all.` : ""}
+            {mark === "replayed" && replay ? ` ${answered(replay)}` : ""}
           </li>
         ))}
       </ul>
