@@ -64,7 +64,7 @@ def counted(calls: list[ModelCall]) -> list[object]:
 
 async def test_a_replay_answers_and_counts_the_same_without_the_provider(tmp_path: Path) -> None:
     first, second = folders(tmp_path)
-    asked = [HELLO, STREAM, USAGE, HELLO]
+    asked: list[dict[str, Any]] = [HELLO, STREAM, USAGE, HELLO]
     async with ScriptedModels(key=KEY) as models, open_door(first, way(models), full=True) as door:
         recorded = [await call(door, each) for each in asked]
     assert (models.calls, [each.recorded for each in door.noted()]) == (4, [True] * 4)
@@ -201,7 +201,7 @@ async def test_without_a_record_no_bodies_are_kept(tmp_path: Path) -> None:
 async def test_token_ids_and_logprobs_are_kept_streamed_or_not_and_replayed(tmp_path: Path) -> None:
     first, second = folders(tmp_path)
     wanted = {"logprobs": True, "return_token_ids": True}
-    asked = [{**HELLO, **wanted}, {**STREAM, **wanted}, HELLO]
+    asked: list[dict[str, Any]] = [{**HELLO, **wanted}, {**STREAM, **wanted}, HELLO]
     async with ScriptedModels() as models, open_door(first, way(models), full=True) as door:
         recorded = [await call(door, each) for each in asked]
     async with open_door(second, way(models), replay=await opened(first)) as again:
