@@ -71,8 +71,8 @@ class OneCall:
     _over_budget: bool = False
     _cut_off: bool = False
     """The connection to the agent was cut in the middle of the answer."""
-    _told_end: bool = False
-    """The stream told its own end. Clients close their connection then."""
+    _is_whole: bool = False
+    """All of the answer is there: a stream told its own end. Clients close their connection then."""
     _kept: RecordedCall | None = None
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class OneCall:
         except (ConnectionError, asyncio.CancelledError):
             self._error = self._error or "the agent closed the connection"
             self.effort.interrupted()
-            if self._kept is not None and not self._told_end:
+            if self._kept is not None and not self._is_whole:
                 self._kept.abandon()
             raise
         finally:
@@ -157,6 +157,7 @@ class OneCall:
     async def _whole(self, accepted: Accepted, answer: AnswerWriter) -> None:
         if self._kept is not None:
             self._kept.whole(accepted.status, accepted.fields, accepted.body)
+        self._is_whole = True
         self._answer = self.wire.read_answer(accepted.body)
         self._error = self._answer.error or (f"HTTP {accepted.status}" if accepted.status >= 400 else None)
         await answer.whole(accepted.status, accepted.reason, accepted.fields, accepted.body)
@@ -191,7 +192,7 @@ class OneCall:
                 answer.cut()  # no client may take it for complete
         finally:
             if meter is not None:
-                self._answer, self._told_end = meter.answer, meter.ended
+                self._answer, self._is_whole = meter.answer, meter.ended
 
     async def _piece(self, piece: bytes, meter: StreamMeter | None, answer: AnswerWriter) -> None:
         self._keep(piece)

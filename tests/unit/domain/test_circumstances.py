@@ -7,6 +7,7 @@ from typing import Any
 from seatrial.domain.circumstances import Circumstances, Trait, traits
 from seatrial.domain.fact import Counts
 from seatrial.domain.job import AgentSpec, JobSpec
+from seatrial.domain.replay import Replay
 from seatrial.domain.result import Lock
 from seatrial.domain.task import TaskRef
 
@@ -67,3 +68,7 @@ def test_trouble_that_one_side_had_is_zero_on_the_other() -> None:
 def test_a_value_from_an_agent_is_cut() -> None:
     [found] = [each for each in traits([ran(lock(agent_version="x" * 10_000)), ran()]) if each.name == "agent version"]
     assert isinstance(found, Trait) and len(found.values[0]) == 300
+
+
+def test_a_replayed_side_is_told() -> None:
+    assert differing(ran(), ran(replay=Replay(trial=7))) == {"answers of the model": ("new", "replayed from trial 7")}

@@ -8,7 +8,8 @@ import pytest
 
 from seatrial.domain.fact import Counts
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.rules import TERMINAL_BENCH, check_rules
+from seatrial.domain.replay import Replay
+from seatrial.domain.rules import TERMINAL_BENCH, PlanChanges, check_rules
 from seatrial.domain.task import TaskRef
 
 
@@ -30,6 +31,7 @@ def test_a_job_that_keeps_the_rules() -> None:
         (spec(trial_limit_sec=600), "no timeout overrides", "trial_limit_sec=600"),
         (spec({"override_timeout_sec": 30}), "no timeout overrides", "override_timeout_sec=30"),
         (spec({"override_cpus": 8}), "no resource overrides", "override_cpus=8"),
+        (spec(replay=Replay(trial=7)), "every trial asks its model", "the answers are those of trial 7"),
         (spec(attempts=4), "at least 5 trials of every task", "4 planned"),
     ],
 )
@@ -50,3 +52,9 @@ def test_what_still_runs_counts_and_what_was_cancelled_does_not() -> None:
     assert check_rules(spec(), [{"a": Counts(planned=5, ended=1, passed=1, valid=1)}]).kept
     (broken,) = check_rules(spec(), [{"a": Counts(planned=5, ended=5, passed=4, cancelled=1, valid=4)}]).broken
     assert broken.found == "1 tasks have fewer, 'a' among them"
+
+
+def test_reports_say_that_a_job_is_replayed() -> None:
+    (said,) = PlanChanges.of(spec(replay=Replay(trial=7)), planned=5, added=0).sentences
+    assert said.startswith("The job replays the model's answers of trial 7")
+    assert PlanChanges.of(spec(), planned=5, added=0).sentences == ()

@@ -7,6 +7,7 @@ import pytest
 from seatrial.adapters.model_list import ListedPrices
 from seatrial.domain.budget import Budget, Cap
 from seatrial.domain.job import AgentSpec, JobSpec
+from seatrial.domain.replay import Replay
 from seatrial.domain.task import TaskRef
 from seatrial.engine.jobs.budget_rules import BudgetRules, budget_warnings
 from seatrial.errors import InvalidInput
@@ -42,6 +43,7 @@ def test_a_model_without_a_price_is_refused_where_a_cap_is_in_dollars(budget: Bu
     assert refusal.value.field == "agents.1.model" and UNPRICED in refusal.value.message
     rules.check(a_spec(PRICED, budget))
     rules.check(a_spec(None, budget))
+    rules.check(a_spec(UNPRICED, budget).model_copy(update={"replay": Replay(trial=1)}))  # it costs nothing
 
 
 @pytest.mark.parametrize("budget", [Budget(), Budget(job=Cap(tokens=5), trial=Cap(calls=5))])

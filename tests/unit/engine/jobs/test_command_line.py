@@ -11,6 +11,8 @@ import pytest
 from seatrial.cli.backend.request import read_request
 from seatrial.domain.budget import Budget, Cap
 from seatrial.domain.catalogue import takes_model
+from seatrial.domain.record import Record, ReplayMiss
+from seatrial.domain.replay import Replay
 from seatrial.domain.task import TaskSelection
 from seatrial.engine.jobs.command_line import curl_line, run_line
 from seatrial.engine.jobs.request import AgentParameters, JobParameters, refuse_keys
@@ -39,6 +41,17 @@ def test_budgets_are_flags() -> None:
     assert shlex.split(line) == [
         *("seatrial", "run", "-t", "hello", "-a", "oracle"),
         *("--budget-usd", "2.5", "--budget-tokens", "9000", "--trial-budget-calls", "7"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("miss", "words"), [(ReplayMiss.ERROR, ()), (ReplayMiss.LIVE, ("--replay-miss", "live"))], ids=["error", "live"]
+)
+def test_records_and_replays_are_flags(miss: ReplayMiss, words: tuple[str, ...]) -> None:
+    wish = JobParameters(record=Record.FULL, replay=Replay(trial=7, miss=miss))
+    line = run_line(wish, ("hello",), wish.matrix(takes_model))
+    assert shlex.split(line) == [
+        *("seatrial", "run", "-t", "hello", "-a", "oracle", "--record", "full", "--replay", "7", *words)
     ]
 
 

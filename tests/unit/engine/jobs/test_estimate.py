@@ -8,9 +8,11 @@ import pytest
 
 from seatrial.domain.catalogue import takes_model
 from seatrial.domain.job import AgentSpec, JobSpec, plan
+from seatrial.domain.record import ReplayMiss
+from seatrial.domain.replay import Replay
 from seatrial.domain.result import Result, Usage
 from seatrial.domain.task import Task, TaskFormat, TaskRef
-from seatrial.domain.trial import Outcome
+from seatrial.domain.trial import Mark, Outcome
 from seatrial.engine.jobs.estimate import Estimate, Estimator
 from seatrial.ports.store import Heartbeat
 from seatrial.testing.memory_store import MemoryStore
@@ -31,10 +33,13 @@ def a_spec(
     return JobSpec(tasks=refs, agents=agents, attempts=attempts, concurrency=at_once)
 
 
-async def ran(store: MemoryStore, spec: JobSpec, seconds: float, cost: float | None) -> None:
+async def ran(
+    store: MemoryStore, spec: JobSpec, seconds: float, cost: float | None, marks: tuple[Mark, ...] = ()
+) -> None:
     job = await store.jobs.create(spec, tuple(plan(spec)), NOW)
     for trial in await store.trials.claim("w", timedelta(minutes=1), 100, NOW, job_id=job.id):
-        result = Result(outcome=Outcome.PASSED, rewards={"reward": 1.0}, seconds=seconds, usage=Usage(cost_usd=cost))
+        usage = Usage(cost_usd=cost)
+        result = Result(outcome=Outcome.PASSED, rewards={"reward": 1.0}, seconds=seconds, usage=usage, marks=marks)
         await store.trials.finish(trial.id, trial.try_number, result, NOW)
 
 
@@ -62,6 +67,17 @@ async def test_history_of_the_same_pair_counts_and_of_other_tasks_stands_in() ->
     assert both.seconds == pytest.approx(10 + 20 + 15)
     assert both.cost_usd == pytest.approx(0.5 + 1.5 + 1.0)
     assert both.based_on == 3
+
+
+async def test_a_strict_replay_costs_nothing_and_teaches_nothing() -> None:
+    store = MemoryStore()
+    await ran(store, a_spec("a"), seconds=10, cost=0.5)
+    await ran(store, a_spec("a"), seconds=1, cost=0.0, marks=(Mark.REPLAYED,))
+    assert (await estimate(store, a_spec("a"))).cost_usd == pytest.approx(0.5)
+    replay = a_spec("a").model_copy(update={"replay": Replay(trial=1)})
+    assert (await estimate(store, replay)).cost_usd == 0.0
+    live = a_spec("a").model_copy(update={"replay": Replay(trial=1, miss=ReplayMiss.LIVE)})
+    assert (await estimate(store, live)).cost_usd == pytest.approx(0.5)
 
 
 async def test_another_agent_is_no_evidence_and_the_oracle_costs_nothing() -> None:

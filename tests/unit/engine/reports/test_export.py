@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Outcome, Trial, TrialState
-from seatrial.engine.reports.export import conversation, scored_trajectory, training_row
+from seatrial.engine.reports.export import conversation, read_tokens, scored_trajectory, training_row
 from seatrial.ports.store import TrialRow
 
 CALL = {"tool_call_id": "c1", "function_name": "bash", "arguments": {"command": "ls"}}
@@ -89,3 +90,15 @@ def test_a_trajectory_keeps_everything_and_gains_a_reward() -> None:
     assert made is not None
     assert made["steps"] == original["steps"]
     assert (made["extra"]["own"], made["extra"]["reward"]) == (1, 0.5)
+
+
+def test_token_ids_and_logprobs_are_given_back() -> None:
+    told = [{"call": 1, "prompt_token_ids": [1], "choices": [{"index": 0, "completion_token_ids": [2]}]}]
+    content = json.dumps(told[0]).encode() + b'\n\xff\nnull\n{"choices": 3}\n{"call": 2, "cho'
+    tokens = read_tokens(content)
+    assert tokens == told
+    trajectory = {"steps": [step("agent", "a")]}
+    row_, atif = training_row(row(), trajectory, tokens), scored_trajectory(row(), trajectory, tokens)
+    assert row_ is not None and atif is not None and row_["tokens"] == atif["extra"]["tokens"] == told
+    plain = training_row(row(), trajectory)
+    assert plain is not None and "tokens" not in plain

@@ -9,6 +9,7 @@ import pytest
 
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
 from seatrial.domain.leaderboard import Board, Entry
+from seatrial.domain.replay import Replay
 from seatrial.domain.result import Result, Usage
 from seatrial.domain.task import Dataset, TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome
@@ -203,3 +204,12 @@ async def test_a_trend_has_jobs_with_the_same_tasks_and_names_configurations_ali
     assert found.other_tasks == 1
     alone = await trend_of(store.jobs, JobListing(store.jobs), await run(store, "", dataset=None))
     assert alone.points == () and alone.missing
+
+
+async def test_replayed_jobs_are_not_ranked() -> None:
+    """Their answers are those of an earlier job, so they would count it twice."""
+    store = MemoryStore()
+    await run(store, "PPFFF" * 3, at=NOW)
+    ranked = await boards(store)
+    await run(store, "P" * 15, at=NOW + timedelta(days=1), replay=Replay(trial=1))
+    assert await boards(store) == ranked
