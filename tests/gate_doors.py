@@ -83,11 +83,13 @@ async def open_door(
     purse: Purse | None = None,
     full: bool = False,
     secrets: Iterable[str] = (KEY,),
+    online: bool = True,
+    stops_clock: bool = True,
     replay: CallReplay | None = None,
 ) -> AsyncIterator[OpenDoor]:
-    calls = TrialCalls(folder, full=full, secrets=secrets, replay=replay)
+    calls = TrialCalls(folder, full=full, secrets=secrets, stops_clock=stops_clock, replay=replay)
     gate = Gate(patience, pace, limits=limits, upstream=Upstream(upstream, {}), room=room)
-    async with gate, gate.open_for(calls, namespace, Routes(routes), purse) as door:
+    async with gate, gate.open_for(calls, namespace, Routes(routes, online=online), purse) as door:
         yield OpenDoor(door, calls, folder)
     calls.close()
 

@@ -232,8 +232,9 @@ class Settings(Described, BaseSettings):
     allowed_agents: str = ""
     """Your own agents that callers of the service may use: ``pkg.mod:Class, …``. Workers import them."""
     allow_keys_in_sandbox: bool = False
-    """Gives this installation's provider keys to agents that run inside a sandbox, for jobs of the service. All code in
-    the sandbox can read them. Keys sent with a job, and `seatrial run`, do not need this."""
+    """Gives this installation's provider keys to agents inside a sandbox where the gate for model calls has no door:
+    one that is not ours, a container engine elsewhere, or a provider whose format it does not speak. All code in the
+    sandbox can read them, and the trial is marked ``key_in_sandbox``. Keys sent with a job do not need this."""
     max_kept_files: int = Field(default=10_000, gt=0)
     """Maximum files stored per try; the result says what was left out."""
     max_kept_mb: int = Field(default=1024, gt=0)
@@ -259,11 +260,16 @@ class Settings(Described, BaseSettings):
     """The same in tokens, input and output together."""
     day_budget_calls: int = Field(default=0, ge=0, le=LARGEST_CAP)
     """The same in calls to models."""
+    model_prices_file: Path | None = None
+    """Your own prices of models: a JSON or TOML file with LiteLLM's names of models and of prices, such as
+    ``{"hosted_vllm/mine": {"input_cost_per_token": 1e-7, "output_cost_per_token": 4e-7}}``. They win over LiteLLM's
+    list. Workers and the API read it when they start."""
     provider_pace: bool = True
     """Learns from rate limits how many calls a provider takes at once, over all workers, and lets calls wait for their
-    turn. For agents whose calls a worker makes."""
+    turn."""
     pace_stops_clock: bool = True
-    """Whether an agent's time limit does not run while a call of its waits for its turn at the provider."""
+    """Whether an agent's time limit does not run while all of its open calls wait for a provider's limit, or for room
+    in a budget."""
     tb2_dir: Path | None = Field(default=None, validation_alias=_names("tb2_dir", "TB2_DIR"))
     """A folder of tasks that callers may run by name."""
     host: str = "127.0.0.1"

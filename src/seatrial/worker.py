@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -69,6 +69,8 @@ class Upkeep:
     duties: Duties
     recovery: Recovery
     extra: Sequence[Duty] = ()
+    at_end: Mapping[str, Callable[[], Awaitable[object]]] = field(default_factory=dict)
+    """What gives back what it shares with other workers, by name. Runs once, after its last trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,15 +202,21 @@ class Worker:
                 await self._drain()
             except asyncio.CancelledError:
                 await asyncio.shield(self._abandon())
+                await asyncio.shield(self._give_back_shares())
                 raise
             finally:
                 for task in tasks:
                     task.cancel()
-        await self._duties.once("provider pace", lambda: self._store.pace.leave(self._about.worker))
+        await self._give_back_shares()
         self._room.close()
         await self._duties.once("heartbeat", lambda: self._store.workers.forget(self._about.worker))
         if self._tenure is not None:
             await self._duties.once("protection", self._tenure.release)
+
+    async def _give_back_shares(self) -> None:
+        """Others need not wait for the end of its leases."""
+        for name, step in self._upkeep.at_end.items():
+            await self._duties.once(name, step)
 
     def _background(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         """The background duties. Leases come first, because they are most urgent after an outage of the store."""
@@ -227,7 +235,9 @@ class Worker:
         if self._tenure is not None and (every_sec := self._tenure.notice_sec) is not None:
             duties.append(("notices", forever("notices", self._look_out, every_sec)))
         extra = self._upkeep.extra
-        return duties + [(duty.name, forever(duty.name, duty.step, duty.every_sec, patient=True)) for duty in extra]
+        return duties + [
+            (duty.name, forever(duty.name, duty.step, duty.every_sec, patient=duty.patient)) for duty in extra
+        ]
 
     async def _claim_until_leaving(self) -> None:
         while not self._leaving.is_set():

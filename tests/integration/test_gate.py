@@ -208,6 +208,32 @@ async def test_an_agent_that_goes_away_stops_its_call(tmp_path: Path) -> None:
     assert door.calls.health.interrupted is not None and models.calls == 1
 
 
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
+async def test_what_a_call_used_is_written_down_before_the_agent_has_its_answer(tmp_path: Path, streamed: bool) -> None:
+    """An agent that does not read holds its answer up. A worker that is killed now loses no tokens."""
+    usage, long = {"prompt_tokens": 40, "completion_tokens": 7}, "x" * 1_900_000
+    content = {"id": "x", "model": "m", "choices": [{"index": 0, "message": {"content": long * 4}}], "usage": usage}
+    delta = {"id": "x", "model": "m", "choices": [{"index": 0, "delta": {"content": long}}]}
+    events = [
+        f"data: {json.dumps(each)}\n\n" for each in (delta, delta, delta, {**delta, "choices": [], "usage": usage})
+    ]
+    body = "".join([*events, "data: [DONE]\n\n"]).encode() if streamed else json.dumps(content).encode()
+    async with provider(answer(200, body)) as model, open_door(tmp_path, route(model.url)) as door:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+        asks_usage = {"stream": True, "stream_options": {"include_usage": True}} if streamed else {}
+        writer.write(request(body=json.dumps({**CHAT, "model": "m", **asks_usage}).encode()))
+        if streamed:  # all but the end of it
+            await reader.readexactly(3 * 1_900_000)
+        await eventually(lambda: [each.usage.output_tokens for each in door.noted()] == [7], "the usage is known")
+        if not streamed:
+            assert door.noted()[0].error == "its worker was lost" and not (tmp_path / "calls.jsonl").exists()
+        assert await reader.read()
+        writer.close()
+        await eventually(lambda: (tmp_path / "calls.jsonl").exists(), "the call is noted")
+        (noted,) = door.noted()
+    assert noted.error is None and (noted.usage.input_tokens, noted.usage.output_tokens) == (40, 7)
+
+
 async def test_a_limited_provider_is_learned_and_never_refuses_an_agent(tmp_path: Path) -> None:
     pace = ProviderPace(MemoryPace(), "worker", _now)
     capacity = Capacity(at_once=3, seconds=0.02, retry_after_sec=0.05)

@@ -130,6 +130,7 @@ class Bench:
         keys: Callable[[Job, AgentSpec], Awaitable[TrialKeys]] | None = None,
         tenure: Tenure | None = None,
         claiming: Claiming | None = None,
+        at_end: Mapping[str, Callable[[], Awaitable[object]]] | None = None,
     ) -> Worker:
         keys = keys or _canary
         duties = Duties(system_clock)
@@ -151,7 +152,7 @@ class Bench:
             executor,
             about,
             Pace(timedelta(seconds=lease_sec), beat_sec, beat_sec),
-            Upkeep(duties, recovery, extra),
+            Upkeep(duties, recovery, extra, at_end or {}),
             claiming or Claiming(),
             tenure=tenure,
         )
@@ -452,3 +453,54 @@ async def test_a_provider_key_that_the_worker_can_open_reaches_the_runner(tmp_pa
         await ground.until_ended(ground.worker(ScriptedRunner(note), keys=lambda job, _: ring.for_agent(job, agent)))
         assert await ground.outcomes() == [Outcome.PASSED]
         assert secrets == [{"OPENAI_API_KEY": "sk-of-ours"}]
+
+
+async def test_only_a_patient_duty_waits_longer_after_each_error(tmp_path: Path) -> None:
+    """What must be told within a lease is tried at its own pace, however long the store was away."""
+    tried = {"patient": 0, "not": 0}
+
+    def failing(name: str) -> Callable[[], Awaitable[object]]:
+        async def step() -> None:
+            tried[name] += 1
+            raise SandboxFault("It is away.")
+
+        return step
+
+    duties = [Duty("patient", failing("patient"), 0.01), Duty("not", failing("not"), 0.01, patient=False)]
+    async with bench(tmp_path) as ground:
+        worker = ground.worker(ScriptedRunner(succeed), extra=duties)
+        working = asyncio.create_task(worker.run())
+        await eventually(lambda: tried["not"] >= 60, "tries at its own pace")
+        worker.leave()
+        await working
+    assert tried["patient"] < tried["not"] / 2
+
+
+@pytest.mark.parametrize("how", ["leaves", "is cancelled"])
+async def test_what_is_shared_with_other_workers_is_given_back_after_the_last_trial(tmp_path: Path, how: str) -> None:
+    order: list[str] = []
+    begun = asyncio.Event()
+
+    async def work(order_: Order) -> Result:
+        begun.set()
+        try:
+            await asyncio.sleep(LIMIT_SEC if how == "is cancelled" else 0)
+        finally:
+            order.append("trial")
+        return PASSED
+
+    async def broken() -> None:
+        order.append("broken")
+        raise SandboxFault("It is away.")
+
+    async def give_back() -> None:
+        order.append("given back")
+
+    async with bench(tmp_path) as ground:
+        worker = ground.worker(ScriptedRunner(work), at_end={"broken": broken, "slices": give_back})
+        working = asyncio.create_task(worker.run())
+        async with asyncio.timeout(LIMIT_SEC):
+            await begun.wait()
+        worker.leave() if how == "leaves" else working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+    assert order == ["trial", "broken", "given back"], "one that fails holds nothing up"

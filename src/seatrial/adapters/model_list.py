@@ -9,12 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, override
 
-from seatrial.domain.model_call import CostBy
-from seatrial.domain.prices import Price, price_from, price_of
+from seatrial.domain.prices import Price, price_from
 
 _FILE = "model_prices_and_context_window_backup.json"
 _NO_MODEL = "sample_spec"
-_FREE = "scripted/"
 _BY_TOKENS = frozenset({"chat", "completion", "embedding", "responses"})
 _PRICE_WORDS = ("cost", "tiered_pricing", "provider_specific_entry")
 
@@ -23,6 +21,11 @@ _PRICE_WORDS = ("cost", "tiered_pricing", "provider_specific_entry")
 def listed_models() -> frozenset[str]:
     """Empty if this version of LiteLLM has no such file."""
     return frozenset(_read()) - {_NO_MODEL}
+
+
+def listed_names() -> frozenset[str]:
+    """The names that entries of the list have, such as ``input_cost_per_token``."""
+    return frozenset(name for entry in _read().values() if isinstance(entry, dict) for name in entry)
 
 
 class ListedPrices(Mapping[str, Price]):
@@ -37,10 +40,6 @@ class ListedPrices(Mapping[str, Price]):
         if found is None:
             raise KeyError(model)
         return found
-
-    def has_price(self, model: str) -> bool:
-        """Scripted models cost nothing. A listed model may lack a price."""
-        return model.startswith(_FREE) or price_of(model, [(CostBy.TABLE, self)]) is not None
 
     @override
     def __iter__(self) -> Iterator[str]:

@@ -7,10 +7,13 @@ the gate is open in the sandbox's network. The agent gets its address, and a pla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+from harbor.models.task.config import NetworkMode
+
+from seatrial.errors import SetupProblem
 from seatrial.sandboxes.own_time import own_clock
 
 NO_KEY = "given-outside"
@@ -22,17 +25,40 @@ OpenDoor = Callable[[Path | None, ClockStop], AbstractAsyncContextManager[Mappin
 variables that tell the agent."""
 
 
-def call_through_gate(agent: Any, open_door: OpenDoor) -> None:
+def call_through_gate(
+    agent: Any, open_door: OpenDoor, without_door: Callable[[], Mapping[str, str]] | None = None
+) -> None:
     """Makes the agent's ``run`` open a door in its sandbox and use it.
 
-    If a sandbox cannot be entered, ``run`` raises ``SetupProblem`` before the agent does anything.
+    If a sandbox cannot be entered, the agent gets the variables of ``without_door``, which may have its key. Where that
+    is not allowed it is ``None``, and ``run`` raises ``SetupProblem`` before the agent does anything.
     """
     run = agent.run
 
     async def gated(instruction: str, environment: Any, context: Any) -> None:
-        async with open_door(environment.network_namespace, own_clock()) as variables:
+        async with AsyncExitStack() as stack:
+            try:
+                namespace = environment.network_namespace
+            except SetupProblem:
+                if without_door is None:
+                    raise
+                variables = without_door()
+            else:
+                variables = await stack.enter_async_context(open_door(namespace, own_clock()))
             agent._extra_env.update(variables)
-            with environment.scoped_exec_env(variables):
-                await run(instruction=instruction, environment=environment, context=context)
+            stack.enter_context(environment.scoped_exec_env(variables))
+            await run(instruction=instruction, environment=environment, context=context)
 
     agent.run = gated
+
+
+def tell_network(agent: Any, tell: Callable[[bool], None]) -> None:
+    """Makes the agent's ``run`` tell first whether its sandbox may reach the internet. A step of a task may have a
+    network of its own, so it is told each time."""
+    run = agent.run
+
+    async def telling(instruction: str, environment: Any, context: Any) -> None:
+        tell(environment.network_policy.network_mode is NetworkMode.PUBLIC)
+        await run(instruction=instruction, environment=environment, context=context)
+
+    agent.run = telling

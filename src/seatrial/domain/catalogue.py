@@ -183,6 +183,11 @@ def runs_on_host(agent: str) -> bool:
     return any(known.runs_on_host for known in AGENTS if known.name == agent)
 
 
+def calls_any_address(agent: str) -> bool:
+    """Whether this agent calls its model from the worker, at any address that it is given."""
+    return agent in ("computer-1", "terminus-2")
+
+
 def keys_for(model: str) -> tuple[str, ...]:
     """Environment variables for this model's key; one of them must be set. Empty for models without a key."""
     provider = provider_of(model)

@@ -83,8 +83,8 @@ class JobSpec(Frozen):
     """Whether the installation's own provider keys may be used. False if a caller of the service chose the address
     that they would be sent to."""
     own_keys_inside: bool = False
-    """Whether an agent inside the sandbox may get the installation's own provider keys. True for jobs submitted on
-    the machine itself."""
+    """Whether an agent in a sandbox without a door of the gate may get the installation's own provider keys. True for
+    jobs submitted on the machine itself, where the operator allows it."""
     origin: str = "seatrial"
     """The API it was created through: ``seatrial``, ``tbench-runner`` or ``agentcompass``."""
     labels: dict[str, str] = {}

@@ -67,6 +67,8 @@ class Mark(StrEnum):
     MEMORY_KILL = "memory_kill"
     THROTTLED = "throttled"
     """Its model calls waited for their turn, because the provider limits the pace."""
+    KEY_IN_SANDBOX = "key_in_sandbox"
+    """A provider key was in its sandbox, because the gate for model calls had no door there."""
     REPLAYED = "replayed"
     """Its model calls were answered from the record of another trial."""
     LIMITS_NOT_ENFORCED = "limits_not_enforced"

@@ -28,6 +28,8 @@ class Duty:
     name: str
     step: Callable[[], Awaitable[object]]
     every_sec: float
+    patient: bool = True
+    """Whether a worker waits longer after each error. Not for what must be told soon after an outage."""
 
 
 class Duties:

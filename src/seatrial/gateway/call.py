@@ -74,6 +74,9 @@ class OneCall:
     _is_whole: bool = False
     """All of the answer is there: a stream told its own end. Clients close their connection then."""
     _kept: RecordedCall | None = None
+    _told: CallUsage = field(default_factory=CallUsage)
+    """What the journal knows of its usage."""
+    _heard: bool = False
 
     def __post_init__(self) -> None:
         assert self.body is not None
@@ -159,6 +162,7 @@ class OneCall:
             self._kept.whole(accepted.status, accepted.fields, accepted.body)
         self._is_whole = True
         self._answer = self.wire.read_answer(accepted.body)
+        self._hears(self._answer)
         self._error = self._answer.error or (f"HTTP {accepted.status}" if accepted.status >= 400 else None)
         await answer.whole(accepted.status, accepted.reason, accepted.fields, accepted.body)
 
@@ -196,7 +200,10 @@ class OneCall:
 
     async def _piece(self, piece: bytes, meter: StreamMeter | None, answer: AnswerWriter) -> None:
         self._keep(piece)
-        passed = piece if meter is None else meter.feed(piece)
+        passed, begins = piece if meter is None else meter.feed(piece), not self._heard
+        self._heard = True
+        if meter is not None and (begins or meter.ended):  # some providers tell the size of the prompt at once
+            self._hears(meter.answer)
         if meter is not None and self.grant is not None and not self.grant.allows(meter.output_tokens_so_far):
             self._over_budget = True
             last = meter.cut("The budget is used up.")
@@ -208,6 +215,15 @@ class OneCall:
         if self._kept is not None:
             self._kept.piece(piece)
 
+    def _hears(self, told: Answer) -> None:
+        """Writes down what the call used before the agent can have the whole answer: this worker may be killed then."""
+        if self._number is not None and self.played is None and told.usage != self._told:
+            self._told = told.usage
+            self.calls.hears(self._number, told.usage, self._cost(told))
+
+    def _cost(self, found: Answer) -> CallCost:
+        return cost_of(found.usage, self.route.price, found.cost_usd, found.ways or self.request.ways)
+
     def _note(self) -> None:
         self._as_recorded()
         if self._kept is not None:
@@ -216,7 +232,7 @@ class OneCall:
         if self._number is None:
             return
         found = self._answer
-        cost = cost_of(found.usage, self.route.price, found.cost_usd, found.ways or self.request.ways)
+        cost = self._cost(found)
         self._settle(found.usage, cost.dollars)
         saved, cost = (cost.dollars, CallCost(dollars=0.0)) if self.played is not None else (None, cost)
         tokens = found.tokens

@@ -21,7 +21,7 @@ from seatrial.gateway.call import OneCall
 from seatrial.gateway.door import Door, DoorLimits
 from seatrial.gateway.forward import Forwarder
 from seatrial.gateway.head import RequestHead, Target, plain_target
-from seatrial.gateway.purse import Purse
+from seatrial.gateway.purse import NotGranted, Purse
 from seatrial.gateway.replay import RecordedAnswer
 from seatrial.gateway.routes import Route, Routes
 from seatrial.gateway.trial_calls import TrialCalls
@@ -37,6 +37,7 @@ from seatrial.gateway.wire import (
     models_format,
     passing_query,
     read_object,
+    remote_addresses,
 )
 from seatrial.plain_http import BadRequest
 
@@ -114,11 +115,18 @@ class _Desk:
             return
         hold, body = await self._body(head, reader, answer)
         with hold:
+            served = self._served(wire, head, target, body, answer, hold)
+            del body
+            await _unless_gone(reader, served)
+
+    async def _served(
+        self, wire: WireFormat, head: RequestHead, target: Target, body: bytes, answer: AnswerWriter, hold: Hold
+    ) -> None:
+        with self._calls.clock.call():
             call = await self._call(wire, head, target, body, answer)
             del body
             if call is not None:
-                with self._calls.clock.call():
-                    await _unless_gone(reader, call.run(self._forwarder, answer, hold))
+                await call.run(self._forwarder, answer, hold)
 
     async def _body(self, head: RequestHead, reader: asyncio.StreamReader, answer: AnswerWriter) -> tuple[Hold, bytes]:
         """Takes the room first, so that many large bodies wait outside of the memory."""
@@ -142,6 +150,7 @@ class _Desk:
             read = read_object(body)
             query = passing_query(wire, target.path, target.query)
             request = wire.read_request(target.path, read)
+            self._check_reach(request, read)
             route = self._allowed(request)
             url, digest = route.url(wire.prepare_path(target.path, route.model), query), wire.digest_of(read)
         except BadCall as problem:
@@ -152,13 +161,15 @@ class _Desk:
             return None
         played, missed = await self._played(target.path, digest, read)
         if missed is not None:
-            status = await _refuse(wire, "replay_miss", missed, answer)
-            self._calls.refuse(route, wire.name, status, missed, over_budget=False)
+            status = await _refuse(wire, missed.kind, missed.message, answer)
+            self._calls.refuse(route, wire.name, status, missed)
             return None
-        paid = self._purse is not None and request.counts and played is None
-        grant = await self._purse.reserve(request, route) if self._purse is not None and paid else None
-        if isinstance(grant, str):
-            status = await self._over_budget(wire, target.path, digest, read, grant, answer)
+        grant = None
+        if self._purse is not None and request.counts and played is None:
+            with self._calls.clock.waiting():  # the calls of other trials may hold what is left
+                grant = await self._purse.reserve(request, route)
+        if isinstance(grant, NotGranted):
+            status = await self._not_granted(wire, target.path, digest, read, grant, answer)
             self._calls.refuse(route, wire.name, status, grant)
             return None
         return OneCall(
@@ -176,29 +187,42 @@ class _Desk:
             played=played,
         )
 
-    async def _played(self, path: str, digest: str, read: JsonObject) -> tuple[RecordedAnswer | None, str | None]:
-        """The recorded answer of a replay, or the words of its refusal; neither if the provider is asked."""
+    async def _played(
+        self, path: str, digest: str, read: JsonObject
+    ) -> tuple[RecordedAnswer | None, NotGranted | None]:
+        """The recorded answer of a replay, or why there is none; neither if the provider is asked."""
         replay = self._calls.replay
         if replay is None:
             return None, None
-        played = replay.take(path, digest)
-        return played, None if played is not None else await replay.miss(path, digest, read)
+        if (played := replay.take(path, digest)) is not None:
+            return played, None
+        words = await replay.miss(path, digest, read)
+        return None, None if words is None else NotGranted(words, "replay_miss")
 
-    async def _over_budget(
-        self, wire: WireFormat, path: str, digest: str, read: JsonObject, why: str, answer: AnswerWriter
+    async def _not_granted(
+        self, wire: WireFormat, path: str, digest: str, read: JsonObject, why: NotGranted, answer: AnswerWriter
     ) -> int:
-        status, fields, body = wire.refusal("over_budget", why)
+        """The refusal is part of the record: it decided what the agent did next."""
+        status, fields, body = wire.refusal(why.kind, why.message)
         kept = self._calls.recording(path, digest, read.text)
         if kept is not None:
             kept.whole(status, fields, body)
-            kept.end(why, over_budget=True, broken=False, given_up=False)
+            spent, away = why.kind == "over_budget", why.kind == "upstream_away"
+            kept.end(why.message, over_budget=spent, broken=False, given_up=away)
         await answer.whole(status, "", fields, body)
         return status
 
-    def _allowed(self, request: CallRequest) -> Route:
-        if request.provider_tools and not self._routes.provider_tools:
+    def _check_reach(self, request: CallRequest, body: JsonObject) -> None:
+        """A provider must not be the way out of a sandbox, or into it, that its network policy closes."""
+        if self._routes.online:
+            return
+        if request.provider_tools:
             named = ", ".join(request.provider_tools)[:200]
-            raise BadCall(f"Tools that run at the provider are not open to this trial: {named}.")
+            raise BadCall(f"This task has no internet, so tools that run at the provider are closed: {named}.")
+        if (address := next(remote_addresses(body), None)) is not None:
+            raise BadCall(f"This task has no internet, so the provider may not fetch {address[:200]!r}.")
+
+    def _allowed(self, request: CallRequest) -> Route:
         for model in (*request.other_models, request.model):
             route = self._routes.of(model)
             if route is None:

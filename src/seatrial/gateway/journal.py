@@ -1,8 +1,9 @@
 """The files in which a trial's calls are counted: ``calls.jsonl``, one line for each call.
 
 A line is written in one piece when its call has ended, so a killed worker loses none of them. A call that was going on
-is known from ``calls-begun.jsonl``, which holds a line for each request to a provider, written before it is sent; the
-file is removed at the end of the trial, when every call has ended. A torn last line is skipped.
+is known from ``calls-begun.jsonl``, which holds a line for each request to a provider, written before it is sent, and
+one with the usage that the provider told, written before the agent sees the end of the answer. The file is removed at
+the end of the trial, when every call has ended. A torn last line is skipped.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import contextlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from seatrial.domain.model_call import ModelCall
+from seatrial.domain.model_call import CallUsage, ModelCall
+from seatrial.domain.prices import CallCost
 
 CALLS = "calls.jsonl"
 BEGUN = "calls-begun.jsonl"
@@ -44,6 +46,11 @@ class Journal:
         self._going_on.add(number)
         self._begun.write({"call": number, "model": model[:200], "at": at})
 
+    def hears(self, number: int, usage: CallUsage, cost: CallCost) -> None:
+        """The provider has told what this call used so far. A later line of the same call replaces it."""
+        told = {"usage": _dumped(usage), "cost_usd": cost.dollars, "cost_by": cost.by}
+        self._begun.write({"call": number, **{name: value for name, value in told.items() if value is not None}})
+
     def end(self, number: int | None, call: ModelCall) -> None:
         """A call has ended; ``None`` if it was never sent."""
         line = call.model_dump(mode="json", exclude_none=True)
@@ -65,13 +72,31 @@ def read_calls(folder: Path) -> list[ModelCall]:
     for line in _lines(folder / CALLS):
         ended.add(str(line.pop("call", None)))
         calls += _call(line)
-    asked = [(str(line.get("call")), line) for line in _lines(folder / BEGUN)]
-    tries = Counter(number for number, _ in asked if number not in ended)
-    first = {number: line for number, line in reversed(asked) if number in tries}
-    for number, line in reversed(first.items()):
-        lost = {"format": "", "tries": tries[number], "error": "its worker was lost"}
-        calls += _call({"at": line.get("at"), "model": line.get("model"), **lost})
+    return calls + _lost_calls(folder, ended)
+
+
+def _lost_calls(folder: Path, ended: Collection[str]) -> list[ModelCall]:
+    """Those that were begun and did not end, in their order, with what their provider had told."""
+    first, tries, told = dict[str, dict[str, object]](), Counter[str](), dict[str, dict[str, object]]()
+    for line in _lines(folder / BEGUN):
+        number = str(line.pop("call", None))
+        if number in ended:
+            continue
+        if "usage" in line:
+            told[number] = line
+        else:
+            first.setdefault(number, line)
+            tries[number] += 1
+    calls = list[ModelCall]()
+    for number, line in first.items():
+        lost = {"at": line.get("at"), "model": line.get("model"), "tries": tries[number], "format": ""}
+        lost["error"] = "its worker was lost"
+        calls += _call({**told.get(number, {}), **lost}) or _call(lost)
     return calls
+
+
+def _dumped(usage: CallUsage) -> dict[str, int]:
+    return {name: value for name, value in usage.__dict__.items() if value is not None}
 
 
 def _call(line: dict[str, object]) -> list[ModelCall]:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from seatrial.domain.model_call import CallUsage
 from seatrial.gateway.routes import Route
-from seatrial.gateway.wire import CallRequest
+from seatrial.gateway.wire import CallRequest, RefusalKind
+
+
+@dataclass(frozen=True, slots=True)
+class NotGranted:
+    """Why a call may not be made."""
+
+    message: str
+    kind: RefusalKind = "over_budget"
+    """``over_budget``: a cap is spent. ``upstream_away``: room did not come in time, which is nobody's fault.
+    ``bad_call``: its price is not known, and a cap is in dollars."""
 
 
 class Grant(Protocol):
@@ -31,5 +42,4 @@ class Grant(Protocol):
 class Purse(Protocol):
     """The budget of one trial, with those above it."""
 
-    async def reserve(self, request: CallRequest, route: Route) -> Grant | str:
-        """Returns the words of the refusal if nothing is left."""
+    async def reserve(self, request: CallRequest, route: Route) -> Grant | NotGranted: ...

@@ -57,10 +57,11 @@ class Route:
 class Routes:
     """The routes of one trial, by all names of their models."""
 
-    def __init__(self, routes: Iterable[Route], *, provider_tools: bool = True) -> None:
-        """``provider_tools``: whether tools may run at the provider. Some reach the internet, which a task may not."""
+    def __init__(self, routes: Iterable[Route], *, online: bool = True) -> None:
         self._routes = tuple(routes)
-        self.provider_tools = provider_tools
+        self.online = online
+        """Whether the provider may reach the internet for this trial: run tools such as a web search, or fetch pictures
+        and files by their address. Not if its sandbox may not."""
         self._by_name: dict[str, Route] = {}
         for route in self._routes:
             for name in _names(route):

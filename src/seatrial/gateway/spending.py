@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from seatrial.domain.budget import Amount
 from seatrial.domain.model_call import CallUsage
-from seatrial.engine.budgets.trial_budget import Refused, Reservation, TrialBudget
+from seatrial.engine.budgets.trial_budget import PATIENCE_SEC, Refused, Reservation, TrialBudget
+from seatrial.gateway.purse import NotGranted
 from seatrial.gateway.routes import Route
 from seatrial.gateway.wire import CallRequest
 
@@ -34,6 +35,16 @@ class _Tariff:
         usage = CallUsage(input_tokens=self.request.input_tokens_estimate, output_tokens=output_tokens)
         return _amount(usage, self.dollars(usage))
 
+    @property
+    def unknown(self) -> str:
+        """What of the call has no known price; empty if all of it has one."""
+        if self.route.price is None:
+            return f"the model {self.route.litellm_name}"
+        if self.request.provider_tools:
+            return f"a tool that runs at the provider ({', '.join(self.request.provider_tools)[:200]})"
+        priced = self.route.price.price.cost_of(CallUsage(input_tokens=0, output_tokens=0), self.request.ways)
+        return f"to be served as {', '.join(self.request.ways)[:200]}" if priced is None else ""
+
     def dollars(self, usage: CallUsage) -> float | None:
         if self.route.price is None:
             return None
@@ -53,23 +64,29 @@ class _Tariff:
 
 
 class BudgetPurse:
-    """Implements ``Purse`` over the budget of one try."""
+    """Implements ``Purse`` over the budget of one try. ``in_dollars``: a cap of it is."""
 
-    def __init__(self, budget: TrialBudget) -> None:
+    def __init__(self, budget: TrialBudget, *, in_dollars: bool = False, patience_sec: float = PATIENCE_SEC) -> None:
         self._budget = budget
+        self._in_dollars = in_dollars
+        self._patience_sec = patience_sec
         self._recent: deque[int] = deque(maxlen=_RECENT)
 
-    async def reserve(self, request: CallRequest, route: Route) -> BudgetGrant | str:
-        """The words of the refusal, if nothing is left."""
+    async def reserve(self, request: CallRequest, route: Route) -> BudgetGrant | NotGranted:
         tariff = _Tariff(request, route)
+        if self._in_dollars and (unknown := tariff.unknown):
+            return NotGranted(f"The budget is in dollars, and nobody knows what {unknown} costs.", "bad_call")
         longest = LONGEST_OUTPUT if request.most_output_tokens is None else request.most_output_tokens
         usual = sum(self._recent) // len(self._recent) if self._recent else FIRST_OUTPUT
         least = min(request.least_output_tokens * request.choices, longest)
         reserved = await self._budget.reserve(
-            tariff.amount(max(least, min(usual, longest))), least=tariff.amount(least), most=tariff.amount(longest)
+            tariff.amount(max(least, min(usual, longest))),
+            least=tariff.amount(least),
+            most=tariff.amount(longest),
+            patience_sec=self._patience_sec,
         )
         if isinstance(reserved, Refused):
-            return reserved.message
+            return NotGranted(reserved.message, "over_budget" if reserved.is_spent else "upstream_away")
         allowed = tariff.longest(reserved.most, longest)
         return BudgetGrant(reserved, tariff, self._recent, None if allowed >= longest else max(least, allowed))
 

@@ -10,14 +10,17 @@ from collections.abc import Callable, Hashable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from seatrial.domain.model_call import CallSums, ModelCall
+from seatrial.domain.model_call import CallSums, CallUsage, ModelCall
+from seatrial.domain.prices import CallCost
 from seatrial.domain.replay import Replayed
 from seatrial.domain.result import Usage
 from seatrial.engine.model_patience import ModelHealth
-from seatrial.gateway.agent_clock import AgentClock
+from seatrial.errors import ModelFault
+from seatrial.gateway.agent_clock import AgentClock, ClockStop
 from seatrial.gateway.counts import CallCounts
 from seatrial.gateway.effort import Effort
 from seatrial.gateway.journal import Journal
+from seatrial.gateway.purse import NotGranted
 from seatrial.gateway.recording import RecordedCall, Recording
 from seatrial.gateway.replay import CallReplay
 from seatrial.gateway.routes import Route
@@ -60,13 +63,24 @@ class TrialCalls:
         """A request of this call is about to be sent."""
         self._journal.asks(number, model, at.isoformat())
 
+    def hears(self, number: int, usage: CallUsage, cost: CallCost) -> None:
+        """The provider has told what this call used, and the agent has not seen the end of the answer yet."""
+        self._journal.hears(number, usage, cost)
+
     def end(self, number: int | None, call: ModelCall) -> None:
         self._counts.add(call)
         self.health.waited_sec += call.seconds
         self._journal.end(number, call)
 
-    def refuse(self, route: Route, format_name: str, status: int, why: str, *, over_budget: bool = True) -> None:
+    def begins(self, stop: ClockStop) -> None:
+        """The agent begins: this stops the clock of its time limit. By the operator's setting nothing does."""
+        if self._stops_clock:
+            self.clock.stop = stop
+
+    def refuse(self, route: Route, format_name: str, status: int, why: NotGranted) -> None:
         """Notes a call that the budget did not allow, or that a replay does not know."""
+        if why.kind == "upstream_away":
+            self.health.given_up = ModelFault(why.message)
         call = ModelCall(
             at=datetime.now(UTC),
             model=route.litellm_name,
@@ -74,8 +88,8 @@ class TrialCalls:
             format=format_name,
             status=status,
             tries=0,
-            over_budget=over_budget,
-            error=why,
+            over_budget=why.kind == "over_budget",
+            error=why.message,
         )
         self.end(None, call)
 

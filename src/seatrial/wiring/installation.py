@@ -12,7 +12,7 @@ from pathlib import Path
 from seatrial.adapters.archives import ArchiveFiles
 from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.adapters.blobs_objects import Connection, ObjectBlobs, S3Access
-from seatrial.adapters.model_list import ListedPrices
+from seatrial.adapters.model_prices import ModelPrices
 from seatrial.adapters.seal_fernet import FernetSeal
 from seatrial.adapters.store_sql.migrate import upgrade
 from seatrial.adapters.store_sql.store import SqlStore
@@ -79,8 +79,8 @@ async def open_installation(
             yield _assemble(settings, store, wake_up, await store.install_id(), clock, admission)
 
 
-def _budget_rules(settings: Settings) -> BudgetRules:
-    return BudgetRules(ListedPrices(), settings.day_cap)
+def budget_rules_of(settings: Settings) -> BudgetRules:
+    return BudgetRules(ModelPrices(settings.model_prices_file), settings.day_cap)
 
 
 def _assemble(
@@ -88,17 +88,16 @@ def _assemble(
 ) -> Installation:
     blobs, seal = blobs_of(settings), FernetSeal(settings.home, settings.secret_key)
     keys, places = _key_ring(settings, store, seal, clock, admission), _places(settings, store, clock, admission)
+    budgets = budget_rules_of(settings)
     return Installation(
         settings=settings,
         store=store,
         blobs=blobs,
         wake_up=wake_up,
         library=_library(settings, store, blobs, clock),
-        submission=Submission(
-            store, wake_up, clock, keys, _capabilities(settings), admission, places, _budget_rules(settings)
-        ),
+        submission=Submission(store, wake_up, clock, keys, _capabilities(settings), admission, places, budgets),
         places=places,
-        jobs=JobControl(store, blobs, wake_up, clock, keys, admission.ceilings),
+        jobs=JobControl(store, blobs, wake_up, clock, keys, admission.ceilings, budgets),
         keys=keys,
         clock=clock,
         id=name,

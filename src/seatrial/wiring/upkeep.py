@@ -56,9 +56,17 @@ def upkeep_of(
         extra.append(Duty("leftovers", clean, installation.settings.reap_sec))
     if pace is not None:
         extra.append(Duty("provider pace", pace.sync, provider_pace.EVERY_SEC))
-    if budgets is not None:
-        extra.append(Duty("budgets", budgets.sync, slices.EVERY_SEC))
-    return Upkeep(Duties(installation.clock, noticed=recovery.noticed), recovery, extra)
+    if budgets is not None:  # after an outage it must report within a lease
+        extra.append(Duty("budgets", budgets.sync, slices.EVERY_SEC, patient=False))
+    return Upkeep(Duties(installation.clock, noticed=recovery.noticed), recovery, extra, _at_end(installation, budgets))
+
+
+def _at_end(installation: Installation, budgets: Budgets | None) -> dict[str, Callable[[], Awaitable[object]]]:
+    worker = str(WorkerName.mine())
+    at_end: dict[str, Callable[[], Awaitable[object]]] = {
+        "provider pace": lambda: installation.store.pace.leave(worker)
+    }
+    return at_end if budgets is None else {**at_end, "budgets": budgets.leave}
 
 
 @asynccontextmanager
@@ -101,12 +109,13 @@ def _recovery(installation: Installation) -> Recovery:
     trust = LeaseTrust(settings.lease_sec, settings.heartbeat_sec, settings.reap_sec)
     store, clock = installation.store, installation.clock
     witnesses = Witnesses(exit_of=ExitNotes.beside(settings.work_dir).read, memory_kills=memory_kills)
-    autopsy = Autopsy(store.workers, clock, witnesses)
+    autopsy, states = Autopsy(store.workers, clock, witnesses), final_states_of(settings)
 
     async def used_by(trial: Trial) -> Usage:
-        """A worker on another machine left its files there, where this process cannot read them."""
+        """A worker on another machine left its files there, where this process cannot read them. If the try's agent had
+        ended and is graded next, that try's result has its calls."""
         worker = WorkerName.parse(trial.worker or "")
-        if worker is None:
+        if worker is None or await states.has(trial):
             return Usage()
         folder = settings.work_dir / worker.folder / f"{trial.id}-{trial.try_number}"
         return await asyncio.to_thread(lambda: CallCounts.of(read_calls(folder)).usage)

@@ -13,17 +13,16 @@ from importlib.metadata import version
 
 from seatrial.adapters import final_state_archive
 from seatrial.adapters.account_files import FileAccount
-from seatrial.adapters.model_list import ListedPrices
+from seatrial.adapters.model_prices import ModelPrices
 from seatrial.disk import Disk
 from seatrial.domain.catalogue import agent_names
-from seatrial.domain.model_call import CostBy
 from seatrial.domain.needs import Abilities
-from seatrial.domain.prices import price_of
 from seatrial.domain.sandbox_choice import AUTOMATIC
 from seatrial.engine.budgets.ledger import Ledgers
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.duties import Duties
 from seatrial.engine.fleet.signals import this_machine
+from seatrial.engine.jobs.budget_rules import BudgetRules
 from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
@@ -246,23 +245,23 @@ def _harbor_runner(installation: Installation, budgets: Budgets, pace: ProviderP
     providers = settings.provider_environment
     scrub_environment(settings.sandbox)
 
-    from seatrial.adapters.runner_harbor.equip import ModelAccess, purse_of
+    from seatrial.adapters.runner_harbor.equip import ModelAccess, Spending, purse_of
     from seatrial.adapters.runner_harbor.library_trial import LibraryTrials
     from seatrial.adapters.runner_harbor.runner import HarborRunner
     from seatrial.sandboxes.options import SandboxOptions
     from seatrial.sandboxes.selection import SandboxSelection
 
     options = SandboxOptions.of(settings)
-    listed = ListedPrices()
+    prices = ModelPrices(settings.model_prices_file)
+    prices.load()  # now, in a thread: later it would delay the heartbeat
+    rules = BudgetRules(prices, settings.day_cap)
     models = ModelAccess(
         settings.model_patience_sec,
         providers,
         pace,
         settings.pace_stops_clock,
-        price_of=lambda model: price_of(model, [(CostBy.TABLE, listed)]),
-        purse_of=lambda order: purse_of(order, budgets),
+        Spending(rules, prices.of, lambda order: purse_of(order, budgets, rules)),
     )
-    len(listed)  # reads the list now, in a thread: later it would delay the heartbeat
     trials = LibraryTrials(settings.tasks_dir)
     collect_less_often()
     return HarborRunner(options, installation.id, SandboxSelection(options), models, trials.create)

@@ -283,3 +283,92 @@ async def test_large_bodies_of_one_sandbox_wait_and_do_not_fill_the_memory(tmp_p
         slow.waits.set()
         assert [status(await each) for each in sending] == [200] * 10
     assert room.held == 0
+
+
+def seen(content: list[dict[str, object]]) -> dict[str, object]:
+    return {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": content}]}
+
+
+AWAY = "https://elsewhere.example/?what=the-sandbox-has"
+INLINE = "data:image/png;base64,aGVsbG8="
+WAYS_OUT: dict[str, tuple[str, dict[str, object]]] = {
+    "a web search of responses": ("responses", {"model": "m", "input": "x", "tools": [{"type": "web_search"}]}),
+    "a remote server of tools": ("responses", {"model": "m", "input": "x", "tools": [{"type": "mcp", "url": AWAY}]}),
+    "a web search of chats": ("chat/completions", {**BODY, "web_search_options": {"search_context_size": "low"}}),
+    "a reseller's plugin": ("chat/completions", {**BODY, "plugins": [{"id": "web"}]}),
+    "a fetch of messages": ("messages", {**MESSAGES, "tools": [{"type": "web_fetch_20250910", "name": "web_fetch"}]}),
+    "servers of messages": ("messages", {**MESSAGES, "mcp_servers": [{"type": "url", "url": AWAY, "name": "x"}]}),
+    "a picture of chats": ("chat/completions", seen([{"type": "image_url", "image_url": {"url": AWAY}}])),
+    "a picture by its bare address": ("chat/completions", seen([{"type": "image_url", "image_url": AWAY}])),
+    "a name in another case": ("chat/completions", seen([{"type": "image_url", "Image_URL": {"URL": AWAY}}])),
+    "a video of a reseller": ("chat/completions", seen([{"type": "video_url", "video_url": {"url": AWAY}}])),
+    "a file of a reseller": ("chat/completions", seen([{"type": "file", "file": {"file_data": AWAY}}])),
+    "a picture of responses": (
+        "responses",
+        {"model": "m", "input": [{"role": "user", "content": [{"type": "input_image", "image_url": AWAY}]}]},
+    ),
+    "a file of responses": (
+        "responses",
+        {"model": "m", "input": [{"role": "user", "content": [{"type": "input_file", "file_url": AWAY}]}]},
+    ),
+    "a picture of messages": ("messages", seen([{"type": "image", "source": {"type": "url", "url": AWAY}}])),
+    "a picture in a tool's result": (
+        "messages",
+        seen([{"type": "tool_result", "tool_use_id": "t", "content": [
+            {"type": "document", "source": {"type": "url", "url": f" {AWAY.upper()}"}}]}]),
+    ),
+}  # fmt: skip
+GOOGLES_WAYS: dict[str, dict[str, object]] = {
+    "a search of Google": {**CONTENTS, "tools": [{"googleSearch": {}}]},
+    "addresses as context": {**CONTENTS, "tools": [{"urlContext": {}}]},
+    "a file of Google": {"contents": [{"role": "user", "parts": [{"fileData": {"fileUri": AWAY}}]}]},
+    "the same in snake case": {"contents": [{"role": "user", "parts": [{"file_data": {"file_uri": AWAY}}]}]},
+}
+OFFLINE_WORK: dict[str, tuple[str, dict[str, object]]] = {
+    "a tool of its own": (
+        "responses",
+        {"model": "m", "input": "x", "tools": [{"type": "function", "name": "web_search"}]},
+    ),
+    "a picture in the request": ("chat/completions", seen([{"type": "image_url", "image_url": {"url": INLINE}}])),
+    "addresses in a text": ("chat/completions", seen([{"type": "text", "text": f"see {AWAY}"}])),
+    "what its own tool was called with": (
+        "messages",
+        seen([{"type": "tool_use", "id": "t", "name": "fetch", "input": {"image_url": AWAY, "source": {"url": AWAY}}}]),
+    ),
+    "a file in the request": (
+        "messages",
+        seen([{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}]),
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "body"), WAYS_OUT.values(), ids=list(WAYS_OUT))
+async def test_a_provider_is_no_way_to_the_internet(tmp_path: Path, path: str, body: dict[str, object]) -> None:
+    """Of a task without one. The same request passes where the task has it."""
+    sent = request(f"POST /v1/{path} HTTP/1.1", body=json.dumps(body).encode())
+    (tmp_path / "online").mkdir()
+    async with (
+        provider() as model,
+        open_door(tmp_path, route(model.url), online=False) as closed,
+        open_door(tmp_path / "online", route(model.url)) as online,
+    ):
+        told = await closed.send(sent)
+        assert status(told) == 400 and b"no internet" in told and model.heard == [] and closed.noted() == []
+        assert status(await online.send(sent)) == 200
+
+
+@pytest.mark.parametrize("body", GOOGLES_WAYS.values(), ids=list(GOOGLES_WAYS))
+async def test_nor_is_google(tmp_path: Path, body: dict[str, object]) -> None:
+    sent = request("POST /v1beta/models/m:generateContent HTTP/1.1", body=json.dumps(body).encode())
+    async with provider() as model, open_door(tmp_path, route(model.url, "gemini/m"), online=False) as door:
+        told = await door.send(sent)
+        assert status(told) == 400 and b"no internet" in told and model.heard == []
+        honest = request("POST /v1beta/models/m:generateContent HTTP/1.1", body=json.dumps(CONTENTS).encode())
+        assert status(await door.send(honest)) == 200
+
+
+@pytest.mark.parametrize(("path", "body"), OFFLINE_WORK.values(), ids=list(OFFLINE_WORK))
+async def test_work_without_the_internet_passes(tmp_path: Path, path: str, body: dict[str, object]) -> None:
+    async with provider() as model, open_door(tmp_path, route(model.url), online=False) as door:
+        told = await door.send(request(f"POST /v1/{path} HTTP/1.1", body=json.dumps(body).encode()))
+    assert status(told) == 200 and len(model.heard) == 1

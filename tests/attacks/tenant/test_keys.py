@@ -14,7 +14,7 @@ from seatrial.agents.inside import NO_KEY
 from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.task import TaskRef
 from seatrial.domain.token import Role
-from seatrial.errors import Unsupported
+from seatrial.errors import MissingKey, Unsupported
 from seatrial.ports.runner import Order
 from seatrial.ports.store import TrialFilter
 from seatrial.testing.fake_runner import FakeRunner
@@ -54,7 +54,7 @@ async def sandbox_variables(order: Order, sandbox: str = "oci") -> tuple[dict[st
 
     async with ModelAccess() as models, AsyncExitStack() as doors:
         equipment = await models.equip(order, doors, sandbox)
-        return dict(equipment.agent.env), equipment.notes
+        return dict(equipment.agent.env), tuple(equipment.notes)
 
 
 ELSEWHERE: dict[str, Any] = {"allowed_sandboxes": "harbor:daytona"}
@@ -144,7 +144,7 @@ async def test_the_operator_may_allow_it_and_the_trial_says_so(tmp_path: Path) -
         [order] = await orders_of(doors.api.service.installation, 1)
     variables, notes = await sandbox_variables(order, "harbor:daytona")
     assert variables["OPENAI_API_KEY"] == OURS
-    assert notes == ("provider key in the sandbox: this installation's",)
+    assert notes[0] == "provider key in the sandbox: this installation's" and "not counted" in notes[1]
 
 
 async def test_at_the_machine_ones_own_key_is_used(tmp_path: Path) -> None:
@@ -159,6 +159,25 @@ async def test_at_the_machine_ones_own_key_is_used(tmp_path: Path) -> None:
         await installation.submission.submit(spec)
         [order] = await orders_of(installation, 1)
     assert dict(order.secrets) == {"OPENAI_API_KEY": OURS} and not order.keys_are_the_jobs
+
+
+@pytest.mark.parametrize("allowed", [False, True], ids=["by default", "where the operator allows it"])
+async def test_at_the_machine_too_a_key_goes_in_only_if_the_operator_says_so(tmp_path: Path, allowed: bool) -> None:
+    from seatrial.settings import Settings
+
+    settings = Settings(_env_file=None, home=tmp_path, allow_keys_in_sandbox=allowed)  # type: ignore[call-arg]
+    async with open_installation(settings, at_the_machine=True) as installation:
+        [task] = await installation.library.add(SAMPLES / "answer-file")
+        agent = AgentSpec(name="codex", model="openai/gpt-4")
+        spec = JobSpec(tasks=(TaskRef(name=task.name, digest=task.digest),), agents=(agent,), sandbox="harbor:docker")
+        if not allowed:
+            with pytest.raises(MissingKey, match="inside of its sandbox"):
+                await installation.submission.submit(spec)
+            return
+        await installation.submission.submit(spec)
+        [order] = await orders_of(installation, 1)
+    variables, notes = await sandbox_variables(order, "harbor:docker")
+    assert order.keys_may_enter and variables["OPENAI_API_KEY"] == OURS and "this installation's" in notes[0]
 
 
 async def test_no_request_can_say_that_it_came_from_the_machine(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from seatrial.gateway.agent_clock import AgentClock
+from seatrial.gateway.trial_calls import TrialCalls
 
 
 class Watch:
@@ -48,3 +50,14 @@ def test_without_a_clock_nothing_stops() -> None:
     clock = AgentClock()
     with clock.call(), clock.waiting():
         pass
+
+
+def test_by_a_setting_the_clock_runs_on(tmp_path: Path) -> None:
+    watch = Watch()
+    counted, stopped = TrialCalls(tmp_path, stops_clock=False), TrialCalls(tmp_path)
+    for calls in (counted, stopped):
+        calls.begins(watch.stop)
+    with counted.clock.call(), counted.clock.waiting():
+        assert watch.stands == 0
+    with stopped.clock.call(), stopped.clock.waiting():
+        assert watch.stands == 1

@@ -9,7 +9,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from seatrial.domain.model_call import CallUsage, ModelCall, sum_calls
+from seatrial.domain.model_call import CallUsage, CostBy, ModelCall, sum_calls
+from seatrial.domain.prices import CallCost
 from seatrial.gateway.journal import BEGUN, CALLS, Journal, read_calls
 
 WRITES = """
@@ -69,6 +70,24 @@ def test_a_killed_worker_loses_no_call(tmp_path: Path) -> None:
     assert calls[5].error == "its worker was lost" and calls[5].model == "openai/m" and calls[5].tries == 2
     sums = sum_calls(calls)
     assert (sums.calls, sums.usage.input_tokens, sums.without_cost) == (6, 10, 6)
+
+
+def test_what_the_provider_told_before_the_worker_was_lost_is_counted(tmp_path: Path) -> None:
+    """The agent had its answer, and the line of the call was not written yet."""
+    journal = Journal(tmp_path)
+    for output in (None, 7):
+        number = journal.next_number()
+        journal.asks(number, "openai/m", AT.isoformat())
+        journal.hears(number, CallUsage(input_tokens=40), CallCost())
+        if output is not None:
+            told = CallUsage(input_tokens=40, output_tokens=output)
+            journal.hears(number, told, CallCost(dollars=0.25, by=CostBy.PROVIDER))
+    early, late = read_calls(tmp_path)
+    assert early.usage == CallUsage(input_tokens=40) and early.cost_usd is None
+    assert late.usage == CallUsage(input_tokens=40, output_tokens=7)
+    assert (late.cost_usd, late.cost_by, late.tries, late.error) == (0.25, CostBy.PROVIDER, 1, "its worker was lost")
+    journal.end(2, call(40))
+    assert [each.error for each in read_calls(tmp_path)] == [None, "its worker was lost"]
 
 
 def test_a_torn_last_line_is_skipped(tmp_path: Path) -> None:

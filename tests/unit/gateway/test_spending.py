@@ -17,11 +17,12 @@ from seatrial.domain.budget import Amount, Budget, Cap
 from seatrial.domain.model_call import CostBy
 from seatrial.domain.prices import NamedPrice, Price, Rates
 from seatrial.engine.budgets.slices import Budgets
-from seatrial.engine.budgets.trial_budget import TrialBudget
+from seatrial.engine.budgets.trial_budget import Reservation, TrialBudget
 from seatrial.gateway.routes import Route
 from seatrial.gateway.spending import BudgetPurse
 from seatrial.testing.memory_store.budgets import MemoryBudgets
 from tests.gate_doors import CHAT, OpenDoor, answer, open_door, provider, request, route, status
+from tests.waiting import eventually
 
 PRICE = NamedPrice(price=Price(rates=Rates(input=0.0, output=0.001)), by=CostBy.TABLE)
 """A token of output costs a tenth of a cent."""
@@ -138,3 +139,64 @@ async def test_a_figure_that_no_call_can_cost_raises_no_budget(tmp_path: Path, f
         async with provider(told(100, cost=figure)) as model, capped(tmp_path, model.url, spends) as door:
             assert status(await ask(door, max_tokens=200)) == 200
         assert 0 < spends.spent.dollars <= 5.0
+
+
+@pytest.mark.parametrize(
+    ("price", "more"),
+    [
+        (None, {}),
+        (PRICE, {"service_tier": "a dearer one"}),
+        (PRICE, {"web_search_options": {"search_context_size": "high"}}),
+    ],
+    ids=["the model", "how it is served", "a tool at the provider"],
+)
+async def test_what_has_no_price_is_refused_where_a_cap_is_in_dollars(
+    tmp_path: Path, price: NamedPrice | None, more: dict[str, Any]
+) -> None:
+    """By the books it would cost nothing. A cap in tokens takes it."""
+    (tmp_path / "tokens").mkdir()
+    async with provider(told(100)) as model:
+        unpriced: Route = replace(route(model.url), price=price)
+        with budget(Cap(dollars=5.0)) as spends:
+            purse = BudgetPurse(spends, in_dollars=True)
+            async with open_door(tmp_path, unpriced, purse=purse) as door:
+                refused = await ask(door, max_tokens=50, **more)
+                assert status(refused) == 400 and b"nobody knows what" in refused and model.heard == []
+                assert not door.calls.sums.over_budget and door.noted()[0].tries == 0
+        with budget(Cap(tokens=5_000)) as spends:
+            async with open_door(tmp_path / "tokens", unpriced, purse=BudgetPurse(spends)) as door:
+                assert status(await ask(door, max_tokens=50, **more)) == 200
+
+
+async def test_room_that_does_not_come_in_time_is_not_the_agents_fault(tmp_path: Path) -> None:
+    """Another call holds all of the budget. That is no spent budget, and not marked as one."""
+    with budget(Cap(calls=1)) as spends:
+        held = await spends.reserve(Amount.of(calls=1))
+        assert isinstance(held, Reservation)
+        purse = BudgetPurse(spends, patience_sec=0.05)
+        async with (
+            provider(told(5)) as model,
+            open_door(tmp_path, replace(route(model.url), price=PRICE), purse=purse) as door,
+        ):
+            assert status(await ask(door, max_tokens=50)) == 400 and model.heard == []
+            assert not door.calls.sums.over_budget and door.calls.health.given_up is not None
+            held.release()
+            assert status(await ask(door, max_tokens=50)) == 200 and door.calls.health.given_up is None
+
+
+async def test_an_agent_that_goes_away_while_it_waits_for_room_calls_nobody(tmp_path: Path) -> None:
+    with budget(Cap(calls=1)) as spends:
+        held = await spends.reserve(Amount.of(calls=1))
+        assert isinstance(held, Reservation)
+        async with provider(told(5)) as model, capped(tmp_path, model.url, spends) as door:
+            _, writer = await asyncio.open_connection("127.0.0.1", door.port)
+            writer.write(request(body=json.dumps({**CHAT, "max_tokens": 50}).encode()))
+            await eventually(lambda: waits(spends), "the call waits")
+            writer.close()
+            await eventually(lambda: not waits(spends), "it does not wait any more")
+            held.release()
+            assert status(await ask(door, max_tokens=50)) == 200 and len(model.heard) == 1
+
+
+def waits(spends: TrialBudget) -> bool:
+    return any(pot.waiting for pot in spends._used.values())

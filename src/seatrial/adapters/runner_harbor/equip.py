@@ -5,7 +5,8 @@ All calls go through the worker's gate, which adds the key outside: those of an 
 (terminus-2) and those of an agent that is installed into one of our sandboxes. Two kinds cannot: models whose provider
 speaks none of the gate's formats, and installed agents in a sandbox that is not ours. The model client on the host then
 gets the key directly. In a sandbox the key must be in the environment of the agent's commands, where Harbor redacts it;
-that key came with the job, unless the operator allows the installation's keys in sandboxes. The lock says so.
+that key came with the job, unless the operator allows the installation's keys in sandboxes. The trial is marked. Where
+a budget holds, neither kind runs: nobody would count.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -24,15 +25,16 @@ from harbor.agents.base import BaseAgent
 from harbor.models.trial.config import AgentConfig
 
 from seatrial.adapters.runner_harbor.config import OUR_SANDBOXES, agent_config
-from seatrial.agents.inside import NO_KEY, OpenDoor, call_through_gate
+from seatrial.agents.inside import NO_KEY, OpenDoor, call_through_gate, tell_network
 from seatrial.agents.model_retries import CallPace, retry_model_calls
 from seatrial.agents.terminus import terminus_options
 from seatrial.domain.agent_options import file_options
-from seatrial.domain.catalogue import addresses_for, keys_for, provider_of, runs_on_host
+from seatrial.domain.catalogue import addresses_for, calls_any_address, keys_for, provider_of, runs_on_host
 from seatrial.domain.prices import NamedPrice
 from seatrial.domain.record import Record
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.budgets.trial_budget import TrialBudget
+from seatrial.engine.jobs.budget_rules import BudgetRules
 from seatrial.engine.jobs.request import looks_secret
 from seatrial.engine.model_patience import ModelHealth, RetryLimits
 from seatrial.engine.provider_pace import ProviderPace
@@ -50,13 +52,31 @@ from seatrial.scripted_models.server import ScriptedModels
 
 SCRIPTED = "scripted/"
 SCRIPTED_KEY = "scripted"
-_TAKE_ADDRESSES = frozenset({"computer-1", "terminus-2"})
-"""Agents on the host that take an address for any model."""
 _DAY_SEC = 86_400.0
 _UNCOUNTED = "model calls were not counted: they did not pass the gate"
+KEY_INSIDE = "provider key in the sandbox: "
+"""How a note begins that a sandbox had a key. Whose it was follows."""
+_WEB_SEARCH_OFF = "the agent's web search, which runs at the provider: off"
+_WITHOUT_WEB_SEARCH: Mapping[str, Mapping[str, str]] = {"codex": {"web_search": "disabled"}}
+"""Options of agents that would offer a web search at the provider with every call, and end when it is refused."""
 
 PriceOf = Callable[[str], NamedPrice | None]
 PurseOf = Callable[[Order], AbstractContextManager[Purse | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What calls cost, and what they may cost."""
+
+    rules: BudgetRules | None = None
+    price_of: PriceOf = lambda model: None
+    purse_of: PurseOf | None = None
+
+    def cap_on(self, order: Order) -> str:
+        return self.rules.cap_on(order.job) if self.rules is not None else ""
+
+    def in_dollars(self, order: Order) -> bool:
+        return self.rules is not None and bool(self.rules.dollar_cap_on(order.job))
 
 
 @dataclass(frozen=True)
@@ -68,17 +88,23 @@ class Equipment:
     api_key: str | None = None
     open_door: OpenDoor | None = None
     """For an agent inside the sandbox whose calls pass the gate."""
-    notes: tuple[str, ...] = ()
-    """Notes for the trial's lock."""
+    without_door: Callable[[], Mapping[str, str]] | None = None
+    """For the same agent, where its sandbox cannot be entered and a key may go in."""
+    notes: list[str] = field(default_factory=list)
+    """Notes for the trial's lock. Some are added while the agent runs."""
     pace: CallPace | None = None
     """For an agent whose calls this process makes without the gate."""
     calls: TrialCalls | None = None
     """The calls that pass the gate."""
+    routes: Routes | None = None
+    """Where they go."""
 
     def hand_to(self, agent: BaseAgent) -> ModelHealth:
         """Gives the agent its key, and patience with its model. The returned health is updated during the trial."""
         if self.open_door is not None:
-            call_through_gate(agent, self.open_door)
+            call_through_gate(agent, self.open_door, self.without_door)
+        if self.routes is not None:
+            tell_network(agent, self._goes_online)
         health = retry_model_calls(
             agent,
             self.retries,
@@ -88,6 +114,14 @@ class Equipment:
             is_spent=lambda: self.is_over_budget and self.replay_failure is None,
         )
         return health if self.calls is None else self.calls.health
+
+    @property
+    def has_key_inside(self) -> bool:
+        return any(note.startswith(KEY_INSIDE) for note in self.notes)
+
+    def _goes_online(self, online: bool) -> None:
+        if self.routes is not None:
+            self.routes.online = online
 
     @property
     def is_over_budget(self) -> bool:
@@ -101,7 +135,7 @@ class Equipment:
     def _begins(self) -> None:
         """Called in the task of an agent on the host, whose clock the gate stops."""
         if self.calls is not None:
-            self.calls.clock.stop = own_clock()
+            self.calls.begins(own_clock())
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +157,7 @@ class ModelAccess:
         addresses: Mapping[str, str] = MappingProxyType({}),
         pace: ProviderPace | None = None,
         pace_stops_clock: bool = True,
-        price_of: PriceOf = lambda model: None,
-        purse_of: PurseOf | None = None,
+        spending: Spending | None = None,
     ) -> None:
         """``addresses``: the operator's addresses of providers, by environment name. LiteLLM cannot read them itself,
         because a worker's environment is scrubbed."""
@@ -132,8 +165,7 @@ class ModelAccess:
         self._addresses = addresses
         self._pace = pace
         self._pace_stops_clock = pace_stops_clock
-        self._price_of = price_of
-        self._purse_of = purse_of
+        self._spending = spending or Spending()
         self._started = AsyncExitStack()
         self._gate: Gate | None = None
         self._scripted: ScriptedModels | None = None
@@ -146,13 +178,14 @@ class ModelAccess:
             options, env = _options(order.agent.name, _renamed(with_files(order))), dict(order.agent.env)
             return Equipment(agent_config(order, None, options, env), self._retries)
         on_host = runs_on_host(order.agent.name)
-        takes_address = order.agent.name in _TAKE_ADDRESSES or "api_base" in wanted.options
+        takes_address = calls_any_address(order.agent.name) or "api_base" in wanted.options
         if wanted.route is not None and (takes_address if on_host else sandbox in OUR_SANDBOXES):
             calls = await self._calls(order)
             doors.callback(calls.close)
-            paid = self._purse_of is not None and order.job.calls_providers
-            purse = doors.enter_context(self._purse_of(order)) if self._purse_of is not None and paid else None
-            routes = Routes([wanted.route, *self._others(order, wanted.route)])
+            purse_of = self._spending.purse_of if order.job.calls_providers else None
+            purse = doors.enter_context(purse_of(order)) if purse_of is not None else None
+            # Offline until the agent's sandbox is known.
+            routes = Routes([wanted.route, *self._others(order, wanted.route)], online=False)
             if on_host:
                 return await self._on_host(order, wanted, calls, routes, purse, doors)
             return await self._inside(order, wanted, calls, routes, purse)
@@ -177,13 +210,13 @@ class ModelAccess:
             address = options.pop("api_base", None) or (await self._server()).base_url
             route = route_to(name, SCRIPTED_KEY, address)
             named = None if route is None else replace(route, litellm_name=model, provider="scripted")
-            return _Wanted(name, {**options, "api_base": address}, SCRIPTED_KEY, named)
+            return _Wanted(name, {**options, "api_base": address}, SCRIPTED_KEY, self._priced(named))
         key = _first(order.secrets, keys_for(model)) or _first(order.agent.env, keys_for(model))
         address = options.get("api_base") or _first(self._addresses, addresses_for(model))
         return _Wanted(model, options, key, self._priced(route_to(model, key, address)))
 
     def _priced(self, route: Route | None) -> Route | None:
-        return None if route is None else replace(route, price=self._price_of(route.litellm_name))
+        return None if route is None else replace(route, price=self._spending.price_of(route.litellm_name))
 
     def _others(self, order: Order, route: Route) -> Iterator[Route]:
         """Further models that the job names. They share the provider, its address and the key."""
@@ -193,7 +226,7 @@ class ModelAccess:
             if model and provider_of(model) == route.provider and model != route.litellm_name:
                 other = route_to(model, None, route.base)
                 if other is not None:
-                    yield replace(other, headers=route.headers, price=self._price_of(model))
+                    yield replace(other, headers=route.headers, price=self._spending.price_of(model))
 
     async def _calls(self, order: Order) -> TrialCalls:
         # Other variables of the agent are ordinary words: without them, an answer could not be replayed.
@@ -218,7 +251,8 @@ class ModelAccess:
         model = host_model(wanted.route, wanted.model)
         # The gate has the patience. Whatever comes through is final.
         once = RetryLimits(limit_sec=0.0, request_timeout_sec=_DAY_SEC)
-        return Equipment(agent_config(order, model, options, _env(order)), once, NO_KEY, calls=calls)
+        config = agent_config(order, model, options, _env(order))
+        return Equipment(config, once, NO_KEY, calls=calls, routes=routes)
 
     async def _inside(
         self, order: Order, wanted: _Wanted, calls: TrialCalls, routes: Routes, purse: Purse | None
@@ -226,38 +260,70 @@ class ModelAccess:
         assert wanted.route is not None
         gate, route = await self._open_gate(), wanted.route
         options = {name: value for name, value in wanted.options.items() if name != "api_base"}
+        notes = self._without_web_search(order, options)
 
         @asynccontextmanager
         async def open_door(namespace: Path | None, clock: ClockStop) -> AsyncIterator[Mapping[str, str]]:
             async with gate.open_for(calls, namespace, routes, purse) as door:
-                calls.clock.stop = clock
+                calls.begins(clock)
                 yield agent_variables(route, door.url, NO_KEY)
 
         # Agents refuse to be made without a key. The address is known when the sandbox is there.
         keys = {name: NO_KEY for name, value in agent_variables(route, "", NO_KEY).items() if value == NO_KEY}
-        env = {**_env(order), **keys}
         return Equipment(
-            agent_config(order, wanted.model, options, env), self._retries, open_door=open_door, calls=calls
+            agent_config(order, wanted.model, options, {**_env(order), **keys}),
+            self._retries,
+            open_door=open_door,
+            without_door=self._without_door(order, wanted, notes),
+            notes=notes,
+            calls=calls,
+            routes=routes,
         )
+
+    def _without_web_search(self, order: Order, options: dict[str, Any]) -> list[str]:
+        """Takes it out of the options where the gate would refuse it, and returns a note."""
+        off = _WITHOUT_WEB_SEARCH.get(order.agent.name, {})
+        if not off or not (order.task.network_mode not in (None, "public") or self._spending.in_dollars(order)):
+            return []
+        options.update(off)
+        return [_WEB_SEARCH_OFF]
+
+    def _without_door(self, order: Order, wanted: _Wanted, notes: list[str]) -> Callable[[], Mapping[str, str]] | None:
+        """For a sandbox whose network cannot be entered, such as one of a container engine elsewhere. ``None`` if no
+        key may go in, or a budget holds, which nobody would count there."""
+        key_names = [name for name in keys_for(wanted.model) if name in order.secrets]
+        closed = not order.keys_may_enter or self._spending.cap_on(order) or order.job.replay is not None
+        if not key_names or closed or "api_base" in wanted.options:
+            return None
+
+        def variables() -> Mapping[str, str]:
+            notes.extend((_key_note(order), _UNCOUNTED))
+            return {name: order.secrets[name] for name in key_names}
+
+        return variables
 
     def _past_the_gate(self, order: Order, wanted: _Wanted, *, on_host: bool) -> Equipment:
         """For models and sandboxes that the gate cannot serve."""
         model, options, key = wanted.model, dict(wanted.options), wanted.key
+        if whose := self._spending.cap_on(order):
+            raise Unsupported(f"{whose} cannot be kept: calls to {model} would not pass the gate from here.")
         if on_host:
             pace = self._pace_of(model, options.get("api_base"), key)
             config = agent_config(order, model, _options(order.agent.name, options), dict(order.agent.env))
-            return Equipment(config, self._retries, key, pace=pace, notes=(_UNCOUNTED,))
+            return Equipment(config, self._retries, key, pace=pace, notes=[_UNCOUNTED])
         address = options.pop("api_base", None)
         if address is not None:  # the sandbox has to reach it by itself, and gets no key for it
             env = {"OPENAI_BASE_URL": address, "OPENAI_API_BASE": address, "OPENAI_API_KEY": NO_KEY}
-            return Equipment(agent_config(order, model, options, {**env, **order.agent.env}), self._retries)
+            config = agent_config(order, model, options, {**env, **order.agent.env})
+            return Equipment(config, self._retries, notes=[_UNCOUNTED])
         if key is not None and not order.keys_may_enter:
             raise Unsupported(
-                f"The key for {model} would have to go into the sandbox, which the operator does not allow."
+                f"The key for {model} would have to go into the sandbox, which the operator does not allow.",
+                fix="Use one of our sandboxes, send a key of your own with the job, or have the operator set "
+                "SEATRIAL_ALLOW_KEYS_IN_SANDBOX.",
             )
         env = {**(order.secrets if key is not None else {}), **order.agent.env}
-        whose = "the job's own" if order.keys_are_the_jobs else "this installation's"
-        notes = (f"provider key in the sandbox: {whose}",) if key is not None else ()
+        notes = [_key_note(order), _UNCOUNTED] if key is not None else [_UNCOUNTED]
         return Equipment(agent_config(order, model, options, env), self._retries, notes=notes)
 
     def _pace_of(self, model: str | None, address: object, key: str | None) -> CallPace | None:
@@ -288,12 +354,16 @@ class ModelAccess:
 
 
 @contextmanager
-def purse_of(order: Order, budgets: Budgets) -> Iterator[Purse]:
+def purse_of(order: Order, budgets: Budgets, rules: BudgetRules) -> Iterator[Purse]:
     """The budget of a try. A job whose caller chose the model's address is not paid by this installation, and does not
     count for its day."""
     trial, job = order.trial, order.job
     with TrialBudget(budgets, trial.id, trial.try_number, trial.job_id, job.budget, job.own_keys) as budget:
-        yield BudgetPurse(budget)
+        yield BudgetPurse(budget, in_dollars=bool(rules.dollar_cap_on(job)))
+
+
+def _key_note(order: Order) -> str:
+    return KEY_INSIDE + ("the job's own" if order.keys_are_the_jobs else "this installation's")
 
 
 async def _replay(order: Order, secrets: list[str]) -> CallReplay | None:

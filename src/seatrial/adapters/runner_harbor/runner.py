@@ -37,6 +37,8 @@ from seatrial.domain.suffered import Suffered
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 from seatrial.engine.model_patience import ModelHealth
 from seatrial.errors import SetupProblem, TrialFault, Unsupported
+from seatrial.gateway.counts import CallCounts
+from seatrial.gateway.journal import read_calls
 from seatrial.ports.runner import Order, Progress
 from seatrial.sandboxes.compose import read_compose
 from seatrial.sandboxes.host.tree_copy import TransferLimits
@@ -112,7 +114,11 @@ class HarborRunner:
                 result = with_replay(result, equipment)
                 return result.model_copy(update={"lock": lock, "usage": usage, "suffered": suffered})
         assert trial is not None
-        usage = _usage(equipment, trial.result)
+        if kept is not None:  # its calls were made in an earlier try
+            counted = await asyncio.to_thread(lambda: CallCounts.of(read_calls(order.work_dir)).usage)
+            usage = metered(usage_of(trial.result), counted)
+        else:
+            usage = _usage(equipment, trial.result)
         progress.spent(usage)
         excuse = kept.run.excuse if kept is not None else _excuse(health, trial)
         result = await read_result(trial.result, order.work_dir, excuse)
@@ -120,6 +126,8 @@ class HarborRunner:
         result = with_waits(result, health)
         lock = self._lock(order, sandbox, trial, facts, equipment)
         marks = with_facts(result.marks, facts)
+        if equipment is not None and equipment.has_key_inside:
+            marks = (*marks, Mark.KEY_IN_SANDBOX)
         if equipment is not None and equipment.calls is not None:
             result = unless_given_up(result, equipment.calls.health)
         if equipment is not None and equipment.is_over_budget:
@@ -179,7 +187,7 @@ class HarborRunner:
             limits=facts.limits,
             network=facts.network,
             protections=facts.protections,
-            not_applied=facts.not_applied + (equipment.notes if equipment is not None else ()),
+            not_applied=facts.not_applied + (tuple(equipment.notes) if equipment is not None else ()),
             replays=order.job.replay.trial if order.job.replay is not None else None,
             host={"kernel": platform.release(), "machine": platform.machine(), "python": platform.python_version()},
         )

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from seatrial.domain.catalogue import runs_on_host
+from seatrial.domain.catalogue import calls_any_address, provider_of, runs_on_host
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.provider_addresses import has_route
+from seatrial.domain.provider_addresses import has_route, speaks_a_format
 from seatrial.domain.sandbox_choice import SEVERAL_CONTAINERS, needs_several_containers
 from seatrial.domain.task import Task
 from seatrial.engine.jobs.option_rules import check_agent
@@ -88,8 +88,9 @@ class Admission:
             self._check_sandbox(SEVERAL_CONTAINERS, f"Task {task.name} has several services and needs")
 
     def signed(self, spec: JobSpec) -> JobSpec:
-        """Adds what depends on the entry point. A job of the admin may use the keys of the installation everywhere."""
-        inside = self.at_the_machine and spec.own_keys
+        """Adds what depends on the entry point: whoever submits at the machine is its operator, whose settings hold for
+        the job wherever it runs."""
+        inside = self.at_the_machine and self.keys_inside and spec.own_keys
         return spec if spec.own_keys_inside or not inside else spec.model_copy(update={"own_keys_inside": True})
 
     def may_use_own_keys(self, spec: JobSpec, agent: AgentSpec) -> bool:
@@ -116,5 +117,18 @@ def needs_key_inside(spec: JobSpec, agent: AgentSpec) -> bool:
     The gate has a door in each of our own sandboxes, for models whose providers speak one of its formats."""
     if agent.model is None or runs_on_host(agent.name):
         return False
-    addressed = not {"api_base", "base_url"}.isdisjoint(agent.options)
-    return not addressed and (spec.sandbox not in OUR_SANDBOXES or not has_route(agent.model))
+    return not _addressed(agent) and (spec.sandbox not in OUR_SANDBOXES or not has_route(agent.model))
+
+
+def passes_gate(spec: JobSpec, agent: AgentSpec) -> bool:
+    """Whether the calls of this agent go through the gate, as far as the job tells. The worker decides: a task may need
+    another sandbox, and the operator's addresses of providers are known there."""
+    if agent.model is None or not speaks_a_format(provider_of(agent.model)):
+        return False
+    if runs_on_host(agent.name):
+        return calls_any_address(agent.name) or _addressed(agent)
+    return spec.sandbox in OUR_SANDBOXES
+
+
+def _addressed(agent: AgentSpec) -> bool:
+    return not {"api_base", "base_url"}.isdisjoint(agent.options)

@@ -1,4 +1,5 @@
-"""Refuses a job whose budget could not be kept: a model without a price where a cap is in dollars."""
+"""Refuses a job whose budget could not be kept: a model without a price where a cap is in dollars, and calls that
+nobody would count."""
 
 from __future__ import annotations
 
@@ -6,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from seatrial.domain.budget import Budget, Cap, shown_dollars
-from seatrial.domain.job import JobSpec
+from seatrial.domain.catalogue import takes_model
+from seatrial.domain.job import AgentSpec, JobSpec
+from seatrial.engine.jobs.admission import passes_gate
 from seatrial.errors import InvalidInput
 from seatrial.ports.prices import Prices
-
-NOT_ENFORCED = "Budgets are stored and checked, and not enforced yet: that needs the gateway for model calls."
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,22 +21,43 @@ class BudgetRules:
     """The cap of this installation for each day."""
 
     def check(self, spec: JobSpec) -> None:
-        """Calls of a model without a price would cost nothing by the books, and so pass every cap in dollars."""
-        if not spec.calls_providers or not (whose := self._in_dollars(spec)):
+        """Raises ``InvalidInput`` if calls of the job would pass a cap uncounted."""
+        if not spec.calls_providers:
             return
         for index, agent in enumerate(spec.agents):
-            if agent.model is not None and not self.prices.has_price(agent.model):
-                raise InvalidInput(
-                    f"{whose} is in dollars, and the model {agent.model} has no known price.",
-                    field=f"agents.{index}.model",
-                    fix="Choose a model with a price, or set the budget in tokens or calls.",
-                )
+            if agent.model is not None and takes_model(agent.name):
+                self._check_gate(spec, agent, f"agents.{index}")
+                self._check_price(spec, agent.model, f"agents.{index}.model")
 
-    def _in_dollars(self, spec: JobSpec) -> str:
-        """Whose cap is in dollars. The day counts only what this installation pays."""
+    def cap_on(self, spec: JobSpec) -> str:
+        """Whose cap holds for calls of this job; empty if none does. The day counts what this installation pays."""
+        if spec.budget:
+            return "The job's budget"
+        return "This installation's budget for a day" if self.day and spec.own_keys else ""
+
+    def dollar_cap_on(self, spec: JobSpec) -> str:
+        """The same, of caps in dollars only."""
         if spec.budget.in_dollars:
             return "The job's budget"
         return "This installation's budget for a day" if self.day.dollars is not None and spec.own_keys else ""
+
+    def _check_gate(self, spec: JobSpec, agent: AgentSpec, field: str) -> None:
+        """The gate counts. Calls past it would cost nothing by the books."""
+        if (whose := self.cap_on(spec)) and not passes_gate(spec, agent):
+            raise InvalidInput(
+                f"{whose} cannot be kept: calls of {agent.name} to {agent.model} do not pass the gate.",
+                field=field,
+                fix="Choose a provider that the gate speaks to and one of our sandboxes, or run it without a budget.",
+            )
+
+    def _check_price(self, spec: JobSpec, model: str, field: str) -> None:
+        if (whose := self.dollar_cap_on(spec)) and not self.prices.has_price(model):
+            raise InvalidInput(
+                f"{whose} is in dollars, and the model {model} has no known price.",
+                field=field,
+                fix="Choose a model with a price, set the budget in tokens or calls, or have the operator name a price "
+                "(SEATRIAL_MODEL_PRICES_FILE).",
+            )
 
 
 def budget_warnings(budget: Budget, trials: int, cost_usd: float | None) -> Iterator[str]:

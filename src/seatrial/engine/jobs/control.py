@@ -12,6 +12,7 @@ from seatrial.domain.job import Job
 from seatrial.domain.trial import Outcome, TrialState, require_ungraded
 from seatrial.engine.clock import Clock
 from seatrial.engine.jobs.admission import Ceilings
+from seatrial.engine.jobs.budget_rules import BudgetRules
 from seatrial.engine.jobs.keys import KeyRing
 from seatrial.engine.jobs.settle import Settler
 from seatrial.engine.reports.summaries import summaries_of
@@ -39,13 +40,15 @@ class JobControl:
     clock: Clock
     keys: KeyRing
     ceilings: Ceilings = field(default_factory=Ceilings)
+    budgets: BudgetRules | None = None
+    """Checked again before trials are queued again: the operator may have set a cap after the job was submitted."""
 
     async def release(
         self, job: Job, trial_ids: Sequence[int], keys: Mapping[str, str] = _NO_KEYS, limit_sec: float | None = None
     ) -> int:
         """Queues held trials of a job. Returns how many. ``limit_sec`` limits each whole trial."""
         self.ceilings.check_limit(limit_sec)
-        await self._require_keys(job, keys)
+        await self._check_again(job, keys)
         await self._save_keys(job, keys)
         return await self._queue_held(trial_ids, limit_sec)
 
@@ -103,7 +106,7 @@ class JobControl:
         ids = [trial.id for trial in wanted if trial.graded and (trials is not None or not trial.added)]
         if not ids:
             return []
-        await self._require_keys(job, keys)
+        await self._check_again(job, keys)
         added = await self.store.jobs.add_attempts(ids, self.clock(), hold=True)
         await self._save_keys(job, keys)
         await self._queue_held(added)
@@ -147,10 +150,10 @@ class JobControl:
         await self.delete(job_id)
 
     async def _queue_again(self, job: Job, trial_ids: Sequence[int], keys: Mapping[str, str]) -> int:
-        """Checks the keys first, because the keys of a job are deleted when it ends."""
+        """Checks budgets and keys first: the keys of a job are deleted when it ends."""
         if not trial_ids:
             return 0
-        await self._require_keys(job, keys)
+        await self._check_again(job, keys)
         reopened = await self.store.jobs.retry_trials(trial_ids, self.clock(), hold=True)
         if reopened or job.ended_at is None:
             await self._save_keys(job, keys)
@@ -174,7 +177,9 @@ class JobControl:
         await self.wake_up.announce(released)
         return released
 
-    async def _require_keys(self, job: Job, given: Mapping[str, str]) -> None:
+    async def _check_again(self, job: Job, given: Mapping[str, str]) -> None:
+        if self.budgets is not None:
+            self.budgets.check(job.spec)
         await self.keys.require(job.spec, {*given, *await self.keys.names_of_job(job.id)})
 
 

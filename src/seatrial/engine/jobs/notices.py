@@ -18,7 +18,6 @@ from seatrial.domain.catalogue import (
 )
 from seatrial.domain.job import AgentSpec
 from seatrial.domain.likeness import did_you_mean
-from seatrial.engine.jobs.budget_rules import NOT_ENFORCED
 from seatrial.engine.jobs.request import JobParameters
 
 _OWN_NAMES = ADDRESSED_PROVIDERS - USUAL_PROVIDERS
@@ -29,8 +28,7 @@ def notices(
     parameters: JobParameters, agents: Sequence[AgentSpec], listed_models: Callable[[], Collection[str]]
 ) -> list[str]:
     """``agents`` are the configurations of the request. ``listed_models`` gives the names that LiteLLM lists."""
-    not_yet = [NOT_ENFORCED] if parameters.budget and any(agent.model for agent in agents) else []
-    return [*_without_effect(parameters), *not_yet, *_unknown_models(agents, listed_models)]
+    return [*_without_effect(parameters), *_unknown_models(agents, listed_models)]
 
 
 def _without_effect(parameters: JobParameters) -> Iterator[str]:

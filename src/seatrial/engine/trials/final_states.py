@@ -62,6 +62,10 @@ class FinalStates:
         """The state that this try grades: its own, or that of an earlier one."""
         return await asyncio.to_thread(self._newest, trial, trial.try_number)
 
+    async def has(self, trial: Trial) -> bool:
+        """Whether the state of this very try is kept."""
+        return await asyncio.to_thread((self.folder / f"{trial.id}-{trial.try_number}").is_dir)
+
     async def forget(self, trial_id: int) -> None:
         """After a result was recorded: nothing of it is needed any more."""
         for state in self._states():

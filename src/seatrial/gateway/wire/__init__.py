@@ -10,6 +10,7 @@ from seatrial.gateway.wire.format import Answer, CallRequest, Refusal, RefusalKi
 from seatrial.gateway.wire.json_text import BadCall, JsonObject, read_object
 from seatrial.gateway.wire.meter import StreamMeter
 from seatrial.gateway.wire.paths import DROPPED_HEADERS, FORMATS, format_of, models_answer, models_format, passing_query
+from seatrial.gateway.wire.remote_content import remote_addresses
 from seatrial.gateway.wire.replay import DIGEST_RULES, digest_of, steady_text
 from seatrial.gateway.wire.tokens import AnswerTokens
 
@@ -34,5 +35,6 @@ __all__ = [
     "models_format",
     "passing_query",
     "read_object",
+    "remote_addresses",
     "steady_text",
 ]

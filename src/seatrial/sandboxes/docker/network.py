@@ -135,7 +135,8 @@ class BridgeNetwork:
         if container is None or container.local is None or not container.local.alive:
             raise SetupProblem(
                 "The sandbox's network cannot be entered from here, so an agent inside it cannot be led to its model.",
-                fix="Run as root on the engine's own machine, use --sandbox oci, or an agent that runs outside.",
+                fix="Run as root on the engine's own machine, use --sandbox oci, or an agent that runs outside. "
+                "SEATRIAL_ALLOW_KEYS_IN_SANDBOX gives the agent its key instead.",
             )
         return Path(f"/proc/{container.pid}/ns/net")
 

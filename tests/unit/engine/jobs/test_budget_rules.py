@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.adapters.model_list import ListedPrices
+from seatrial.adapters.model_prices import ModelPrices
 from seatrial.domain.budget import Budget, Cap
 from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.replay import Replay
@@ -46,6 +46,36 @@ def test_a_model_without_a_price_is_refused_where_a_cap_is_in_dollars(budget: Bu
     rules.check(a_spec(UNPRICED, budget).model_copy(update={"replay": Replay(trial=1)}))  # it costs nothing
 
 
+PAST_THE_GATE = [
+    (AgentSpec(name="terminus-2", model="bedrock/claude"), "auto"),
+    (AgentSpec(name="dspy-rlm", model=PRICED), "auto"),
+    (AgentSpec(name="codex", model=PRICED), "harbor:docker"),
+    (AgentSpec(name="codex", model="cohere/command"), "oci"),
+]
+THROUGH_THE_GATE = [
+    (AgentSpec(name="terminus-2", model=PRICED), "harbor:docker"),
+    (AgentSpec(name="dspy-rlm", model=PRICED, options={"api_base": "https://models.example/v1"}), "auto"),
+    (AgentSpec(name="codex", model=PRICED), "docker"),
+    (AgentSpec(name="codex", model="hosted_vllm/mine"), "auto"),
+]
+
+
+@pytest.mark.parametrize(("agent", "sandbox"), PAST_THE_GATE)
+@pytest.mark.parametrize("day", [Cap(), Cap(calls=9)], ids=["job", "day"])
+def test_calls_that_nobody_would_count_are_refused_where_a_cap_holds(agent: AgentSpec, sandbox: str, day: Cap) -> None:
+    budget = Budget() if day else Budget(trial=Cap(tokens=9))
+    spec = a_spec(None, budget).model_copy(update={"agents": (agent,), "sandbox": sandbox})
+    with pytest.raises(InvalidInput, match="do not pass the gate"):
+        BudgetRules(OnePrice(), day).check(spec)
+    BudgetRules(OnePrice(), Cap()).check(spec.model_copy(update={"budget": Budget()}))
+
+
+@pytest.mark.parametrize(("agent", "sandbox"), THROUGH_THE_GATE)
+def test_calls_that_the_gate_counts_are_taken(agent: AgentSpec, sandbox: str) -> None:
+    spec = a_spec(None, Budget(job=Cap(tokens=9))).model_copy(update={"agents": (agent,), "sandbox": sandbox})
+    BudgetRules(OnePrice(), Cap(calls=9)).check(spec)
+
+
 @pytest.mark.parametrize("budget", [Budget(), Budget(job=Cap(tokens=5), trial=Cap(calls=5))])
 def test_other_caps_take_any_model(budget: Budget) -> None:
     BudgetRules(OnePrice(), Cap(tokens=9, calls=9)).check(a_spec(UNPRICED, budget))
@@ -72,7 +102,7 @@ def test_the_day_does_not_count_what_the_installation_does_not_pay() -> None:
     ],
 )
 def test_prices_are_those_that_litellm_lists(model: str, expected: bool) -> None:
-    assert ListedPrices().has_price(model) is expected
+    assert ModelPrices().has_price(model) is expected
 
 
 def test_an_estimate_above_a_cap_is_said() -> None:

@@ -37,10 +37,6 @@ def said(**wanted: object) -> list[str]:
             "Agent variables have no effect: nop runs nothing.",
         ),
         ({"budget": Budget(job=Cap(calls=3))}, "The budget has no effect: oracle takes no model."),
-        (
-            {"agents": TERMINUS, "models": ("openai/gpt-4o",), "budget": Budget(job=Cap(calls=3))},
-            "Budgets are stored and checked, and not enforced yet",
-        ),
         ({"selection": TaskSelection(seed=3)}, "The seed has no effect without a sample."),
         (
             {"agents": (AgentParameters(name="terminus-2", model="openai/gpt-4o"),), "models": ("groq/llama",)},

@@ -7,6 +7,7 @@ const MEANINGS: Record<string, string> = {
   over_budget: "The agent spent more than its budget.",
   memory_kill: "A process was killed because the sandbox ran out of memory.",
   throttled: "Its model calls waited for their turn, because the provider limits the pace.",
+  key_in_sandbox: "A provider key was in its sandbox, which the gate for model calls does not reach.",
   replayed: "Its model calls were answered from the record of another trial.",
   limits_not_enforced: "This machine could not enforce the sandbox's limits.",
   privileged: "The task ran with elevated privileges that the operator allowed.",
