@@ -76,3 +76,33 @@ class Secretary(BaseAgent):
         await environment.exec(f"echo '{self._told}' > /app/told.txt")
         await environment.exec('echo "$TOWN" >> /app/told.txt', env=self.extra_env)
         (self.logs_dir / "diary.txt").write_text(f"{instruction}\n")
+
+
+_CALL = """
+call() {
+  body='{"model": "m", "messages": [{"role": "user", "content": "hello"}], "stream": '$1'}'
+  address=${OPENAI_BASE_URL#http://}; place=${address%%/*}
+  exec 3<>/dev/tcp/${place%:*}/${place#*:} || exit 1
+  printf 'POST /v1/chat/completions HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: %s\\r\\n\\r\\n%s' ${#body} "$body" >&3
+  head -n 1 <&3 | grep -q ' 200 ' || exit 1
+  cat <&3 >/dev/null
+}
+"""
+
+
+class Talker(BaseAgent):
+    """Calls its model from inside the sandbox: plain, in a stream, and then both at once."""
+
+    @staticmethod
+    def name() -> str:
+        return "talker"
+
+    def version(self) -> str:
+        return "1.0"
+
+    async def setup(self, environment: BaseEnvironment) -> None:
+        pass
+
+    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
+        script = f"{_CALL}\ncall false; call true; (call false) & (call true) & wait; echo 42 > /app/answer.txt"
+        await environment.exec(script, env=self.extra_env)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.domain.job import Job
+from seatrial.domain.result import Usage
 from seatrial.domain.trial import Trial, TrialState
 from seatrial.ports.store import TrialFilter
 from seatrial.sandboxes.record import SandboxRecord
@@ -19,6 +21,26 @@ from seatrial.wiring import Installation, clean_leftovers, open_installation
 from tests.command_line import traces
 
 _PATIENCE_SEC = 240.0
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What results say about model calls."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @classmethod
+    def of(cls, usage: Usage) -> Counted:
+        return cls(usage.model_calls or 0, usage.input_tokens or 0, usage.output_tokens or 0)
+
+    def and_also(self, other: Counted) -> Counted:
+        return Counted(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+        )
 
 
 class Checker:
@@ -40,21 +62,26 @@ class Checker:
             left = [trial for job in jobs for trial in await self.trials(job) if trial.state is not TrialState.ENDED]
             raise AssertionError(f"{len(left)} trial(s) did not end: {left[:5]}") from None
 
-    async def check(self, *jobs: Job, model_calls: int | None = None) -> None:
-        """Of jobs that ended. ``model_calls`` is what the scripted server counted for them."""
-        counted = 0
+    async def check(self, *jobs: Job, model_calls: int | None = None, tokens: tuple[int, int] | None = None) -> None:
+        """Of jobs that ended. ``model_calls`` is what the scripted server counted for them, ``tokens`` what it told, of
+        input and output."""
+        counted = Counted()
         for job in jobs:
             trials = await self.trials(job)
             planned = len(job.spec.tasks) * len(job.spec.agents) * job.spec.attempts
             assert len(trials) == planned or (job.spec.until_settled is not None and len(trials) < planned)
             for trial in trials:
-                counted += await self._check_trial(trial)
+                counted = counted.and_also(await self._check_trial(trial))
             await self._check_events(job, trials)
         if model_calls is not None:
-            assert counted == model_calls, "model calls that were counted, and those that were made"
+            assert counted.calls == model_calls, "model calls that were counted, and those that were made"
+        if tokens is not None:
+            assert (counted.input_tokens, counted.output_tokens) == tokens, (
+                "tokens that were counted, and that were told"
+            )
         await self._nothing_left()
 
-    async def _check_trial(self, trial: Trial) -> int:
+    async def _check_trial(self, trial: Trial) -> Counted:
         assert trial.state is TrialState.ENDED and trial.outcome is not None, trial
         tries = await self._store.trials.tries(trial.id)
         assert [one.number for one in tries] == list(range(1, trial.try_number + 1)), tries
@@ -63,7 +90,10 @@ class Checker:
         assert len(graded) <= 1, f"trial {trial.id} has {len(graded)} results"
         if graded:
             assert graded[0].number == trial.try_number, "the graded try is the last one"
-        return sum(one.result.usage.model_calls or 0 for one in tries if one.result is not None)
+        counted = Counted()
+        for one in tries:
+            counted = counted.and_also(Counted.of(one.result.usage) if one.result is not None else Counted())
+        return counted
 
     async def _check_events(self, job: Job, trials: list[Trial]) -> None:
         told: Counter[tuple[str, int | None]] = Counter()
@@ -94,11 +124,13 @@ class Checker:
         return found + (traces(settings.cache, sandboxes) if sandboxes else [])
 
 
-async def check_home(settings: Settings, *job_ids: int) -> None:
+async def check_home(
+    settings: Settings, *job_ids: int, model_calls: int | None = None, tokens: tuple[int, int] | None = None
+) -> None:
     """For tests that drive the command line: opens its installation and checks these jobs."""
     async with open_installation(settings) as installation:
         jobs = [await installation.store.jobs.get(job_id) for job_id in job_ids]
-        await Checker(installation).check(*jobs)
+        await Checker(installation).check(*jobs, model_calls=model_calls, tokens=tokens)
 
 
 def _folders(place: Path) -> list[Path]:

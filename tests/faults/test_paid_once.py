@@ -108,7 +108,7 @@ async def test_a_worker_that_is_killed_while_grading_costs_a_grading(place: Plac
     assert f'"model_calls":{calls}' in document and "agent's run: of try 1" in document
     assert '"path":"agent/trajectory.json"' in document
     await eventually(lambda: place.states == [], "the state removed")
-    await check_home(Settings(home=place.cli.home, cache=place.cli.cache), job)
+    await check_home(Settings(home=place.cli.home, cache=place.cli.cache), job, model_calls=calls)
 
 
 @pytest.mark.long

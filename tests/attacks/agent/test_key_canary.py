@@ -1,8 +1,13 @@
-"""An agent inside a sandbox, as root, looks for its provider's key everywhere it can look, and calls its model."""
+"""Root inside a sandbox looks for the provider's key everywhere it can look: environment, processes, files, memory and
+network. For agents that call from inside, and for those that call from the worker."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,14 +15,20 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from seatrial.adapters.runner_harbor.equip import ModelAccess
 from seatrial.agents.inside import NO_KEY, call_through_gate
+from seatrial.domain.job import AgentSpec
+from seatrial.sandboxes.network.namespace import Namespace, entered
 from seatrial.sandboxes.sandbox import Sandbox
 from seatrial.scripted_models.server import ScriptedModels
 from tests.gate_doors import route, way_inside
 from tests.trials import Workplace
+from tests.unit.adapters.runner_harbor.test_equip import HostAgent, order_of
 from tests.workplace_fixture import DOCKER, OCI
 
 KEY = "sk-canary-7f3a9c-of-the-installation"
+EVERY_PROTOCOL = 3
+SO_RCVBUFFORCE = 33
 CALL = """
 address=${OPENAI_BASE_URL#http://}; place=${address%%/*}
 body='{"model": "give-up", "messages": [{"role": "user", "content": "hello"}]}'
@@ -43,14 +54,43 @@ echo searched
 
 @dataclass
 class SearchingAgent:
-    """Calls its model, then searches, while its door is still open."""
+    """Calls its model, then searches, while its door is still open. Meanwhile somebody hears all of its network."""
 
     said: list[str] = field(default_factory=list)
+    heard: bytes = b""
     _extra_env: dict[str, str] = field(default_factory=dict)
 
     async def run(self, instruction: str, environment: Any, context: Any) -> None:
-        for script in (CALL, SEARCH, "echo $OPENAI_API_KEY"):
-            self.said.append((await environment.exec(script, user="root", timeout_sec=300)).stdout or "")
+        with hearing(environment.network_namespace) as ear:
+            for script in (CALL, SEARCH, "echo $OPENAI_API_KEY"):
+                self.said.append((await environment.exec(script, user="root", timeout_sec=300)).stdout or "")
+            self.heard = all_of(ear)
+
+
+@contextmanager
+def hearing(namespace: Path) -> Iterator[socket.socket]:
+    """A socket that gets every packet in the sandbox's network, more than an agent without ``CAP_NET_RAW`` gets."""
+
+    def opened() -> socket.socket:
+        there = Namespace(os.open(namespace, os.O_RDONLY | os.O_CLOEXEC))
+        try:
+            with entered(there):
+                return socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(EVERY_PROTOCOL))
+        finally:
+            there.close()
+
+    with ThreadPoolExecutor(max_workers=1) as threads, threads.submit(opened).result() as ear:
+        ear.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+        ear.setblocking(False)
+        yield ear
+
+
+def all_of(ear: socket.socket) -> bytes:
+    packets = []
+    with suppress(BlockingIOError):
+        while True:
+            packets.append(ear.recv(1 << 20))
+    return b"".join(packets)
 
 
 @pytest.fixture(scope="module", params=[OCI, DOCKER])
@@ -80,6 +120,25 @@ async def test_the_key_is_nowhere_inside_and_the_model_answers(sandbox: Sandbox,
     assert answered.startswith("HTTP/1.1 200") and KEY not in answered
     assert searched.split("\n") == ["memory is clean", "searched", ""]
     assert placeholder.strip() == NO_KEY and models.calls == 1
+    assert b'"content": "hello"' in agent.heard and KEY.encode() not in agent.heard
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_key_of_an_agent_outside_is_nowhere_inside_either(sandbox: Sandbox, tmp_path: Path) -> None:
+    """terminus-2 calls from the worker, while commands of its model run inside."""
+    spec = AgentSpec(name="terminus-2", model="openai/give-up")
+    async with ScriptedModels(key=KEY) as models, ModelAccess() as access, AsyncExitStack() as doors:
+        spec = spec.model_copy(update={"options": {"api_base": models.base_url}})
+        equipment = await access.equip(order_of(tmp_path, spec, OPENAI_API_KEY=KEY), doors)
+        agent: Any = HostAgent(equipment)
+        equipment.hand_to(agent)
+        assert sandbox.network_namespace is not None
+        with hearing(sandbox.network_namespace) as ear:
+            assert (await agent._llm.call("hello")).content
+            found = await sandbox.exec(SEARCH, user="root", timeout_sec=300)
+            heard = all_of(ear)
+    assert (found.stdout or "").split("\n") == ["memory is clean", "searched", ""] and models.calls == 1
+    assert KEY not in equipment.agent.model_dump_json() and KEY.encode() not in heard
 
 
 @pytest.mark.asyncio(loop_scope="module")
