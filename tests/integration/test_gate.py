@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +232,28 @@ async def test_what_a_call_used_is_written_down_before_the_agent_has_its_answer(
         await eventually(lambda: (tmp_path / "calls.jsonl").exists(), "the call is noted")
         (noted,) = door.noted()
     assert noted.error is None and (noted.usage.input_tokens, noted.usage.output_tokens) == (40, 7)
+
+
+@pytest.mark.parametrize("stops", [True, False], ids=["by default", "by the setting"])
+async def test_the_agents_clock_stands_while_its_call_waits_for_a_limit(tmp_path: Path, stops: bool) -> None:
+    """Not while the provider is asked, nor while it is broken. What was waited is told either way."""
+    limited, broken = Fault(kind="rate_limit", retry_after_sec=0.05), Fault(kind="server_error", status=500)
+    stood: list[int] = []
+
+    async with ScriptedModels(faults=faults.first([limited, broken, limited])) as models:
+
+        @contextmanager
+        def stop() -> Iterator[None]:
+            stood.append(models.calls)
+            yield
+
+        async with gated(tmp_path, models, patience=HASTY, stops_clock=stops) as door:
+            door.calls.begins(stop)
+            assert status(await call(door, CHAT)) == 200
+    assert stood == ([1, 3] if stops else []) and models.calls == 4
+    (noted,) = door.noted()
+    assert noted.waited_sec >= 0.09 and door.calls.health.pace_wait_sec >= 0.09
+    assert door.calls.usage.rate_limited_sec == noted.waited_sec
 
 
 async def test_a_limited_provider_is_learned_and_never_refuses_an_agent(tmp_path: Path) -> None:
