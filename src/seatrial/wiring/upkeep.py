@@ -109,13 +109,12 @@ def _recovery(installation: Installation) -> Recovery:
     trust = LeaseTrust(settings.lease_sec, settings.heartbeat_sec, settings.reap_sec)
     store, clock = installation.store, installation.clock
     witnesses = Witnesses(exit_of=ExitNotes.beside(settings.work_dir).read, memory_kills=memory_kills)
-    autopsy, states = Autopsy(store.workers, clock, witnesses), final_states_of(settings)
+    autopsy = Autopsy(store.workers, clock, witnesses)
 
     async def used_by(trial: Trial) -> Usage:
-        """A worker on another machine left its files there, where this process cannot read them. If the try's agent had
-        ended and is graded next, that try's result has its calls."""
+        """A worker on another machine left its files there, where this process cannot read them."""
         worker = WorkerName.parse(trial.worker or "")
-        if worker is None or await states.has(trial):
+        if worker is None:
             return Usage()
         folder = settings.work_dir / worker.folder / f"{trial.id}-{trial.try_number}"
         return await asyncio.to_thread(lambda: CallCounts.of(read_calls(folder)).usage)
@@ -129,6 +128,7 @@ def _recovery(installation: Installation) -> Recovery:
         trust=trust,
         autopsy=autopsy,
         used_by=used_by,
+        is_kept=final_states_of(settings).has,
         settle=lambda: Ledgers.beside(settings.work_dir).settle_dead(store.budgets, lease, clock),
     )
 

@@ -73,6 +73,8 @@ class Recovery:
     """Without one, no death is known."""
     used_by: Callable[[Trial], Awaitable[Usage]] | None = None
     """What a lost try used of models, as far as this machine knows."""
+    is_kept: Callable[[Trial], Awaitable[bool]] | None = None
+    """Whether the agent of a lost try had ended, and its final state is kept for the next try."""
     settle: Callable[[], Awaitable[object]] | None = None
     """Counts what dead workers have spent, before their trials spend more elsewhere."""
 
@@ -146,6 +148,8 @@ class Recovery:
             await self.store.trials.finish(trial.id, trial.try_number, result, now)
             return None
         last = not retry.allows(Cause.WORKER_LOST, trial.tries_made)
+        if not last and self.is_kept is not None and await self.is_kept(trial):
+            result = _lost(trial, death, Usage())  # the try that grades it tells what it used
         return Loss(trial_id=trial.id, try_number=trial.try_number, result=result, last=last)
 
 
