@@ -21,7 +21,7 @@ async def run(cli: CommandLine, task: Path, *options: str, agent: str, expect: i
     """One trial of this task, in a process of its own, while this one serves the model."""
     model = ("-m", "openai/solve-read-the-screen")
     command = cli.start("run", task, "-a", agent, *model, "--sandbox", "oci", "--json", *options)
-    ended = await asyncio.to_thread(command.wait)
+    ended = await asyncio.to_thread(command.wait, 900.0)  # three runs of a whole agent, beside a busy machine
     assert ended.status == expect, f"{ended.out}\n{ended.err}"
     (trial,) = ended.json()["results"]
     return dict(trial)

@@ -136,6 +136,8 @@ def print_plan(plan: Plan, as_json: bool) -> None:
         }
         if spec.budget:
             content["budget"] = spec.budget.model_dump(mode="json", exclude_none=True)
+        if spec.replay is not None:
+            content["replay"] = spec.replay.model_dump(mode="json")
         print_json(content if plan.estimate is None else {**content, "estimate": plan.estimate.model_dump(mode="json")})
         return
     factors = ((len(tasks), "task"), (len(spec.agents), "configuration"), (spec.attempts, "attempt"))
@@ -148,6 +150,8 @@ def print_plan(plan: Plan, as_json: bool) -> None:
         say(f"  task   {task.name}  ({task.format}, {task.digest[:19]}…)")
     if spec.budget:
         say(f"  budget {spec.budget.words}")
+    if spec.replay is not None:
+        say(f"  replay the answers of trial {spec.replay.trial}; others: {spec.replay.miss}")
     if plan.estimate is not None:
         say(f"  takes  {_expectation(plan.estimate)}")
         for warning in plan.estimate.warnings:
