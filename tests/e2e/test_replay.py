@@ -14,17 +14,26 @@ from tests.command_line import SAMPLES, CommandLine
 
 KEY = "sk-of-the-recorded-trial-0123"
 SAMPLE = SAMPLES / "read-the-screen"
+NAME, CHANGED = "seatrial/read-the-screen", "seatrial/read-another-screen"
 COUNTED = ("outcome", "rewards", "tests", "input_tokens", "output_tokens")
 
 
-async def run(cli: CommandLine, task: Path, *options: str, agent: str, expect: int = 0) -> dict[str, Any]:
-    """One trial of this task, in a process of its own, while this one serves the model."""
+async def run(cli: CommandLine, *arguments: str | Path, agent: str, expect: int = 0) -> dict[str, dict[str, Any]]:
+    """The results by task, of a process of its own, while this one serves the model."""
     model = ("-m", "openai/solve-read-the-screen")
-    command = cli.start("run", task, "-a", agent, *model, "--sandbox", "oci", "--json", *options)
-    ended = await asyncio.to_thread(command.wait, 900.0)  # three runs of a whole agent, beside a busy machine
+    command = cli.start("run", *arguments, "-a", agent, *model, "--sandbox", "oci", "--json")
+    ended = await asyncio.to_thread(command.wait, 900.0)
     assert ended.status == expect, f"{ended.out}\n{ended.err}"
-    (trial,) = ended.json()["results"]
-    return dict(trial)
+    return {each["task"]: each for each in ended.json()["results"]}
+
+
+def changed(folder: Path) -> Path:
+    """The sample under another name, with another instruction."""
+    shutil.copytree(SAMPLE, folder)
+    for name, old, new in (("task.toml", NAME, CHANGED), ("instruction.md", "", "Please: ")):
+        text = (folder / name).read_text()
+        (folder / name).write_text(text.replace(old, new, 1))
+    return folder
 
 
 @pytest.mark.sandbox
@@ -32,27 +41,22 @@ async def run(cli: CommandLine, task: Path, *options: str, agent: str, expect: i
 async def test_a_trial_runs_again_from_its_record(cli: CommandLine, agent: str) -> None:
     async with ScriptedModels(key=KEY) as models:
         (cli.directory / ".env").write_text(f"OPENAI_API_KEY={KEY}\nOPENAI_API_BASE={models.base_url}\n")
-        recorded = await run(cli, SAMPLE, "--record", "full", agent=agent)
+        recorded = (await run(cli, SAMPLE, "--record", "full", agent=agent))[NAME]
     (cli.directory / ".env").unlink()
     assert recorded["outcome"] == "passed" and models.calls >= 5
 
-    replayed = await run(cli, SAMPLE, "--replay", str(recorded["trial"]), agent=agent)
-    assert {name: replayed[name] for name in COUNTED} == {name: recorded[name] for name in COUNTED}
-    assert (replayed["cost_usd"], replayed["marks"]) == (0.0, ["replayed"])
+    other = changed(cli.directory / "changed")
+    found = await run(cli, SAMPLE, other, "--replay", str(recorded["trial"]), agent=agent, expect=3)
+    same, missed = found[NAME], found[CHANGED]
+    assert {name: same[name] for name in COUNTED} == {name: recorded[name] for name in COUNTED}, same
+    assert (same["cost_usd"], same["marks"]) == (0.0, ["replayed"])
     told = {"trial": recorded["trial"], "hits": models.calls, "misses": 0}
-    assert {name: replayed["replay"][name] for name in told} == told
-    assert (
-        f"of trial {recorded['trial']}: {models.calls} calls answered"
-        in cli("trial", "show", str(replayed["trial"])).out
-    )
-
-    changed = shutil.copytree(SAMPLE, cli.directory / "changed")
-    instruction = changed / "instruction.md"
-    instruction.write_text("Please, " + instruction.read_text())
-    missed = await run(cli, changed, "--replay", str(recorded["trial"]), agent=agent, expect=3)
-    assert (missed["outcome"], missed["cause"], missed["replay"]["hits"]) == ("error", "replay", 0)
-    assert "First difference to its call 1, at messages[" in missed["message"] and "Please, " in missed["message"]
-    assert missed["tries"] == 1  # another try would miss, too
-
-    names = {file["path"] for file in cli.json("trial", "files", str(replayed["trial"]))}
+    assert {name: same["replay"][name] for name in told} == told
+    shown = cli("trial", "show", str(same["trial"])).out
+    assert f"of trial {recorded['trial']}: {models.calls} calls answered" in shown
+    names = {file["path"] for file in cli.json("trial", "files", str(same["trial"]))}
     assert "calls.jsonl" in names and not any("replay" in name or "full" in name for name in names)
+
+    assert (missed["outcome"], missed["cause"], missed["replay"]["hits"]) == ("error", "replay", 0), missed
+    assert "First difference to its call 1, at messages[" in missed["message"] and "Please: " in missed["message"]
+    assert missed["tries"] == 1  # another try would miss, too
