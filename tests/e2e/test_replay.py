@@ -15,7 +15,7 @@ from tests.command_line import SAMPLES, CommandLine
 
 KEY = "sk-of-the-recorded-trial-0123"
 SAMPLE = SAMPLES / "answer-file"
-NAME, CHANGED = "seatrial/answer-file", "seatrial/another-file"
+NAME, CHANGED = "answer-file", "another-file"
 COMMAND = "echo 42 > /app/answer.txt"
 PAIRS = 5
 """What a screen of terminus-2 shows depends on the moment. If that differs, another pair is tried."""

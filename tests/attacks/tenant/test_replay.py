@@ -115,4 +115,4 @@ async def test_a_live_replay_needs_a_key_like_any_job(place: Place) -> None:
     """Otherwise a replay would be a way around the rules for keys."""
     user = bearer(await place.api.token(Role.USER, "user of keys"))
     answer = await place.replay(user, trial=place.recorded, miss="live")
-    assert answer.status_code == 422 and "needs a key" in answer.text
+    assert answer.status_code == 400 and "needs a key" in answer.text

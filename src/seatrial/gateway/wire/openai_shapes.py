@@ -14,7 +14,7 @@ ERRORS: dict[RefusalKind, tuple[int, str, str]] = {
     "too_large": (413, "invalid_request_error", "request_too_large"),
     "upstream_away": (400, "server_error", "server_error"),
     "bad_call": (400, "invalid_request_error", "invalid_request"),
-    "replay_miss": (404, "invalid_request_error", "replay_miss"),
+    "replay_miss": (404, "not_found_error", "replay_miss"),
 }
 """Status, type and code. A 402 is what resellers answer without credit. Clients do not try it again; a 429 they do."""
 _LOCAL_TOOLS = frozenset({"function", "custom", "local_shell", "apply_patch", "namespace", "tool_search"})
