@@ -45,6 +45,8 @@ MEASUREMENTS = {
     "recovery": "benchmarks.recovery:measure",
     "verifiers": "benchmarks.verifiers:measure",
     "agent-cost": "benchmarks.agent_cost:measure",
+    "gate": "benchmarks.gate:measure",
+    "budget-race": "benchmarks.budget_race:measure",
 }
 
 

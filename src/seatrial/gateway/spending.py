@@ -88,31 +88,49 @@ class BudgetPurse:
         if isinstance(reserved, Refused):
             return NotGranted(reserved.message, "over_budget" if reserved.is_spent else "upstream_away")
         allowed = tariff.longest(reserved.most, longest)
-        return BudgetGrant(reserved, tariff, self._recent, None if allowed >= longest else max(least, allowed))
+        clamp = None if allowed >= longest else max(least, allowed)
+        return BudgetGrant(reserved, tariff, self._recent, clamp, covered=allowed)
 
 
 class BudgetGrant:
     """Implements ``Grant``: one call's reservation."""
 
     def __init__(
-        self, reservation: Reservation, tariff: _Tariff, recent: deque[int], most_output_tokens: int | None
+        self,
+        reservation: Reservation,
+        tariff: _Tariff,
+        recent: deque[int],
+        most_output_tokens: int | None,
+        *,
+        covered: int,
     ) -> None:
+        """``covered``: tokens of output that the reservation covers. A stream below that need not be priced."""
         self._reservation = reservation
         self._tariff = tariff
         self._recent = recent
         self.most_output_tokens = most_output_tokens
+        self._covered = covered
+        self._seen = 0
 
     def allows(self, output_tokens: int) -> bool:
-        return self._reservation.stretch(self._tariff.amount(output_tokens))
+        self._seen = output_tokens
+        if output_tokens <= self._covered and not self._reservation.is_settled:
+            return True
+        if not self._reservation.stretch(self._tariff.amount(output_tokens)):
+            return False
+        self._covered = max(output_tokens, self._tariff.longest(self._reservation.most, LONGEST_OUTPUT))
+        return True
 
     def settle(self, usage: CallUsage, cost_usd: float | None) -> None:
         self._recent.append(usage.output_tokens or 0)
         try:
             self._reservation.settle(_amount(usage, self._tariff.dollars(usage) if cost_usd is None else cost_usd))
         except ValueError:  # a figure that no call can cost: the provider told nothing
-            self._reservation.settle_unknown()
+            self.settle_unknown()
 
     def settle_unknown(self) -> None:
+        """At least what its stream had cost so far."""
+        self._reservation.stretch(self._tariff.amount(self._seen))
         self._reservation.settle_unknown()
 
     def cancel(self) -> None:

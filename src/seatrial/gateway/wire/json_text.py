@@ -18,6 +18,7 @@ DEEPEST = 100
 MOST_PARTS = 500_000
 """Values in one text. A list of empty objects takes fifty times its bytes in memory."""
 _LONGEST_NUMBER = 400
+_LARGE = 1024
 _STRUCTURE = "{[,"
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _SPACE = re.compile(r"[ \t\n\r]*+")
@@ -34,6 +35,10 @@ class Member:
     value: Any
     start: int
     end: int
+
+    @property
+    def is_large(self) -> bool:
+        return self.end - self.start > _LARGE and isinstance(self.value, (dict, list, str))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,15 @@ class JsonObject:
     def nested(self, name: str) -> JsonObject:
         """The object that is the value of ``name``."""
         return _members(self.text, self.members[name].start)[0]
+
+    def lightened(self) -> JsonObject:
+        """The same text without its large values, which a change never needs. A parsed prompt takes as much memory as
+        its text, for as long as its call waits. ``nested`` reads them again."""
+        members = {
+            name: Member(type(member.value)(), member.start, member.end) if member.is_large else member
+            for name, member in self.members.items()
+        }
+        return JsonObject(self.text, members, self.inside)
 
     def replaced(self, name: str, value: str | int) -> Edit:
         """Sets a member, which need not exist yet."""

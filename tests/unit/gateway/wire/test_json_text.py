@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.gateway.wire import BadCall, read_object
+from seatrial.gateway.wire import FORMATS, BadCall, read_object
 from seatrial.gateway.wire.json_text import DEEPEST, MOST_PARTS, edited, read_answer_object
 from tests.properties import trying
+from tests.unit.gateway.wire.samples import REQUESTS
 
 texts = st.text(max_size=6)
 values = st.recursive(
@@ -150,3 +151,23 @@ def test_a_long_prompt_of_code_is_no_bomb() -> None:
     longer = json.dumps({"model": "a", "prompt": '[{,\\"' * 400_000}).encode()
     assert longer.count(b",") + longer.count(b"[") > MOST_PARTS
     assert read_object(longer).get("model") == "a"
+
+
+def test_a_lightened_object_is_changed_in_the_same_way() -> None:
+    """A long prompt is forgotten and its text stays, so every change of a request is still possible."""
+    long = {"role": "user", "content": "x" * 3000}
+    schema = {"maxOutputTokens": 900, "candidateCount": 1, "responseSchema": {"enum": ["y" * 2000]}}
+    for name, more in (
+        ("chat", {"messages": [long], "stream_options": {"include_obfuscation": False}}),
+        ("responses", {"input": "z" * 3000, "instructions": "w" * 3000}),
+        ("messages", {"messages": [long], "max_tokens": 9000, "thinking": {"type": "enabled", "budget_tokens": 8000}}),
+        ("gemini", {"contents": [{"parts": [{"text": "v" * 3000}]}], "generationConfig": schema}),
+    ):
+        path, body = REQUESTS[name]
+        written = json.dumps({**body, **more}).encode()
+        wire, read = FORMATS[name], read_object(written)
+        light = read.lightened()
+        assert light.text is read.text and sum(len(str(each.value)) for each in light.members.values()) < 1000
+        for options in ({}, {"max_output_tokens": 50}, {"tell_usage": True}, {"max_output_tokens": 50, "model": "o"}):
+            wanted = {"model": wire.read_request(path, read).model, **options}
+            assert wire.prepare(light, **wanted) == wire.prepare(written, **wanted)
