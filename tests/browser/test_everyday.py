@@ -148,7 +148,7 @@ def test_steps_recording_and_timeline_move_together(visit: Visit, finished: Fini
         ("/jobs/{many}", "task by configuration as CSV", "Task", 100),
         ("/jobs/{oracle}", "configurations as CSV", "Configuration", 1),
         ("/trials/{tested}?tab=tests", "tests as CSV", "Test", None),
-        ("/trials/{recorded}?tab=calls", "model calls as CSV", "Step", "calls"),
+        ("/trials/{recorded}?tab=calls", "model calls as CSV", "Model", "calls"),
         ("/tasks", "tasks as CSV", "Task", None),
         ("/workers", "workers as CSV", "Worker", 1),
         ("/settings", "limits as CSV", "Set by", 12),

@@ -21,6 +21,8 @@ class EventKind(StrEnum):
     TRIAL_CLAIMED = "trial.claimed"
     TRIAL_PHASE = "trial.phase"
     TRIAL_STEP = "trial.step"
+    TRIAL_CALLS = "trial.calls"
+    """Model calls that have ended, and the sums over all calls of the try so far."""
     TRIAL_RETRY = "trial.retry"
     TRIAL_ENDED = "trial.ended"
 

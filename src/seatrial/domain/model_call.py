@@ -17,6 +17,8 @@ from pydantic import Field
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.result import Usage
 
+CALLS_FILE = "calls.jsonl"
+"""In a try's files: one line for each call."""
 Count = int | None
 
 

@@ -15,10 +15,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from seatrial.domain.model_call import CallUsage, ModelCall
+from seatrial.domain.model_call import CALLS_FILE, CallUsage, ModelCall
 from seatrial.domain.prices import CallCost
 
-CALLS = "calls.jsonl"
 BEGUN = "calls-begun.jsonl"
 _LONGEST_LINE = 64 * 1024
 _MOST_BYTES = 64 * 1024 * 1024
@@ -30,7 +29,7 @@ class Journal:
     """Of one trial. Writes are short and go to the page cache, so they run in the event loop."""
 
     def __init__(self, folder: Path) -> None:
-        self._calls = _Lines(folder / CALLS)
+        self._calls = _Lines(folder / CALLS_FILE)
         self._begun = _Lines(folder / BEGUN)
         self._written = 0
         self._going_on: set[int] = set()
@@ -69,7 +68,7 @@ class Journal:
 def read_calls(folder: Path) -> list[ModelCall]:
     """The calls of a trial, those that a killed worker left open included: they were sent, and cost what is unknown."""
     ended, calls = set[str](), list[ModelCall]()
-    for line in _lines(folder / CALLS):
+    for line in _lines(folder / CALLS_FILE):
         ended.add(str(line.pop("call", None)))
         calls += _call(line)
     return calls + _lost_calls(folder, ended)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Self
+from typing import Literal, Self
 
 from seatrial.domain.budget import Amount, Cap, Spending
+from seatrial.engine.budgets.standing import Standing
 from seatrial.shapes.answers import Shape
 
 
@@ -19,6 +20,10 @@ class SpentAmount(Shape):
     def of(cls, amount: Amount) -> Self:
         return cls(dollars=amount.dollars, tokens=amount.tokens, calls=amount.calls)
 
+    @property
+    def amount(self) -> Amount:
+        return Amount.of(self.dollars, self.tokens, self.calls)
+
 
 class Spent(Shape):
     """What went through the gateway for model calls so far. Workers report it about every second."""
@@ -30,6 +35,18 @@ class Spent(Shape):
     @classmethod
     def of(cls, spending: Spending) -> Self:
         return cls(spent=SpentAmount.of(spending.spent), in_flight=SpentAmount.of(spending.in_flight))
+
+
+class CapState(Shape):
+    """One cap, and what was spent of it."""
+
+    of: Literal["trial", "job", "day"]
+    cap: Cap
+    spending: Spent
+
+    @classmethod
+    def of_standing(cls, standing: Standing) -> Self:
+        return cls(of=standing.scope.kind, cap=standing.cap, spending=Spent.of(standing.spending))
 
 
 class DayBudget(Shape):

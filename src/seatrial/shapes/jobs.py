@@ -19,7 +19,7 @@ from seatrial.engine.reports.listing import JobLine
 from seatrial.engine.reports.reporting import configuration_labels
 from seatrial.ports.store import JobTotals
 from seatrial.shapes.answers import Listing, Plain, Shape
-from seatrial.shapes.budgets import Spent
+from seatrial.shapes.budgets import CapState, Spent
 from seatrial.shapes.trials import TrialCounts
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00]*$")]
@@ -122,6 +122,8 @@ class JobDetail(JobItem):
     """Why some of its queued trials wait for a worker that is not there; empty if each has one."""
     spending: Spent = Spent()
     """What its trials have spent on models so far, calls under way included. `spec.budget` has the caps."""
+    budgets: list[CapState] = []
+    """The caps that hold for it, its own and that of the day, with what was spent of each. Empty once it has ended."""
 
 
 class JobPage(Listing[JobItem]):
@@ -134,6 +136,8 @@ class JobEstimate(Estimate):
     command: str
     """The ``seatrial run`` line."""
     curl: str
+    unpriced: tuple[str, ...] = ()
+    """Models without a known price. Their calls cannot be counted in dollars."""
 
 
 class Cancelled(Shape):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.ports.store import TrialHistory, TrialRow, TrialSummary
 from seatrial.shapes.answers import Listing, Shape
+from seatrial.shapes.budgets import CapState
 
 
 class TrialCounts(Shape):
@@ -134,9 +136,12 @@ class TrialDetail(_TrialShape):
     spent: Spent
     """What all tries used together."""
     attempts: list[AttemptItem]
+    budgets: list[CapState] = []
+    """The caps that hold for it, of the trial, its job and the day, with what was spent of each. Empty once it has
+    ended."""
 
     @classmethod
-    def of(cls, history: TrialHistory) -> TrialDetail:
+    def of(cls, history: TrialHistory, budgets: Sequence[CapState] = ()) -> TrialDetail:
         result = history.result
         values = {
             **trial_fields(history.trial),
@@ -145,6 +150,7 @@ class TrialDetail(_TrialShape):
             "result": result,
             "spent": history.spent,
             "attempts": [AttemptItem.of(a_try) for a_try in history.tries],
+            "budgets": list(budgets),
         }
         return trusted(cls, values)
 

@@ -21,6 +21,7 @@ const KINDS = [
   "trial.claimed",
   "trial.phase",
   "trial.step",
+  "trial.calls",
   "trial.retry",
   "trial.ended",
   "trial.output",

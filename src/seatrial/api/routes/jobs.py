@@ -11,10 +11,10 @@ from seatrial import wiring
 from seatrial.api.context import DeskDep, GivenKeys, OnceDep, Service, ServiceDep
 from seatrial.api.routes.pages import JobId, RequestedPage, cut, requested_page
 from seatrial.api.routes.router import errors, native_router
-from seatrial.domain.budget import Scope
 from seatrial.domain.catalogue import takes_model
 from seatrial.domain.job import Job, JobSpec, JobStatus
 from seatrial.domain.task import Task
+from seatrial.engine.jobs.budget_rules import unpriced_warnings
 from seatrial.engine.jobs.choice import choose
 from seatrial.engine.jobs.command_line import curl_line, run_line
 from seatrial.engine.jobs.estimate import Estimator
@@ -26,7 +26,7 @@ from seatrial.engine.reports.progress import progress_of
 from seatrial.errors import MissingKey
 from seatrial.ports.store import JobFilter, JobStore, Page
 from seatrial.shapes.answers import Plain
-from seatrial.shapes.budgets import Spent
+from seatrial.shapes.budgets import CapState, Spent
 from seatrial.shapes.jobs import (
     Added,
     AttemptsRequest,
@@ -67,6 +67,8 @@ async def estimate_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys,
         await installation.keys.require(spec, tuple(keys))
     except MissingKey as error:
         warnings.insert(0, f"{error.message} {error.fix}")
+    unpriced = await asyncio.to_thread(installation.submission.budgets.unpriced, spec)
+    warnings += unpriced_warnings(unpriced)
     estimator = Estimator(installation.store, installation.clock, usual_concurrency(installation.settings), takes_model)
     found = await estimator.estimate(spec, tasks)
     return JobEstimate(
@@ -74,6 +76,7 @@ async def estimate_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys,
         warnings=(*warnings, *found.warnings),
         command=run_line(wanted, wanted.tasks, spec.agents),
         curl=curl_line(str(request.url_for("create_job")), wanted),
+        unpriced=unpriced,
     )
 
 
@@ -127,9 +130,15 @@ async def get_job(service: ServiceDep, job_id: JobId) -> JobDetail:
     now = service.installation.clock()
     found = await progress_of(service.installation.store.jobs, line.job, line.counts, now)
     obstacle = "" if line.counts.done else await service.installation.places.obstacle(job_id)
-    scope = Scope.of_job(job_id)
-    spending = Spent.of((await service.installation.store.budgets.spending([scope]))[scope.name])
-    return JobDetail.of(line, spec=job.spec, progress=found, obstacle=obstacle, spending=spending)
+    standings = await service.installation.standings.of_job(job_id, job.spec, now)
+    return JobDetail.of(
+        line,
+        spec=job.spec,
+        progress=found,
+        obstacle=obstacle,
+        spending=Spent.of(standings[0].spending),
+        budgets=[] if line.counts.done else [CapState.of_standing(each) for each in standings if each.cap],
+    )
 
 
 @router.patch("/{job_id}", status_code=204, responses=errors(400, 404))

@@ -16,6 +16,7 @@ from seatrial.engine.trials.trial_files import ended_try
 from seatrial.errors import Conflict
 from seatrial.ports.store import TrialFilter, TrialRow
 from seatrial.shapes.answers import Plain
+from seatrial.shapes.budgets import CapState
 from seatrial.shapes.jobs import Added, Cancelled, Queued
 from seatrial.shapes.trials import ResultPage, TestList, TrialDetail, TrialPage, TrialResult
 
@@ -91,7 +92,13 @@ async def list_job_results(service: ServiceDep, job_id: JobId, page: Wanted) -> 
 @router.get("/trials/{trial_id}", responses=errors(404))
 async def get_trial(service: ServiceDep, trial_id: TrialId) -> TrialDetail:
     """One trial: its state, its last result in full, and all tries."""
-    return TrialDetail.of(await service.installation.store.trials.history(trial_id))
+    installation = service.installation
+    history = await installation.store.trials.history(trial_id)
+    if history.trial.state is TrialState.ENDED:
+        return TrialDetail.of(history)
+    job = await installation.store.jobs.get(history.trial.job_id)
+    found = await installation.standings.of_trial(job.id, trial_id, job.spec, installation.clock())
+    return TrialDetail.of(history, [CapState.of_standing(standing) for standing in found])
 
 
 @router.post("/trials/{trial_id}/cancel", responses=errors(404))

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from seatrial.domain.budget import Amount
 from seatrial.domain.failures import Failures
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job, JobCounts, JobSpec, JobStatus
@@ -123,6 +124,10 @@ class Jobs(Protocol):
     async def page(self, limit: int, before: int | None) -> list[JobRow]: ...
 
     async def get(self, job_id: int) -> tuple[Job, JobCounts]: ...
+
+    async def spent(self, job_id: int) -> Amount:
+        """What its trials have spent on models so far."""
+        ...
 
     async def rows(self, job_id: int) -> list[TrialRow]:
         """Every trial with its result, in planned order."""

@@ -19,6 +19,7 @@ from seatrial.cli.view.notices import say_notices, say_warnings
 from seatrial.cli.view.progress import show_progress
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome, seconds_of
+from seatrial.domain.budget import Amount, Scope
 from seatrial.domain.event import Event
 from seatrial.domain.failures import Failures
 from seatrial.domain.job import Job, JobCounts
@@ -150,6 +151,10 @@ class LocalJobs:
     async def get(self, job_id: int) -> tuple[Job, JobCounts]:
         job = await self.here.store.jobs.get(job_id)
         return job, (await self.here.store.jobs.counts([job_id]))[job_id]
+
+    async def spent(self, job_id: int) -> Amount:
+        scope = Scope.of_job(job_id)
+        return (await self.here.store.budgets.spending([scope]))[scope.name].spent
 
     async def rows(self, job_id: int) -> list[TrialRow]:
         await self.here.store.jobs.get(job_id)  # raises for an unknown job
@@ -295,7 +300,8 @@ async def _until_ended(here: Installation, job: Job, quiet: bool) -> None:
             counts = (await here.store.jobs.counts([job.id]))[job.id]
             if look % _PACE_EVERY_LOOKS == 0 or counts.done:
                 found = await progress_of(here.store.jobs, job, counts, here.clock())
-            show(counts, found)
+                [spending, *_] = await here.standings.of_job(job.id, job.spec, here.clock())
+            show(counts, found, spending.spending.spent)
             held_back = counts.held and job.spec.until_settled is not None  # the next trials are released in a moment
             if not counts.moving and not held_back:
                 return

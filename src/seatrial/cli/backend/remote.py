@@ -15,6 +15,7 @@ from seatrial.cli.backend.remote_values import counts_of, inspections_of, job_of
 from seatrial.cli.backend.triage import RemoteTriage
 from seatrial.cli.options import split_name
 from seatrial.client import AsyncClient, DatasetRequest
+from seatrial.domain.budget import Amount
 from seatrial.domain.event import Event
 from seatrial.domain.failures import Failures
 from seatrial.domain.job import Job, JobCounts
@@ -63,6 +64,9 @@ class RemoteJobs:
     async def get(self, job_id: int) -> tuple[Job, JobCounts]:
         found = await self.client.jobs.get(job_id)
         return job_of(found), counts_of(found)
+
+    async def spent(self, job_id: int) -> Amount:
+        return (await self.client.jobs.get(job_id)).spending.spent.amount
 
     async def rows(self, job_id: int) -> list[TrialRow]:
         return [row_of(found) async for found in self.client.trials.results(job_id)]

@@ -181,10 +181,10 @@ class RemoteRuns:
             while not waiting.done():
                 with suppress(StoreUnavailable):  # the waiting task decides when to give up
                     now = await self.client.jobs.get(job_id)
-                    show(counts_of(now), now.progress)
+                    show(counts_of(now), now.progress, now.spending.spent.amount)
                 await asyncio.wait({waiting}, timeout=_LOOK_EVERY_SEC)
             ended = waiting.result()
-            show(counts_of(ended), ended.progress)
+            show(counts_of(ended), ended.progress, ended.spending.spent.amount)
             return ended
         finally:
             waiting.cancel()

@@ -13,6 +13,7 @@ from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend, JobRow
+    from seatrial.domain.budget import Amount
 
 app = Commands(help="List, show, watch, cancel, resume and retry jobs; run their trials again.")
 
@@ -46,6 +47,7 @@ async def show(backend: Backend, job_id: JobId, as_json: AsJson = False) -> None
     from seatrial.cli.backend.backend import JobRow
     from seatrial.cli.view.columns import print_table
     from seatrial.cli.view.job_lists import TRIALS, trial_cells
+    from seatrial.cli.view.progress import spent_text
     from seatrial.cli.view.summary import trial_summary
 
     job, counts = await backend.jobs.get(job_id)
@@ -53,10 +55,12 @@ async def show(backend: Backend, job_id: JobId, as_json: AsJson = False) -> None
     row = _row(JobRow.of(job, counts))
     del row["scores"]  # `seatrial report` has them
     if as_json:
-        content = {**row, "spec": job.spec.model_dump(mode="json")}
+        content = {**row, "spec": job.spec.model_dump(mode="json"), "spent": _spent(await backend.jobs.spent(job_id))}
         print_json({**content, "results": [trial_summary(found) for found in rows]})
         return
     say(f"job {job.id} ({job.title}): {row['status']}, {row['ended']} of {row['trials']} trials ended")
+    if spent := spent_text(await backend.jobs.spent(job_id), job.spec.budget.job):
+        say(f"spent {spent}")
     print_table(TRIALS, list(trial_cells(rows)))
 
 
@@ -156,6 +160,10 @@ async def again(
         say(f"job {job_id}: {plural(len(added), 'attempt')} added")
         return 0
     return await backend.runs.follow_to_end(job, as_json)
+
+
+def _spent(amount: Amount) -> dict[str, object]:
+    return {"dollars": amount.dollars, "tokens": amount.tokens, "calls": amount.calls}
 
 
 def _row(job: JobRow) -> dict[str, object]:

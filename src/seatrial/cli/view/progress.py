@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
+from seatrial.domain.budget import NOTHING, Amount, Cap, shown_dollars
 from seatrial.domain.figures import duration
 from seatrial.domain.job import Job, JobCounts
 from seatrial.domain.progress import Progress
 
-__all__ = ["Show", "counts_text", "duration", "pace_text", "show_progress"]
+__all__ = ["Show", "counts_text", "duration", "pace_text", "show_progress", "spent_text"]
 
-Show = Callable[[JobCounts, Progress], None]
+
+class Show(Protocol):
+    def __call__(self, counts: JobCounts, found: Progress, spent: Amount = NOTHING) -> None: ...
+
 
 _PLAIN_EVERY_SEC = 10.0
 
@@ -22,7 +27,7 @@ _PLAIN_EVERY_SEC = 10.0
 def show_progress(job: Job, quiet: bool) -> Iterator[Show]:
     """Yields a function that takes new counts a few times a second."""
     if quiet:
-        yield lambda counts, progress: None
+        yield _nothing
     elif sys.stderr.isatty():
         with _moving_line(job) as show:
             yield show
@@ -46,8 +51,9 @@ def _moving_line(job: Job) -> Iterator[Show]:
     with Bars(*columns, console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task(f"job {job.id}", total=None, status="")
 
-        def show(counts: JobCounts, found: Progress) -> None:
-            status = f"{counts_text(counts)} · {pace_text(found)}"
+        def show(counts: JobCounts, found: Progress, spent: Amount = NOTHING) -> None:
+            parts = (counts_text(counts), pace_text(found), spent_text(spent, job.spec.budget.job))
+            status = " · ".join(filter(None, parts))
             progress.update(bar, completed=counts.ended, total=counts.total, status=status)
 
         yield show
@@ -59,13 +65,35 @@ class _PlainLines:
         self._last_at = time.monotonic()
         self._last = JobCounts()
 
-    def __call__(self, counts: JobCounts, found: Progress) -> None:
+    def __call__(self, counts: JobCounts, found: Progress, spent: Amount = NOTHING) -> None:
         now = time.monotonic()
         done = counts.ended == counts.total
         if counts != self._last and (done or now - self._last_at >= _PLAIN_EVERY_SEC):
-            pace = "" if done else f" · {pace_text(found)}"
-            sys.stderr.write(f"job {self._job.id}: {counts.ended}/{counts.total} · {counts_text(counts)}{pace}\n")
+            pace = "" if done else pace_text(found)
+            parts = (counts_text(counts), pace, spent_text(spent, self._job.spec.budget.job))
+            status = " · ".join(filter(None, parts))
+            sys.stderr.write(f"job {self._job.id}: {counts.ended}/{counts.total} · {status}\n")
             self._last_at, self._last = now, counts
+
+
+def _nothing(counts: JobCounts, found: Progress, spent: Amount = NOTHING) -> None:
+    pass
+
+
+def spent_text(spent: Amount, cap: Cap) -> str:
+    """``$0.42 of $5.00, 12,300 tokens, 31 of 100 calls``; empty before the first call."""
+    if not spent.calls:
+        return ""
+    counted = ((spent.tokens, cap.tokens, "token"), (spent.calls, cap.calls, "call"))
+    dollars = shown_dollars(spent.dollars) if spent.nanodollars or cap.dollars is not None else ""
+    parts = [dollars and f"{dollars}{_of(cap.dollars and shown_dollars(cap.dollars))}"]
+    for number, most, unit in counted:
+        parts.append(f"{number:,}{_of(most and f'{most:,}')} {unit}{'s' * (number != 1 or most is not None)}")
+    return ", ".join(filter(None, parts))
+
+
+def _of(most: object) -> str:
+    return f" of {most}" if most else ""
 
 
 def pace_text(found: Progress) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from seatrial.cli.view.progress import duration
 from seatrial.cli.view.say import say
 from seatrial.domain.replay import Replayed
-from seatrial.domain.result import FilesLeftOut, Result, Try
-from seatrial.domain.trial import Trial
+from seatrial.domain.result import FilesLeftOut, Result, Try, Usage
+from seatrial.domain.trial import Mark, Trial
 from seatrial.ports.store import TrialRow
 
 
@@ -40,7 +40,7 @@ def _result(result: Result) -> Iterator[str]:
     if result.cause:
         yield f"cause    {result.cause}"
     if result.marks:
-        yield f"marks    {', '.join(result.marks)}"
+        yield f"marks    {', '.join(_mark(mark, result) for mark in result.marks)}"
     if result.message:
         yield f"message  {result.message}"
     if len(result.rewards) > 1 or result.steps:
@@ -55,7 +55,9 @@ def _result(result: Result) -> Iterator[str]:
         yield f"waited   {duration(result.suffered.pace_wait_sec)} for turns at the model's provider"
     if result.usage.input_tokens is not None:
         cost = f", ${result.usage.cost_usd:.4f}" if result.usage.cost_usd is not None else ", cost not reported"
-        yield f"tokens   {result.usage.input_tokens} in, {result.usage.output_tokens} out{cost}"
+        yield f"tokens   {_tokens(result.usage)}{cost}"
+    if result.usage.model_calls is not None:
+        yield f"calls    {_calls(result.usage)}"
     if result.replay is not None:
         yield f"replay   {_replayed(result.replay)}"
     for test in result.tests:
@@ -68,6 +70,26 @@ def _result(result: Result) -> Iterator[str]:
     count, size = result.file_totals
     yield f"files    {count}, {size} bytes"
     yield from left_out_lines(result.files_left_out)
+
+
+def _mark(mark: Mark, result: Result) -> str:
+    waited = result.suffered.pace_wait_sec or result.usage.rate_limited_sec
+    return f"{mark} ({duration(waited)})" if mark is Mark.THROTTLED and waited else mark
+
+
+def _tokens(usage: Usage) -> str:
+    cached = f" ({usage.cached_tokens} cached)" if usage.cached_tokens else ""
+    reasoning = f" ({usage.reasoning_tokens} reasoning)" if usage.reasoning_tokens else ""
+    return f"{usage.input_tokens} in{cached}, {usage.output_tokens} out{reasoning}"
+
+
+def _calls(usage: Usage) -> str:
+    parts = [str(usage.model_calls)]
+    if usage.retries:
+        parts.append(f"{usage.retries} sent again")
+    if usage.first_token_sec is not None:
+        parts.append(f"first token after {duration(usage.first_token_sec)} on average")
+    return ", ".join(parts)
 
 
 def left_out_lines(left_out: FilesLeftOut | None) -> Iterator[str]:

@@ -3,7 +3,7 @@ nobody would count."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from seatrial.domain.budget import Budget, Cap, shown_dollars
@@ -35,8 +35,13 @@ class BudgetRules:
             return "The job's budget"
         return "This installation's budget for a day" if self.day and spec.own_keys else ""
 
+    def unpriced(self, spec: JobSpec) -> tuple[str, ...]:
+        """Models of the job whose calls cannot be counted in dollars."""
+        named = dict.fromkeys(agent.model for agent in spec.agents if agent.model is not None)
+        return tuple(model for model in named if not self.prices.has_price(model))
+
     def dollar_cap_on(self, spec: JobSpec) -> str:
-        """The same, of caps in dollars only."""
+        """The same as ``cap_on``, of caps in dollars only."""
         if spec.budget.in_dollars:
             return "The job's budget"
         return "This installation's budget for a day" if self.day.dollars is not None and spec.own_keys else ""
@@ -58,6 +63,11 @@ class BudgetRules:
                 fix="Choose a model with a price, set the budget in tokens or calls, or have the operator name a price "
                 "(SEATRIAL_MODEL_PRICES_FILE).",
             )
+
+
+def unpriced_warnings(models: Sequence[str]) -> Iterator[str]:
+    for model in models:
+        yield f"The model {model} has no known price: its cost will not be known, and no cap in dollars can hold."
 
 
 def budget_warnings(budget: Budget, trials: int, cost_usd: float | None) -> Iterator[str]:

@@ -18,6 +18,7 @@ from seatrial.domain.output import NewOutput
 from seatrial.domain.trial import Trial
 from seatrial.engine.clock import Clock
 from seatrial.engine.duties import Duties
+from seatrial.engine.live.calls import CallLog
 from seatrial.engine.live.steps import StepLog
 from seatrial.engine.live.tail import Tail, is_shown
 from seatrial.engine.trials.redaction import Redaction
@@ -44,6 +45,7 @@ class Followed:
         self.trial = trial
         self.tail = Tail(trial, directory, redaction)
         self.steps = StepLog(trial, directory, redaction)
+        self.calls = CallLog(trial, directory, redaction)
         self.window: Window | None = None
         self.next_look = first_look
         self.last_news = first_look
@@ -205,4 +207,4 @@ def _news(
     pieces = followed.tail.read(inside, last)
     if last:  # the first read may have skipped the middle of a file
         pieces += followed.tail.read(None, last)
-    return pieces, followed.steps.read(last)
+    return pieces, followed.steps.read(last) + followed.calls.read(last)

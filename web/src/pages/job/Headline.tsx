@@ -1,4 +1,5 @@
 import type { Schemas } from "@/api/client";
+import { CapFigures } from "@/parts/CapFigures";
 import { useNow } from "@/parts/clock";
 import type { Column } from "@/parts/column";
 import { DataTable } from "@/parts/DataTable";
@@ -19,6 +20,7 @@ export function Headline({ job, report }: { job: Schemas["JobDetail"]; report: S
   const seconds = elapsed(job.started_at, job.ended_at, useNow(job.ended_at ? null : 1000));
   const { ended, per_second: pace } = job.progress;
   const scores = job.scores ?? [];
+  const spent = spentOf(job);
   return (
     <section aria-label="Result" className="rounded-lg border bg-panel">
       <div className="flex flex-col gap-3 p-3">
@@ -34,14 +36,12 @@ export function Headline({ job, report }: { job: Schemas["JobDetail"]; report: S
           <Figure name="passed" value={`${count(job.counts.passed)} of ${count(ended)}`} hint="Of the trials that ended" />
           <Figure
             name="cost"
-            value={money(job.totals.cost_usd)}
-            hint="Cost of model calls, as reported by agents, over all tries"
+            value={money(spent.dollars ?? job.totals.cost_usd)}
+            hint="Of model calls, over all tries; those of running trials included"
           />
-          <Figure
-            name="tokens"
-            value={count(job.totals.input_tokens + job.totals.output_tokens)}
-            hint="Input and output, over all tries"
-          />
+          <Figure name="tokens" value={count(spent.tokens)} hint="Input and output, over all tries" />
+          {spent.calls ? <Figure name="model calls" value={count(spent.calls)} hint="Over all tries" /> : null}
+          <CapFigures caps={job.budgets ?? []} />
           <Figure name="time" value={duration(seconds)} />
           {job.ended_at ? null : (
             <>
@@ -81,6 +81,14 @@ export function Headline({ job, report }: { job: Schemas["JobDetail"]; report: S
       </div>
     </section>
   );
+}
+
+/** What running trials have spent is in what the gate counted; what did not pass the gate is in the totals of ended tries. */
+function spentOf({ totals, spending }: Schemas["JobDetail"]) {
+  const counted = spending?.spent;
+  const tokens = Math.max(counted?.tokens ?? 0, totals.input_tokens + totals.output_tokens);
+  const dollars = Math.max(counted?.dollars ?? 0, totals.cost_usd ?? 0) || totals.cost_usd;
+  return { tokens, dollars, calls: counted?.calls ?? 0 };
 }
 
 /** A column of numbers; `hint` says more where a number alone would mislead. */

@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
 
-import { api, unwrap } from "@/api/client";
+import { api, type Schemas, unwrap } from "@/api/client";
 import { useLive } from "@/api/live";
 import { duration } from "@/parts/format";
 import { useFilters } from "@/parts/Filters";
@@ -31,6 +31,11 @@ const Pictures = lazy(() => import("./Pictures"));
 
 /** Pace and time left change while nothing else happens. */
 const PROGRESS_MS = 10_000;
+/** So does what is spent: workers report it every second, in one sum for all trials. */
+const SPENDING_MS = 2_000;
+
+const pauseOf = (job: Schemas["JobDetail"]) =>
+  job.counts.running && job.spec.agents.some((agent) => agent.model) ? SPENDING_MS : PROGRESS_MS;
 
 export default function Job() {
   const id = Number(useParams({ strict: false }).job);
@@ -38,7 +43,7 @@ export default function Job() {
   const job = useQuery({
     queryKey: ["job", id],
     queryFn: () => unwrap(api.GET("/api/v1/jobs/{job_id}", { params: { path: { job_id: id } } })),
-    refetchInterval: ({ state }) => (state.data && !state.data.ended_at ? PROGRESS_MS : false),
+    refetchInterval: ({ state }) => (state.data && !state.data.ended_at ? pauseOf(state.data) : false),
   });
   const open = job.data ? !job.data.ended_at : true;
   const report = useQuery({

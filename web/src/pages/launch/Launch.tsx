@@ -8,6 +8,7 @@ import { api, type Schemas, unwrap } from "@/api/client";
 import { useFilters } from "@/parts/Filters";
 import { Trouble, Waiting } from "@/parts/Notice";
 import { useTitle } from "@/parts/title";
+import { Budget } from "./Budget";
 import { cloneOf } from "./clone";
 import { How } from "./How";
 import { searchOf, wholeDigests, wishOf } from "./link";
@@ -88,13 +89,17 @@ function Form({ start, from }: { start: Start; from: string | undefined }) {
       <div className="grid gap-3 lg:grid-cols-3">
         <What wish={wish} change={change} />
         <Who wish={wish} change={change} keys={keys} setKeys={setKeys} />
-        <How wish={wish} change={change} />
+        <div className="flex flex-col gap-3">
+          <How wish={wish} change={change} />
+          <Budget wish={wish} change={change} />
+        </div>
       </div>
       {launch.error ? <Trouble error={launch.error} /> : null}
       <Summary
         estimate={estimate.data}
         error={ready ? estimate.error : null}
         lacking={lacking(wish, agents)}
+        wish={settled}
         busy={launch.isPending}
         onLaunch={() => launch.mutate()}
       />

@@ -4,17 +4,19 @@ import { Button } from "@/parts/Button";
 import { Copy } from "@/parts/Copy";
 import { count, duration, money } from "@/parts/format";
 import { Figure } from "@/parts/Panel";
+import type { Wish } from "./wish";
 
 type Props = {
   estimate: Schemas["JobEstimate"] | undefined;
   error: unknown;
   lacking: string;
+  wish: Wish;
   busy: boolean;
   onLaunch: () => void;
 };
 
 /** What the button will do, before it does it. "Copy as CLI" always matches the button. */
-export function Summary({ estimate, error, lacking, busy, onLaunch }: Props) {
+export function Summary({ estimate, error, lacking, wish, busy, onLaunch }: Props) {
   const problem = error ? problemOf(error) : null;
   const told = lacking || (problem ? `${problem.message} ${problem.fix ?? ""}` : "");
   const shown = lacking || problem ? undefined : estimate;
@@ -32,7 +34,11 @@ export function Summary({ estimate, error, lacking, busy, onLaunch }: Props) {
             shown?.based_on ? `From ${shown.based_on} earlier trials` : "No earlier trials of these tasks"
           }
         />
-        <Figure name="cost" value={money(shown?.cost_usd)} />
+        <Figure
+          name={wish.jobDollars && shown ? "estimated cost, of at most" : "estimated cost"}
+          value={wish.jobDollars && shown ? `${money(shown.cost_usd)} of ${money(Number(wish.jobDollars))}` : money(shown?.cost_usd)}
+          hint={shown?.unpriced?.length ? `No price is known for ${shown.unpriced.join(", ")}` : "From what earlier trials cost"}
+        />
         <Figure
           name="minimum detectable difference"
           value={

@@ -23,6 +23,12 @@ export function cloneOf(job: Schemas["JobDetail"]): Wish {
     untilSettled: spec.until_settled != null,
     margin: String(spec.until_settled?.margin ?? EMPTY.margin),
     alpha: String(spec.until_settled?.alpha ?? EMPTY.alpha),
+    jobDollars: capText(spec.budget?.job?.dollars),
+    jobTokens: capText(spec.budget?.job?.tokens),
+    jobCalls: capText(spec.budget?.job?.calls),
+    trialDollars: capText(spec.budget?.trial?.dollars),
+    trialTokens: capText(spec.budget?.trial?.tokens),
+    trialCalls: capText(spec.budget?.trial?.calls),
   };
 }
 
@@ -39,5 +45,6 @@ function agentsOf(agents: Agent[]): Pick<Wish, "agents" | "models" | "configurat
   return { agents: names, models, configurations: agents };
 }
 
+const capText = (value: number | null | undefined) => (value == null ? "" : String(value));
 const distinct = (values: string[]) => [...new Set(values)];
 const isEmpty = (value: object | undefined) => !value || !Object.keys(value).length;

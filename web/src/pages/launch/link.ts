@@ -19,6 +19,12 @@ const TEXTS = [
   "options",
   "margin",
   "alpha",
+  "jobDollars",
+  "jobTokens",
+  "jobCalls",
+  "trialDollars",
+  "trialTokens",
+  "trialCalls",
 ] as const;
 
 export function searchOf(wish: Wish): Search {

@@ -1,6 +1,7 @@
 /** What the launch form holds, and the request that it becomes. The page and the copied commands come from the same place. */
 
 import type { Schemas } from "@/api/client";
+import { capProblem } from "@/parts/spending";
 
 export type Wish = {
   name: string;
@@ -20,6 +21,12 @@ export type Wish = {
   untilSettled: boolean;
   margin: string;
   alpha: string;
+  jobDollars: string;
+  jobTokens: string;
+  jobCalls: string;
+  trialDollars: string;
+  trialTokens: string;
+  trialCalls: string;
 };
 
 export const EMPTY: Wish = {
@@ -39,7 +46,23 @@ export const EMPTY: Wish = {
   untilSettled: false,
   margin: "3",
   alpha: "0.05",
+  jobDollars: "",
+  jobTokens: "",
+  jobCalls: "",
+  trialDollars: "",
+  trialTokens: "",
+  trialCalls: "",
 };
+
+/** The caps of the form, with the names that its errors use. */
+export const CAPS = [
+  { field: "jobDollars", name: "Dollars for the job", whole: false },
+  { field: "jobTokens", name: "Tokens for the job", whole: true },
+  { field: "jobCalls", name: "Calls for the job", whole: true },
+  { field: "trialDollars", name: "Dollars for each trial", whole: false },
+  { field: "trialTokens", name: "Tokens for each trial", whole: true },
+  { field: "trialCalls", name: "Calls for each trial", whole: true },
+] as const satisfies readonly { field: keyof Wish; name: string; whole: boolean }[];
 
 export function requestOf(wish: Wish): Schemas["JobRequest"] {
   const request = {
@@ -56,8 +79,20 @@ export function requestOf(wish: Wish): Schemas["JobRequest"] {
     options: optionsOf(wish.options),
     force_build: wish.forceBuild,
     until_settled: wish.untilSettled ? { margin: Number(wish.margin) || 3, alpha: Number(wish.alpha) || 0.05 } : null,
+    ...budgetOf(wish),
   };
   return request as never;
+}
+
+/** Nothing is sent without a cap, so that the copied commands stay short. */
+function budgetOf(wish: Wish) {
+  const cap = (dollars: string, tokens: string, calls: string) => {
+    const given = Object.entries({ dollars, tokens, calls }).filter(([, value]) => value.trim());
+    return given.length ? Object.fromEntries(given.map(([name, value]) => [name, Number(value)])) : null;
+  };
+  const job = cap(wish.jobDollars, wish.jobTokens, wish.jobCalls);
+  const trial = cap(wish.trialDollars, wish.trialTokens, wish.trialCalls);
+  return job || trial ? { budget: { ...(job ? { job } : {}), ...(trial ? { trial } : {}) } } : {};
 }
 
 /** The API counts the first try, too. Nothing is sent for the default, so that the copied commands stay short. */
@@ -84,6 +119,8 @@ export function optionsOf(text: string): Record<string, unknown> {
 /** Why it cannot be launched yet, in one sentence. */
 export function lacking(wish: Wish, agents: Schemas["AgentItem"][]): string {
   if (!wish.dataset && !wish.tasks.length) return "Choose at least one task or a dataset.";
+  const wrong = CAPS.map(({ field, name, whole }) => capProblem(name, wish[field], whole)).find(Boolean);
+  if (wrong) return wrong;
   if (wish.configurations.length) return "";
   if (!wish.agents.length) return "Choose at least one agent.";
   const needy = wish.models.length

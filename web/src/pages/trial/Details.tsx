@@ -5,6 +5,7 @@ import { FileBrowser } from "@/parts/FileBrowser";
 import { useFilters } from "@/parts/Filters";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
 import { Tabs } from "@/parts/Tabs";
+import type { Call } from "./calls";
 import { fileUrl, type Try, useFiles } from "./files";
 import { Flags } from "./Flags";
 import { LockView } from "./LockView";
@@ -16,11 +17,14 @@ import { Tests } from "./Tests";
 export function Details({
   trial,
   steps,
+  calls = [],
   of,
   ended,
 }: {
   trial: Schemas["TrialDetail"];
   steps: Step[];
+  /** Of a running try. */
+  calls?: Call[];
   of: Try;
   ended: boolean;
 }) {
@@ -46,7 +50,7 @@ export function Details({
         },
         { id: "logs", name: "Logs", content: <Logs of={of} ended={ended} /> },
         { id: "files", name: "Files", content: <Files of={of} ended={ended} /> },
-        { id: "calls", name: "Model calls", content: <ModelCalls steps={steps} /> },
+        { id: "calls", name: "Model calls", content: <ModelCalls of={of} ended={ended} live={calls} steps={steps} /> },
         {
           id: "lock",
           name: "Configuration and lock",

@@ -4,7 +4,7 @@ import { Empty } from "@/parts/Notice";
 const MEANINGS: Record<string, string> = {
   agent_timeout: "The agent ran out of time; its work until then was graded.",
   agent_error: "The agent crashed; its work until then was graded.",
-  over_budget: "The agent spent more than its budget.",
+  over_budget: "A call was refused or cut, because a budget was used up; the agent's work until then was graded.",
   memory_kill: "A process was killed because the sandbox ran out of memory.",
   throttled: "Its model calls waited for their turn, because the provider limits the pace.",
   key_in_sandbox: "A provider key was in its sandbox, which the gate for model calls does not reach.",

@@ -20,6 +20,7 @@ import { Neighbours } from "./Neighbours";
 import { beginning, useRecording } from "./recording";
 import { phasesUntil, recordedPhases } from "./phases";
 import { Screen } from "./Screen";
+import { Spend } from "./Spend";
 import { StepList } from "./StepList";
 import { stepsOf } from "./steps";
 import { Timeline } from "./Timeline";
@@ -27,6 +28,9 @@ import { Transcript } from "./Transcript";
 import { TriagePanel } from "./TriagePanel";
 import { WhyFailed } from "./WhyFailed";
 
+const HEARD = new Set(["trial.step", "trial.phase", "trial.calls"]);
+/** What changes nothing about the trial itself. */
+const QUIET = new Set(["trial.output", "trial.step", "trial.calls"]);
 /** The room that the transcript takes, before and after it has come. */
 const TRANSCRIPT_PX = 592;
 
@@ -48,8 +52,10 @@ export default function Trial() {
   const refresh = useInvalidation(["trial", id]);
   useLive(trial.data && state !== "ended" ? `/api/v1/trials/${id}/events` : null, (event) => {
     live.receive(event);
-    if (event.kind === "trial.step" || event.kind === "trial.phase") setHeard((times) => times + 1);
-    if (event.kind !== "trial.output" && event.kind !== "trial.step") refresh();
+    if (HEARD.has(event.kind)) setHeard((times) => times + 1);
+    // Calls come at most once a second. What is left of the caps is the service's to tell: others spend it as well.
+    const capped = event.kind === "trial.calls" && !!trial.data?.budgets?.length;
+    if (capped || !QUIET.has(event.kind)) refresh();
   });
 
   const of = { trial: id, tryNumber, tries: trial.data?.attempt ?? 0 };
@@ -111,6 +117,7 @@ export default function Trial() {
         tryNumber={tryNumber}
         onTry={(number) => setFilter("try", number ? String(number) : undefined)}
       />
+      {running && trial.data.model ? <Spend sums={live.sums()} caps={trial.data.budgets ?? []} /> : null}
       <TriagePanel key={`triage ${id}`} trial={id} />
       {trial.data.outcome === "failed" && state === "ended" && tryNumber == null ? (
         <WhyFailed trial={trial.data} of={of} steps={kept} />
@@ -158,7 +165,7 @@ export default function Trial() {
         </Panel>
       )}
       <Panel flush>
-        <Details trial={trial.data} steps={steps} of={of} ended={ended} />
+        <Details trial={trial.data} steps={steps} calls={live.calls()} of={of} ended={ended} />
       </Panel>
     </div>
   );

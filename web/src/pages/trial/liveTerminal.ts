@@ -1,6 +1,7 @@
 /** What a running trial has sent so far. Terminal output comes as lines of an asciicast; pieces may cut a line in two. */
 
 import type { LiveEvent } from "@/api/live";
+import { type Call, callOf, type Sums, sumsOf } from "./calls";
 import type { Begun } from "./phases";
 import type { Step } from "./steps";
 
@@ -10,6 +11,8 @@ type Listener = { write: (text: string) => void; resize: (size: Size) => void };
 export type LiveTerminal = ReturnType<typeof liveTerminal>;
 
 const KEPT = 400_000;
+/** The newest calls; the whole record is there when the try has ended. */
+const CALLS = 2_000;
 /** A terminal's own word for "forget everything". */
 const RESET = "\x1bc";
 
@@ -20,6 +23,8 @@ export function liveTerminal() {
   let size: Size = { width: 160, height: 40 };
   let steps: Step[] = [];
   let phases: Begun[] = [];
+  let calls: Call[] = [];
+  let sums: Sums = sumsOf(null);
   const listeners = new Set<Listener>();
 
   function put(text: string) {
@@ -46,6 +51,7 @@ export function liveTerminal() {
     if (event.tryNumber == null || event.tryNumber <= tryNumber) return;
     if (tryNumber) put(RESET);
     [tryNumber, rest, shown, steps, phases] = [event.tryNumber, "", "", [], []];
+    [calls, sums] = [[], sumsOf(null)];
   }
 
   function output(data: Record<string, unknown>) {
@@ -62,6 +68,13 @@ export function liveTerminal() {
       else if (event.kind === "trial.step") {
         const step = stepOf(event, steps.length + 1);
         if (!steps.some((known) => known.number === step.number)) steps = [...steps, step];
+      } else if (event.kind === "trial.calls" && event.tryNumber === tryNumber) {
+        const told = Array.isArray(event.data.calls) ? event.data.calls : [];
+        const next = sumsOf(event.data.sums);
+        // After a lost line, what was told before may come again.
+        if (next.calls + next.refused <= sums.calls + sums.refused) return;
+        calls = [...calls, ...told.flatMap((call, index) => callOf(call, calls.length + index + 1) ?? [])].slice(-CALLS);
+        sums = next;
       } else if (event.kind === "trial.phase" && event.at != null && event.tryNumber === tryNumber) {
         const begun = { phase: String(event.data.phase), step: String(event.data.step ?? ""), at: event.at };
         if (begun.at > (phases.at(-1)?.at ?? 0)) phases = [...phases, begun];
@@ -69,6 +82,8 @@ export function liveTerminal() {
     },
     steps: () => steps,
     phases: () => phases,
+    calls: () => calls,
+    sums: () => sums,
     size: () => size,
     /** All so far, then whatever comes. */
     listen(write: Listener["write"], resize: Listener["resize"]) {

@@ -7,7 +7,8 @@ import { useLive } from "@/api/live";
 import { usePages } from "@/api/paging";
 import { useInvalidation } from "@/api/refresh";
 import { DataTable } from "@/parts/DataTable";
-import { count } from "@/parts/format";
+import { CapFigures } from "@/parts/CapFigures";
+import { count, money } from "@/parts/format";
 import { Moment } from "@/parts/Moment";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
 import { Figure, Figures, Panel } from "@/parts/Panel";
@@ -39,6 +40,7 @@ export default function Workers() {
     <div className="flex flex-col gap-3">
       <h1>Workers and queue</h1>
       <Numbers of={queue.data} />
+      <Today />
       <Warnings workers={queue.data.workers} />
       <div className="rounded-lg border bg-panel">
         <DataTable
@@ -77,6 +79,28 @@ export default function Workers() {
         />
       </div>
     </div>
+  );
+}
+
+/** What everybody has spent on models today, and what the operator's cap leaves. */
+function Today() {
+  const today = useQuery({
+    queryKey: ["budget", "today"],
+    queryFn: () => unwrap(api.GET("/api/v1/budget")),
+    refetchInterval: EVERY_MS,
+  });
+  const spent = today.data?.spending.spent;
+  return (
+    <Panel title="Spent on models today" minHeight={86}>
+      {today.data ? (
+        <Figures>
+          <Figure name="cost" value={money(spent?.dollars)} hint={`Since midnight UTC, ${today.data.day}`} />
+          <Figure name="tokens" value={count(spent?.tokens)} />
+          <Figure name="model calls" value={count(spent?.calls)} />
+          <CapFigures caps={[{ of: "day", cap: today.data.cap, spending: today.data.spending }]} />
+        </Figures>
+      ) : null}
+    </Panel>
   );
 }
 

@@ -1,0 +1,45 @@
+"""What was spent of the caps that hold for a trial or a job, for whoever watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from seatrial.domain.budget import Cap, Scope, Spending
+from seatrial.domain.job import JobSpec
+from seatrial.ports.store.budgets import BudgetStore
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One cap, and what was spent of it by everybody for whom it holds."""
+
+    scope: Scope
+    cap: Cap
+    spending: Spending
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    store: BudgetStore
+    day: Cap
+    """The cap of this installation for each day."""
+
+    async def of_job(self, job_id: int, spec: JobSpec, now: datetime) -> list[Standing]:
+        """The job always, and the day if it has a cap and pays for this job."""
+        return await self._look([(Scope.of_job(job_id), spec.budget.job), *self._of_day(spec, now)])
+
+    async def of_trial(self, job_id: int, trial_id: int, spec: JobSpec, now: datetime) -> list[Standing]:
+        """Those of the trial, its job and the day that have a cap."""
+        trial = (Scope.of_trial(job_id, trial_id), spec.budget.trial)
+        return await self._look(
+            [held for held in (trial, (Scope.of_job(job_id), spec.budget.job), *self._of_day(spec, now)) if held[1]]
+        )
+
+    def _of_day(self, spec: JobSpec, now: datetime) -> list[tuple[Scope, Cap]]:
+        return [(Scope.of_day(now), self.day)] if self.day and spec.own_keys else []
+
+    async def _look(self, wanted: Sequence[tuple[Scope, Cap]]) -> list[Standing]:
+        found = await self.store.spending([scope for scope, _ in wanted]) if wanted else {}
+        return [Standing(scope, cap, found[scope.name]) for scope, cap in wanted]
