@@ -9,9 +9,9 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from seatrial.domain.model_call import CallUsage, CostBy, ModelCall, sum_calls
+from seatrial.domain.model_call import CALLS_FILE, CallUsage, CostBy, ModelCall, sum_calls
 from seatrial.domain.prices import CallCost
-from seatrial.gateway.journal import BEGUN, CALLS, Journal, read_calls
+from seatrial.gateway.journal import BEGUN, Journal, read_calls
 
 WRITES = """
 import sys, time
@@ -50,7 +50,7 @@ def test_calls_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert read_calls(tmp_path) == [call(0), call(1), call(2), call(9)]  # also while the trial runs
     journal.close()
     assert read_calls(tmp_path) == [call(0), call(1), call(2), call(9)]
-    assert [path.name for path in tmp_path.iterdir()] == [CALLS]
+    assert [path.name for path in tmp_path.iterdir()] == [CALLS_FILE]
 
 
 def test_a_trial_without_calls_leaves_no_file(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_what_the_provider_told_before_the_worker_was_lost_is_counted(tmp_path: 
 def test_a_torn_last_line_is_skipped(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     made(journal, call(1))
-    with (tmp_path / CALLS).open("ab") as file:
+    with (tmp_path / CALLS_FILE).open("ab") as file:
         file.write(b'{"call":2,"at":"2026-')
     with (tmp_path / BEGUN).open("ab") as file:
         file.write(b'{"call":2,"mod')
@@ -101,7 +101,7 @@ def test_a_torn_last_line_is_skipped(tmp_path: Path) -> None:
 
 
 def test_what_is_no_record_is_skipped(tmp_path: Path) -> None:
-    (tmp_path / CALLS).write_bytes(b"[]\n{}\nnull\n\xff\n" + b'{"a":' * 5000 + b"\n")
+    (tmp_path / CALLS_FILE).write_bytes(b"[]\n{}\nnull\n\xff\n" + b'{"a":' * 5000 + b"\n")
     assert read_calls(tmp_path) == []
 
 
@@ -109,7 +109,7 @@ def test_a_link_in_the_place_of_the_record_is_not_followed(tmp_path: Path) -> No
     target = tmp_path / "elsewhere"
     target.write_text("")
     (tmp_path / "try").mkdir()
-    (tmp_path / "try" / CALLS).symlink_to(target)
+    (tmp_path / "try" / CALLS_FILE).symlink_to(target)
     journal = Journal(tmp_path / "try")
     journal.end(None, call(1))
     journal.close()
