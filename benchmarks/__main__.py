@@ -47,6 +47,7 @@ MEASUREMENTS = {
     "agent-cost": "benchmarks.agent_cost:measure",
     "gate": "benchmarks.gate:measure",
     "budget-race": "benchmarks.budget_race:measure",
+    "kits": "benchmarks.kits:measure",
 }
 
 

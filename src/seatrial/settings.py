@@ -203,6 +203,8 @@ class Settings(Described, BaseSettings):
     """Maximum processes and threads of an image build (``oci``)."""
     max_build_disk_mb: int = Field(default=20480, ge=256)
     """Maximum disk space of an image build (``oci``)."""
+    kits_gb: float = Field(default=20.0, ge=0)
+    """Disk space for agent kits, in GB. Beyond it the least recently used are removed. 0: no limit."""
     image_low_water_gb: float = Field(default=5.0, ge=0)
     """Free disk space below which the least recently used images are pruned."""
     disk_low_water_mb: int = Field(default=512, ge=0)
@@ -438,3 +440,14 @@ def tool_environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in (*_TOOL_NAMES, *_PROXY_NAMES) if os.environ.get(name)}
     path = f"{kept.get('PATH', os.defpath)}:/usr/sbin:/sbin"  # location of debootstrap
     return {"LANG": "C.UTF-8", "HOME": str(Path.home()), **kept, "PATH": path}
+
+
+_PACKAGE_NAMES = ("PATH", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+_PACKAGE_PREFIXES = ("PIP_", "UV_", "npm_config_", "NPM_CONFIG_")
+
+
+def package_environment() -> dict[str, str]:
+    """The environment of pip, uv and npm: their own settings, certificates and proxies, and no provider keys."""
+    kept = {name: os.environ[name] for name in (*_PACKAGE_NAMES, *_PROXY_NAMES) if os.environ.get(name)}
+    own = {name: value for name, value in os.environ.items() if name.startswith(_PACKAGE_PREFIXES)}
+    return {"LANG": "C.UTF-8", "HOME": str(Path.home()), "PATH": os.defpath, **kept, **own}

@@ -12,6 +12,7 @@ import typer
 from seatrial import __version__
 from seatrial.cli.backend.session import NAMED_SERVER, refuse_server
 from seatrial.cli.commands import (
+    agents,
     catalogue,
     dataset,
     doctor,
@@ -96,7 +97,7 @@ job.app.command("share")(triage.share_job)
 job.app.command("export")(static.export_job)
 app.add_typer(triage.links, name="link")
 app.add_typer(images.app, name="images")
-app.command("agents")(catalogue.agents)
+app.add_typer(agents.app, name="agents")
 app.command("models")(catalogue.models)
 app.command("doctor")(doctor.doctor)
 app.command("up")(up.up)

@@ -52,7 +52,8 @@ class Commands(typer.Typer):
     """A group of commands with plain help."""
 
     def __init__(self, *, help: str, cls: type[PlainGroup] = PlainGroup, **more: Any) -> None:
-        super().__init__(help=help, cls=cls, no_args_is_help=True, rich_markup_mode=None, **more)
+        shows_help = not more.get("invoke_without_command")
+        super().__init__(help=help, cls=cls, no_args_is_help=shows_help, rich_markup_mode=None, **more)
 
     def command[Run: Callable[..., Any]](self, name: str | None = None, **more: Any) -> Callable[[Run], Run]:
         return super().command(name, **{"cls": PlainCommand, **more})

@@ -148,6 +148,8 @@ class Lock(Frozen):
     """``local``, ``pulled``, ``built``, ``bootstrapped`` or ``forced build``."""
     agent: str = ""
     agent_version: str = ""
+    agent_kit: str | None = None
+    """Digest of the kit that the agent ran from; ``None`` if it was installed in another way."""
     model: str | None = None
     options: dict[str, Any] = {}
     timeout_multiplier: float = 1.0

@@ -65,6 +65,11 @@ class SandboxOptions(Frozen):
         return self.cache / "images"
 
     @property
+    def kits_dir(self) -> Path:
+        """Agent kits."""
+        return self.cache / "kits"
+
+    @property
     def run_dir(self) -> Path:
         """One directory per living sandbox, with its owner written beside its state."""
         return self.cache / "run"

@@ -20,7 +20,7 @@ import shlex
 import uuid
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NoReturn, Protocol, override
@@ -28,6 +28,7 @@ from typing import Any, Literal, NoReturn, Protocol, override
 from harbor.environments.base import BaseEnvironment, EnvironmentPath, ExecResult
 from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
 from harbor.models.task.config import NetworkPolicy
+from harbor.models.trial.paths import TrialPaths
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.substitution import Malformed, substitute
@@ -56,6 +57,8 @@ _EXPANDED = re.compile(r"[$`*?\[\]{}~;&|<>()!\\]")
 
 SandboxPhase = Literal["build", "start"]
 PhaseListener = Callable[[SandboxPhase], Awaitable[None]]
+Dress = Callable[[Image], Awaitable[Image]]
+"""Gives the image that a sandbox starts from, for the one that its task names."""
 
 
 class Network(Protocol):
@@ -136,6 +139,9 @@ class Sandbox(BaseEnvironment):
         """Set by the runner; called when the build and the start begin."""
         self.on_build_output: LogSink | None = None
         """Set by the runner; gets the output of an image build."""
+        self.dress: Dress | None = None
+        """Set by the runner: adds the layer of an agent that was installed before."""
+        self._made_with = {"options": options, "owner": owner, "images": images, **kwargs}
         self.grading = False
         self.final_state: FinalDisk | None = None
         """Set by the runner before the start: what another sandbox of this trial kept with ``keep_state``."""
@@ -185,7 +191,8 @@ class Sandbox(BaseEnvironment):
         image = self._image
         if image is None:
             return self._applied
-        named = {"image": image.reference, "image_digest": image.digest, "image_source": image.provenance}
+        digest = image.below or image.digest
+        named = {"image": image.reference, "image_digest": digest, "image_source": image.provenance}
         return self._applied.model_copy(update=named)
 
     @property
@@ -276,6 +283,35 @@ class Sandbox(BaseEnvironment):
         """Copies what the agent left, so that another sandbox can begin with it (``final_state``). Returns why that is
         not possible, such as processes that grading may need; empty if it was done."""
         return f"the sandbox {self.type()} cannot keep it"
+
+    def holds(self, something: AbstractContextManager[None]) -> None:
+        """Enters a context that ends when the sandbox has stopped."""
+        self._held.enter_context(something)
+
+    def sibling(self, directory: Path) -> Sandbox:
+        """Another sandbox of the same environment, with a trial's directory of its own. It has not been started."""
+        paths = TrialPaths(trial_dir=directory)
+        paths.mkdir()
+        given = {**self._made_with, "session_id": f"{directory.name}__env", "trial_paths": paths}
+        return type(self)(**given)
+
+    async def keep_layer(self, target: Path) -> str:
+        """Keeps what was written to this sandbox since its start as a layer, and ends its commands. Returns the name
+        for ``with_layer``. ``SandboxFault`` if that is not possible."""
+        raise SandboxFault(f"The sandbox {self.type()} cannot keep a layer.")
+
+    async def with_layer(self, image: Image, name: str) -> Image | None:
+        """The image with a layer that was kept for it; ``None`` if the layer is gone."""
+        return None
+
+    async def drop_layer(self, name: str) -> None:
+        """Removes a layer outside of the folder that it was kept in."""
+
+    @property
+    def has_own_process(self) -> bool:
+        """Whether the task's image or compose file starts a process. What that writes belongs to one sandbox."""
+        service, config = self._definition.service, self._started_image.config
+        return bool(service.command or service.entrypoint or (service.entrypoint is None and config.entrypoint))
 
     @abstractmethod
     async def begin_grading(self) -> None:
@@ -398,8 +434,10 @@ class Sandbox(BaseEnvironment):
         self._image = image = await images.resolve(request, self.on_build_output)
         if self.final_state is not None and self.final_state.image_digest != image.digest:
             raise SandboxFault("The final state belongs to another build of the task's image, so it cannot be graded.")
-        await self._enter("start")
         self._held.enter_context(images.hold(image))
+        if self.dress is not None and self.final_state is None:
+            self._image = image = await self.dress(image)
+        await self._enter("start")
         await self._start(image)
         if self.final_state is not None:
             return

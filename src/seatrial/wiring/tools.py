@@ -13,12 +13,14 @@ from seatrial.domain.task import Dataset
 from seatrial.engine.clock import system_clock
 from seatrial.engine.jobs.choice import dataset_of
 from seatrial.errors import Conflict, InvalidInput
-from seatrial.settings import Settings
+from seatrial.settings import Settings, package_environment
 from seatrial.wiring.installation import Installation
 
 if TYPE_CHECKING:
     from celery import Celery
 
+    from seatrial.agents.kits.layers import AgentLayers
+    from seatrial.agents.kits.shelf import KitShelf
     from seatrial.sandboxes.images.assembly import Images
     from seatrial.sandboxes.selection import Health
 
@@ -44,6 +46,22 @@ def images_of(settings: Settings, sandbox: str) -> Images:
 
         return shared_engine_images(options)
     raise InvalidInput(f"The sandbox {sandbox} has no images.", field="sandbox", fix="Use oci or docker.")
+
+
+def kits_of(settings: Settings) -> KitShelf:
+    """The agent kits of this machine."""
+    from seatrial.agents.kits.shelf import KitShelf
+    from seatrial.sandboxes.options import SandboxOptions
+
+    return KitShelf(SandboxOptions.of(settings).kits_dir, package_environment(), int(settings.kits_gb * 1e9))
+
+
+def layers_of(settings: Settings) -> AgentLayers:
+    """The installations of agents that this machine keeps as layers of images."""
+    from seatrial.agents.kits.layers import AgentLayers
+    from seatrial.sandboxes.options import SandboxOptions
+
+    return AgentLayers(SandboxOptions.of(settings).kits_dir, int(settings.kits_gb * 1e9))
 
 
 def unpack_archive(settings: Settings, archive: Path, into: Path) -> None:

@@ -35,7 +35,7 @@ from seatrial.machine import Hardware, MemoryBrake
 from seatrial.ports.runner import Runner
 from seatrial.ports.store import Heartbeat
 from seatrial.processes import WorkerName, boot_id
-from seatrial.settings import Settings
+from seatrial.settings import Settings, package_environment
 from seatrial.sizing import room_here
 from seatrial.suspect_process import SuspectProcess
 from seatrial.wiring.installation import Installation, ceilings_of, claim_blobs
@@ -242,12 +242,15 @@ def _harbor_runner(installation: Installation, budgets: Budgets, pace: ProviderP
     from seatrial.adapters.runner_harbor.process import collect_less_often, scrub_environment
 
     settings = installation.settings
-    providers = settings.provider_environment
+    providers, packages = settings.provider_environment, package_environment()
     scrub_environment(settings.sandbox)
 
     from seatrial.adapters.runner_harbor.equip import ModelAccess, Spending, purse_of
     from seatrial.adapters.runner_harbor.library_trial import LibraryTrials
     from seatrial.adapters.runner_harbor.runner import HarborRunner
+    from seatrial.agents.kits.fitting import AgentKits
+    from seatrial.agents.kits.layers import AgentLayers
+    from seatrial.agents.kits.shelf import KitShelf
     from seatrial.sandboxes.options import SandboxOptions
     from seatrial.sandboxes.selection import SandboxSelection
 
@@ -264,4 +267,7 @@ def _harbor_runner(installation: Installation, budgets: Budgets, pace: ProviderP
     )
     trials = LibraryTrials(settings.tasks_dir)
     collect_less_often()
-    return HarborRunner(options, installation.id, SandboxSelection(options), models, trials.create)
+    shelf = KitShelf(options.kits_dir, packages, int(settings.kits_gb * 1e9))
+    kits = AgentKits(shelf, installation.store.jobs.record_version)
+    layers = AgentLayers(options.kits_dir, shelf.limit_bytes)
+    return HarborRunner(options, installation.id, SandboxSelection(options), models, trials.create, kits, layers)

@@ -186,3 +186,23 @@ async def test_an_ended_job_can_be_forgotten_and_its_ids_are_not_given_again(sto
 async def test_the_install_id_stays(store: Store) -> None:
     first = await store.install_id()
     assert len(first) == 16 and first == await store.install_id()
+
+
+async def test_the_first_version_that_is_recorded_stays(open_store: StoreOpener) -> None:
+    one, other = await open_store(), await open_store()
+    job = await submit(one)
+    assert await one.jobs.record_version(job.id, "kit", "") == ""
+    assert await one.jobs.record_version(job.id, "kit", "1") == "1"
+    assert [await store.jobs.record_version(job.id, "kit", "2") for store in (one, other)] == ["1", "1"]
+    assert await other.jobs.record_version(job.id, "kit", "") == "1"
+    assert await other.jobs.record_version(job.id, "other", "3") == "3"
+    with pytest.raises(NotFound):
+        await one.jobs.record_version(job.id + 1000, "kit", "1")
+
+
+async def test_versions_go_with_their_job(store: Store) -> None:
+    job = await submit(store)
+    await store.jobs.record_version(job.id, "kit", "1")
+    await store.jobs.cancel(job.id, NOON)
+    await store.jobs.delete(job.id)
+    assert await store.jobs.record_version(job.id, "kit", "") == ""

@@ -16,7 +16,8 @@ OUR_SANDBOXES = {
     "docker": "seatrial.sandboxes.docker:DockerEnvironment",
 }
 OUR_AGENTS = {"mini-swe-agent": "seatrial.agents.mini_swe_agent:OfflineMiniSweAgent"}
-"""Replacements of Harbor's agents that install from this machine instead of the internet."""
+"""Replacements of Harbor's agents that install from this machine instead of the internet, for sandboxes that are not
+ours. In ours, every agent that has a kit gets it (``agents.kits``)."""
 
 
 def trial_config(order: Order, sandbox: str, agent: AgentConfig, owner: Owner, options: SandboxOptions) -> TrialConfig:

@@ -6,20 +6,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import platform
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from importlib import import_module
 from importlib.metadata import version
 
+from harbor.agents.installed.base import BaseInstalledAgent
 from harbor.models.trial.config import TrialConfig
 from harbor.models.trial.result import TrialResult
 from harbor.trial.trial import Trial
 
 from seatrial import __version__
 from seatrial.adapters.causes import cause_of
-from seatrial.adapters.runner_harbor.config import trial_config
+from seatrial.adapters.runner_harbor.config import OUR_SANDBOXES, trial_config
 from seatrial.adapters.runner_harbor.equip import Equipment, ModelAccess
 from seatrial.adapters.runner_harbor.final_state import FinalState, KeptRun
 from seatrial.adapters.runner_harbor.library_trial import GradedTrial
@@ -32,6 +34,8 @@ from seatrial.adapters.runner_harbor.outcome import (
     without_host_paths,
 )
 from seatrial.adapters.runner_harbor.watch import Watch
+from seatrial.agents.kits.fitting import AgentKits, FittedKit
+from seatrial.agents.kits.layers import AgentLayers, Layered
 from seatrial.domain.result import Failure, Lock, Result, Usage, grade
 from seatrial.domain.suffered import Suffered
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
@@ -66,12 +70,16 @@ class HarborRunner:
         sandboxes: SandboxSelection,
         models: ModelAccess,
         create: Callable[[TrialConfig], Awaitable[Trial]] = Trial.create,
+        kits: AgentKits | None = None,
+        layers: AgentLayers | None = None,
     ) -> None:
         self._options = options
         self._install = install
         self._sandboxes = sandboxes
         self._models = models
         self._create_trial = create
+        self._kits = kits
+        self._layers = layers
         self._harbor = version("harbor")
         self._limits = TransferLimits(
             files=options.max_kept_files, bytes=options.max_kept_mb << 20, depth=options.max_kept_depth
@@ -83,6 +91,7 @@ class HarborRunner:
         equipment: Equipment | None = None
         health: ModelHealth | None = None
         kept: KeptRun | None = None
+        kit: FittedKit | Layered | str = ""
         sandbox = order.job.sandbox
         try:
             async with AsyncExitStack() as doors:
@@ -90,12 +99,17 @@ class HarborRunner:
                 kept = await KeptRun.read(order, sandbox)
                 if kept is not None:
                     await kept.bring_files(order, self._limits)
+                kit = await self._fit(order, sandbox, doors) if kept is None else ""
                 equipment = await self._models.equip(order, doors, sandbox)
                 if order.agent.model:
                     await asyncio.to_thread(import_module, _MODEL_CLIENT)
                 trial = await self._create(order, sandbox, equipment)
                 doors.enter_context(watch.attached(trial))
                 health = equipment.hand_to(trial.agent)
+                if isinstance(kit, FittedKit):
+                    kit.hand_to(trial.agent)
+                elif kept is None:
+                    kit = self._layered(order, trial, equipment, kit) or kit
                 self._prepare_grading(order, sandbox, trial, kept, lambda: _excuse(health, trial))
                 await trial.run()
         except asyncio.CancelledError:
@@ -108,7 +122,7 @@ class HarborRunner:
             if so_far is None or not has_grade(so_far):
                 result = without_host_paths(_ended_by(error, _cause(error, equipment)), order.work_dir)
                 facts = facts_of(trial)
-                lock = self._lock(order, sandbox, trial, facts, equipment)
+                lock = self._lock(order, sandbox, trial, facts, equipment, kit)
                 suffered = suffered_of(result.suffered, facts, health)
                 usage = _usage(equipment, so_far)
                 result = with_replay(result, equipment)
@@ -124,7 +138,7 @@ class HarborRunner:
         result = await read_result(trial.result, order.work_dir, excuse)
         facts = facts_of(trial)
         result = with_waits(result, health)
-        lock = self._lock(order, sandbox, trial, facts, equipment)
+        lock = self._lock(order, sandbox, trial, facts, equipment, kit)
         marks = with_facts(result.marks, facts)
         if equipment is not None and equipment.has_key_inside:
             marks = (*marks, Mark.KEY_IN_SANDBOX)
@@ -168,9 +182,41 @@ class HarborRunner:
             trial.task.instruction = order.job.instruction
         return trial
 
+    async def _fit(self, order: Order, sandbox: str, doors: AsyncExitStack) -> FittedKit | str:
+        """The kit of the order's agent, or why it has none."""
+        if self._kits is None or sandbox not in OUR_SANDBOXES:
+            return ""
+        version = order.agent.options.get("version")
+        wanted = version if isinstance(version, str) else None
+        return await doors.enter_async_context(self._kits.fit(order.agent.name, wanted, order.trial.job_id))
+
+    def _layered(self, order: Order, trial: Trial, equipment: Equipment, why: str) -> Layered | None:
+        """An installed agent without a kit starts from a layer, unless a key goes into its sandbox."""
+        sandbox, agent = trial.agent_environment, trial.agent
+        keyless = equipment.open_door is not None or order.agent.model is None
+        if self._layers is None or not keyless or not isinstance(sandbox, Sandbox):
+            return None
+        if not isinstance(agent, BaseInstalledAgent):
+            return None
+        servers = [server.model_dump(mode="json") for server in trial.task.config.environment.mcp_servers]
+        facts = {"options": order.agent.options, "env": order.agent.env, "servers": servers, "harbor": self._harbor}
+        layered = Layered(
+            self._layers, agent, sandbox, json.dumps(facts, sort_keys=True, default=str), order.agent.name
+        )
+        layered.notes.extend([why] if why else [])
+        sandbox.dress = layered.dress
+        return layered
+
     def _lock(
-        self, order: Order, sandbox: str, trial: Trial | None, facts: SandboxFacts, equipment: Equipment | None
+        self,
+        order: Order,
+        sandbox: str,
+        trial: Trial | None,
+        facts: SandboxFacts,
+        equipment: Equipment | None,
+        kit: FittedKit | Layered | str,
     ) -> Lock:
+        digest, notes = _kit_facts(kit)
         return Lock(
             seatrial=__version__,
             harbor=self._harbor,
@@ -181,16 +227,30 @@ class HarborRunner:
             image_source=facts.image_source,
             agent=order.agent.name,
             agent_version=_agent_version(trial),
+            agent_kit=digest,
             model=order.agent.model,
             options=order.agent.options,
             timeout_multiplier=order.job.timeout_multiplier,
             limits=facts.limits,
             network=facts.network,
             protections=facts.protections,
-            not_applied=facts.not_applied + (tuple(equipment.notes) if equipment is not None else ()),
+            not_applied=(
+                *facts.not_applied,
+                *(equipment.notes if equipment is not None else ()),
+                *notes,
+            ),
             replays=order.job.replay.trial if order.job.replay is not None else None,
             host={"kernel": platform.release(), "machine": platform.machine(), "python": platform.python_version()},
         )
+
+
+def _kit_facts(kit: FittedKit | Layered | str) -> tuple[str | None, Sequence[str]]:
+    """The digest of the kit or layer that the agent ran from, and notes for the lock."""
+    if isinstance(kit, str):
+        return None, [kit] if kit else []
+    if isinstance(kit, FittedKit):
+        return kit.kit.digest if kit.is_used else None, kit.notes
+    return kit.layer.digest if kit.layer is not None else None, kit.notes
 
 
 def _usage(equipment: Equipment | None, found: TrialResult | None) -> Usage:

@@ -20,9 +20,11 @@ from seatrial.adapters.store_sql.tables import (
     IS_QUEUED,
     IS_RUNNING,
     IS_UNGRADED,
+    job_versions,
     jobs,
     trials,
 )
+from seatrial.adapters.store_sql.tasks import insert_into
 from seatrial.domain import event_log
 from seatrial.domain.event import NewEvent
 from seatrial.domain.trial import CancelAsked, NewTrial, Released, Retried, Trial, TrialState, further_attempt
@@ -33,6 +35,9 @@ _last_attempt = sa.select(sa.func.max(trials.c.repeat)).where(
     trials.c.job_id == sa.bindparam("job"),
     trials.c.task_digest == sa.bindparam("digest"),
     trials.c.agent_index == sa.bindparam("agent"),
+)
+job_version = sa.select(job_versions.c.version).where(
+    job_versions.c.job_id == sa.bindparam("job_id"), job_versions.c.name == sa.bindparam("name")
 )
 
 
@@ -158,6 +163,14 @@ def _cell(trial: Trial) -> dict[str, Any]:
 
 def _reopen(connection: Connection, job_ids: set[int]) -> None:
     connection.execute(sa.update(jobs).where(jobs.c.id.in_(job_ids)).values(cancelled_at=None, ended_at=None))
+
+
+def record_version(connection: Connection, job_id: int, name: str, version: str) -> str:
+    """The first that is recorded stays."""
+    _lock_jobs(connection, [job_id])
+    row = {"job_id": job_id, "name": name, "version": version}
+    connection.execute(insert_into(connection, job_versions).on_conflict_do_nothing(), [row])
+    return str(connection.execute(job_version, {"job_id": job_id, "name": name}).scalar_one())
 
 
 def delete_job(connection: Connection, job_id: int) -> None:

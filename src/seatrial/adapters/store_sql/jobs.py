@@ -21,7 +21,9 @@ from seatrial.adapters.store_sql.job_changes import (
     cancel_trials,
     delete_job,
     drop_trials,
+    job_version,
     new_trial,
+    record_version,
     release_trials,
     retry_trials,
     unknown_job,
@@ -186,6 +188,12 @@ class SqlJobs:
         query = sa.select(jobs.c.sealed_keys).where(jobs.c.id == job_id)
         keys: str | None = await self._database.value(query)
         return keys
+
+    async def record_version(self, job_id: int, name: str, version: str) -> str:
+        known = await self._database.column(job_version, {"job_id": job_id, "name": name})
+        if known or not version:
+            return str(known[0]) if known else ""
+        return await self._database.write(lambda connection: record_version(connection, job_id, name, version))
 
     async def cancel(self, job_id: int, now: datetime) -> int:
         return await self._database.write(lambda connection: cancel_job(connection, job_id, now))

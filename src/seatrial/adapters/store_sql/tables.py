@@ -115,6 +115,15 @@ jobs = sa.Table(
     sqlite_autoincrement=True,
 )
 
+job_versions = sa.Table(
+    "job_versions",
+    metadata,
+    sa.Column("job_id", _Id, sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("version", sa.Text, nullable=False),
+    sa.PrimaryKeyConstraint("job_id", "name"),
+)
+
 trials = sa.Table(
     "trials",
     metadata,

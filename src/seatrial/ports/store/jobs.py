@@ -158,6 +158,11 @@ class JobStore(Protocol):
     async def sealed_keys(self, job_id: int) -> str | None:
         """The sealed keys; ``None`` after the job has ended."""
 
+    async def record_version(self, job_id: int, name: str, version: str) -> str:
+        """What the job uses of something that has versions. The first record of a name counts, and it is returned.
+
+        An empty ``version`` records nothing, and may be returned. Records are deleted with the job."""
+
     async def release_trials(self, trial_ids: Sequence[int], now: datetime, *, limit_sec: float | None = None) -> int:
         """Queues held trials and ignores others. Returns how many. ``limit_sec`` limits each whole trial."""
 

@@ -11,14 +11,16 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, override
 
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.errors import SandboxFault, Unsupported
-from seatrial.sandboxes.docker.client import EngineClient
+from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
 from seatrial.sandboxes.docker.container import ContainerPlan
 from seatrial.sandboxes.docker.facts import facts_of
 from seatrial.sandboxes.docker.images import shared_engine_images
@@ -120,6 +122,27 @@ class DockerEnvironment(Sandbox):
     @override
     def files(self) -> Files:
         return self._running().files
+
+    @override
+    async def keep_layer(self, target: Path) -> str:
+        return await self._running().commit()
+
+    @override
+    async def with_layer(self, image: Image, name: str) -> Image | None:
+        try:
+            await self._engine.get(f"/images/{name}/json")
+        except EngineRefused:
+            return None
+        return image.model_copy(update={"digest": name, "below": image.digest})
+
+    @override
+    async def drop_layer(self, name: str) -> None:
+        with suppress(EngineRefused):  # it is gone, or a container uses it
+            await self._engine.delete(f"/images/{name}")
+
+    @override
+    async def lend(self, directory: Path, place: str) -> bool:
+        return await self._running().lend(directory, place)
 
     @override
     async def look_again(self) -> None:

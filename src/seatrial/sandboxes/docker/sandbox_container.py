@@ -165,6 +165,24 @@ class SandboxContainer:
             return view
         return GradingFiles(self._the_sidecar()) if self._grading else AgentFiles(self._engine, self.running().name)
 
+    async def commit(self) -> str:
+        """Makes an image of the container as it is now, without its volumes. Returns the image's id."""
+        name = self.running().name
+        made = await self._engine.post("/commit", {}, container=name, pause=True, comment="an agent's layer")
+        return str(made["Id"])
+
+    async def lend(self, directory: Path, place: str) -> bool:
+        """Mounts a directory of this machine read-only. The verifier's view is a copy of the agent's, so it is there
+        as well. Not in a privileged sandbox, which could make the mount writable, nor with an engine elsewhere."""
+        local = self.running().local
+        if local is None or self._mounts is None or self._grading or self.container.plan.service.privileged:
+            return False
+        try:
+            await self._mounts.start(local.view.lend, directory, place)
+        except OSError:
+            return False
+        return True
+
     def _the_sidecar(self) -> Sidecar:
         if self._sidecar is None:
             self._sidecar = Sidecar(self._engine, self.running())

@@ -1,8 +1,9 @@
 """A directory of this machine, lent to a sandbox: mounted read-only in it while it runs, instead of copied.
 
-``pod`` lends the terminal kit. The mount is made outside and carried into the sandbox by descriptor, so that no path of
-the sandbox is looked up with the rights of this process. It exists only in the sandbox's own mount namespaces: what
-removes a sandbox's files on this machine never meets it. The system calls are those of Linux 5.12.
+Sandboxes borrow the terminal kit and the kits of agents. The mount is made outside and carried into the sandbox by
+descriptor, so that no path of the sandbox is looked up with the rights of this process. It exists only in the sandbox's
+own mount namespaces: what removes a sandbox's files on this machine never meets it. The system calls are those of Linux
+5.12.
 """
 
 from __future__ import annotations

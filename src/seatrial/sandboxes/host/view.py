@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Concatenate, Protocol
 
 from seatrial.errors import SandboxFault
+from seatrial.sandboxes.host.in_root import closing
+from seatrial.sandboxes.host.lent_tree import LentTree, empty_place
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.root_mount import nodev
 from seatrial.sandboxes.host.transfer import LeftOut, Roots, Transfer, TransferLimits
@@ -77,6 +79,18 @@ class SandboxView:
             for place in places:
                 if place == "/" or os.path.ismount(place):
                     nodev(Path(place))
+
+    def lend(self, directory: Path, place: str) -> None:
+        """Mounts a directory of this machine read-only, at an empty place. Raises ``OSError`` where that is not
+        possible. For a thread of ``PrivateMounts``."""
+        with (
+            LentTree(directory) as tree,
+            self._entered() as entrance,
+            closing(self._roots.root_of(entrance)) as root,
+            empty_place(root, place) as target,
+            self._mounts.inside(entrance),
+        ):
+            tree.move_to(target)
 
     def close(self) -> None:
         """Work that has begun still ends normally."""

@@ -96,6 +96,8 @@ class Image(Frozen):
     layers: tuple[Path, ...] = ()
     """``oci`` only: read-only directories for the ``lowerdir`` of an overlay, topmost first."""
     build_log: Path | None = None
+    below: str = ""
+    """The digest of the task's image, if this is that image with an agent's layer on it."""
 
     @property
     def bases(self) -> tuple[BaseImage, ...]:

@@ -154,8 +154,23 @@ class OciEnvironment(Sandbox):
         return await self._machine.mounts.start(pod.lend, directory, place)
 
     @override
+    async def keep_layer(self, target: Path) -> str:
+        pod, _ = self._running()
+        await self._machine.mounts.carry(pod.keep_layer, target / "layer")
+        return str(target.name)
+
+    @override
+    async def with_layer(self, image: Image, name: str) -> Image | None:
+        layer = self.options.kits_dir / "layers" / name / "layer"
+        if not layer.is_dir():
+            return None
+        return image.model_copy(update={"layers": (layer, *image.layers), "below": image.digest})
+
+    @override
     async def keep_state(self, target: Path) -> str:
         pod, _ = self._running()
+        if self._started_image.below:
+            return "the agent's layer may not be there later"
         return await self._machine.mounts.carry(pod.keep, target)
 
     @override

@@ -38,6 +38,7 @@ from seatrial.sandboxes.host.storage import DiskMeter, Meter, TreeMeter
 from seatrial.sandboxes.host.strain import Strain
 from seatrial.sandboxes.host.transfer import Roots, Transfer
 from seatrial.sandboxes.host.view import SandboxView
+from seatrial.sandboxes.images.storage import remove_nodes
 from seatrial.sandboxes.oci import command
 from seatrial.sandboxes.oci.cgroups import VIEWS, Limits
 from seatrial.sandboxes.oci.container_spec import (
@@ -253,6 +254,19 @@ class Pod:
             for process in running:
                 send(process, signal.SIGCONT)
         return ""
+
+    def keep_layer(self, target: Path) -> None:
+        """Copies what was written since the start to a directory that can be a layer of other sandboxes. Ends all
+        commands first. Device nodes are left out."""
+        if self.findings.root == "copy":
+            raise SandboxFault("The sandbox has no layer of its own.")
+        self.kill_processes("agent")
+        # cp keeps owners, links, marks of deleted files and the overlay's attributes, and follows no link.
+        source = str(self.root.upper).replace("/proc/self/", f"/proc/{os.getpid()}/")
+        copy = ["cp", "--archive", "--no-target-directory", "--", source, str(target)]
+        if problem := command.run_to_end(copy):
+            raise SandboxFault(f"The layer could not be copied: {problem}")
+        remove_nodes([target])
 
     def _has_files_in_memory(self) -> bool:
         with self._machine.mounts.inside(self._container("agent").namespace), suppress(OSError):

@@ -29,6 +29,7 @@ class MemoryJobs:
     def __init__(self, records: MemoryRecords) -> None:
         self._records = records
         self._creations: dict[str, tuple[str, int]] = {}
+        self._versions: dict[tuple[int, str], str] = {}
         self._last_job = 0
         self._last_trial = 0
 
@@ -64,6 +65,12 @@ class MemoryJobs:
         if job_id not in self._records.jobs:
             raise NotFound(f"There is no job {job_id}.")
         return self._records.jobs[job_id]
+
+    async def record_version(self, job_id: int, name: str, version: str) -> str:
+        if version:
+            await self.get(job_id)
+            self._versions.setdefault((job_id, name), version)
+        return self._versions.get((job_id, name), "")
 
     async def page(self, page: Page, chosen: JobFilter | None = None) -> list[Job]:
         newest_first = [
@@ -240,6 +247,7 @@ class MemoryJobs:
         self._records.forget_triage(job_id)
         self._records.events = [event for event in self._records.events if event.job_id != job_id]
         del self._records.jobs[job_id]
+        self._versions = {key: version for key, version in self._versions.items() if key[0] != job_id}
 
     def _create_trial(self, job_id: int, planned: NewTrial, hold: bool, now: datetime) -> Trial:
         self._last_trial += 1
