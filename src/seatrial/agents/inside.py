@@ -19,10 +19,26 @@ from seatrial.sandboxes.own_time import own_clock
 NO_KEY = "given-outside"
 """Placeholder key in the sandbox; agents refuse to start without a key."""
 
+_OWN_VARIABLES: Mapping[str, Mapping[str, str]] = {
+    # The gate has the patience; the agent would ask ten times.
+    "mini-swe-agent": {"MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT": "1"},
+    "openhands-sdk": {"LLM_BASE_URL": "{base}", "LLM_API_KEY": NO_KEY},
+    "openhands": {"LLM_BASE_URL": "{base}", "LLM_API_KEY": NO_KEY},
+    "vibe": {"VIBE_API_BASE": "{base}", "VIBE_BACKEND": "{vibe_backend}"},
+}
+"""Variables of single agents, beside those of the model's provider."""
+
 ClockStop = Callable[[], AbstractContextManager[None]]
 OpenDoor = Callable[[Path | None, ClockStop], AbstractAsyncContextManager[Mapping[str, str]]]
 """Opens a door in a network namespace, this machine's if it is ``None``, for an agent with that clock. Gives the
 variables that tell the agent."""
+
+
+def own_variables(agent: str, provider: str, door: str) -> dict[str, str]:
+    """What this agent needs in addition, to find the door."""
+    backend = "mistral" if provider == "mistral" else "generic"
+    found = _OWN_VARIABLES.get(agent, {})
+    return {name: value.format(base=f"{door}/v1", vibe_backend=backend) for name, value in found.items()}
 
 
 def call_through_gate(

@@ -113,8 +113,11 @@ def agent_variables(route: Route, door: str, placeholder: str) -> dict[str, str]
         case "gemini":
             found = dict.fromkeys(addresses, f"{door}/v1beta") | {"GOOGLE_GEMINI_BASE_URL": door}
         case _:
+            # Such a server may speak further formats: OpenRouter, vLLM, a proxy, scripted models. What it does not
+            # speak, it refuses. So an agent of any format can be used, and none calls its provider past the gate.
             found = dict.fromkeys((*addresses, "OPENAI_BASE_URL", "OPENAI_API_BASE"), f"{door}/v1")
-            keys = (*keys, "OPENAI_API_KEY")
+            found |= dict.fromkeys(("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"), door)
+            keys = (*keys, "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
     return found | dict.fromkeys(keys, placeholder)
 
 

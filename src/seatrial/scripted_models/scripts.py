@@ -13,9 +13,11 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from seatrial.scripted_models.faults import Fault
+from seatrial.scripted_models.tools import BASH, ShellTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +37,29 @@ class View:
     """A conversation as the model sees it."""
 
     messages: tuple[Mapping[str, Any], ...]
+    """In the shape of OpenAI's chat, whatever the request's format is."""
     tools: bool = False
     """The agent expects tool calls instead of text."""
-    tool: str = "bash"
+    tool: ShellTool = BASH
     """The tool that runs commands."""
 
     @property
     def instruction(self) -> str:
-        """The first user message: the agent's prompt with the task's instruction."""
-        return next((text_of(message) for message in self.messages if message.get("role") == "user"), "")
+        """What the user said before the first answer: the agent's prompt with the task's instruction."""
+        before = takewhile(lambda message: message.get("role") != "assistant", self.messages)
+        return "\n".join(text_of(message) for message in before if message.get("role") == "user")
+
+    @property
+    def latest(self) -> tuple[Mapping[str, Any], ...]:
+        """What came since the model's last answer."""
+        reversed_latest = takewhile(lambda message: message.get("role") != "assistant", reversed(self.messages))
+        return tuple(reversed_latest)[::-1]
 
     @property
     def screen(self) -> str:
         """The last output. In the first prompt only the terminal part: instructions quote what will be seen."""
-        last = self.messages[-1] if self.messages else {}
-        if last.get("role") == "assistant":
-            return ""
-        return text_of(last) if self.turns else text_of(last).partition(_TERMINAL)[2]
+        said = "\n".join(text_of(message) for message in self.latest)
+        return said if self.turns else said.partition(_TERMINAL)[2]
 
     @property
     def turns(self) -> int:

@@ -1,4 +1,5 @@
-"""A server for scripted models: OpenAI's chat API over HTTP, for tests and for trying Seatrial without a key.
+"""A server for scripted models over HTTP, for tests and for trying Seatrial without a key. It speaks OpenAI's chat
+completions and responses, Anthropic's messages and Google's generateContent, streamed or not.
 
 In a program: ``async with ScriptedModels() as models``, and give ``models.base_url`` to an agent as its ``api_base``;
 the model's name is the script's. As a process: ``python -m seatrial.testing.model_server``, which prints its address.
@@ -13,18 +14,24 @@ import contextlib
 import hashlib
 import hmac
 import json
+import re
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Any, Self
 
 from seatrial.plain_http import BadRequest, Connections, Request, Response, read_request
-from seatrial.scripted_models.dialects import MANY_COMMANDS, Completion, complete
+from seatrial.scripted_models.answer import Answer, Asked, Counted
+from seatrial.scripted_models.dialects import answer, count_prompt
 from seatrial.scripted_models.faults import Fault, FaultPlan, never
-from seatrial.scripted_models.scripts import SCRIPTS, Script, View
+from seatrial.scripted_models.formats import FORMATS, Format
+from seatrial.scripted_models.scripts import SCRIPTS, Script
+
+_VERSION = re.compile(r"^/v1(?:beta|alpha)?(?=/)")
+_KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,10 @@ class RecordedCall:
     """Lower-case names. A key appears only as its hash."""
     fault: Fault | None
     """The error that the call got instead of an answer."""
+    format: str = "chat"
+    counted: Counted | None = None
+    """What the answer told of its tokens; ``None`` if there was none."""
+    streamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +69,7 @@ class ScriptedModels:
     scripts: Mapping[str, Script] = field(default_factory=lambda: SCRIPTS)
     faults: FaultPlan = never
     key: str | None = field(default=None, repr=False)
-    """If set, requests without ``Authorization: Bearer <key>`` get 401."""
+    """If set, requests without it get 401. It comes in the header of the request's format."""
     host: str = "127.0.0.1"
     port: int = 0
     capacity: Capacity | None = None
@@ -69,6 +80,8 @@ class ScriptedModels:
         self.calls = 0
         self.refused = 0
         """Calls beyond the capacity."""
+        self.counted = Counted()
+        """Tokens of all answers."""
         self._at_once = 0
         self.requests: deque[RecordedCall] = deque(maxlen=self.kept)
         self._connections = Connections()
@@ -102,106 +115,102 @@ class ScriptedModels:
                 pass  # the client disconnected, a fault closed the connection, or the server is closing
 
     async def _answer(self, request: Request, response: Response) -> None:
-        match request.method, request.path.partition("?")[0].removeprefix("/v1"):
-            case "GET", "/models":
-                listed = [{"id": name, "object": "model", "owned_by": "seatrial"} for name in self.scripts]
-                await response.json(200, {"object": "list", "data": listed})
-            case "POST", "/chat/completions" if self.capacity is not None:
-                await self._complete_within(self.capacity, request, response)
-            case "POST", "/chat/completions":
-                await self._complete(request, response)
-            case _:
-                await response.json(404, _error(f"No route {request.method} {request.path}.", "invalid_request_error"))
+        path = _VERSION.sub("", request.path.partition("?")[0])
+        wire = next((wire for wire in FORMATS if request.method == "POST" and wire.serves(path)), None)
+        if request.method == "GET" and path == "/models":
+            listed = [{"id": name, "object": "model", "owned_by": "seatrial"} for name in self.scripts]
+            await response.json(200, {"object": "list", "data": listed})
+        elif wire is None:
+            await response.json(404, _error(f"No route {request.method} {request.path}.", "invalid_request_error"))
+        elif wire.length_at is not None and path.endswith(wire.length_at[0]):
+            asked, _ = _read(wire, path, request.body)
+            await response.json(200, {wire.length_at[1]: count_prompt(asked.view)})
+        elif self.capacity is not None:
+            await self._complete_within(self.capacity, wire, path, request, response)
+        else:
+            await self._complete(wire, path, request, response)
 
-    async def _complete_within(self, capacity: Capacity, request: Request, response: Response) -> None:
+    async def _complete_within(
+        self, capacity: Capacity, wire: Format, path: str, request: Request, response: Response
+    ) -> None:
         if self._at_once >= capacity.at_once:
             self.calls += 1
             self.refused += 1
             fault = Fault(kind="rate_limit", retry_after_sec=capacity.retry_after_sec)
-            await _misbehave(fault, response, streaming=False)
+            await _misbehave(fault, wire, response, streaming=False)
             return
         self._at_once += 1
         try:
             await asyncio.sleep(capacity.seconds)
-            await self._complete(request, response)
+            await self._complete(wire, path, request, response)
         finally:
             self._at_once -= 1
 
-    async def _complete(self, request: Request, response: Response) -> None:
+    async def _complete(self, wire: Format, path: str, request: Request, response: Response) -> None:
         number, at = self.calls, time.monotonic() - self._started
         self.calls += 1
-        try:
-            body = json.loads(request.body)
-            name, messages = str(body["model"]), tuple(body["messages"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise BadRequest(400, f"The body is not a chat request: {error!r}.") from error
+        asked, body = _read(wire, path, request.body)
+        fault, said = self._decide(asked, request, number, at)
+        counted = said.counted if said is not None else None
+        headers = _without_key(request.headers)
+        self.requests.append(RecordedCall(at, asked.model, body, headers, fault, wire.name, counted, asked.streams))
+        if fault is not None:
+            await _misbehave(fault, wire, response, streaming=asked.streams)
+        elif said is None:
+            message = f"The model `{asked.model}` does not exist."
+            await response.json(404, wire.error(404, message, "invalid_request_error", "model_not_found"))
+        else:
+            self.counted += said.counted
+            await _send(said, asked, wire, response)
+
+    def _decide(self, asked: Asked, request: Request, number: int, at: float) -> tuple[Fault | None, Answer | None]:
+        """Neither, if there is no such model."""
         fault = self.faults(number, at)
-        script = self.scripts.get(name.removeprefix("openai/").removeprefix("scripted/"))
         if not self._allows(request):
             fault = Fault(kind="auth")
-        view = View(messages=messages, tools=bool(body.get("tools")), tool=_tool(body.get("tools") or []))
-        act = None
-        if fault is None and script is not None:
-            outcome = script(view)
-            fault, act = (outcome, None) if isinstance(outcome, Fault) else (None, outcome)
-        self.requests.append(
-            RecordedCall(at=at, model=name, body=body, headers=_without_key(request.headers), fault=fault)
-        )
-        if fault is not None:
-            await _misbehave(fault, response, streaming=bool(body.get("stream")))
-        elif act is None:
-            message = f"The model `{name}` does not exist."
-            await response.json(404, _error(message, "invalid_request_error", "model_not_found"))
-        else:
-            await _send(complete(view, act, name, number), body, response)
+        script = self.scripts.get(asked.model.removeprefix("openai/").removeprefix("scripted/"))
+        if fault is not None or script is None:
+            return fault, None
+        outcome = script(asked.view)
+        return (outcome, None) if isinstance(outcome, Fault) else (None, answer(asked, outcome, number))
 
     def _allows(self, request: Request) -> bool:
         if self.key is None:
             return True
-        return hmac.compare_digest(request.headers.get("authorization", "").encode(), f"Bearer {self.key}".encode())
+        given = (request.headers.get(name, "").removeprefix("Bearer ") for name in _KEY_HEADERS)
+        return any(hmac.compare_digest(key.encode(), self.key.encode()) for key in given)
 
 
 class _HungUp(Exception):
     """A fault closed the connection."""
 
 
-async def _send(completion: Completion, body: Mapping[str, Any], response: Response) -> None:
-    logprobs, token_ids = bool(body.get("logprobs")), bool(body.get("return_token_ids"))
-    if not body.get("stream"):
-        await response.json(200, completion.whole(logprobs=logprobs, token_ids=token_ids))
-        return
-    usage = bool((body.get("stream_options") or {}).get("include_usage"))
-    pieces = completion.pieces(with_usage=usage, logprobs=logprobs, token_ids=token_ids)
-    await response.events(_encoded(pieces))
+def _read(wire: Format, path: str, body: bytes) -> tuple[Asked, Mapping[str, Any]]:
+    try:
+        read = json.loads(body)
+        return wire.read(path, read), read
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadRequest(400, f"The body is not a request of the format {wire.name}: {error!r}.") from error
 
 
-async def _encoded(pieces: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
-    async for piece in pieces:
-        yield b"data: " + json.dumps(piece).encode() + b"\n\n"
-    yield b"data: [DONE]\n\n"
+async def _send(said: Answer, asked: Asked, wire: Format, response: Response) -> None:
+    if asked.streams:
+        await response.events(_awaited(wire.events(said, asked)))
+    else:
+        await response.json(200, wire.whole(said, asked))
 
 
-async def _misbehave(fault: Fault, response: Response, *, streaming: bool) -> None:
+async def _awaited(events: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for event in events:
+        yield event
+
+
+async def _misbehave(fault: Fault, wire: Format, response: Response, *, streaming: bool) -> None:
     headers = {}
     if fault.retry_after_sec is not None:
         dated = formatdate(time.time() + fault.retry_after_sec, usegmt=True)
         headers["Retry-After"] = dated if fault.retry_after_form == "date" else f"{fault.retry_after_sec:g}"
     match fault.kind:
-        case "rate_limit":
-            error = _error("Rate limit reached for requests.", "requests", "rate_limit_exceeded")
-            await response.json(429, error, headers)
-        case "server_error":
-            await response.json(fault.status, _error("The server had an error.", "server_error"), headers)
-        case "context_length":
-            message = (
-                "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
-            )
-            await response.json(400, _error(message, "invalid_request_error", "context_length_exceeded"))
-        case "refused":
-            await response.json(400, _error("The request was refused.", "invalid_request_error", "bad_request"))
-        case "auth":
-            error = _error("Incorrect API key provided.", "invalid_request_error", "invalid_api_key")
-            await response.json(401, error)
         case "garbage":
             await response.raw(200, b"<html>not what you asked for</html>", "text/html")
         case "cut":
@@ -210,22 +219,36 @@ async def _misbehave(fault: Fault, response: Response, *, streaming: bool) -> No
         case "hang":
             await asyncio.sleep(fault.hang_sec)
             raise _HungUp
+        case _:
+            status, message, kind, code = _refusal(fault)
+            await response.json(status, wire.error(status, message, kind, code), headers)
 
 
-def _tool(offered: Sequence[Mapping[str, Any]]) -> str:
-    """The tool that runs commands, of those that a request offers."""
-    names = [str((tool.get("function") or {}).get("name", "")) for tool in offered]
-    return next((name for name in names if name.endswith(MANY_COMMANDS)), "bash")
+def _refusal(fault: Fault) -> tuple[int, str, str, str | None]:
+    match fault.kind:
+        case "rate_limit":
+            return 429, "Rate limit reached for requests.", "requests", "rate_limit_exceeded"
+        case "context_length":
+            message = (
+                "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
+            )
+            return 400, message, "invalid_request_error", "context_length_exceeded"
+        case "refused":
+            return 400, "The request was refused.", "invalid_request_error", "bad_request"
+        case "auth":
+            return 401, "Incorrect API key provided.", "invalid_request_error", "invalid_api_key"
+        case _:
+            return fault.status, "The server had an error.", "server_error", None
 
 
-def _error(message: str, kind: str, code: str | None = None) -> dict[str, Any]:
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+def _error(message: str, kind: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
 
 
 def _without_key(headers: Mapping[str, str]) -> dict[str, str]:
     """Keys are stored as hashes: enough to compare them."""
     kept = dict(headers)
-    for name in ("authorization", "x-api-key", "api-key"):
+    for name in _KEY_HEADERS:
         if name in kept:
             secret = kept[name].removeprefix("Bearer ")
             kept[name] = f"sha256:{hashlib.sha256(secret.encode()).hexdigest()}"
@@ -240,7 +263,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Serves scripted models over OpenAI's chat API.")
+    parser = argparse.ArgumentParser(description="Serves scripted models over HTTP in the formats of the providers.")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     with contextlib.suppress(KeyboardInterrupt):

@@ -124,10 +124,12 @@ async def test_an_agent_inside_gets_its_door_when_its_sandbox_is_there(tmp_path:
         agent = AgentSpec(name="codex", model="openai/give-up", options={"api_base": models.base_url})
         equipment = await access.equip(order_of(tmp_path, agent, OPENAI_API_KEY=KEY), doors)
         assert equipment.open_door is not None and "api_base" not in equipment.agent.kwargs
-        assert equipment.agent.env == {"OPENAI_API_KEY": NO_KEY}
+        assert set(equipment.agent.env.values()) == {NO_KEY}, "agents refuse to be made without a key"
         async with equipment.open_door(None, AsyncExitStack) as variables:  # type: ignore[arg-type]
             assert variables["OPENAI_BASE_URL"].startswith("http://127.0.0.1:") and KEY not in str(variables)
             assert variables["OPENAI_BASE_URL"] != models.base_url
+            door = variables["OPENAI_BASE_URL"].removesuffix("/v1")
+            assert variables["ANTHROPIC_BASE_URL"] == variables["GOOGLE_GEMINI_BASE_URL"] == door, "no other way out"
 
 
 async def test_models_of_other_formats_are_called_from_the_worker_and_the_trial_says_so(tmp_path: Path) -> None:
