@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -208,30 +209,53 @@ async def test_an_agent_that_goes_away_stops_its_call(tmp_path: Path) -> None:
     assert door.calls.health.interrupted is not None and models.calls == 1
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "stream"])
-async def test_what_a_call_used_is_written_down_before_the_agent_has_its_answer(tmp_path: Path, streamed: bool) -> None:
+USAGE = {"prompt_tokens": 40, "completion_tokens": 7}
+
+
+def counted(door: OpenDoor) -> list[tuple[int | None, int | None, str | None]]:
+    return [(each.usage.input_tokens, each.usage.output_tokens, each.error) for each in door.noted()]
+
+
+async def test_what_a_call_used_is_written_down_before_the_agent_has_its_answer(tmp_path: Path) -> None:
     """An agent that does not read holds its answer up. A worker that is killed now loses no tokens."""
-    usage, long = {"prompt_tokens": 40, "completion_tokens": 7}, "x" * 1_900_000
-    content = {"id": "x", "model": "m", "choices": [{"index": 0, "message": {"content": long * 4}}], "usage": usage}
-    delta = {"id": "x", "model": "m", "choices": [{"index": 0, "delta": {"content": long}}]}
-    events = [
-        f"data: {json.dumps(each)}\n\n" for each in (delta, delta, delta, {**delta, "choices": [], "usage": usage})
-    ]
-    body = "".join([*events, "data: [DONE]\n\n"]).encode() if streamed else json.dumps(content).encode()
-    async with provider(answer(200, body)) as model, open_door(tmp_path, route(model.url)) as door:
-        reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
-        asks_usage = {"stream": True, "stream_options": {"include_usage": True}} if streamed else {}
-        writer.write(request(body=json.dumps({**CHAT, "model": "m", **asks_usage}).encode()))
-        if streamed:  # all but the end of it
-            await reader.readexactly(3 * 1_900_000)
-        await eventually(lambda: [each.usage.output_tokens for each in door.noted()] == [7], "the usage is known")
-        if not streamed:
-            assert door.noted()[0].error == "its worker was lost" and not (tmp_path / "calls.jsonl").exists()
-        assert await reader.read()
+    content = {"id": "x", "model": "m", "choices": [{"message": {"content": "x" * 7_500_000}}], "usage": USAGE}
+    slow = socket.socket()
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # the kernel must not take all of it
+    async with provider(answer(200, content)) as model, open_door(tmp_path, route(model.url)) as door:
+        await asyncio.get_running_loop().run_in_executor(None, slow.connect, ("127.0.0.1", door.port))
+        reader, writer = await asyncio.open_connection(sock=slow)
+        writer.write(request())
+        await eventually(lambda: counted(door) == [(40, 7, "its worker was lost")], "the usage is known")
+        assert not (tmp_path / "calls.jsonl").exists()
+        assert len(await reader.read(-1)) > 7_500_000
         writer.close()
-        await eventually(lambda: (tmp_path / "calls.jsonl").exists(), "the call is noted")
-        (noted,) = door.noted()
-    assert noted.error is None and (noted.usage.input_tokens, noted.usage.output_tokens) == (40, 7)
+        await eventually(lambda: counted(door) == [(40, 7, None)], "the call is noted")
+
+
+async def test_so_is_that_of_a_stream_before_the_agent_has_its_end(tmp_path: Path) -> None:
+    """The agent has all it needs, and the provider has not closed its connection yet."""
+    piece = {"id": "x", "model": "m", "choices": [{"index": 0, "delta": {"content": "yes"}, "finish_reason": "stop"}]}
+    events = [f"data: {json.dumps(each)}\n\n" for each in (piece, {**piece, "choices": [], "usage": USAGE})]
+    closes = asyncio.Event()
+
+    async def stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        writer.write("".join([*events, "data: [DONE]\n\n"]).encode())
+        await closes.wait()
+        writer.close()
+
+    server = await asyncio.start_server(stream, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    async with server, open_door(tmp_path, route(url)) as door:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+        writer.write(request(body=json.dumps({**CHAT, "model": "m", "stream": True}).encode()))
+        await reader.readuntil(b"[DONE]")
+        assert counted(door) == [(40, 7, "its worker was lost")] and not (tmp_path / "calls.jsonl").exists()
+        closes.set()
+        await reader.read()
+        writer.close()
+        await eventually(lambda: counted(door) == [(40, 7, None)], "the call is noted")
 
 
 @pytest.mark.parametrize("stops", [True, False], ids=["by default", "by the setting"])

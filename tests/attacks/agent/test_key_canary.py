@@ -123,6 +123,7 @@ async def test_the_key_is_nowhere_inside_and_the_model_answers(sandbox: Sandbox,
     assert b'"content": "hello"' in agent.heard and KEY.encode() not in agent.heard
 
 
+@pytest.mark.filterwarnings("ignore")  # LiteLLM's types make pydantic warn on first use
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_key_of_an_agent_outside_is_nowhere_inside_either(sandbox: Sandbox, tmp_path: Path) -> None:
     """terminus-2 calls from the worker, while commands of its model run inside."""
