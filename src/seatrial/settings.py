@@ -265,7 +265,7 @@ class Settings(Described, BaseSettings):
     model_prices_file: Path | None = None
     """Your own prices of models: a JSON or TOML file with LiteLLM's names of models and of prices, such as
     ``{"hosted_vllm/mine": {"input_cost_per_token": 1e-7, "output_cost_per_token": 4e-7}}``. They win over LiteLLM's
-    list. Workers and the API read it when they start."""
+    list. Workers read it when they start, the API with its first job."""
     provider_pace: bool = True
     """Learns from rate limits how many calls a provider takes at once, over all workers, and lets calls wait for their
     turn."""
