@@ -48,7 +48,9 @@ def upkeep_of(
     clean: Callable[[], Awaitable[int]] | None,
     pace: ProviderPace | None = None,
     budgets: Budgets | None = None,
+    close: Callable[[], Awaitable[object]] | None = None,
 ) -> Upkeep:
+    """``close`` closes what the worker's runner opened."""
     recovery = _recovery(installation)
     settler = settle.Settler(installation.store, installation.wake_up, installation.clock)
     extra = [*_clock_duty(installation), Duty("settling", settler.sweep, settle.EVERY_SEC)]
@@ -58,14 +60,16 @@ def upkeep_of(
         extra.append(Duty("provider pace", pace.sync, provider_pace.EVERY_SEC))
     if budgets is not None:  # after an outage it must report within a lease
         extra.append(Duty("budgets", budgets.sync, slices.EVERY_SEC, patient=False))
-    return Upkeep(Duties(installation.clock, noticed=recovery.noticed), recovery, extra, _at_end(installation, budgets))
+    at_end = _at_end(installation, budgets, close)
+    return Upkeep(Duties(installation.clock, noticed=recovery.noticed), recovery, extra, at_end)
 
 
-def _at_end(installation: Installation, budgets: Budgets | None) -> dict[str, Callable[[], Awaitable[object]]]:
+def _at_end(
+    installation: Installation, budgets: Budgets | None, close: Callable[[], Awaitable[object]] | None
+) -> dict[str, Callable[[], Awaitable[object]]]:
     worker = str(WorkerName.mine())
-    at_end: dict[str, Callable[[], Awaitable[object]]] = {
-        "provider pace": lambda: installation.store.pace.leave(worker)
-    }
+    at_end: dict[str, Callable[[], Awaitable[object]]] = {} if close is None else {"gate": close}
+    at_end["provider pace"] = lambda: installation.store.pace.leave(worker)
     return at_end if budgets is None else {**at_end, "budgets": budgets.leave}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from seatrial.adapters import final_state_archive
 from seatrial.adapters.account_files import FileAccount
@@ -44,6 +45,9 @@ from seatrial.wiring.upkeep import clean_leftovers, final_states_of, upkeep_of
 from seatrial.worker import Claiming, Pace, Worker, beat_forever
 from seatrial.worker_exits import ExitNotes, ExitWatch, memory_kills, worker_of
 
+if TYPE_CHECKING:
+    from seatrial.adapters.runner_harbor.runner import HarborRunner
+
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -71,6 +75,7 @@ def make_worker(installation: Installation, capacity: int, job_id: int | None = 
         clean=lambda: clean_leftovers(installation),
         pace=pace,
         budgets=budgets,
+        close=runner.close,
     )
 
 
@@ -101,6 +106,7 @@ async def load_worker(
         pace=pace,
         machine=machine,
         budgets=budgets,
+        close=runner.close,
     )
     worker.can_use_only((AUTOMATIC,))  # until each kind was tried
     return worker
@@ -116,13 +122,15 @@ def assemble_worker(
     pace: ProviderPace | None = None,
     machine: Machine | None = None,
     budgets: Budgets | None = None,
+    close: Callable[[], Awaitable[object]] | None = None,
 ) -> Worker:
     """A worker around any runner. Tests and benchmarks pass a fake one. ``clean`` removes leftovers; it returns how
     many. A ``capacity`` of 0 packs trials by what their tasks declare. ``pace`` and ``budgets`` are for the runner's
-    calls to models. ``machine`` is given to workers that a platform may end, or that leave when they are idle."""
+    calls to models, and ``close`` closes what it opened for them. ``machine`` is given to workers that a platform may
+    end, or that leave when they are idle."""
     settings, place = installation.settings, place or Place()
     room, brake = _room(settings, capacity, job_id), _memory_brake(settings)
-    upkeep = upkeep_of(installation, clean, pace, budgets)
+    upkeep = upkeep_of(installation, clean, pace, budgets, close)
     return Worker(
         installation.store,
         installation.wake_up,
@@ -238,7 +246,7 @@ def budgets_of(installation: Installation) -> Budgets:
     return Budgets(installation.store.budgets, name, clock, lease, day=settings.day_cap, ledgers=ledgers)
 
 
-def _harbor_runner(installation: Installation, budgets: Budgets, pace: ProviderPace | None = None) -> Runner:
+def _harbor_runner(installation: Installation, budgets: Budgets, pace: ProviderPace | None = None) -> HarborRunner:
     from seatrial.adapters.runner_harbor.process import collect_less_often, scrub_environment
 
     settings = installation.settings

@@ -349,8 +349,14 @@ class ModelAccess:
     async def __aenter__(self) -> Self:
         return self
 
+    async def close(self) -> None:
+        """Ends the gate and the scripted models. A further trial starts them again."""
+        async with self._starting:
+            self._gate = self._scripted = None
+            await self._started.aclose()
+
     async def __aexit__(self, *exc: object) -> None:
-        await self._started.aclose()
+        await self.close()
 
 
 @contextmanager

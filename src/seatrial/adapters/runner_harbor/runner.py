@@ -85,6 +85,10 @@ class HarborRunner:
             files=options.max_kept_files, bytes=options.max_kept_mb << 20, depth=options.max_kept_depth
         )
 
+    async def close(self) -> None:
+        """Closes the gate and its connections, after the last trial."""
+        await self._models.close()
+
     async def run(self, order: Order, progress: Progress) -> Result:
         watch = Watch(progress)
         trial: Trial | None = None

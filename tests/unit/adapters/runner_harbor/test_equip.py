@@ -268,3 +268,18 @@ async def test_no_call_is_made_past_a_budget(tmp_path: Path, agent: AgentSpec, s
     async with ModelAccess(spending=Spending(BudgetRules(ModelPrices(), Cap()))) as access, AsyncExitStack() as doors:
         free = await access.equip(order_of(tmp_path, agent, **keys), doors, sandbox)
     assert free.calls is None
+
+
+async def test_a_closed_gate_leaves_no_connection_and_opens_again(tmp_path: Path) -> None:
+    async with ScriptedModels(key=KEY) as models, ModelAccess() as access:
+        agent = AgentSpec(name="terminus-2", model="openai/give-up", options={"api_base": models.base_url})
+        for _ in range(2):
+            async with AsyncExitStack() as doors:
+                equipment = await access.equip(order_of(tmp_path, agent, OPENAI_API_KEY=KEY), doors)
+                played: Any = HostAgent(equipment)
+                equipment.hand_to(played)
+                assert (await played._llm.call("hello")).content
+            gate = await access._open_gate()
+            await access.close()
+            assert gate._upstream._session.closed
+    assert models.calls == 2
