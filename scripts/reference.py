@@ -59,7 +59,7 @@ def commands_page() -> str:
 
 def _command(command: object, path: str) -> Iterator[str]:
     children = getattr(command, "commands", {})
-    if not children:
+    if not children or getattr(command, "invoke_without_command", False):
         yield f"## `{path}`\n"
         yield (getattr(command, "help", None) or "").strip() + "\n"
         rows = [row for parameter in command.params if (row := _parameter(parameter))]  # type: ignore[attr-defined]

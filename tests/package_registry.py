@@ -82,8 +82,12 @@ def package_registry() -> Iterator[Registry]:
             self.send_response(200 if body is not None else 404)
             self.send_header("Content-Type", "application/json" if path.startswith("/npm") else "text/html")
             self.send_header("Content-Length", str(len(body or b"")))
+            self.send_header("Accept-Ranges", "none")
             self.end_headers()
-            self.wfile.write(body or b"")
+            if self.command != "HEAD":
+                self.wfile.write(body or b"")
+
+        do_HEAD = do_GET  # noqa: N815 - the name that the server looks for
 
         def log_message(self, *args: object) -> None:
             pass

@@ -29,7 +29,7 @@ class OfflineMiniSweAgent(MiniSweAgent):
     async def install(self, environment: BaseEnvironment) -> None:
         options = environment.options if isinstance(environment, Sandbox) else SandboxOptions.of(Settings())
         shelf = KitShelf(options.kits_dir, package_environment())
-        ready = await shelf.get(_RECIPE.agent, self._version)
+        ready = await shelf.get(_RECIPE.agent, self.version())
         with shelf.hold(ready):
             await FittedKit(_RECIPE, ready, is_copied=True).put_into(environment)
         self._version = ready.kit.version

@@ -205,7 +205,13 @@ class HarborRunner:
         servers = [server.model_dump(mode="json") for server in trial.task.config.environment.mcp_servers]
         facts = {"options": order.agent.options, "env": order.agent.env, "servers": servers, "harbor": self._harbor}
         layered = Layered(
-            self._layers, agent, sandbox, json.dumps(facts, sort_keys=True, default=str), order.agent.name
+            self._layers,
+            agent,
+            sandbox,
+            json.dumps(facts, sort_keys=True, default=str),
+            order.agent.name,
+            user=trial.task.config.agent.user,
+            limit_sec=trial.agent_setup_timeout_sec,
         )
         layered.notes.extend([why] if why else [])
         sandbox.dress = layered.dress

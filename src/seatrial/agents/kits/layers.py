@@ -64,6 +64,10 @@ class Layered:
     facts: str
     """Everything that the installation depends on, beside the image."""
     name: str
+    user: str | int | None = None
+    """Of the agent; ``None`` for the image's."""
+    limit_sec: float | None = None
+    """For the installation."""
     layer: Layer | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -104,7 +108,7 @@ class AgentLayers:
 
     async def get(self, wanted: Layered, image: Image, install: Callable[[Any], Awaitable[None]]) -> Layer | None:
         """The layer, made if it is not there; ``None`` if making it failed a moment ago."""
-        facts = f"{wanted.sandbox.type()}\n{image.digest}\n{wanted.name}\n{wanted.facts}"
+        facts = f"{wanted.sandbox.type()}\n{image.digest}\n{wanted.name}\n{wanted.user}\n{wanted.facts}"
         key = hashlib.sha256(facts.encode()).hexdigest()[:24]
         if time.monotonic() - self._failed.get(key, -_FAILURE_FOR_SEC) < _FAILURE_FOR_SEC:
             return None
@@ -166,9 +170,11 @@ class AgentLayers:
             await sandbox.start(force_build=False)
             if sandbox.has_own_process or sandbox.facts.image_digest != image.digest:
                 return None
-            await sandbox.exec("mkdir -p /installed-agent", user="root")
-            await install(sandbox)
-            version = wanted.agent._version or await _version(wanted.agent, sandbox)
+            with sandbox.with_default_user(wanted.user):
+                async with asyncio.timeout(wanted.limit_sec):
+                    await sandbox.exec("mkdir -p /installed-agent", user="root")
+                    await install(sandbox)
+                version = wanted.agent._version or await _version(wanted.agent, sandbox)
             kept = await sandbox.keep_layer(target)
             layer = await asyncio.to_thread(_described, target, wanted, image, version, kept)
             remove_tree(self._directory / key)

@@ -15,6 +15,7 @@ from seatrial.cli.view.columns import Column, print_table
 from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
+    from seatrial.agents.kits.kit import Kit
     from seatrial.agents.kits.layers import AgentLayers, Layer
     from seatrial.agents.kits.shelf import KitShelf, ReadyKit
 
@@ -27,10 +28,11 @@ _KITS = (
     Column("digest", rank=2),
     Column("last used", rank=1),
 )
-app = Commands(help="List the agents, and manage the kits from which they run.", invoke_without_command=True)
-kits = Commands(
-    help="Manage agent kits: agents with their runtime, mounted into any image.", invoke_without_command=True
+app = Commands(
+    help="List the agents, and manage the kits from which they run. Use your own by import path, pkg.mod:Class.",
+    invoke_without_command=True,
 )
+kits = Commands(help="List agent kits: agents with their runtime, mounted into any image.", invoke_without_command=True)
 app.add_typer(kits, name="kits")
 
 
@@ -83,7 +85,8 @@ def prune(
 
     removed = asyncio.run(_shelf().prune(everything=everything, dry_run=dry_run))
     layers = _layers().prune(everything=everything, dry_run=dry_run)
-    for gone in (*(ready.kit for ready in removed), *layers):
+    kinds: list[Kit | Layer] = [*(ready.kit for ready in removed), *layers]
+    for gone in kinds:
         say(f"{gone.agent} {gone.version}  {_size(gone.size_bytes)}")
     counted = f"{plural(len(removed), 'kit')} and {plural(len(layers), 'layer')}"
     say(f"{counted} {'would be removed' if dry_run else 'removed'}")

@@ -65,6 +65,8 @@ def _result(result: Result) -> Iterator[str]:
     if result.lock is not None:
         lock = result.lock
         yield f"sandbox  {lock.sandbox}, image {lock.image or '?'} ({lock.image_source or '?'}), network {lock.network}"
+        if lock.agent_kit:
+            yield f"agent    {lock.agent} {lock.agent_version}, kit {lock.agent_kit}"
         for entry in lock.not_applied:
             yield f"  not applied: {entry}"
     count, size = result.file_totals

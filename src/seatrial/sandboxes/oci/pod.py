@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Sequence
@@ -264,8 +265,9 @@ class Pod:
         # cp keeps owners, links, marks of deleted files and the overlay's attributes, and follows no link.
         source = str(self.root.upper).replace("/proc/self/", f"/proc/{os.getpid()}/")
         copy = ["cp", "--archive", "--no-target-directory", "--", source, str(target)]
-        if problem := command.run_to_end(copy):
-            raise SandboxFault(f"The layer could not be copied: {problem}")
+        copied = subprocess.run(copy, capture_output=True, text=True, check=False)
+        if copied.returncode:
+            raise SandboxFault(f"The layer could not be copied: {copied.stderr.strip()[:300]}")
         remove_nodes([target])
 
     def _has_files_in_memory(self) -> bool:

@@ -12,6 +12,7 @@ export function LockView({ agent, lock }: { agent: Schemas["AgentSpec"]; lock: S
     ["image digest", lock.image_digest ?? "–"],
     ["image came from", lock.image_source ?? "–"],
     ["agent", `${lock.agent} ${lock.agent_version}`],
+    ["agent kit", lock.agent_kit ?? "–"],
     ["model", lock.model ?? "–"],
     ["network", lock.network || "–"],
     ["limits", JSON.stringify(lock.limits)],
