@@ -11,7 +11,7 @@ from seatrial.adapters.store_sql.database import Database, database_at
 from seatrial.adapters.store_sql.tables import meta, metadata
 from seatrial.errors import SetupProblem
 
-HEAD = "0011"
+HEAD = "0012"
 """The newest revision in ``migrations/versions``; a test compares."""
 
 _MIGRATING = 0x5EA7_0002

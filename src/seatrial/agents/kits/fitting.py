@@ -20,7 +20,7 @@ from seatrial.agents.kits.own_loader import KIT_DIR
 from seatrial.agents.kits.recipes import Recipe
 from seatrial.agents.kits.shelf import KitShelf, ReadyKit
 from seatrial.domain.frozen import Frozen
-from seatrial.errors import InvalidInput, SandboxFault, SetupProblem
+from seatrial.errors import InvalidInput, SandboxFault, SetupProblem, StoreUnavailable
 
 _log = logging.getLogger(__name__)
 Pin = Callable[[int, str, str], Awaitable[str]]
@@ -167,7 +167,10 @@ class AgentKits:
         if self._pin is None:
             return mine
         if (job_id, name) not in self._pins:
-            known = _read_pin(await self._pin(job_id, name, mine.model_dump_json() if mine is not None else ""))
+            try:
+                known = _read_pin(await self._pin(job_id, name, mine.model_dump_json() if mine is not None else ""))
+            except StoreUnavailable:  # the trial need not wait for it; the next one records it
+                return mine
             if known is None:
                 return None
             while len(self._pins) >= _PINS_REMEMBERED:
