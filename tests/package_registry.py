@@ -33,11 +33,12 @@ def main():
 
 @dataclass
 class Registry:
-    """``asked`` has the paths of all requests."""
+    """``asked`` has the paths of all requests. Packages are sent while ``sends`` is set."""
 
     url: str
     files: dict[str, bytes] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    sends: threading.Event = field(default_factory=threading.Event)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -78,6 +79,8 @@ def package_registry() -> Iterator[Registry]:
         def do_GET(self) -> None:
             path = unquote(self.path.partition("?")[0])
             registry.asked.append(path)
+            if path.startswith("/wheels/"):
+                registry.sends.wait()
             body = registry.files.get(path)
             self.send_response(200 if body is not None else 404)
             self.send_header("Content-Type", "application/json" if path.startswith("/npm") else "text/html")
@@ -94,11 +97,13 @@ def package_registry() -> Iterator[Registry]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     registry = Registry(f"http://127.0.0.1:{server.server_address[1]}")
+    registry.sends.set()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
         yield registry
     finally:
+        registry.sends.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -113,6 +113,7 @@ async def test_a_damaged_kit_is_built_again(registry: Registry, tmp_path: Path) 
     assert again.kit.digest == first.kit.digest == digest_of(again.tree), "and has the same content"
 
 
+_PATIENCE_SEC = 500.0
 BUILD = """
 import asyncio, sys
 from pathlib import Path
@@ -122,22 +123,28 @@ asyncio.run(shelf_of(Path(sys.argv[1]), Registry(sys.argv[2])).get("tiny-python"
 """
 
 
-async def test_a_killed_build_leaves_no_kit_and_the_next_one_is_whole(registry: Registry, tmp_path: Path) -> None:
+async def test_a_killed_build_leaves_no_kit_and_the_next_one_is_whole(tmp_path: Path) -> None:
     kits = tmp_path / "kits"
-    process = subprocess.Popen([sys.executable, "-c", BUILD, str(kits), registry.url], start_new_session=True)
-    try:
-        await asyncio.to_thread(until, lambda: any(kits.glob(".making-*/kit/tree/lib/*")), "the build began")
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(LIMIT_SEC)
-    shelf = shelf_of(kits, registry)
-    assert shelf.ready() == []
-    ready = await shelf.get(TINY_PYTHON.agent, "1.0.0")
+    with package_registry() as registry:
+        fill(registry)
+        registry.sends.clear()
+        process = subprocess.Popen([sys.executable, "-c", BUILD, str(kits), registry.url], start_new_session=True)
+        try:
+            begun = lambda: any(path.startswith("/wheels/") for path in registry.asked)  # noqa: E731
+            await asyncio.to_thread(until, begun, "the build asked for its package", _PATIENCE_SEC)
+            assert any(kits.glob(".making-*/kit/tree/lib/*")), "it is half done"
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(LIMIT_SEC)
+            registry.sends.set()
+        shelf = shelf_of(kits, registry)
+        assert shelf.ready() == []
+        ready = await shelf.get(TINY_PYTHON.agent, "1.0.0")
     assert digest_of(ready.tree) == ready.kit.digest
     assert list(kits.glob(".making-*")) == [], "what the killed one left is gone"
 
 
-async def test_the_least_recently_used_go_and_those_in_use_stay(registry: Registry, tmp_path: Path) -> None:
+async def test_the_least_recently_used_go_and_those_in_use_stay(tmp_path: Path) -> None:
     with package_registry() as registry:
         fill(registry, "1.0.0")
         fill(registry, "2.0.0")

@@ -18,7 +18,10 @@ from seatrial.errors import SetupProblem
 from seatrial.removal import remove_tree
 from seatrial.sandboxes.terminal.bundle import interpreter, make_once
 
-_NOT_NEEDED = ("test", "idlelib", "tkinter", "lib2to3", "ensurepip", "turtledemo", "site-packages", "__pycache__")
+_NOT_NEEDED = (
+    *("test", "idlelib", "tkinter", "lib2to3", "ensurepip", "turtledemo", "site-packages", "__pycache__"),
+    *("config-*", "pydoc_data", "*.a"),
+)
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*")
 _START = """#!{python} -IB
 import sys
@@ -72,7 +75,7 @@ class PythonTree:
             _copy_extensions(library)
             _compile(library, place)
 
-        return make_once(self._runtimes / f"python-{platform.python_version()}", build)
+        return make_once(self._runtimes / f"python-{platform.python_version()}-small", build)
 
     @property
     def library_places(self) -> tuple[Path, ...]:
