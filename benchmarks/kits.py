@@ -56,11 +56,13 @@ async def _set_up(place: Place, kit: FittedKit | None, *, online: bool = False) 
 
 
 async def _beside_harbor(place: Place, seconds: float) -> tuple[str, float | None]:
+    began = time.monotonic()
     try:
         async with asyncio.timeout(_PATIENCE_SEC):
             harbors = await _set_up(place, None, online=True)
     except Exception as problem:
-        return f"Harbor's own installation cannot run here: {' '.join(str(problem).split())[:160]}", None
+        failed = f"failed after {shown(time.monotonic() - began)}: {' '.join(str(problem).split())[-120:]}"
+        return f"Harbor's own installation cannot run here, it {failed}", None
     return f"Harbor's own installation {shown(harbors)}", harbors / seconds
 
 

@@ -295,6 +295,11 @@ class Sandbox(BaseEnvironment):
         given = {**self._made_with, "session_id": f"{directory.name}__env", "trial_paths": paths}
         return type(self)(**given)
 
+    @property
+    def keeps_layers(self) -> bool:
+        """Whether ``keep_layer`` works."""
+        return False
+
     async def keep_layer(self, target: Path) -> str:
         """Keeps what was written to this sandbox since its start as a layer, and ends its commands. Returns the name
         for ``with_layer``. ``SandboxFault`` if that is not possible."""

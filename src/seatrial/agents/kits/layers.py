@@ -24,7 +24,7 @@ from typing import Any
 from seatrial.agents.kits.kit import digest_of, size_of
 from seatrial.agents.kits.shelf import IDLE_SEC
 from seatrial.domain.frozen import Frozen
-from seatrial.errors import SeatrialError
+from seatrial.errors import SandboxFault, SeatrialError
 from seatrial.file_locks import file_lock
 from seatrial.removal import remove_tree
 from seatrial.sandboxes.images.image import Image
@@ -73,6 +73,8 @@ class Layered:
 
     async def dress(self, image: Image) -> Image:
         """The image with the layer. Without one if it cannot be made: then the agent installs itself as always."""
+        if not self.sandbox.keeps_layers or self.sandbox.has_own_process:
+            return image
         own = self.agent.install
         try:
             self.layer = layer = await self.layers.get(self, image, own)
@@ -103,7 +105,7 @@ class AgentLayers:
         self._directory = directory / "layers"
         self._limit = limit_bytes
         self._uses = UseRecords(directory / "uses")
-        self._flights: SingleFlight[Layer | None] = SingleFlight()
+        self._flights: SingleFlight[Layer] = SingleFlight()
         self._failed: dict[str, float] = {}
 
     async def get(self, wanted: Layered, image: Image, install: Callable[[Any], Awaitable[None]]) -> Layer | None:
@@ -143,7 +145,7 @@ class AgentLayers:
 
     async def _found_or_made(
         self, key: str, wanted: Layered, image: Image, install: Callable[[Any], Awaitable[None]]
-    ) -> Layer | None:
+    ) -> Layer:
         folder = self._directory / key
         async with file_lock(self._directory / "locks" / key):
             self._uses.note(f"layer-{key}")
@@ -156,9 +158,7 @@ class AgentLayers:
                 self._failed[key] = time.monotonic()
                 raise
 
-    async def _make(
-        self, key: str, wanted: Layered, image: Image, install: Callable[[Any], Awaitable[None]]
-    ) -> Layer | None:
+    async def _make(self, key: str, wanted: Layered, image: Image, install: Callable[[Any], Awaitable[None]]) -> Layer:
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         for stale in self._directory.glob(f".making-{key}-*"):
             await asyncio.to_thread(remove_tree, stale)
@@ -168,8 +168,8 @@ class AgentLayers:
         target.mkdir()
         try:
             await sandbox.start(force_build=False)
-            if sandbox.has_own_process or sandbox.facts.image_digest != image.digest:
-                return None
+            if sandbox.facts.image_digest != image.digest:
+                raise SandboxFault("The task's image was built anew meanwhile.")
             with sandbox.with_default_user(wanted.user):
                 async with asyncio.timeout(wanted.limit_sec):
                     await sandbox.exec("mkdir -p /installed-agent", user="root")

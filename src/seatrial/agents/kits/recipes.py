@@ -55,7 +55,7 @@ RECIPES = {
         Recipe("codex", "node", "@openai/codex", "codex"),
         Recipe("gemini-cli", "node", "@google/gemini-cli", "gemini", after=_GEMINI_SETTINGS),
         Recipe("qwen-coder", "node", "@qwen-code/qwen-code", "qwen", preludes=(_NVM,)),
-        Recipe("opencode", "node", "opencode-ai", "opencode"),
+        Recipe("opencode", "node", "opencode-ai", "opencode", native="opencode-linux-*/bin/opencode"),
         Recipe(
             "mini-swe-agent",
             "python",

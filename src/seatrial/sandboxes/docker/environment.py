@@ -123,6 +123,11 @@ class DockerEnvironment(Sandbox):
     def files(self) -> Files:
         return self._running().files
 
+    @property
+    @override
+    def keeps_layers(self) -> bool:
+        return True
+
     @override
     async def keep_layer(self, target: Path) -> str:
         return await self._running().commit()

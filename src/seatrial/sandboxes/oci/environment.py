@@ -153,6 +153,12 @@ class OciEnvironment(Sandbox):
         pod, _ = self._running()
         return await self._machine.mounts.start(pod.lend, directory, place)
 
+    @property
+    @override
+    def keeps_layers(self) -> bool:
+        """A part of gVisor's files is in its memory."""
+        return not self._machine.runtime.is_gvisor
+
     @override
     async def keep_layer(self, target: Path) -> str:
         pod, _ = self._running()

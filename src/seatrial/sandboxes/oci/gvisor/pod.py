@@ -162,10 +162,6 @@ class GvisorPod(Pod):
         return False
 
     @override
-    def keep_layer(self, target: Path) -> None:
-        raise SandboxFault("A part of the sandbox's files is in gVisor's memory.")
-
-    @override
     def keep(self, target: Path) -> str:
         return "a part of it is in gVisor's memory"
 
