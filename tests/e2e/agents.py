@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import httpx
 from harbor.agents.base import BaseAgent
 from harbor.environments.base import BaseEnvironment
 from harbor.models.agent.context import AgentContext
@@ -106,3 +107,51 @@ class Talker(BaseAgent):
     async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
         script = f"{_CALL}\ncall false; call true; (call false) & (call true) & wait; echo 42 > /app/answer.txt"
         await environment.exec(script, env=self.extra_env)
+
+
+class HostCaller(BaseAgent):
+    """Calls its model from this process, at the address that it is given, and writes the answer into the sandbox."""
+
+    calls_from_host = True
+
+    def __init__(self, *arguments: Any, api_base: str, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._api_base = api_base
+
+    @staticmethod
+    def name() -> str:
+        return "host-caller"
+
+    def version(self) -> str:
+        return "1.0"
+
+    async def setup(self, environment: BaseEnvironment) -> None:
+        pass
+
+    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
+        body = {"model": self.model_name, "messages": [{"role": "user", "content": instruction}]}
+        async with httpx.AsyncClient(trust_env=False) as client:
+            answer = await client.post(f"{self._api_base}/chat/completions", json=body)
+        answer.raise_for_status()
+        await environment.exec("echo 42 > /app/answer.txt")
+
+
+class Reader(BaseAgent):
+    """Reads in the sandbox what it is told of its limits, and keeps it with its instruction."""
+
+    @staticmethod
+    def name() -> str:
+        return "reader"
+
+    def version(self) -> str:
+        return "1.0"
+
+    async def setup(self, environment: BaseEnvironment) -> None:
+        pass
+
+    async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
+        (self.logs_dir / "instruction.txt").write_text(instruction)
+        told = await environment.exec('echo "$SEATRIAL_DEADLINE"; cat "$SEATRIAL_LIMITS"')
+        (self.logs_dir / "told.txt").write_text(told.stdout or "")
+        changed = await environment.exec('echo mine > "$SEATRIAL_LIMITS"')
+        (self.logs_dir / "changed.txt").write_text(str(changed.return_code))

@@ -29,6 +29,14 @@ def test_it_gets_its_options_environment_and_model(cli: CommandLine, tmp_path: P
     assert other["outcome"] == "failed"
 
 
+def test_one_that_calls_its_model_from_the_host_is_counted_by_the_gate(cli: CommandLine, tmp_path: Path) -> None:
+    task = write_task(tmp_path, "counted")
+    agent = ("-a", "tests.e2e.agents:HostCaller", "-m", "scripted/give-up", "--trial-budget-calls", "5")
+    [row] = cli.json("run", task, *agent, PYTHONPATH=str(ROOT))["results"]
+    usage = cli.json("trial", "show", "1")["result"]["usage"]
+    assert (row["outcome"], usage["model_calls"]) == ("passed", 1) and usage["output_tokens"] > 0
+
+
 def test_an_option_that_it_refuses_is_named(cli: CommandLine, tmp_path: Path) -> None:
     task = write_task(tmp_path, "told")
     agent = ("-a", "tests.e2e.agents:Secretary", "--ak", "depth=-1")

@@ -77,6 +77,8 @@ class JobSpec(Frozen):
     """What is kept of model calls."""
     replay: Replay | None = None
     """The trial whose record answers the model calls, instead of a provider."""
+    tell_limits: bool = False
+    """Whether the instruction says how much time and budget the agent has."""
     instruction: str | None = None
     """Replaces the instruction of the task."""
     own_keys: bool = True

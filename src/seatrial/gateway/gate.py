@@ -106,6 +106,8 @@ class _Desk:
         target = plain_target(head.method, head.target)
         names = frozenset(name for name, _ in head.fields)
         lists = head.method == "GET"
+        if lists and "upgrade" in names:  # codex tries this first; after another status, it tries for many seconds
+            raise BadRequest(426, "WebSockets are not open here.")
         wire = models_format(target.path, names) if lists else format_of(head.method, target.path)
         if wire is None:
             raise BadRequest(403, "Only calls of models are open here, such as POST /v1/chat/completions.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from seatrial.domain.budget import Amount
 from seatrial.domain.model_call import CallUsage
 from seatrial.gateway.routes import Route
 from seatrial.gateway.wire import CallRequest, RefusalKind
@@ -43,3 +44,6 @@ class Purse(Protocol):
     """The budget of one trial, with those above it."""
 
     async def reserve(self, request: CallRequest, route: Route) -> Grant | NotGranted: ...
+
+    def left(self) -> Amount:
+        """What the agent may know of its budget."""

@@ -143,6 +143,7 @@ def _names(route: Route) -> Iterable[str]:
     yield route.litellm_name
     yield _without_provider(route.litellm_name)
     yield route.model.rpartition("/")[2]
+    yield f"openai/{route.model}"  # LiteLLM's name of a model at any server that speaks OpenAI's format
 
 
 def _with_version(provider: str, address: str) -> str:

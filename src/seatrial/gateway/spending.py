@@ -91,6 +91,9 @@ class BudgetPurse:
         clamp = None if allowed >= longest else max(least, allowed)
         return BudgetGrant(reserved, tariff, self._recent, clamp, covered=allowed)
 
+    def left(self) -> Amount:
+        return self._budget.own_left()
+
 
 class BudgetGrant:
     """Implements ``Grant``: one call's reservation."""

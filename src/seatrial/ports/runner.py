@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -35,6 +36,8 @@ class Order:
     """Whether the keys may go into a sandbox that cannot reach the gate."""
     replay: Path | None = None
     """The record whose answers the model calls get, on this machine. The runner opens it before the sandbox starts."""
+    ends_at: datetime | None = None
+    """When the whole try has to be over; the caller ends it then."""
     keep: Path | None = None
     """Where the runner leaves what the agent did before it is graded. The folder does not exist yet, and appears whole
     or not at all. ``None``: nothing is kept."""

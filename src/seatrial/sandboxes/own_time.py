@@ -23,6 +23,11 @@ def clock_stopped() -> Iterator[None]:
         yield
 
 
+def own_limit() -> OwnTime | None:
+    """The caller's time limit, if it has one."""
+    return _current.get()
+
+
 def own_clock() -> Callable[[], AbstractContextManager[None]]:
     """``clock_stopped`` of the caller's time limit, for other tasks that work for the caller."""
     return partial(stopped, _current.get())
@@ -67,6 +72,15 @@ class OwnTime:
             waited = asyncio.get_running_loop().time() - self._stopped_at
             self.waited_sec += waited
             self._timeout.reschedule(self._deadline + waited)
+
+    @property
+    def left_sec(self) -> float | None:
+        """What is left of the time; ``None`` without a limit. It stays the same while the clock stands."""
+        deadline = self._deadline if self._stops else self._timeout.when()
+        if self._limit_sec is None or deadline is None:
+            return None
+        now = self._stopped_at if self._stops else asyncio.get_running_loop().time()
+        return max(deadline - now, 0.0)
 
     @property
     def _is_running(self) -> bool:

@@ -34,7 +34,9 @@ from seatrial.domain.frozen import Frozen
 from seatrial.domain.substitution import Malformed, substitute
 from seatrial.errors import SandboxFault, Unsupported
 from seatrial.growing_files import FileView
+from seatrial.removal import scratch_directory
 from seatrial.sandboxes.definition import Definition
+from seatrial.sandboxes.host.notice_board import NoticeBoard, NoticeBoards
 from seatrial.sandboxes.host.strain import Strain
 from seatrial.sandboxes.host.transfer import Transfer, TransferLimits
 from seatrial.sandboxes.host.view import Files, SandboxView
@@ -159,6 +161,8 @@ class Sandbox(BaseEnvironment):
         self._starting: asyncio.Future[None] | None = None
         self._held = ExitStack()
         """Released when the sandbox stops."""
+        self._boards: dict[PurePosixPath, NoticeBoard | None] = {}
+        """By the directory of the sandbox that shows it; ``None`` where none could be lent."""
         super().__init__(*args, **kwargs)
 
     @property
@@ -405,6 +409,38 @@ class Sandbox(BaseEnvironment):
         sandbox can."""
         return False
 
+    async def post(self, path: str, content: bytes) -> None:
+        """Shows the sandbox a small file, which may be written again. Where the sandbox can borrow it (``lend``), its
+        processes cannot change it; elsewhere it is a copy that root can."""
+        place = PurePosixPath(path)
+        if place.parent not in self._boards:
+            self._boards[place.parent] = await self._lent_board(str(place.parent))
+        if (board := self._boards[place.parent]) is not None:
+            await board.write(place.name, content)
+            return
+        with scratch_directory("seatrial-post-") as folder:
+            source = folder / place.name
+            source.write_bytes(content)
+            source.chmod(0o444)
+            await self.files.put_file(source, path)
+
+    async def _lent_board(self, place: str) -> NoticeBoard | None:
+        if (notices := self._notices) is None:
+            return None
+        try:
+            board = await notices.new()
+        except OSError:  # this process may not mount
+            return None
+        if await self.lend(board.directory, place):
+            return board
+        await board.remove()
+        return None
+
+    @property
+    def _notices(self) -> NoticeBoards | None:
+        """Where this sandbox borrows files; ``None`` if it is not on this machine."""
+        return None
+
     @override
     async def empty_dirs(self, dirs: Sequence[EnvironmentPath], *, chmod: bool = True) -> ExecResult | None:
         if self.grading and any(PurePosixPath(str(path)) == TESTS_DIR for path in dirs):
@@ -455,6 +491,8 @@ class Sandbox(BaseEnvironment):
             await asyncio.gather(self._starting, return_exceptions=True)
         try:
             await self._remove()
+            for board in filter(None, self._boards.values()):
+                await board.remove()
         finally:
             if self._network is not None:
                 await self._network.release()

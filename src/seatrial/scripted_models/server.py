@@ -120,6 +120,9 @@ class ScriptedModels:
         if request.method == "GET" and path == "/models":
             listed = [{"id": name, "object": "model", "owned_by": "seatrial"} for name in self.scripts]
             await response.json(200, {"object": "list", "data": listed})
+        elif request.method == "GET" and "upgrade" in request.headers:
+            message = "WebSockets are not spoken here."
+            await response.json(426, _error(message, "invalid_request_error"))
         elif wire is None:
             await response.json(404, _error(f"No route {request.method} {request.path}.", "invalid_request_error"))
         elif wire.length_at is not None and path.endswith(wire.length_at[0]):

@@ -88,6 +88,15 @@ async def test_only_calls_of_models_are_open(tmp_path: Path, line: str) -> None:
     assert model.heard == [] and door.noted() == []
 
 
+async def test_a_websocket_is_refused_by_a_status_after_which_agents_go_on_without(tmp_path: Path) -> None:
+    """codex falls back to plain calls at once after this status, and after seconds of further tries otherwise."""
+    upgrade = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"]
+    async with provider() as model, open_door(tmp_path, route(model.url)) as door:
+        told = await door.send(request("GET /v1/responses HTTP/1.1", *upgrade, body=b""))
+    assert status(told) == 426
+    assert model.heard == [] and door.noted() == []
+
+
 @pytest.mark.parametrize(("line", "body"), HONEST_CALLS, ids=[line for line, _ in HONEST_CALLS])
 async def test_calls_of_agents_pass(tmp_path: Path, line: str, body: dict[str, object]) -> None:
     async with provider() as model, open_door(tmp_path, route(model.url)) as door:

@@ -193,9 +193,9 @@ def test_the_solver_never_gives_the_same_code_twice() -> None:
 def test_the_shell_script_types_the_block_and_waits_for_its_end() -> None:
     instruction = "Please run:\n```sh\necho one\necho two\n```\n"
     typed = shell(view(instruction))
-    assert typed.commands == ("echo one", "echo two", "echo finished-$((6 * 7))")
+    assert typed.commands == ("echo one", "echo two", "printf 'finished-%d\\n' 42")
     reply = json.dumps({"commands": [{"keystrokes": f"{line}\n"} for line in typed.commands]})
-    assert shell(view(instruction, reply, "$ echo finished-$((6 * 7))")) == Act(
+    assert shell(view(instruction, reply, "$ printf 'finished-%d\\n' 42")) == Act(
         "The commands are still running.", wait=1.0
     )
     assert shell(view(instruction, reply, "finished-42")).done

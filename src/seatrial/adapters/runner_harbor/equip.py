@@ -17,6 +17,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -25,7 +26,7 @@ from harbor.agents.base import BaseAgent
 from harbor.models.trial.config import AgentConfig
 
 from seatrial.adapters.runner_harbor.config import OUR_SANDBOXES, agent_config
-from seatrial.agents.inside import NO_KEY, OpenDoor, call_through_gate, tell_network
+from seatrial.agents.inside import NO_KEY, OpenDoor, call_through_gate, own_variables, tell_network
 from seatrial.agents.model_retries import CallPace, retry_model_calls
 from seatrial.agents.terminus import terminus_options
 from seatrial.domain.agent_options import file_options
@@ -98,11 +99,15 @@ class Equipment:
     """The calls that pass the gate."""
     routes: Routes | None = None
     """Where they go."""
+    purse: Purse | None = None
+    """The budget of those calls."""
 
     def hand_to(self, agent: BaseAgent) -> ModelHealth:
         """Gives the agent its key, and patience with its model. The returned health is updated during the trial."""
         if self.open_door is not None:
             call_through_gate(agent, self.open_door, self.without_door)
+        elif self.calls is not None:
+            _before_run(agent, self._begins)
         if self.routes is not None:
             tell_network(agent, self._goes_online)
         health = retry_model_calls(
@@ -177,8 +182,9 @@ class ModelAccess:
         if wanted is None:
             options, env = _options(order.agent.name, _renamed(with_files(order))), dict(order.agent.env)
             return Equipment(agent_config(order, None, options, env), self._retries)
-        on_host = runs_on_host(order.agent.name)
-        takes_address = calls_any_address(order.agent.name) or "api_base" in wanted.options
+        own_on_host = _says_it_calls_from_host(order.agent.name)
+        on_host = runs_on_host(order.agent.name) or own_on_host
+        takes_address = calls_any_address(order.agent.name) or own_on_host or "api_base" in wanted.options
         if wanted.route is not None and (takes_address if on_host else sandbox in OUR_SANDBOXES):
             calls = await self._calls(order)
             doors.callback(calls.close)
@@ -252,7 +258,7 @@ class ModelAccess:
         # The gate has the patience. Whatever comes through is final.
         once = RetryLimits(limit_sec=0.0, request_timeout_sec=_DAY_SEC)
         config = agent_config(order, model, options, _env(order))
-        return Equipment(config, once, NO_KEY, calls=calls, routes=routes)
+        return Equipment(config, once, NO_KEY, calls=calls, routes=routes, purse=purse)
 
     async def _inside(
         self, order: Order, wanted: _Wanted, calls: TrialCalls, routes: Routes, purse: Purse | None
@@ -266,10 +272,14 @@ class ModelAccess:
         async def open_door(namespace: Path | None, clock: ClockStop) -> AsyncIterator[Mapping[str, str]]:
             async with gate.open_for(calls, namespace, routes, purse) as door:
                 calls.begins(clock)
-                yield agent_variables(route, door.url, NO_KEY)
+                yield {
+                    **agent_variables(route, door.url, NO_KEY),
+                    **own_variables(order.agent.name, route.provider, door.url),
+                }
 
         # Agents refuse to be made without a key. The address is known when the sandbox is there.
-        keys = {name: NO_KEY for name, value in agent_variables(route, "", NO_KEY).items() if value == NO_KEY}
+        told = {**agent_variables(route, "", NO_KEY), **own_variables(order.agent.name, route.provider, "")}
+        keys = {name: NO_KEY for name, value in told.items() if value == NO_KEY}
         return Equipment(
             agent_config(order, wanted.model, options, {**_env(order), **keys}),
             self._retries,
@@ -278,6 +288,7 @@ class ModelAccess:
             notes=notes,
             calls=calls,
             routes=routes,
+            purse=purse,
         )
 
     def _without_web_search(self, order: Order, options: dict[str, Any]) -> list[str]:
@@ -407,6 +418,28 @@ def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _options(agent: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return terminus_options(options) if agent == "terminus-2" else dict(options)
+
+
+def _says_it_calls_from_host(agent: str) -> bool:
+    """Whether a class of the user's, named by its import path, calls its model from this process. It says so by
+    ``calls_from_host = True``. What cannot be imported is refused when Harbor makes the agent."""
+    module, colon, name = agent.partition(":")
+    if not colon:
+        return False
+    try:
+        return getattr(getattr(import_module(module), name), "calls_from_host", False) is True
+    except Exception:  # the user's module may raise anything
+        return False
+
+
+def _before_run(agent: Any, begins: Callable[[], None]) -> None:
+    run = agent.run
+
+    async def begun(instruction: str, environment: Any, context: Any) -> None:
+        begins()
+        await run(instruction=instruction, environment=environment, context=context)
+
+    agent.run = begun
 
 
 def _first(named: Mapping[str, str], names: tuple[str, ...]) -> str | None:

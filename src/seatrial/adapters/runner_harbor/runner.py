@@ -36,6 +36,8 @@ from seatrial.adapters.runner_harbor.outcome import (
 from seatrial.adapters.runner_harbor.watch import Watch
 from seatrial.agents.kits.fitting import AgentKits, FittedKit
 from seatrial.agents.kits.layers import AgentLayers, Layered
+from seatrial.agents.limits import TrialLimits, tell_limits
+from seatrial.domain.catalogue import takes_model
 from seatrial.domain.result import Failure, Lock, Result, Usage, grade
 from seatrial.domain.suffered import Suffered
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
@@ -114,6 +116,8 @@ class HarborRunner:
                     kit.hand_to(trial.agent)
                 elif kept is None:
                     kit = self._layered(order, trial, equipment, kit) or kit
+                if takes_model(order.agent.name):
+                    tell_limits(trial.agent, _limits(order, trial, equipment))
                 self._prepare_grading(order, sandbox, trial, kept, lambda: _excuse(health, trial))
                 await trial.run()
         except asyncio.CancelledError:
@@ -261,6 +265,16 @@ def _kit_facts(kit: FittedKit | Layered | str) -> tuple[str | None, Sequence[str
     if isinstance(kit, FittedKit):
         return kit.kit.digest if kit.is_used else None, kit.notes
     return kit.layer.digest if kit.layer is not None else None, kit.notes
+
+
+def _limits(order: Order, trial: Trial, equipment: Equipment) -> TrialLimits:
+    """What the agent may know. Agents that run the task's solution or do nothing need not."""
+    return TrialLimits(
+        budget_left=equipment.purse.left if equipment.purse is not None else None,
+        ends_at=order.ends_at,
+        agent_limit_sec=trial.agent_timeout_sec,
+        in_instruction=order.job.tell_limits,
+    )
 
 
 def _usage(equipment: Equipment | None, found: TrialResult | None) -> Usage:

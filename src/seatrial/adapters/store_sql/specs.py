@@ -28,9 +28,14 @@ _by_id = sa.select(jobs.c.id, jobs.c.spec).where(jobs.c.id.in_(sa.bindparam("ids
 
 
 def document_of(spec: JobSpec) -> str:
-    """Without an empty budget, a usual record and no replay: while a fleet is upgraded, workers of the version before
-    read it, too. They cannot read a spec with a budget or a replay, and must not: they would not keep to it."""
-    usual = {"budget": not spec.budget, "record": spec.record is Record.CALLS, "replay": spec.replay is None}
+    """Without what is as usual: while a fleet is upgraded, workers of the version before read it, too. They cannot read
+    a spec with a budget or a replay, and must not: they would not keep to it."""
+    usual = {
+        "budget": not spec.budget,
+        "record": spec.record is Record.CALLS,
+        "replay": spec.replay is None,
+        "tell_limits": not spec.tell_limits,
+    }
     return spec.model_dump_json(exclude={name for name, is_usual in usual.items() if is_usual})
 
 

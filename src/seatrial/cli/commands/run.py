@@ -157,6 +157,9 @@ class Execution:
             "--replay-miss", help="With --replay, for a call that is not in the record. live: ask the real provider."
         ),
     ] = None
+    tell_limits: Annotated[
+        bool, typer.Option("--tell-limits", help="Say in the instruction how much time and budget the agent has.")
+    ] = False
     name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name of the job.")] = None
 
     def flags(self) -> dict[str, Any]:
@@ -170,6 +173,7 @@ class Execution:
             "force_build": self.force_build,
             "record": self.record.value if self.record is not None else None,
             "replay": self._replay(),
+            "tell_limits": self.tell_limits,
             "retry": {"max_attempts": tries} if (tries := self._tries()) else None,
         }
 

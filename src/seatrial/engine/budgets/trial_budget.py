@@ -169,10 +169,18 @@ class TrialBudget:
 
     def left(self) -> Amount:
         """What the trial may still spend, as far as this worker knows."""
+        return self._left_of("trial", "job", "day")
+
+    def own_left(self) -> Amount:
+        """The same without the cap of the day, which would tell an agent what others spend."""
+        return self._left_of("trial", "job")
+
+    def _left_of(self, *kinds: str) -> Amount:
         left = WITHOUT_CAP
         for pot in self._used.values() if self._is_closed else self._pots():
-            known = pot.left()
-            left = left.least(pot.cap if known is None else known)
+            if pot.scope.kind in kinds:
+                known = pot.left()
+                left = left.least(pot.cap if known is None else known)
         return left
 
     def cut(self, pots: tuple[Pot, ...], more: Amount) -> None:

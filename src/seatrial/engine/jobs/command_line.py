@@ -108,4 +108,5 @@ def _numbers(parameters: JobParameters) -> list[str]:
         "--name": parameters.name or None,
     }
     words = [word for flag, value in given.items() if value is not None for word in (flag, str(value))]
-    return words + (["--force-build"] if parameters.force_build else [])
+    flags = {"--force-build": parameters.force_build, "--tell-limits": parameters.tell_limits}
+    return words + [flag for flag, is_given in flags.items() if is_given]

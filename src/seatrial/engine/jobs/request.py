@@ -70,6 +70,8 @@ class JobParameters(Frozen):
     """What is kept of model calls: a line for each, or with ``full`` also the bodies of requests and answers."""
     replay: Replay | None = None
     """Answers the model calls from the record of an earlier trial, which was run with the record ``full``."""
+    tell_limits: bool = False
+    """Say in the instruction how much time and budget the agent has."""
     labels: dict[str, str] = {}
 
     def matrix(self, takes_model: Callable[[str], bool]) -> tuple[AgentSpec, ...]:
@@ -103,6 +105,7 @@ class JobParameters(Frozen):
             budget=self.budget,
             record=self.record,
             replay=self.replay,
+            tell_limits=self.tell_limits,
             labels=self.labels,
         )
         if (trials := planned_trials(spec)) > MOST_TRIALS:

@@ -211,6 +211,7 @@ class Executor:
                     keys_are_the_jobs=keys.are_the_jobs,
                     keys_may_enter=keys.may_enter,
                     replay=await self._record_for(job, directory),
+                    ends_at=started + timedelta(seconds=limit),
                     keep=await self._final_states.states.place(trial) if self._final_states else None,
                     kept=await self._kept(trial),
                 )

@@ -28,6 +28,7 @@ from seatrial.sandboxes.docker.local_container import runs_here
 from seatrial.sandboxes.docker.network import EngineNetwork, can_route, choose_network
 from seatrial.sandboxes.docker.probe import require
 from seatrial.sandboxes.docker.sandbox_container import SandboxContainer
+from seatrial.sandboxes.host.notice_board import NoticeBoards
 from seatrial.sandboxes.host.view import Files
 from seatrial.sandboxes.images.image import Image, ImageProvider
 from seatrial.sandboxes.network.names import TaskNameServers
@@ -127,6 +128,11 @@ class DockerEnvironment(Sandbox):
     @override
     def keeps_layers(self) -> bool:
         return True
+
+    @property
+    @override
+    def _notices(self) -> NoticeBoards | None:
+        return Machine.shared(self.options.cache).notices if self._enters else None
 
     @override
     async def keep_layer(self, target: Path) -> str:

@@ -15,6 +15,7 @@ from typing import Any, override
 
 from seatrial.errors import SandboxFault, SeatrialError
 from seatrial.sandboxes.host.accounts import UnknownUser
+from seatrial.sandboxes.host.notice_board import NoticeBoards
 from seatrial.sandboxes.host.storage import StorageLimit
 from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.images.assembly import shared_oci_images
@@ -158,6 +159,11 @@ class OciEnvironment(Sandbox):
     def keeps_layers(self) -> bool:
         """A part of gVisor's files is in its memory."""
         return not self._machine.runtime.is_gvisor
+
+    @property
+    @override
+    def _notices(self) -> NoticeBoards:
+        return self._machine.notices
 
     @override
     async def keep_layer(self, target: Path) -> str:

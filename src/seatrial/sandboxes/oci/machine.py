@@ -9,6 +9,7 @@ from pathlib import Path
 
 from seatrial.errors import SetupProblem
 from seatrial.sandboxes.host.disk_image import DiskImages
+from seatrial.sandboxes.host.notice_board import NoticeBoards
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.seccomp import CompiledFilters, seccomp_filter
 from seatrial.sandboxes.host.storage import StorageWatch
@@ -73,6 +74,7 @@ class Machine:
         self._cache = cache
         self.mounts = PrivateMounts()
         self.disks = DiskImages(self.run_dir)
+        self.notices = NoticeBoards(self.mounts, cache / "notices")
         self.storage = StorageWatch(self.run_dir)
         self.networks = SharedNetworks()
         self.commands_lead_sessions: bool | None = None

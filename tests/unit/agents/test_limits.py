@@ -1,0 +1,110 @@
+"""An agent is told its limits where it runs, and what it waits for others does not count."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from seatrial.agents.limits import DEADLINE, LIMITS, PLACE, TrialLimits, tell_limits
+from seatrial.domain.budget import Amount, Cap
+from seatrial.sandboxes.own_time import OwnTime, clock_stopped
+from tests.waiting import eventually
+
+
+@dataclass
+class ForeignSandbox:
+    """What a Harbor environment that is not ours has."""
+
+    variables: dict[str, str] = field(default_factory=dict)
+    written: list[dict[str, Any]] = field(default_factory=list)
+    is_broken: bool = False
+
+    @contextmanager
+    def scoped_exec_env(self, variables: dict[str, str]) -> Iterator[None]:
+        self.variables = variables
+        yield
+
+    async def upload_file(self, source_path: Path, target_path: str) -> None:
+        if self.is_broken:
+            raise OSError("no room")
+        assert target_path == str(PLACE)
+        self.written.append(json.loads(source_path.read_text()))
+
+
+@dataclass
+class Agent:
+    heard: str = ""
+    left: list[Amount] = field(default_factory=lambda: [Cap(calls=9).limits])
+
+    async def run(self, instruction: str, environment: ForeignSandbox, context: Any) -> None:
+        self.heard = instruction
+        self.left.append(Cap(calls=4).limits)
+        await eventually(lambda: environment.is_broken or environment.written[-1]["calls_left"] == 4, "the file anew")
+
+
+async def run(limits: TrialLimits, agent: Agent, sandbox: ForeignSandbox, own_sec: float | None = 600.0) -> None:
+    tell_limits(agent, limits)
+    async with OwnTime(own_sec):
+        await agent.run(instruction="Do it.\n", environment=sandbox, context=None)
+
+
+async def test_time_and_budget_are_told_and_kept_true() -> None:
+    agent, sandbox = Agent(), ForeignSandbox()
+    await run(TrialLimits(budget_left=lambda: agent.left[-1], refresh_sec=0.01), agent, sandbox)
+    first = sandbox.written[0]
+    assert first["calls_left"] == 9 and 590 <= first["seconds_left"] <= 600 and first["usd_left"] is None
+    assert sandbox.variables[LIMITS] == str(PLACE)
+    assert abs(datetime.fromisoformat(sandbox.variables[DEADLINE]) - datetime.fromisoformat(first["deadline"])) <= (
+        timedelta(seconds=1)
+    )
+    assert agent.heard == "Do it.\n", "nothing is added unless the job asks for it"
+
+
+async def test_the_instruction_says_it_where_the_job_asks() -> None:
+    agent, sandbox = Agent(), ForeignSandbox()
+    await run(TrialLimits(lambda: agent.left[-1], in_instruction=True, refresh_sec=0.01), agent, sandbox)
+    assert agent.heard.startswith("Do it.\n\nYou have 10 minutes for this task, until 20")
+    assert "at most 9 calls on your model" in agent.heard and str(PLACE) in agent.heard
+
+
+async def test_the_earlier_of_two_ends_counts() -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=100)
+    agent, sandbox = Agent(), ForeignSandbox()
+    await run(TrialLimits(lambda: agent.left[-1], ends_at=soon, refresh_sec=0.01), agent, sandbox)
+    assert sandbox.written[0]["deadline"] == soon.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def test_a_sandbox_that_cannot_show_the_file_ends_nothing() -> None:
+    agent, sandbox = Agent(), ForeignSandbox(is_broken=True)
+    await run(TrialLimits(in_instruction=True), agent, sandbox)
+    assert set(sandbox.variables) == {DEADLINE} and str(PLACE) not in agent.heard and "until 20" in agent.heard
+
+
+async def test_a_trial_without_a_clock_of_its_own_and_one_without_limits() -> None:
+    agent, sandbox = Agent(), ForeignSandbox()
+    tell_limits(agent, TrialLimits(lambda: agent.left[-1], agent_limit_sec=50.0, refresh_sec=0.01))
+    await agent.run(instruction="x", environment=sandbox, context=None)
+    assert 40 <= sandbox.written[0]["seconds_left"] <= 50
+    free, open_ended = Agent(), ForeignSandbox()
+    await run(TrialLimits(lambda: free.left[-1], refresh_sec=0.01), free, open_ended, own_sec=None)
+    assert DEADLINE not in open_ended.variables and open_ended.written[0]["deadline"] is None
+
+
+async def test_the_time_left_stands_still_while_the_clock_does() -> None:
+    async with OwnTime(100) as clock:
+        before = clock.left_sec
+        with clock_stopped():
+            await asyncio.sleep(0.05)
+            held = clock.left_sec
+            await asyncio.sleep(0.05)
+            assert clock.left_sec == held
+        assert before is not None and held is not None and before >= held
+        assert clock.left_sec is not None and held - clock.left_sec < 0.05 < before
+    async with OwnTime(None) as free:
+        assert free.left_sec is None
