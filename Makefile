@@ -1,6 +1,6 @@
 # Everything a developer can run. `make run` and `make test` are all a newcomer needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test run check types style units test long attacks faults gvisor containers policy bench lock screenshots reference format
+.PHONY: help setup setup-test run check types style units test long attacks faults gvisor containers policy agents bench lock screenshots reference format
 
 SEATRIAL := .venv/bin/seatrial
 PYTEST := .venv/bin/python -m pytest
@@ -45,11 +45,11 @@ units:
 	@$(PYTEST) -q -n 2 tests/unit
 
 test: setup-test check  ## Every rule, with real sandboxes, container engines, PostgreSQL and a browser (about 20 min)
-	@$(PYTEST) -q $(TOGETHER) $(BRIEF) tests --ignore=tests/unit $(ALONE:%=--ignore=%)
+	@$(PYTEST) -q $(TOGETHER) $(BRIEF) tests --ignore=tests/unit --ignore=tests/agents $(ALONE:%=--ignore=%)
 	@$(PYTEST) -q $(BRIEF) $(ALONE)
 
 long: setup-test  ## The cases that `test` leaves out: more of the same on the second and third kind of sandbox
-	@$(PYTEST) -q $(TOGETHER) -m long tests --ignore=tests/unit $(ALONE:%=--ignore=%)
+	@$(PYTEST) -q $(TOGETHER) -m long tests --ignore=tests/unit --ignore=tests/agents $(ALONE:%=--ignore=%)
 	@$(PYTEST) -q -m long $(ALONE)
 
 faults: setup-test  ## Every fault of workers, stores and brokers on SQLite and as a fleet, 300 trials on three machines, a random mix; SEED=n
@@ -63,6 +63,9 @@ faults: setup-test  ## Every fault of workers, stores and brokers on SQLite and 
 attacks: setup-test  ## Every attack of tests/attacks/README.md on each kind of sandbox (`test` has each attack, too)
 	@$(PYTEST) -q $(TOGETHER) tests/unit/test_attack_catalogue.py \
 	  $$(sed -nE 's/^\| `(tests\/[^`]+)`.*/\1/p' tests/attacks/README.md)
+
+agents: setup-test  ## Real agent programs of npm and PyPI, each solves a sample through the gate; builds their kits the first time
+	@$(PYTEST) -q tests/agents
 
 gvisor: setup-test  ## All of the sandboxes' contract suite on gVisor (`test` runs a part of it)
 	@SEATRIAL_TEST_GVISOR=all $(PYTEST) -q tests/contracts/sandbox tests/integration/oci/test_gvisor.py -k "oci:runsc or gvisor"

@@ -1,4 +1,5 @@
-"""Writes docs/reference/{commands,settings}.md and openapi.json from the code itself.
+"""Writes docs/reference/{commands,settings,agents}.md and openapi.json from the code itself, and the list of proven
+agents from what tests/agents runs.
 
 ``--check`` fails when they differ from it.
 """
@@ -9,6 +10,8 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from runpy import run_path
+from typing import Any
 
 import typer
 from pydantic import AliasChoices
@@ -18,7 +21,9 @@ from seatrial.cli.main import app
 from seatrial.domain.described import field_texts
 from seatrial.settings import Settings
 
-REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
+ROOT = Path(__file__).parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+PROVEN = ROOT / "src" / "seatrial" / "domain" / "proven_agents.py"
 NOTE = "<!-- Written by scripts/reference.py from the code; `make reference` writes it anew. -->\n\n"
 
 
@@ -80,16 +85,64 @@ def _parameter(parameter: object) -> str | None:
     return f"| {', '.join(f'`{option}`' for option in options)} | {meaning} |"
 
 
+def proven_module() -> str:
+    """Without importing anything of ours: that would read the module as it was."""
+    by_agent: dict[str, list[Any]] = {}
+    for proof in _proofs():
+        by_agent.setdefault(proof.agent, []).append(f'("{proof.version}", "{proof.model}", "{proof.format}"),')
+    entries = "\n".join(f'    "{agent}": ({" ".join(rows)}),' for agent, rows in by_agent.items())
+    return (
+        '"""What the tests of tests/agents show. Written by `make reference` from tests/agents/registry.py."""\n\n'
+        "from __future__ import annotations\n\nfrom collections.abc import Mapping\n\n"
+        f"PROVEN: Mapping[str, tuple[tuple[str, str, str], ...]] = {{\n{entries}\n}}\n"
+        '"""By agent: version, model and wire format."""\n'
+    )
+
+
+def agents_page() -> str:
+    from seatrial.domain.catalogue import AGENTS
+
+    proofs = _proofs()
+    lines = [
+        "# Agents\n",
+        "`seatrial agents` shows the same, and which kits are ready on this machine. *Proven* is what `make agents` "
+        "runs: this version of the real program solves a sample in the `oci` sandbox without a network, through the "
+        "gate, and calls, tokens and cost are what the model's server counted. The other agents are Harbor's; our "
+        "tests do not run them.\n",
+        "| agent | model | key | formats | proven | from |",
+        "|---|---|---|---|---|---|",
+    ]
+    for agent in AGENTS:
+        model = "required" if agent.needs_model else ""
+        keys = " or ".join(f"`{key}`" for key in agent.keys) or ("the model's" if agent.needs_model else "")
+        shown = [proof for proof in proofs if proof.agent == agent.name]  # what the catalogue has may be of before
+        proven = ", ".join(f"{proof.version} ({proof.format})" for proof in shown)
+        sources = ", ".join(proof.source for proof in shown)
+        lines.append(f"| `{agent.name}` | {model} | {keys} | {', '.join(agent.formats)} | {proven} | {sources} |")
+    return NOTE + "\n".join(lines) + "\n"
+
+
+def _proofs() -> tuple[Any, ...]:
+    found: tuple[Any, ...] = run_path(str(ROOT / "tests" / "agents" / "registry.py"))["PROOFS"]
+    return found
+
+
 def main() -> int:
-    pages = {"settings.md": settings_page(), "commands.md": commands_page(), "openapi.json": openapi_file()}
-    stale = [name for name, text in pages.items() if not _same(REFERENCE / name, text)]
+    pages = {
+        PROVEN: proven_module(),
+        REFERENCE / "agents.md": agents_page(),
+        REFERENCE / "settings.md": settings_page(),
+        REFERENCE / "commands.md": commands_page(),
+        REFERENCE / "openapi.json": openapi_file(),
+    }
+    stale = [file.name for file, text in pages.items() if not _same(file, text)]
     if "--check" in sys.argv:
         if stale:
             sys.stderr.write(f"Out of date: {', '.join(stale)}. Run 'make reference'.\n")
         return 1 if stale else 0
     REFERENCE.mkdir(parents=True, exist_ok=True)
-    for name, text in pages.items():
-        (REFERENCE / name).write_text(text)
+    for file, text in pages.items():
+        file.write_text(text)
     return 0
 
 

@@ -25,7 +25,10 @@ def test_agents_and_models_are_listed(cli: CommandLine) -> None:
     agents = {agent["name"]: agent for agent in cli.json("agents")}
     assert {"oracle", "nop", "terminus-2", "mini-swe-agent"} <= set(agents)
     assert agents["terminus-2"]["needs_model"] and not agents["oracle"]["needs_model"]
-    assert "terminus-2" in cli("agents").out
+    listed = cli("agents").out
+    assert "terminus-2" in listed and "ANTHROPIC_API_KEY" in listed
+    assert "kit" in agents["codex"] and "kit" not in agents["terminus-2"], "which agents have kits is said"
+    assert agents["codex"]["formats"] == ["responses"] and agents["codex"]["proven"][0]["format"] == "responses"
     models = {model["id"]: model["keys"] for model in cli.json("models")}
     assert models["openai/gpt-4o"] == ["OPENAI_API_KEY"]
     assert models["scripted/shell"] == []

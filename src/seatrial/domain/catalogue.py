@@ -7,8 +7,20 @@ Models are a selection for menus: any other LiteLLM name works too.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.proven_agents import PROVEN
+
+
+class Proven(Frozen):
+    """What the project's own tests show of an agent: this version of the real program solves a sample in a sandbox
+    without a network, through the gate, and everything it used is counted."""
+
+    version: str
+    model: str
+    """A scripted server plays it, over HTTP and in the provider's format."""
+    format: str
 
 
 class Agent(Frozen):
@@ -17,6 +29,12 @@ class Agent(Frozen):
     needs_model: bool = True
     runs_on_host: bool = False
     """Calls its model from the worker. Other agents are installed into the sandbox and call it from there."""
+    keys: tuple[str, ...] = ()
+    """Variables of the key that it needs, one of them; empty if that depends on the model."""
+    formats: tuple[str, ...] = ()
+    """Wire formats in which it calls models; empty if not known. The gate passes ``chat``, ``responses``, ``messages``
+    and ``gemini``."""
+    proven: tuple[Proven, ...] = ()
 
 
 class Model(Frozen):
@@ -26,34 +44,51 @@ class Model(Frozen):
     provider: str
 
 
-def _host(name: str, description: str, *, needs_model: bool = True) -> Agent:
-    return Agent(name=name, description=description, needs_model=needs_model, runs_on_host=True)
+_ANY = ("chat", "responses", "messages", "gemini")
+"""Of agents that speak to each provider in its own format."""
 
 
-def _installed(name: str, description: str, *, needs_model: bool = True) -> Agent:
-    return Agent(name=name, description=description, needs_model=needs_model)
+def _host(name: str, description: str, **more: Any) -> Agent:
+    return _installed(name, description, runs_on_host=True, **more)
+
+
+def _installed(name: str, description: str, **more: Any) -> Agent:
+    shown = tuple(Proven(version=version, model=model, format=wire) for version, model, wire in PROVEN.get(name, ()))
+    return Agent(name=name, description=description, proven=shown, **more)
 
 
 AGENTS: tuple[Agent, ...] = (
     _installed("acp", "Any agent that speaks the Agent Client Protocol.", needs_model=False),
-    _installed("aider", "Aider, pair programming in the terminal."),
+    _installed("aider", "Aider, pair programming in the terminal.", formats=_ANY),
     _installed("antigravity-cli", "Google's Antigravity on the command line."),
     _installed("antigravity-sdk", "An agent on Google's Antigravity SDK."),
-    _installed("claude-code", "Anthropic's Claude Code.", needs_model=False),
+    _installed(
+        "claude-code", "Anthropic's Claude Code.", needs_model=False, keys=("ANTHROPIC_API_KEY",), formats=("messages",)
+    ),
     _installed("cline-cli", "Cline on the command line."),
     _installed("code-puppy", "Code Puppy, an open coding agent."),
-    _installed("codex", "OpenAI's Codex on the command line."),
-    _host("computer-1", "Harbor's agent for graphical desktops."),
-    _installed("copilot-cli", "GitHub Copilot on the command line.", needs_model=False),
+    _installed("codex", "OpenAI's Codex on the command line.", keys=("OPENAI_API_KEY",), formats=("responses",)),
+    _host("computer-1", "Harbor's agent for graphical desktops.", formats=_ANY),
+    _installed(
+        "copilot-cli",
+        "GitHub Copilot on the command line.",
+        needs_model=False,
+        keys=("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"),
+    ),
     _installed("cortex-code", "Snowflake's Cortex Code.", needs_model=False),
-    _installed("cursor-cli", "Cursor on the command line."),
+    _installed("cursor-cli", "Cursor on the command line.", keys=("CURSOR_API_KEY",)),
     _installed("deerflow", "DeerFlow, a research agent on LangGraph."),
-    _installed("devin", "Cognition's Devin on the command line.", needs_model=False),
+    _installed("devin", "Cognition's Devin on the command line.", needs_model=False, keys=("DEVIN_API_KEY",)),
     _host("dspy-rlm", "A recursive language model written with DSPy."),
     _installed("eve", "Eve, an agent on Node.", needs_model=False),
     _installed("fx", "fx, a coding agent."),
     _installed("fx-dev", "fx from its development version."),
-    _installed("gemini-cli", "Google's Gemini on the command line."),
+    _installed(
+        "gemini-cli",
+        "Google's Gemini on the command line.",
+        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        formats=("gemini",),
+    ),
     _installed("goose", "Goose, an open and extensible agent."),
     _installed("grok-build", "xAI's Grok Build.", needs_model=False),
     _installed("hermes", "Nous Research's Hermes agent."),
@@ -63,23 +98,23 @@ AGENTS: tuple[Agent, ...] = (
     _installed("langgraph", "An agent of your own, written with LangGraph.", needs_model=False),
     _installed("mcode", "mcode, a coding agent."),
     _installed("mimo", "Xiaomi's MiMo agent."),
-    _installed("mini-swe-agent", "mini-swe-agent: a model, a shell, and a hundred lines."),
-    _installed("muse-code", "Meta's Muse Code.", needs_model=False),
+    _installed("mini-swe-agent", "mini-swe-agent: a model, a shell, and a hundred lines.", formats=_ANY),
+    _installed("muse-code", "Meta's Muse Code.", needs_model=False, keys=("META_API_KEY",)),
     _installed("nemo-agent", "An agent on NVIDIA's NeMo toolkit."),
     _host("nop", "Does nothing; shows a task's result without any work.", needs_model=False),
     _installed("openclaw", "OpenClaw, an open agent."),
-    _installed("opencode", "OpenCode, an open coding agent."),
-    _installed("openhands", "OpenHands, a platform for coding agents."),
-    _installed("openhands-sdk", "An agent on the OpenHands SDK."),
+    _installed("opencode", "OpenCode, an open coding agent.", formats=_ANY),
+    _installed("openhands", "OpenHands, a platform for coding agents.", formats=_ANY),
+    _installed("openhands-sdk", "An agent on the OpenHands SDK.", formats=_ANY),
     _host("oracle", "Runs the task's own solution; shows a task's result for correct work.", needs_model=False),
     _installed("pi", "Pi, a small coding agent."),
-    _installed("qwen-coder", "Alibaba's Qwen Code."),
-    _installed("rovodev-cli", "Atlassian's Rovo Dev.", needs_model=False),
+    _installed("qwen-coder", "Alibaba's Qwen Code.", keys=("OPENAI_API_KEY",), formats=("chat",)),
+    _installed("rovodev-cli", "Atlassian's Rovo Dev.", needs_model=False, keys=("ROVODEV_USER_API_TOKEN",)),
     _installed("strands", "An agent on the Strands SDK."),
-    _installed("swe-agent", "SWE-agent, the research agent."),
-    _host("terminus-2", "Harbor's own agent: one model, one terminal, any provider."),
+    _installed("swe-agent", "SWE-agent, the research agent.", formats=_ANY),
+    _host("terminus-2", "Harbor's own agent: one model, one terminal, any provider.", formats=_ANY),
     _installed("trae-agent", "ByteDance's Trae agent."),
-    _installed("vibe", "Mistral's Vibe on the command line."),
+    _installed("vibe", "Mistral's Vibe on the command line.", formats=("chat",)),
 )
 
 MODELS: tuple[Model, ...] = (

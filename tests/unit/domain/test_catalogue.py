@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from harbor.agents.factory import AgentFactory
 from harbor.agents.installed.base import BaseInstalledAgent
+from harbor.agents.model_connection import PROVIDERS
 from harbor.models.agent.name import AgentName
 
 from seatrial.domain.catalogue import (
@@ -23,6 +24,7 @@ from seatrial.domain.catalogue import (
     runs_on_host,
 )
 from seatrial.scripted_models.scripts import SCRIPTS
+from tests.agents.registry import PROOFS
 
 
 def test_the_agents_are_exactly_harbors() -> None:
@@ -96,3 +98,20 @@ def test_who_needs_a_model() -> None:
 def test_it_is_answered_without_harbor_and_litellm() -> None:
     check = "import sys, seatrial.domain.catalogue; assert not {'harbor', 'litellm'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", check], check=True)
+
+
+def test_what_is_said_to_be_proven_is_what_the_tests_of_agents_run() -> None:
+    """`make reference` writes the one from the other."""
+    agents = {agent.name: agent for agent in AGENTS}
+    said = {(agent.name, proof.version, proof.model, proof.format) for agent in AGENTS for proof in agent.proven}
+    assert said == {(proof.agent, proof.version, proof.model, proof.format) for proof in PROOFS}
+    assert [proof.agent for proof in PROOFS if proof.format not in agents[proof.agent].formats] == []
+
+
+def test_an_agents_own_key_is_one_that_harbors_class_reads() -> None:
+    named = {agent.name: agent.keys for agent in AGENTS if agent.keys and agent.formats}
+    assert set(named) >= {"claude-code", "codex", "gemini-cli"}
+    for name, keys in named.items():
+        spec = AgentFactory.get_agent_class(AgentName(name)).MODEL_CONNECTION
+        provider = PROVIDERS.get(spec.default_provider or "")
+        assert set(keys) & {*spec.api_key_envs, *(provider.api_key_envs if provider else ())}, name

@@ -38,7 +38,9 @@ app.add_typer(kits, name="kits")
 
 @app.callback()
 def agents(context: typer.Context, as_json: AsJson = False) -> None:
-    """List the agents. Use your own by import path, pkg.mod:Class."""
+    """List the agents: kits that are ready here, keys, formats of model calls, versions that our tests prove.
+
+    Use your own by import path, pkg.mod:Class."""
     if context.invoked_subcommand is None:
         catalogue.agents(as_json)
 

@@ -10,9 +10,18 @@ from seatrial.cli.view.columns import Column, print_table
 
 if TYPE_CHECKING:
     from seatrial.client import AsyncClient
+    from seatrial.domain.catalogue import Agent
 
 
-_AGENTS = (Column("agent"), Column("model", rank=2), Column("description", least=24, prose=True, rank=1))
+_AGENTS = (
+    Column("agent"),
+    Column("model", rank=5),
+    Column("kit", least=8, prose=True, rank=1),
+    Column("key", least=12, prose=True, rank=3),
+    Column("formats", least=8, prose=True, rank=4),
+    Column("proven", rank=2),
+    Column("description", least=24, prose=True, rank=6),
+)
 _MODELS = (
     Column("model"),
     Column("name", least=12, prose=True, rank=2),
@@ -22,16 +31,43 @@ _MODELS = (
 
 
 def agents(as_json: AsJson = False) -> None:
-    """List the agents. Use your own by import path, pkg.mod:Class."""
+    """What ``seatrial agents`` prints."""
     from seatrial.cli.backend.session import print_json
-    from seatrial.domain.catalogue import AGENTS, Agent
+    from seatrial.domain.catalogue import AGENTS
 
     found = told_by_service(lambda client: client.installation.agents())
     known: Sequence[Agent] = AGENTS if found is None else found
+    kits = _kits() if found is None else {}
     if as_json:
-        print_json([agent.model_dump(mode="json") for agent in known])
+        ready = {name: {"kit": {"ready": versions}} for name, versions in kits.items()}
+        print_json([agent.model_dump(mode="json") | ready.get(agent.name, {}) for agent in known])
         return
-    print_table(_AGENTS, [(agent.name, "required" if agent.needs_model else "", agent.description) for agent in known])
+    print_table(_AGENTS, [_agent_cells(agent, kits.get(agent.name)) for agent in known])
+
+
+def _kits() -> dict[str, list[str]]:
+    """By agent that has a kit: the versions that are ready on this machine."""
+    from seatrial.cli.backend.session import read_settings
+    from seatrial.wiring import kits_of
+
+    shelf = kits_of(read_settings())
+    ready: dict[str, list[str]] = {name: [] for name in shelf.recipes}
+    for found in shelf.ready():
+        ready.setdefault(found.kit.agent, []).append(found.kit.version)
+    return ready
+
+
+def _agent_cells(agent: Agent, kits: list[str] | None) -> tuple[str, ...]:
+    """``kits`` are the versions that are ready; ``None`` if there is no kit for this agent, or at a service."""
+    return (
+        agent.name,
+        "required" if agent.needs_model else "",
+        "" if kits is None else ", ".join(dict.fromkeys(kits)) or "on first use",
+        " or ".join(agent.keys) or ("the model's" if agent.needs_model else ""),
+        ", ".join(agent.formats),
+        ", ".join(proof.version for proof in agent.proven),
+        agent.description,
+    )
 
 
 def models(as_json: AsJson = False) -> None:
