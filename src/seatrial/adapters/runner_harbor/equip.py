@@ -109,7 +109,7 @@ class Equipment:
         elif self.calls is not None:
             _before_run(agent, self._begins)
         if self.routes is not None:
-            tell_network(agent, self._goes_online)
+            tell_network(agent, lambda online: self._goes_online(agent, online))
         health = retry_model_calls(
             agent,
             self.retries,
@@ -124,9 +124,15 @@ class Equipment:
     def has_key_inside(self) -> bool:
         return any(note.startswith(KEY_INSIDE) for note in self.notes)
 
-    def _goes_online(self, online: bool) -> None:
+    def _goes_online(self, agent: BaseAgent, online: bool) -> None:
+        """The network may be closed by the task's compose file or the operator, which only the sandbox knows."""
         if self.routes is not None:
             self.routes.online = online
+        off = {} if online else _WITHOUT_WEB_SEARCH.get(agent.name(), {})
+        for name, value in off.items():
+            setattr(agent.options, name, value)
+        if off and _WEB_SEARCH_OFF not in self.notes:
+            self.notes.append(_WEB_SEARCH_OFF)
 
     @property
     def is_over_budget(self) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harbor.agents.installed.codex import Codex
 from harbor.llms.lite_llm import LiteLLM
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
@@ -220,6 +221,19 @@ async def test_codex_offers_no_web_search_that_the_gate_would_refuse(
         equipment = await access.equip(order, doors)
     assert equipment.agent.kwargs["web_search"] == ("disabled" if off else "live")
     assert ["web search" in note for note in equipment.notes] == [True] * off
+
+
+@pytest.mark.parametrize("online", [True, False])
+async def test_codex_offers_none_either_where_only_the_sandbox_knows_that_it_is_offline(
+    tmp_path: Path, online: bool
+) -> None:
+    """By the operator's default, or by the task's compose file."""
+    codex = Codex(logs_dir=tmp_path, model_name="openai/a", web_search="live")
+    async with ModelAccess() as access, AsyncExitStack() as doors:
+        equipment = await access.equip(order_of(tmp_path, CODEX, OPENAI_API_KEY=KEY), doors)
+        equipment._goes_online(codex, online)
+    assert ("web_search=live" in codex.build_cli_flags()) is online
+    assert ["web search" in note for note in equipment.notes] == [True] * (not online)
 
 
 CODEX = AgentSpec(name="codex", model="openai/a")
