@@ -92,7 +92,8 @@ class ModelCall(Frozen):
     finish_reason: str | None = None
     """In the provider's words."""
     request_digest: str | None = None
-    """Of the request without its volatile parts. Equal requests have equal digests, for replay."""
+    """Of the request without its volatile parts: equal requests have equal digests. Only of trials that are recorded or
+    replayed, because it takes longer than all else that the gate does."""
     clamped_to: int | None = Field(default=None, ge=0)
     """The output tokens that the budget left for this call, if it asked for more."""
     streamed: bool = False

@@ -250,7 +250,7 @@ class OneCall:
             cost_usd=cost.dollars,
             cost_by=cost.by,
             finish_reason=found.finish_reason,
-            request_digest=self.digest,
+            request_digest=self.digest or None,
             clamped_to=self.clamp,
             streamed=self.request.streams,
             over_budget=self._over_budget,

@@ -115,23 +115,30 @@ class _Desk:
             listed = models_answer(wire, list(self._routes.models))
             await answer.whole(200, "", (("content-type", "application/json"),), listed)
             return
-        hold, body = await self._body(head, reader, answer)
+        try:
+            hold, read = await self._body(head, reader, answer)
+        except BadCall as problem:
+            await _refuse(wire, "bad_call", str(problem), answer)
+            return
         with hold:
-            served = self._served(wire, head, target, body, answer, hold)
-            del body
+            served = self._served(wire, head, target, read, answer, hold)
+            del read
             await _unless_gone(reader, served)
 
     async def _served(
-        self, wire: WireFormat, head: RequestHead, target: Target, body: bytes, answer: AnswerWriter, hold: Hold
+        self, wire: WireFormat, head: RequestHead, target: Target, read: JsonObject, answer: AnswerWriter, hold: Hold
     ) -> None:
         with self._calls.clock.call():
-            call = await self._call(wire, head, target, body, answer)
-            del body
+            call = await self._call(wire, head, target, read, answer)
+            del read
             if call is not None:
                 await call.run(self._forwarder, answer, hold)
 
-    async def _body(self, head: RequestHead, reader: asyncio.StreamReader, answer: AnswerWriter) -> tuple[Hold, bytes]:
-        """Takes the room first, so that many large bodies wait outside of the memory."""
+    async def _body(
+        self, head: RequestHead, reader: asyncio.StreamReader, answer: AnswerWriter
+    ) -> tuple[Hold, JsonObject]:
+        """Takes the room first, so that many large bodies wait outside of the memory. ``BadCall`` if it is not one
+        object."""
         if any(name == "content-encoding" and value != "identity" for name, value in head.fields):
             raise BadRequest(415, "Bodies are not compressed here.")
         hold = await self._room.hold(self, head.length)
@@ -139,22 +146,22 @@ class _Desk:
             if head.expects_continue:
                 answer.go_on()
             async with asyncio.timeout(self._limits.body_sec):
-                return hold, await reader.readexactly(head.length)
+                return hold, read_object(await reader.readexactly(head.length))
         except BaseException:
             hold.release()
             raise
 
     async def _call(
-        self, wire: WireFormat, head: RequestHead, target: Target, body: bytes, answer: AnswerWriter
+        self, wire: WireFormat, head: RequestHead, target: Target, read: JsonObject, answer: AnswerWriter
     ) -> OneCall | None:
         """``None`` if it was refused."""
         try:
-            read = read_object(body)
             query = passing_query(wire, target.path, target.query)
             request = wire.read_request(target.path, read)
             self._check_reach(request, read)
             route = self._allowed(request)
-            url, digest = route.url(wire.prepare_path(target.path, route.model), query), wire.digest_of(read)
+            url = route.url(wire.prepare_path(target.path, route.model), query)
+            digest = wire.digest_of(read) if self._calls.needs_digests else ""
         except BadCall as problem:
             await _refuse(wire, "bad_call", str(problem), answer)
             return None
@@ -166,6 +173,7 @@ class _Desk:
             status = await _refuse(wire, missed.kind, missed.message, answer)
             self._calls.refuse(route, wire.name, status, missed)
             return None
+        read.lighten()
         grant = None
         if self._purse is not None and request.counts and played is None:
             with self._calls.clock.waiting():  # the calls of other trials may hold what is left

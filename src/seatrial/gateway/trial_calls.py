@@ -107,6 +107,11 @@ class TrialCalls:
         """How the replay went, if it is one."""
         return None if self.replay is None else self.replay.told.model_copy(update={"saved_usd": self.sums.saved_usd})
 
+    @property
+    def needs_digests(self) -> bool:
+        """Whether calls are recorded or replayed. A digest takes longer than everything else that the gate does."""
+        return self._recording is not None or self.replay is not None
+
     def recording(self, path: str, digest: str, request: str) -> RecordedCall | None:
         """Where the bodies of a call are kept; ``None`` if they are not."""
         return None if self._recording is None else self._recording.call(path, digest, request)

@@ -103,7 +103,9 @@ def test_a_job_on_the_wire_has_every_field_in_its_type() -> None:
         line = JobLine(job=job, counts=counts, totals=totals, scores=scores)
         assert_valid(JobItem.of(line))
         assert_valid(
-            JobDetail.of(line, spec=spec, progress=Progress(ended=3, planned=3), obstacle="", spending=Spent())
+            JobDetail.of(
+                line, spec=spec, progress=Progress(ended=3, planned=3), obstacle="", spending=Spent(), budgets=[]
+            )
         )
     assert_valid(TrialCounts.of(counts))
     assert_valid(Totals.of(totals))

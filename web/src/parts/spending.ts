@@ -4,7 +4,7 @@ import type { Schemas } from "@/api/client";
 import { count, money } from "./format";
 
 type Cap = Schemas["Cap"];
-type Spent = Schemas["Spent"];
+type Spent = Schemas["DayBudget"]["spending"];
 
 export type Left = { unit: "dollars" | "tokens" | "calls"; left: string; of: string; share: number; spent: boolean };
 

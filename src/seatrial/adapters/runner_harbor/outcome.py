@@ -239,13 +239,14 @@ def usage_of(trial: TrialResult | None) -> Usage:
 
 
 def metered(reported: Usage, counted: Usage) -> Usage:
-    """What the gate counted, in place of what the agent reported. Only the agent knows its turns."""
+    """What the gate counted, in place of what the agent reported. Only the agent knows its turns.
+
+    A cost that the gate does not know stays unknown: an agent in a sandbox can claim any."""
     if not counted.model_calls:
         return reported
-    cost = counted.cost_usd if counted.cost_usd is not None else reported.cost_usd
     tokens = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "model_calls", "retries")
     counts = {name: _count(getattr(counted, name)) for name in tokens}
-    return counted.model_copy(update={**counts, "turns": reported.turns, "cost_usd": cost})
+    return counted.model_copy(update={**counts, "turns": reported.turns})
 
 
 def _count(number: object) -> int | None:

@@ -58,14 +58,12 @@ class JsonObject:
         """The object that is the value of ``name``."""
         return _members(self.text, self.members[name].start)[0]
 
-    def lightened(self) -> JsonObject:
-        """The same text without its large values, which a change never needs. A parsed prompt takes as much memory as
+    def lighten(self) -> None:
+        """Forgets large values, which a change never needs, and keeps the text. A parsed prompt takes as much memory as
         its text, for as long as its call waits. ``nested`` reads them again."""
-        members = {
-            name: Member(type(member.value)(), member.start, member.end) if member.is_large else member
-            for name, member in self.members.items()
-        }
-        return JsonObject(self.text, members, self.inside)
+        for name, member in self.members.items():
+            if member.is_large:
+                self.members[name] = Member(type(member.value)(), member.start, member.end)
 
     def replaced(self, name: str, value: str | int) -> Edit:
         """Sets a member, which need not exist yet."""
