@@ -27,6 +27,8 @@ _DIRECT = 20
 _ANSWER_SEC, _PIECES = 2.0, 40
 _MOST_ADDED_SEC = 0.003
 _STREAMS = 500
+_ARRIVE_SEC = 5.0
+"""Streams begin within this time, and are all held until the last one has begun."""
 _MOST_MB = 300
 _BODY_BYTES = 80_000
 """A usual conversation after some twenty turns."""
@@ -96,7 +98,8 @@ async def _held(place: Place) -> list[Row]:
     streams = place.count(_STREAMS, 50)
     with _service(0.5, _PIECES, held=streams) as service, _gate(place, service.told["port"], streams) as gate:
         idle_mb = gate.told["memory_mb"]
-        times = await _called([(port, 1) for port in gate.told["ports"]], 1, 0.0)
+        callers = [(port, 2 * number + 1) for number, port in enumerate(gate.told["ports"])]
+        times = await _called(callers, 1, _ARRIVE_SEC)
         counted, seen = gate.end(), service.end()
     whole = len(times) == streams == counted["calls"] == seen["calls"] and not counted["failed"]
     tokens = all(counted[name] == seen[name] for name in ("input_tokens", "output_tokens"))

@@ -17,7 +17,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.place import TRIVIAL
 from seatrial.domain.budget import Budget, Cap
 from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.model_call import CostBy
@@ -34,6 +33,7 @@ from seatrial.settings import Settings
 from seatrial.wiring import Installation, open_installation
 from seatrial.wiring.worker import budgets_of, provider_pace_of
 
+_TRIVIAL = Path(__file__).resolve().parent.parent / "samples" / "answer-file"
 _WORKER = ("seatrial.adapters.runner_harbor.runner", "harbor.llms.lite_llm")
 """What a worker has loaded."""
 PRICE = NamedPrice(price=Price(rates=Rates(input=1e-6, output=1e-5)), by=CostBy.TABLE)
@@ -49,7 +49,7 @@ def priced_route(address: str) -> Route:
 
 async def submitted(installation: Installation, budget: Budget) -> int:
     """A job that nobody runs, for its budget."""
-    tasks = await installation.library.add(TRIVIAL)
+    tasks = await installation.library.add(_TRIVIAL)
     refs = tuple(TaskRef(name=one.name, digest=one.digest) for one in tasks)
     job = await installation.submission.submit(
         JobSpec(tasks=refs, agents=(AgentSpec(name="oracle"),), attempts=1, sandbox="oci", budget=budget)
