@@ -39,7 +39,7 @@ from seatrial.engine.jobs.budget_rules import BudgetRules
 from seatrial.engine.jobs.request import looks_secret
 from seatrial.engine.model_patience import ModelHealth, RetryLimits
 from seatrial.engine.provider_pace import ProviderPace
-from seatrial.errors import InvalidInput, Unsupported
+from seatrial.errors import InvalidInput, SetupProblem, Unsupported
 from seatrial.gateway.agent_clock import ClockStop
 from seatrial.gateway.gate import Gate
 from seatrial.gateway.purse import Purse
@@ -391,8 +391,10 @@ def _key_note(order: Order) -> str:
 
 async def _replay(order: Order, secrets: list[str]) -> CallReplay | None:
     """Opens the record. Its name is removed, so that it is not saved as a file of this try."""
-    if order.job.replay is None or order.replay is None:
+    if order.job.replay is None:
         return None
+    if order.replay is None:  # never ask a provider instead
+        raise SetupProblem(f"The record of trial {order.job.replay.trial} was not brought to this worker.")
     replay = await CallReplay.open(order.job.replay, order.replay, secrets)
     order.replay.unlink()
     return replay
