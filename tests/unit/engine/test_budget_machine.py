@@ -226,7 +226,7 @@ class BudgetMachine(RuleBasedStateMachine):
 
     def slices_of(self, worker: Worker) -> list[Any]:
         state = self.store.states.get(JOB)
-        name = f"{worker.budgets._worker}#"
+        name = f"{worker.budgets._holder}."
         return [each for each in state.slices if each.holder.startswith(name)] if state is not None else []
 
     @invariant()

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.errors import SetupProblem
+from seatrial.removal import remove_tree
 
 _LONGEST_SEC = 1200.0
 _SAID = 500
@@ -146,4 +147,4 @@ class NodePackages:
         try:
             return self._tools.run([str(self.program), str(self._npm), *arguments, *options], cwd, purpose)
         finally:
-            shutil.rmtree(cache, ignore_errors=True)
+            remove_tree(cache)
