@@ -128,7 +128,7 @@ class Equipment:
         """The network may be closed by the task's compose file or the operator, which only the sandbox knows."""
         if self.routes is not None:
             self.routes.online = online
-        off = {} if online else _WITHOUT_WEB_SEARCH.get(agent.name(), {})
+        off = {} if online else _WITHOUT_WEB_SEARCH.get(self.agent.name or "", {})
         for name, value in off.items():
             setattr(agent.options, name, value)
         if off and _WEB_SEARCH_OFF not in self.notes:

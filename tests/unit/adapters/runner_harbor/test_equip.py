@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -94,6 +95,7 @@ class Place:
 class InstalledAgent:
     def __init__(self) -> None:
         self._extra_env: dict[str, str] = {}
+        self.options = SimpleNamespace()
 
     async def run(self, instruction: str, environment: Any, context: Any) -> None:
         """Works in ``environment``."""
