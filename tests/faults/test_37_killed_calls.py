@@ -21,7 +21,7 @@ from tests.faults.checker import check_home
 from tests.task_files import write_task
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(400)]
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
 FIRST = 2

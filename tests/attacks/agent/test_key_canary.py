@@ -37,7 +37,7 @@ printf 'POST /v1/chat/completions HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: %s\
 cat <&3
 """
 SEARCH = """
-key='s[k]-canary-7f3a9c'  # a pattern that does not match itself
+key='s[kx]-canary-7f3a9c'  # matches neither itself nor what grep keeps of it in its memory
 { env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; } 2>/dev/null | tr '\\0' '\\n' | grep -a "$key" | head -3
 grep -rlas "$key" / --exclude-dir=proc --exclude-dir=sys --exclude-dir=dev 2>/dev/null | head -3
 for maps in /proc/[0-9]*/maps; do
