@@ -17,7 +17,7 @@ from seatrial.gateway.journal import Journal
 from seatrial.processes import ProcessIdentity, WorkerName
 from seatrial.settings import Settings
 from seatrial.wiring import Installation, open_installation
-from seatrial.wiring.upkeep import recover_lost
+from seatrial.wiring.upkeep import clean_leftovers, recover_lost
 from tests.command_line import SAMPLES
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -57,8 +57,11 @@ async def test_a_lost_try_has_the_usage_of_its_calls(tmp_path: Path) -> None:
     async with open_installation(settings, at_the_machine=True) as installation:
         called, quiet = await claimed(installation, RetryPolicy())
         called_three_times(settings, called)
+        await clean_leftovers(installation)  # a worker looks for leftovers before it knows how another one died
         assert await recover_lost(installation, lambda trials, seconds: None) == 2
         found, other = await usage_of(installation, called), await usage_of(installation, quiet)
+        await clean_leftovers(installation)
+        assert not (settings.work_dir / DEAD.folder).exists()
     assert (found.model_calls, found.input_tokens, found.output_tokens, found.reasoning_tokens) == (3, 200, 20, 8)
     assert found.cost_usd == 1.0 and other.model_calls is None
 

@@ -196,7 +196,7 @@ async def clean_leftovers(installation: Installation) -> int:
     workers = {row.worker: installation.clock() - row.seen_at for row in await store.workers.all()}
     known = {name for name, silence in workers.items() if silence < _UNHEARD}
     silent = {name for name, silence in workers.items() if silence > timedelta(seconds=settings.lease_sec)}
-    await remove_dead_work_dirs(settings.work_dir, known, time.time())
+    await remove_dead_work_dirs(settings.work_dir, known, time.time(), running)
     await remove_lost_tries(settings.work_dir, silent, running)
     await _sweep_final_states(installation)
     removed = await sweep(options, installation.id, running)

@@ -57,9 +57,13 @@ class Retention:
         known = {row.worker for row in await self.store.workers.all()}
         dead = dead_work_dirs(self.work_dir, known, self.clock().timestamp())
         if not dry_run:
-            await remove_dead_work_dirs(self.work_dir, known, self.clock().timestamp())
+            await remove_dead_work_dirs(self.work_dir, known, self.clock().timestamp(), self._running)
         orphans, size = report.orphans + len(lost), report.bytes + sum(blob.size for blob in lost)
         return report.model_copy(update={"orphans": orphans, "bytes": size, "work_dirs": len(dead)})
+
+    async def _running(self) -> set[tuple[int, int]]:
+        rows = self.store.trials.each(TrialFilter(states=(TrialState.RUNNING,)))
+        return {(row.trial.id, row.trial.try_number) async for row in rows}
 
     async def _trial_files(self, horizon: datetime, dry_run: bool) -> RetentionReport:
         """Lists the files before it asks the store, because a trial is in the store before it has files.
@@ -107,9 +111,15 @@ async def _nothing() -> AsyncIterator[TrialRow]:
     yield
 
 
-async def remove_dead_work_dirs(work_dir: Path, known: Collection[str] = (), now: float = 0.0) -> None:
-    for directory in dead_work_dirs(work_dir, known, now):
-        await asyncio.to_thread(remove_tree, directory)
+async def remove_dead_work_dirs(
+    work_dir: Path, known: Collection[str] = (), now: float = 0.0, running: Running | None = None
+) -> None:
+    """Keeps the folders of tries that still count as running: recovery reads there what a lost try used."""
+    dead = dead_work_dirs(work_dir, known, now)
+    wanted = await running() if running is not None and dead else set()
+    for directory in dead:
+        if not any(_number(place) in wanted for place in directory.iterdir()):
+            await asyncio.to_thread(remove_tree, directory)
 
 
 async def remove_lost_tries(work_dir: Path, silent: Collection[str], running: Running) -> None:
@@ -118,13 +128,19 @@ async def remove_lost_tries(work_dir: Path, silent: Collection[str], running: Ru
     Lists the directories before it asks the store what runs, because a try is claimed before its directory exists."""
     owned = [(place, WorkerName.of_folder(place.name)) for place in (work_dir.iterdir() if work_dir.is_dir() else ())]
     lost = [place for place, owner in owned if owner is not None and str(owner) in silent]
-    tries = [(place, found) for folder in lost for place in folder.iterdir() if (found := _TRY.fullmatch(place.name))]
+    tries = [(place, found) for folder in lost for place in folder.iterdir() if (found := _number(place))]
     if not tries:
         return
     wanted = await running()
     for place, found in tries:
-        if (int(found[1]), int(found[2])) not in wanted:
+        if found not in wanted:
             await asyncio.to_thread(remove_tree, place)
+
+
+def _number(place: Path) -> tuple[int, int] | None:
+    """The trial and the try whose folder it is."""
+    found = _TRY.fullmatch(place.name)
+    return None if found is None else (int(found[1]), int(found[2]))
 
 
 def dead_work_dirs(work_dir: Path, known: Collection[str] = (), now: float = 0.0) -> list[Path]:
