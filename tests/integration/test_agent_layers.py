@@ -76,7 +76,9 @@ async def test_an_installation_is_done_once_and_seen_by_all(workplace: Workplace
             assert agent._version == "3.2.1"
             seen = await sandbox.exec("cat /opt/agent/run /opt/agent/marker; ls -A /etc/cron.d | wc -l")
             assert (seen.stdout or "").split() == ["run", str(tmp_path), "0"], entries
-            assert (await sandbox.exec("test -e /etc/debian_version || test -e /opt/agent/node")).return_code == 1
+            assert (await sandbox.exec("test -e /etc/debian_version")).return_code == 1
+            # An engine commits device nodes, too. They cannot be opened: the root is mounted without devices.
+            assert (await sandbox.exec("head -c1 /opt/agent/node")).return_code == 1
             assert sandbox.facts.image_digest == each.layer.image
         # What one trial writes there, another one does not see.
         await sandboxes[0].exec("echo changed > /opt/agent/run; rm /opt/agent/marker", user="root")
