@@ -116,7 +116,8 @@ class FittedKit:
         if lend is not None and await lend(tree, place):
             return True
         # The image may have something in this place: a link, or files that would pass for the kit.
-        await sandbox.exec(f"rm -rf {place}", user="root")
+        above = str(KIT_DIR.parent)
+        await sandbox.exec(f"test -d {above} -a ! -L {above} || rm -rf {above}; rm -rf {place}", user="root")
         if lend is not None and await lend(tree, place):
             return True
         if not self.is_copied and sandbox.type() != "oci":
