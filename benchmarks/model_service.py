@@ -35,7 +35,8 @@ class Seen:
 
 @dataclass
 class ModelService:
-    """Answers take ``seconds``. Streams come in ``pieces``, one token each, evenly over that time."""
+    """Answers take ``seconds``. Streams come in ``pieces`` of one token, evenly over that time. A token has four bytes,
+    as the gate estimates: a stream that it cuts tells no usage, so its count is an estimate."""
 
     seconds: float = 1.0
     pieces: int = 40
@@ -99,7 +100,9 @@ class ModelService:
         """Bills each token when it is sent: a client that closes the connection pays no more."""
         for number in range(tokens):
             self.seen.output_tokens += 1
-            yield _event({"choices": [{"index": 0, "delta": {"content": f"{number} "}, "finish_reason": None}]})
+            yield _event(
+                {"choices": [{"index": 0, "delta": {"content": f"{number % 1000:03d} "}, "finish_reason": None}]}
+            )
             if number == 0 and self.held:
                 await self._until_all_began()
             await asyncio.sleep(self.seconds / tokens)

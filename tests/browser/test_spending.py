@@ -59,7 +59,7 @@ def test_the_launch_form_takes_caps_and_says_what_is_wrong_with_them(visit: Visi
     setting.samples()
     with visit() as visitor:
         page = visitor.page
-        visitor.expected.append("400")  # the model has no price
+        visitor.expected.append("422")  # the model has no price
         [digest] = [one["digest"] for one in setting.client.get("/api/v1/tasks?name=answer-file").json()["items"]][:1]
         visitor.go(f"/launch?agents=terminus-2&models=hosted_vllm/mine&tasks={digest.removeprefix('sha256:')}")
         told = page.get_by_role("region", name="Summary").get_by_role("status")
