@@ -35,5 +35,5 @@ PROOFS: tuple[Proof, ...] = (
     Proof("codex", "0.166.0", "openai/gpt-5.1", "responses", "npm"),
     Proof("gemini-cli", "0.61.0", "gemini/gemini-2.5-pro", "gemini", "npm"),
     Proof("mini-swe-agent", "2.4.6", "openai/gpt-4o", "chat", "PyPI"),
-    Proof("vibe", "2.26.1", "mistral/devstral-medium-latest", "chat", "PyPI"),
+    Proof("vibe", "2.17.1", "mistral/devstral-medium-latest", "chat", "PyPI"),
 )

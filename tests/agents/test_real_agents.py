@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +32,7 @@ each_agent = pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.ag
 
 @dataclass(frozen=True)
 class Ran:
-    """A trial that ended."""
+    """The only trial of its home, ended."""
 
     trial: dict[str, Any]
     models: ScriptedModels
@@ -43,7 +44,7 @@ class Ran:
         return found
 
     def file(self, name: str) -> str:
-        return self.cli("trial", "files", str(self.trial["id"]), name).out
+        return self.cli("trial", "files", "1", name).out
 
     def calls(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.file("calls.jsonl").splitlines()]
@@ -89,8 +90,10 @@ async def test_it_solves_a_sample_and_the_gate_counts_what_the_model_counted(cli
     assert kept and [path for path in kept if KEY.encode() in path.read_bytes()] == []
     if proof.has_trajectory:
         trajectory = json.loads(ran.file("agent/trajectory.json"))
-        said = json.dumps(trajectory["steps"])
-        assert trajectory["agent"]["name"] == proof.agent and "/app/reply.sh" in said and "ALL CODES ACCEPTED" in said
+        replies = re.findall(r"/app/reply\.sh (\d{6})", json.dumps(trajectory["steps"]))
+        assert trajectory["agent"]["name"] == proof.agent and len(set(replies)) == 3, (
+            "every code that was typed is there"
+        )
 
 
 @each_agent

@@ -9,6 +9,6 @@ PROVEN: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "codex": (("0.166.0", "openai/gpt-5.1", "responses"),),
     "gemini-cli": (("0.61.0", "gemini/gemini-2.5-pro", "gemini"),),
     "mini-swe-agent": (("2.4.6", "openai/gpt-4o", "chat"),),
-    "vibe": (("2.26.1", "mistral/devstral-medium-latest", "chat"),),
+    "vibe": (("2.17.1", "mistral/devstral-medium-latest", "chat"),),
 }
 """By agent: version, model and wire format."""
