@@ -100,8 +100,10 @@ def host_address(route: Route, door: str) -> str:
 
 
 def host_model(route: Route, model: str) -> str:
-    """The name that LiteLLM in this process gets, so that it speaks a format that passes the gate."""
-    return f"openai/{route.model}" if route.provider in OLLAMA else model
+    """The name that LiteLLM in this process gets, so that it speaks a format that passes the gate.
+
+    Under its own provider's name, Harbor takes a model of vLLM only with its limits and without a slash."""
+    return f"openai/{route.model}" if route.provider in (*OLLAMA, "hosted_vllm") else model
 
 
 def agent_variables(route: Route, door: str, placeholder: str) -> dict[str, str]:

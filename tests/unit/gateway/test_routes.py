@@ -111,12 +111,13 @@ def test_an_agent_inside_reads_address_and_placeholder_from_its_usual_variables(
 
 def test_litellm_in_the_worker_gets_the_address_as_each_provider_has_it() -> None:
     addresses = {}
-    for model in ("openai/m", "anthropic/m", "gemini/m", "ollama_chat/m"):
-        route = route_to(model, None)
+    for model in ("openai/m", "anthropic/m", "gemini/m", "ollama_chat/m", "hosted_vllm/maker/name"):
+        route = route_to(model, None, "http://vllm:8000/v1" if "vllm" in model else None)
         assert route is not None
         addresses[host_model(route, model)] = host_address(route, "http://door")
     assert addresses == {
         "openai/m": "http://door/v1",
         "anthropic/m": "http://door",
         "gemini/m": "http://door/v1beta",
+        "openai/maker/name": "http://door/v1",
     }
