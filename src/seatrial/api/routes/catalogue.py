@@ -26,7 +26,8 @@ async def list_agents() -> AgentList:
 @cache
 def _agents() -> AgentList:
     """Cached: it does not change while the program runs."""
-    return AgentList(items=[AgentItem(**dict(agent), takes_model=takes_model(agent.name)) for agent in AGENTS])
+    items = [AgentItem(**agent.model_dump(), takes_model=takes_model(agent.name)) for agent in AGENTS]
+    return AgentList(items=items)
 
 
 @router.get("/models", responses=errors())
