@@ -20,8 +20,8 @@ NO_KEY = "given-outside"
 """Placeholder key in the sandbox; agents refuse to start without a key."""
 
 _OWN_VARIABLES: Mapping[str, Mapping[str, str]] = {
-    # The gate has the patience; the agent would ask ten times.
-    "mini-swe-agent": {"MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT": "1"},
+    # The gate has the patience; the agent would ask ten times. It wants a key for servers that need none.
+    "mini-swe-agent": {"MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT": "1", "MSWEA_API_KEY": NO_KEY},
     "openhands-sdk": {"LLM_BASE_URL": "{base}", "LLM_API_KEY": NO_KEY},
     "openhands": {"LLM_BASE_URL": "{base}", "LLM_API_KEY": NO_KEY},
     "vibe": {"VIBE_API_BASE": "{base}", "VIBE_BACKEND": "{vibe_backend}"},
