@@ -134,6 +134,7 @@ def _recovery(installation: Installation) -> Recovery:
         used_by=used_by,
         is_kept=final_states_of(settings).has,
         settle=lambda: Ledgers.beside(settings.work_dir).settle_dead(store.budgets, lease, clock),
+        remove_folders=lambda: _remove_dead_folders(installation),
     )
 
 
@@ -188,19 +189,26 @@ async def clean_leftovers(installation: Installation) -> int:
     from seatrial.sandboxes.options import SandboxOptions
     from seatrial.sandboxes.sweep import sweep
 
-    async def running() -> set[tuple[int, int]]:
-        rows = installation.store.trials.each(TrialFilter(states=(TrialState.RUNNING,)))
-        return {(row.trial.id, row.trial.try_number) async for row in rows}
+    options = SandboxOptions.of(installation.settings)
+    await _remove_dead_folders(installation)
+    await _sweep_final_states(installation)
+    removed = await sweep(options, installation.id, lambda: _running_tries(installation))
+    return removed + await asyncio.to_thread(remove_strays, options.run_dir, time.time())
 
-    store, settings, options = installation.store, installation.settings, SandboxOptions.of(installation.settings)
-    workers = {row.worker: installation.clock() - row.seen_at for row in await store.workers.all()}
+
+async def _remove_dead_folders(installation: Installation) -> None:
+    settings = installation.settings
+    workers = {row.worker: installation.clock() - row.seen_at for row in await installation.store.workers.all()}
     known = {name for name, silence in workers.items() if silence < _UNHEARD}
     silent = {name for name, silence in workers.items() if silence > timedelta(seconds=settings.lease_sec)}
-    await remove_dead_work_dirs(settings.work_dir, known, time.time(), running)
-    await remove_lost_tries(settings.work_dir, silent, running)
-    await _sweep_final_states(installation)
-    removed = await sweep(options, installation.id, running)
-    return removed + await asyncio.to_thread(remove_strays, options.run_dir, time.time())
+    await remove_dead_work_dirs(settings.work_dir, known, time.time(), lambda: _running_tries(installation))
+    await remove_lost_tries(settings.work_dir, silent, lambda: _running_tries(installation))
+
+
+async def _running_tries(installation: Installation) -> set[tuple[int, int]]:
+    """As (trial, try)."""
+    rows = installation.store.trials.each(TrialFilter(states=(TrialState.RUNNING,)))
+    return {(row.trial.id, row.trial.try_number) async for row in rows}
 
 
 async def clean_network() -> int:

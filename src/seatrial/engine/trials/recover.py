@@ -77,6 +77,8 @@ class Recovery:
     """Whether the agent of a lost try had ended, and its final state is kept for the next try."""
     settle: Callable[[], Awaitable[object]] | None = None
     """Counts what dead workers have spent, before their trials spend more elsewhere."""
+    remove_folders: Callable[[], Awaitable[object]] | None = None
+    """Removes folders of dead workers. Those of tries that were not recovered yet must stay."""
 
     def noticed(self, fault: Exception) -> None:
         """Other duties report their errors here. After an outage of the store, leases prove nothing for a while."""
@@ -109,6 +111,8 @@ class Recovery:
             held = [trial for trial in lost.values() if trial.worker == worker]
             recovered += await self._recover(worker or "", held, patient=worker not in expired)
         await self.store.output.drop(tuple(recovered))
+        if recovered and self.remove_folders is not None:
+            await self.remove_folders()
         if recovered or await self._was_overheard():
             await self.wake_up.announce(max(len(recovered), _HINTS_REPEATED))
         return len(recovered)

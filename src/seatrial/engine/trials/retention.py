@@ -114,11 +114,13 @@ async def _nothing() -> AsyncIterator[TrialRow]:
 async def remove_dead_work_dirs(
     work_dir: Path, known: Collection[str] = (), now: float = 0.0, running: Running | None = None
 ) -> None:
-    """Keeps the folders of tries that still count as running: recovery reads there what a lost try used."""
+    """Keeps the folders of tries that still count as running: recovery reads there what a lost try used. Without
+    ``running`` every try may be such a one."""
     dead = dead_work_dirs(work_dir, known, now)
-    wanted = await running() if running is not None and dead else set()
+    wanted = await running() if running is not None and dead else None
     for directory in dead:
-        if not any(_number(place) in wanted for place in directory.iterdir()):
+        tries = {number for place in directory.iterdir() if (number := _number(place)) is not None}
+        if not (tries if wanted is None else tries & wanted):
             await asyncio.to_thread(remove_tree, directory)
 
 
