@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.agents.kits.layers import AgentLayers, Layered
+from seatrial.sandboxes.docker.images import EngineStore
 from seatrial.sandboxes.sandbox import Sandbox
 from tests.trials import Workplace
 from tests.workplace_fixture import container_engine, image_cache, run_dir, workplace
@@ -48,7 +49,8 @@ async def test_an_installation_is_done_once_and_seen_by_all(workplace: Workplace
     """Three at once on two workers, then one more: what was added, deleted and replaced is there for each."""
     told: list[str] = []
     kits = workplace.cache / "kits"
-    workers = [AgentLayers(kits), AgentLayers(kits)]
+    remove_image = EngineStore(workplace.engine.host if workplace.engine else "").remove
+    workers = [AgentLayers(kits, remove_image=remove_image), AgentLayers(kits, remove_image=remove_image)]
     before = {folder.name for folder, _ in workers[0].kept()}
     base = workplace.sandbox()
     await base.start(force_build=False)
@@ -96,11 +98,13 @@ async def test_an_installation_is_done_once_and_seen_by_all(workplace: Workplace
         assert len(told) == 1
         assert (await again.exec("cat /opt/agent/run")).stdout == "run\n"
         (new,) = [folder for folder, _ in workers[0].kept() if folder.name not in before]
-        assert [layer.name for layer in workers[0].prune(everything=True) if layer.name == new.name] == []
+        assert [layer.name for layer in await workers[0].prune(everything=True) if layer.name == new.name] == []
     finally:
         await again.stop(delete=True)
-    assert new.name in [layer.name for layer in workers[0].prune(everything=True)]
-    assert not new.exists()
+    removed = await workers[0].prune(everything=True)
+    (gone,) = [layer for layer in removed if layer.name == new.name]
+    assert gone.size_bytes > 0 and not new.exists()
+    assert await again.with_layer(again._started_image, gone.kept) is None, "nor is it in the engine"
 
 
 async def test_an_installation_that_fails_is_left_to_the_trial(workplace: Workplace, tmp_path: Path) -> None:

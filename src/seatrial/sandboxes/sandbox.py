@@ -102,6 +102,16 @@ class FinalDisk:
     image_digest: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class KeptLayer:
+    """What was written to a sandbox since its start."""
+
+    name: str
+    """For ``with_layer``."""
+    size_bytes: int = 0
+    """Of what is kept outside of the folder that it was given."""
+
+
 class SandboxFacts(Frozen):
     """What was really applied to one sandbox, for the trial's lock."""
 
@@ -304,17 +314,14 @@ class Sandbox(BaseEnvironment):
         """Whether ``keep_layer`` works."""
         return False
 
-    async def keep_layer(self, target: Path) -> str:
-        """Keeps what was written to this sandbox since its start as a layer, and ends its commands. Returns the name
-        for ``with_layer``. ``SandboxFault`` if that is not possible."""
+    async def keep_layer(self, target: Path, below: Image) -> KeptLayer:
+        """Keeps what was written to this sandbox since its start as a layer over the image ``below``, and ends its
+        commands. ``SandboxFault`` if that is not possible."""
         raise SandboxFault(f"The sandbox {self.type()} cannot keep a layer.")
 
     async def with_layer(self, image: Image, name: str) -> Image | None:
         """The image with a layer that was kept for it; ``None`` if the layer is gone."""
         return None
-
-    async def drop_layer(self, name: str) -> None:
-        """Removes a layer outside of the folder that it was kept in."""
 
     @property
     def has_own_process(self) -> bool:

@@ -59,9 +59,11 @@ def kits_of(settings: Settings) -> KitShelf:
 def layers_of(settings: Settings) -> AgentLayers:
     """The installations of agents that this machine keeps as layers of images."""
     from seatrial.agents.kits.layers import AgentLayers
+    from seatrial.sandboxes.docker.images import EngineStore
     from seatrial.sandboxes.options import SandboxOptions
 
-    return AgentLayers(SandboxOptions.of(settings).kits_dir, int(settings.kits_gb * 1e9))
+    options = SandboxOptions.of(settings)
+    return AgentLayers(options.kits_dir, int(settings.kits_gb * 1e9), EngineStore(options.docker_host).remove)
 
 
 def unpack_archive(settings: Settings, archive: Path, into: Path) -> None:

@@ -41,6 +41,7 @@ from seatrial.sizing import room_here
 from seatrial.suspect_process import SuspectProcess
 from seatrial.wiring.installation import Installation, ceilings_of, claim_blobs
 from seatrial.wiring.machine import Machine, tenure_of
+from seatrial.wiring.tools import layers_of
 from seatrial.wiring.upkeep import clean_leftovers, final_states_of, upkeep_of
 from seatrial.worker import Claiming, Pace, Worker, beat_forever
 from seatrial.worker_exits import ExitNotes, ExitWatch, memory_kills, worker_of
@@ -257,7 +258,6 @@ def _harbor_runner(installation: Installation, budgets: Budgets, pace: ProviderP
     from seatrial.adapters.runner_harbor.library_trial import LibraryTrials
     from seatrial.adapters.runner_harbor.runner import HarborRunner
     from seatrial.agents.kits.fitting import AgentKits
-    from seatrial.agents.kits.layers import AgentLayers
     from seatrial.agents.kits.shelf import KitShelf
     from seatrial.sandboxes.options import SandboxOptions
     from seatrial.sandboxes.selection import SandboxSelection
@@ -277,5 +277,5 @@ def _harbor_runner(installation: Installation, budgets: Budgets, pace: ProviderP
     collect_less_often()
     shelf = KitShelf(options.kits_dir, packages, int(settings.kits_gb * 1e9))
     kits = AgentKits(shelf, installation.store.jobs.record_version)
-    layers = AgentLayers(options.kits_dir, shelf.limit_bytes)
+    layers = layers_of(settings)
     return HarborRunner(options, installation.id, SandboxSelection(options), models, trials.create, kits, layers)

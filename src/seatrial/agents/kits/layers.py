@@ -30,10 +30,13 @@ from seatrial.removal import remove_tree
 from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.images.locks import UseRecords
 from seatrial.sandboxes.images.single_flight import SingleFlight
-from seatrial.sandboxes.sandbox import Sandbox
+from seatrial.sandboxes.sandbox import KeptLayer, Sandbox
 
 _log = logging.getLogger(__name__)
 _FAILURE_FOR_SEC = 300.0
+DOCKER = "docker"
+
+RemoveImage = Callable[[str], Awaitable[None]]
 
 
 class Layer(Frozen):
@@ -100,10 +103,11 @@ class Layered:
 class AgentLayers:
     """One per worker. ``directory`` is shared with other processes of this machine."""
 
-    def __init__(self, directory: Path, limit_bytes: int = 0) -> None:
-        """``limit_bytes``: all layers together; 0 is no limit."""
+    def __init__(self, directory: Path, limit_bytes: int = 0, remove_image: RemoveImage | None = None) -> None:
+        """``limit_bytes``: all layers together; 0 is no limit. ``remove_image`` removes one that an engine keeps."""
         self._directory = directory / "layers"
         self._limit = limit_bytes
+        self._remove_image = remove_image
         self._uses = UseRecords(directory / "uses")
         self._flights: SingleFlight[Layer] = SingleFlight()
         self._failed: dict[str, float] = {}
@@ -121,9 +125,9 @@ class AgentLayers:
         found = [(path.parent, _read(path)) for path in self._directory.glob("*/layer.json")]
         return [(folder, layer) for folder, layer in found if layer is not None]
 
-    def prune(self, *, everything: bool = False, dry_run: bool = False) -> list[Layer]:
+    async def prune(self, *, everything: bool = False, dry_run: bool = False) -> list[Layer]:
         """Removes the least recently used layers until the rest fits the limit; with ``everything``, all that no
-        sandbox uses. What an engine keeps goes with its unnamed images. Blocking."""
+        sandbox uses. Returns what was removed."""
         layers = sorted(self.kept(), key=lambda entry: self._uses.last_used(f"layer-{entry[0].name}"))
         total = sum(layer.size_bytes for _, layer in layers)
         removed: list[Layer] = []
@@ -132,12 +136,20 @@ class AgentLayers:
                 break
             with self._uses.removing(f"layer-{folder.name}", 0.0 if everything else IDLE_SEC) as free:
                 if free and not dry_run:
-                    remove_tree(folder)
-                    self._uses.forget(f"layer-{folder.name}")
+                    await self._remove(folder, layer)
             if free:
                 total -= layer.size_bytes
                 removed.append(layer)
         return removed
+
+    async def _remove(self, folder: Path, layer: Layer) -> None:
+        if layer.sandbox == DOCKER and self._remove_image is not None:
+            try:
+                await self._remove_image(layer.kept)
+            except SeatrialError as problem:  # the engine is away, or has removed it already
+                _log.info("The engine did not remove the layer of %s: %s", layer.agent, problem)
+        await asyncio.to_thread(remove_tree, folder)
+        self._uses.forget(f"layer-{folder.name}")
 
     def hold(self, layer: Layer) -> AbstractContextManager[None]:
         """Keeps a layer from being pruned."""
@@ -175,18 +187,18 @@ class AgentLayers:
                     await sandbox.exec("mkdir -p /installed-agent", user="root")
                     await install(sandbox)
                 version = wanted.agent._version or await _version(wanted.agent, sandbox)
-            kept = await sandbox.keep_layer(target)
+            kept = await sandbox.keep_layer(target, image)
             layer = await asyncio.to_thread(_described, target, wanted, image, version, kept)
             remove_tree(self._directory / key)
             target.rename(self._directory / key)
-            await asyncio.to_thread(self.prune)
+            await self.prune()
             return layer
         finally:
             await sandbox.stop(delete=True)
             await asyncio.to_thread(remove_tree, scratch)
 
 
-def _described(target: Path, wanted: Layered, image: Image, version: str, kept: str) -> Layer:
+def _described(target: Path, wanted: Layered, image: Image, version: str, kept: KeptLayer) -> Layer:
     tree = target / "layer"
     layer = Layer(
         name=target.name,
@@ -194,9 +206,9 @@ def _described(target: Path, wanted: Layered, image: Image, version: str, kept: 
         version=version,
         sandbox=wanted.sandbox.type(),
         image=image.digest,
-        kept=kept,
-        digest=digest_of(tree) if tree.is_dir() else kept,
-        size_bytes=size_of(tree) if tree.is_dir() else 0,
+        kept=kept.name,
+        digest=digest_of(tree) if tree.is_dir() else kept.name,
+        size_bytes=size_of(tree) if tree.is_dir() else kept.size_bytes,
         made_at=datetime.now(UTC),
     )
     (target / "layer.json").write_text(json.dumps(layer.model_dump(mode="json"), indent=2) + "\n")

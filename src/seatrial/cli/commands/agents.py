@@ -86,7 +86,7 @@ def prune(
     from seatrial.cli.view.figures import plural
 
     removed = asyncio.run(_shelf().prune(everything=everything, dry_run=dry_run))
-    layers = _layers().prune(everything=everything, dry_run=dry_run)
+    layers = asyncio.run(_layers().prune(everything=everything, dry_run=dry_run))
     kinds: list[Kit | Layer] = [*(ready.kit for ready in removed), *layers]
     for gone in kinds:
         say(f"{gone.agent} {gone.version}  {_size(gone.size_bytes)}")

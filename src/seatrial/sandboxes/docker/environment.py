@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +34,7 @@ from seatrial.sandboxes.network.names import TaskNameServers
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.output import Ended
 from seatrial.sandboxes.record import SandboxRecord
-from seatrial.sandboxes.sandbox import Call, Sandbox, SandboxFacts
+from seatrial.sandboxes.sandbox import Call, KeptLayer, Sandbox, SandboxFacts
 
 
 class DockerEnvironment(Sandbox):
@@ -135,8 +134,10 @@ class DockerEnvironment(Sandbox):
         return Machine.shared(self.options.cache).notices if self._enters else None
 
     @override
-    async def keep_layer(self, target: Path) -> str:
-        return await self._running().commit()
+    async def keep_layer(self, target: Path, below: Image) -> KeptLayer:
+        name = await self._running().commit()
+        whole, part = [await self._engine.get(f"/images/{image}/json") for image in (name, below.digest)]
+        return KeptLayer(name, max(0, int(whole["Size"]) - int(part["Size"])))
 
     @override
     async def with_layer(self, image: Image, name: str) -> Image | None:
@@ -145,11 +146,6 @@ class DockerEnvironment(Sandbox):
         except EngineRefused:
             return None
         return image.model_copy(update={"digest": name, "below": image.digest})
-
-    @override
-    async def drop_layer(self, name: str) -> None:
-        with suppress(EngineRefused):  # it is gone, or a container uses it
-            await self._engine.delete(f"/images/{name}")
 
     @override
     async def lend(self, directory: Path, place: str) -> bool:

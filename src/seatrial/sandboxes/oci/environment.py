@@ -35,7 +35,7 @@ from seatrial.sandboxes.oci.pods import new_pod
 from seatrial.sandboxes.oci.probe import require
 from seatrial.sandboxes.oci.terminal_line import TerminalLine
 from seatrial.sandboxes.output import Ended
-from seatrial.sandboxes.sandbox import Call, Sandbox, SandboxFacts
+from seatrial.sandboxes.sandbox import Call, KeptLayer, Sandbox, SandboxFacts
 
 _CANNOT_RUN = 126
 _NOT_FOUND = 127
@@ -166,10 +166,10 @@ class OciEnvironment(Sandbox):
         return self._machine.notices
 
     @override
-    async def keep_layer(self, target: Path) -> str:
+    async def keep_layer(self, target: Path, below: Image) -> KeptLayer:
         pod, _ = self._running()
         await self._machine.mounts.carry(pod.keep_layer, target / "layer")
-        return str(target.name)
+        return KeptLayer(target.name)
 
     @override
     async def with_layer(self, image: Image, name: str) -> Image | None:
