@@ -39,8 +39,8 @@ class Installed:
         return stdout.split()[-1]
 
 
-def dressed(layers: AgentLayers, sandbox: Sandbox, agent: Installed) -> Layered:
-    layered = Layered(layers, agent, sandbox, "options", "own-agent")
+def dressed(layers: AgentLayers, sandbox: Sandbox, agent: Installed, facts: str = "options") -> Layered:
+    layered = Layered(layers, agent, sandbox, facts, "own-agent")
     sandbox.dress = layered.dress
     return layered
 
@@ -104,7 +104,8 @@ async def test_an_installation_is_done_once_and_seen_by_all(workplace: Workplace
     removed = await workers[0].prune(everything=True)
     (gone,) = [layer for layer in removed if layer.name == new.name]
     assert gone.size_bytes > 0 and not new.exists()
-    assert await again.with_layer(again._started_image, gone.kept) is None, "nor is it in the engine"
+    if workplace.engine is not None:
+        assert await EngineStore(workplace.engine.host).find(gone.kept) is None
 
 
 async def test_an_installation_that_fails_is_left_to_the_trial(workplace: Workplace, tmp_path: Path) -> None:
@@ -121,3 +122,33 @@ async def test_an_installation_that_fails_is_left_to_the_trial(workplace: Workpl
         assert list((tmp_path / "kits" / "layers").glob(".making-*")) == []
     finally:
         await sandbox.stop(delete=True)
+
+
+async def test_nothing_of_one_task_gets_into_the_layer_of_another(workplace: Workplace, tmp_path: Path) -> None:
+    """Both name the same image. The first one brings files and variables that would change the installation."""
+    told: list[str] = []
+    layers = AgentLayers(workplace.cache / "kits")
+    script = 'mkdir -p /opt/agent; ls /usr/local/bin > /opt/agent/seen; echo "$SOURCE" >> /opt/agent/seen'
+    hostile = _of_ready_image(workplace, env={"SOURCE": "of-the-first"}, workdir="/usr/local/bin")
+    (hostile.environment_dir / "curl").write_text("#!/bin/sh\n")
+    twins = [_of_ready_image(workplace), _of_ready_image(workplace)]
+    sandboxes = [hostile, *twins]
+    layered = [dressed(layers, sandbox, Installed(told, script), str(tmp_path)) for sandbox in sandboxes]
+    try:
+        for sandbox in sandboxes:
+            await sandbox.start(force_build=False)
+        assert [each.notes for each in layered] == [[], [], []]
+        assert (await hostile.exec("test -e /usr/local/bin/curl")).return_code == 0, "its own sandbox has its files"
+        assert (await hostile.exec("cat /opt/agent/seen")).stdout == "of-the-first\n", "but not the installation"
+        for twin in twins:
+            assert (await twin.exec("cat /opt/agent/seen; ls -A /usr/local/bin; env | grep SOURCE")).stdout == "\n"
+        assert len(told) == 2, "the other two share one"
+    finally:
+        for sandbox in sandboxes:
+            await sandbox.stop(delete=True)
+
+
+def _of_ready_image(workplace: Workplace, **changes: Any) -> Sandbox:
+    sandbox = workplace.sandbox(docker_image="debian:bookworm-slim", **changes)
+    (sandbox.environment_dir / "Dockerfile").unlink()
+    return sandbox

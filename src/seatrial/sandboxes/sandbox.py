@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import posixpath
 import re
@@ -303,11 +304,26 @@ class Sandbox(BaseEnvironment):
         self._held.enter_context(something)
 
     def sibling(self, directory: Path) -> Sandbox:
-        """Another sandbox of the same environment, with a trial's directory of its own. It has not been started."""
+        """Another sandbox of the same image and settings, with a trial's directory of its own and without the files
+        that the task adds to its image. It has not been started."""
         paths = TrialPaths(trial_dir=directory)
         paths.mkdir()
         given = {**self._made_with, "session_id": f"{directory.name}__env", "trial_paths": paths}
-        return type(self)(**given)
+        return type(self)(**given, enable_environment_dir_upload=False)
+
+    @property
+    def own_settings(self) -> str:
+        """What the task sets beside its image. A layer that was made with other settings is not for this sandbox."""
+        policy = self._definition.network(self._network_policy, self.options)
+        return json.dumps(
+            {
+                "env": self._startup_env(),
+                "workdir": self._definition.own_workdir,
+                "service": self._definition.service.model_dump(mode="json"),
+                "network": policy and policy.model_dump(mode="json"),
+            },
+            sort_keys=True,
+        )
 
     @property
     def keeps_layers(self) -> bool:

@@ -1,9 +1,11 @@
 """The installation of an agent without a kit, done once for each image and kept as a layer.
 
-Harbor's own class installs the agent into a sandbox that is there for nothing else: no task runs in it, no agent, and
-no key is near. What the installation wrote is kept, as a layer of the daemonless sandbox's overlay or as an image of
-the container engine, and later sandboxes of the same image start with it. The runner sets ``Layered.dress`` at the
-sandbox, which is called when the image is known.
+Harbor's own class installs the agent into a sandbox that is there for nothing else: it has the image and the settings
+of the task (variables, workdir, network), but no files of the task, no agent runs in it, and no key is near. Only
+sandboxes with the same image and settings get the layer, so no task can prepare one for another task. What the
+installation wrote is kept, as a layer of the daemonless sandbox's overlay or as an image of the container engine, and
+later sandboxes start with it. The runner sets ``Layered.dress`` at the sandbox, which is called when the image is
+known.
 """
 
 from __future__ import annotations
@@ -114,8 +116,9 @@ class AgentLayers:
 
     async def get(self, wanted: Layered, image: Image, install: Callable[[Any], Awaitable[None]]) -> Layer | None:
         """The layer, made if it is not there; ``None`` if making it failed a moment ago."""
-        facts = f"{wanted.sandbox.type()}\n{image.digest}\n{wanted.name}\n{wanted.user}\n{wanted.facts}"
-        key = hashlib.sha256(facts.encode()).hexdigest()[:24]
+        sandbox = wanted.sandbox
+        facts = [str(sandbox.type()), image.digest, sandbox.own_settings, wanted.name, wanted.user, wanted.facts]
+        key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
         if time.monotonic() - self._failed.get(key, -_FAILURE_FOR_SEC) < _FAILURE_FOR_SEC:
             return None
         return await self._flights.join(key, lambda log: self._found_or_made(key, wanted, image, install))
