@@ -61,7 +61,7 @@ async def recorded_and_replayed(cli: CommandLine, agent: str, other: Path) -> tu
 
 
 @pytest.mark.sandbox
-@pytest.mark.parametrize("agent", ["terminus-2", pytest.param("mini-swe-agent", marks=pytest.mark.long)])
+@pytest.mark.parametrize("agent", [pytest.param("terminus-2", marks=pytest.mark.long), "mini-swe-agent"])
 async def test_a_trial_runs_again_from_its_record(cli: CommandLine, agent: str) -> None:
     other = changed(cli.directory / "changed")
     for _ in range(PAIRS):

@@ -61,7 +61,7 @@ export function Header({ trial, steps, tryNumber, onTry }: Props) {
             </span>
           </h1>
           <StateLabel of={standing(trial)} note={note} />
-          <span className="text-sm whitespace-nowrap text-ink-soft">
+          <span className="min-h-5 basis-full text-sm text-ink-soft sm:basis-auto sm:whitespace-nowrap">
             {[
               result ? duration(result.seconds) : null,
               steps.length ? plural(steps.length, "steps") : null,
