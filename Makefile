@@ -42,14 +42,14 @@ style:
 	@.venv/bin/python scripts/reference.py --check
 
 units:
-	@$(PYTEST) -q -n 2 tests/unit
+	@$(PYTEST) -q -n 4 tests/unit
 
 test: setup-test check  ## Every rule, with real sandboxes, container engines, PostgreSQL and a browser (about 20 min)
 	@$(PYTEST) -q $(TOGETHER) $(BRIEF) tests --ignore=tests/unit --ignore=tests/agents $(ALONE:%=--ignore=%)
 	@$(PYTEST) -q $(BRIEF) $(ALONE)
 
 long: setup-test  ## The cases that `test` leaves out: more of the same on the second and third kind of sandbox
-	@$(PYTEST) -q $(TOGETHER) -m long tests --ignore=tests/unit --ignore=tests/agents $(ALONE:%=--ignore=%)
+	@$(PYTEST) -q $(TOGETHER) -m long tests --ignore=tests/unit $(ALONE:%=--ignore=%)
 	@$(PYTEST) -q -m long $(ALONE)
 
 faults: setup-test  ## Every fault of workers, stores and brokers on SQLite and as a fleet, 300 trials on three machines, a random mix; SEED=n
@@ -65,7 +65,7 @@ attacks: setup-test  ## Every attack of tests/attacks/README.md on each kind of 
 	  $$(sed -nE 's/^\| `(tests\/[^`]+)`.*/\1/p' tests/attacks/README.md)
 
 agents: setup-test  ## Real agent programs of npm and PyPI, each solves a sample through the gate; builds their kits the first time
-	@$(PYTEST) -q tests/agents
+	@$(PYTEST) -q -m "not long" tests/agents
 
 gvisor: setup-test  ## All of the sandboxes' contract suite on gVisor (`test` runs a part of it)
 	@SEATRIAL_TEST_GVISOR=all $(PYTEST) -q tests/contracts/sandbox tests/integration/oci/test_gvisor.py -k "oci:runsc or gvisor"
