@@ -144,6 +144,13 @@ def test_a_bomb_takes_no_memory(body: bytes) -> None:
     assert most < 4 * len(body)
 
 
+def test_the_last_of_many_names_twice_is_found() -> None:
+    """Comparing each name with all others would take hours."""
+    names = [f'"{number}":0' for number in range(200_000)]
+    with pytest.raises(BadCall, match="'199999' occurs twice"):
+        read_object(f'{{"a":{{{",".join([*names, names[-1]])}}}}}'.encode())
+
+
 def test_a_long_prompt_of_code_is_no_bomb() -> None:
     body = json.dumps({"model": "a", "messages": [{"content": "f({'a': [1, 2]}, \"b\\n\")\n" * 100_000}]}).encode()
     assert body.count(b",") + body.count(b"[") + body.count(b"{") > MOST_PARTS // 2
