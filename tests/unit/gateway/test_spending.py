@@ -6,8 +6,9 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from seatrial.gateway.routes import Route
 from seatrial.gateway.spending import BudgetPurse
 from seatrial.testing.memory_store.budgets import MemoryBudgets
 from tests.gate_doors import CHAT, OpenDoor, answer, open_door, provider, request, route, status
+from tests.unit.gateway.wire.samples import MESSAGES, REQUESTS, RESPONSES, chunk, gemini_part, typed
 from tests.waiting import eventually
 
 PRICE = NamedPrice(price=Price(rates=Rates(input=0.0, output=0.001)), by=CostBy.TABLE)
@@ -96,33 +98,96 @@ async def test_what_the_provider_refused_costs_nothing(tmp_path: Path) -> None:
         assert spends.spent == Amount()
 
 
-async def test_a_stream_is_cut_at_the_cap(tmp_path: Path) -> None:
-    """The provider would go on for ever, whatever length it was asked for."""
-    piece = json.dumps({"id": "x", "model": "m", "choices": [{"index": 0, "delta": {"content": "word " * 20}}]})
-    event = f"data: {piece}\n\n".encode()
-    endless = asyncio.Event()
+@dataclass
+class Stream:
+    """What a provider sends in one of the formats. ``begin`` tells one token of output."""
 
-    async def stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    format: str
+    begin: bytes
+    piece: bytes
+    """100 tokens."""
+
+    def question(self, **more: Any) -> bytes:
+        path, body = REQUESTS[self.format]
+        asked = {**body, **more} if self.format == "gemini" else {**body, "model": "m", **more}
+        for name in ("max_tokens", "max_output_tokens", "generationConfig"):
+            asked.pop(name, None)
+        if self.format == "messages":
+            asked["max_tokens"] = 4000
+        target = "/v1beta/models/m:streamGenerateContent?alt=sse" if self.format == "gemini" else path
+        return request(f"POST {target} HTTP/1.1", body=json.dumps(asked).encode())
+
+
+WORDS = "word " * 80
+DELTA = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": WORDS}}
+STREAMS = [
+    Stream("chat", chunk({"role": "assistant"}), chunk({"content": WORDS})),
+    Stream("responses", RESPONSES.events[0], typed({"type": "response.output_text.delta", "delta": WORDS})),
+    Stream("messages", b"".join(MESSAGES.events[:2]), typed(DELTA)),
+    Stream(
+        "gemini",
+        gemini_part("", promptTokenCount=9, candidatesTokenCount=1),
+        gemini_part(WORDS, promptTokenCount=9, candidatesTokenCount=1),
+    ),
+]
+by_stream = pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: stream.format)
+
+
+@asynccontextmanager
+async def streaming(stream: Stream, pieces: int) -> AsyncIterator[tuple[str, asyncio.Event]]:
+    """A provider that sends so many pieces and then waits. Its address, and whether the gate went away."""
+    gone = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
         try:
-            while True:
+            for event in chain([stream.begin], repeat(stream.piece, pieces)):
                 writer.write(b"%x\r\n%b\r\n" % (len(event), event))
                 await writer.drain()
                 await asyncio.sleep(0)
+            while await reader.read(65536):
+                pass
         except ConnectionError:
-            endless.set()
+            pass
         finally:
+            gone.set()
             writer.close()
 
-    server = await asyncio.start_server(stream, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", gone
+
+
+@by_stream
+async def test_a_stream_is_cut_at_the_cap(tmp_path: Path, stream: Stream) -> None:
+    """The provider would go on for ever, whatever length it was asked for."""
     with budget(Cap(dollars=1.0)) as spends:
-        async with server, capped(tmp_path, url, spends) as door:
-            got = await ask(door, stream=True)
-            await endless.wait()  # the gate closed the connection to the provider
-        assert 0.9 <= spends.spent.dollars <= 1.2
-    assert b"[DONE]" in got and door.noted()[0].over_budget
+        async with streaming(stream, 10**9) as (url, gone), capped(tmp_path, url, spends) as door:
+            got = await door.send(stream.question())
+            await gone.wait()  # the gate closed the connection to the provider
+            assert 1.0 <= spends.spent.dollars <= 1.2
+            refused = await door.send(stream.question())
+    assert status(got) == 200 and got.count(b"word word") >= 10 and door.noted()[0].over_budget
+    assert status(refused) in (400, 402) and door.noted()[1].tries == 0
+
+
+@by_stream
+async def test_a_stream_that_the_agent_closes_costs_what_it_had(tmp_path: Path, stream: Stream) -> None:
+    """No provider tells before the end how long its answer is."""
+    with budget(Cap(dollars=0.9)) as spends:
+        async with streaming(stream, 9) as (url, gone), capped(tmp_path, url, spends) as door:
+            reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+            writer.write(stream.question())
+            got = b""
+            while got.count(WORDS.encode()) < 9:
+                got += await reader.read(65536)
+            writer.close()
+            await gone.wait()
+            await eventually(lambda: spends.spent.calls == 1, "the call is settled")
+            assert spends.spent.dollars >= 0.9
+            refused = await door.send(stream.question())
+    assert status(refused) in (400, 402) and door.noted()[1].tries == 0
 
 
 async def test_an_answer_that_broke_off_is_settled_at_what_was_expected(tmp_path: Path) -> None:

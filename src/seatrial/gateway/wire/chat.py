@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, override
 
 from seatrial.domain.model_call import CallUsage
@@ -76,7 +77,7 @@ class ChatFormat(WireFormat):
 
     @override
     def meter(self, *, tell_usage: bool = False) -> StreamMeter:
-        return ChatMeter(tell_usage)
+        return ChatMeter(self.read_answer, tell_usage)
 
     @override
     def refusal(self, kind: RefusalKind, message: str) -> Refusal:
@@ -113,11 +114,13 @@ class EmbeddingsFormat(ChatFormat):
 
 
 class ChatMeter(StreamMeter):
-    def __init__(self, tell_usage: bool) -> None:
-        super().__init__()
+    def __init__(self, read_answer: Callable[[bytes], Answer], tell_usage: bool) -> None:
+        super().__init__(read_answer)
         self._takes_usage_out = tell_usage
         self._told: dict[str, Any] = {}
         """The last usage that was told."""
+        self._usage_is_last = False
+        """It was told when all choices had ended. Some servers tell one with each piece."""
         self._reason: str | None = None
         self._ways: tuple[str, ...] = ()
         self._head: dict[str, Any] = {}
@@ -127,7 +130,11 @@ class ChatMeter(StreamMeter):
 
     @property
     @override
-    def answer(self) -> Answer:
+    def _told_all(self) -> bool:
+        return self.ended or self._usage_is_last
+
+    @override
+    def _told_answer(self) -> Answer:
         model = fields.word(self._head.get("model"))
         cost, tokens = told_cost(self._told), self._tokens or None
         return Answer(self._usage, self._reason, cost, model, self._ways, self._error, tokens)
@@ -148,6 +155,8 @@ class ChatMeter(StreamMeter):
         choices = content.get("choices")
         for choice in fields.items(choices):
             self._saw_choice(choice)
+        if usage:
+            self._usage_is_last = self._reason is not None and not any(self._open.values())
         return not (self._takes_usage_out and usage and choices == [])
 
     def _saw_choice(self, choice: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, override
 
 from seatrial.domain.model_call import CallUsage
@@ -107,7 +108,7 @@ class GeminiFormat(WireFormat):
 
     @override
     def meter(self, *, tell_usage: bool = False) -> StreamMeter:
-        return GeminiMeter()
+        return GeminiMeter(self.read_answer)
 
     @override
     def refusal(self, kind: RefusalKind, message: str) -> Refusal:
@@ -126,16 +127,15 @@ class GeminiFormat(WireFormat):
 
 
 class GeminiMeter(StreamMeter):
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, read_answer: Callable[[bytes], Answer]) -> None:
+        super().__init__(read_answer)
         self._told: dict[str, Any] = {}
         """The last usage that was told. Each chunk tells that of the stream so far."""
         self._reason: str | None = None
         self._model: str | None = None
 
-    @property
     @override
-    def answer(self) -> Answer:
+    def _told_answer(self) -> Answer:
         return Answer(_usage(self._told), self._reason, None, self._model, (), self._error)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, override
 
 from seatrial.domain.model_call import CallUsage
@@ -108,7 +109,7 @@ class MessagesFormat(WireFormat):
 
     @override
     def meter(self, *, tell_usage: bool = False) -> StreamMeter:
-        return MessagesMeter()
+        return MessagesMeter(self.read_answer)
 
     @override
     def refusal(self, kind: RefusalKind, message: str) -> Refusal:
@@ -126,8 +127,8 @@ class MessagesFormat(WireFormat):
 
 
 class MessagesMeter(StreamMeter):
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, read_answer: Callable[[bytes], Answer]) -> None:
+        super().__init__(read_answer)
         self._told: dict[str, Any] = {}
         """The usage as the provider tells it. A later event replaces single counts."""
         self._reason: str | None = None
@@ -138,7 +139,11 @@ class MessagesMeter(StreamMeter):
 
     @property
     @override
-    def answer(self) -> Answer:
+    def _told_all(self) -> bool:
+        return self.ended or self._reason is not None
+
+    @override
+    def _told_answer(self) -> Answer:
         return Answer(self._usage, self._reason, told_cost(self._told), self._model, _ways(self._told), self._error)
 
     @override

@@ -7,6 +7,8 @@ and a stream that is cut ends between two events, where every client accepts an 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from seatrial.domain.model_call import CallUsage
@@ -22,8 +24,13 @@ if TYPE_CHECKING:
 class StreamMeter(ABC):
     """For one stream. The result does not depend on how the bytes were split into pieces."""
 
-    def __init__(self, longest_event: int = LONGEST_EVENT) -> None:
+    def __init__(self, read_answer: Callable[[bytes], Answer], longest_event: int = LONGEST_EVENT) -> None:
+        """``read_answer``: how the format reads an answer that is no stream."""
         self._splitter = EventSplitter(longest_event)
+        self._read_answer = read_answer
+        self._whole: Answer | None = None
+        """Some servers answer with one object where a stream was asked for."""
+        self._events = 0
         self._usage = CallUsage()
         self._pieces = 0
         self._bytes = 0
@@ -41,9 +48,24 @@ class StreamMeter(ABC):
         return left if self._splitter.passing or self._passes(left) else b""
 
     @property
-    @abstractmethod
     def answer(self) -> Answer:
-        """What the stream told so far."""
+        """What the stream told so far. Until it told what it used in all, what was seen of the output counts at least:
+        Anthropic tells one token of output at the beginning, and nothing more before the end."""
+        if self._whole is not None:
+            return self._whole
+        told, seen = self._told_answer(), self.output_tokens_so_far
+        made = told.usage.output_tokens
+        if self._told_all or made is None or made >= seen:
+            return told
+        return replace(told, usage=told.usage.model_copy(update={"output_tokens": seen}), cost_usd=None)
+
+    @property
+    def _told_all(self) -> bool:
+        """Whether the usage that was told is that of the whole answer."""
+        return self.ended
+
+    @abstractmethod
+    def _told_answer(self) -> Answer: ...
 
     @property
     def output_tokens_so_far(self) -> int:
@@ -66,12 +88,18 @@ class StreamMeter(ABC):
     def _passes(self, event: bytes) -> bool:
         name, data = event_data(event)
         if not data:
+            self._perhaps_whole(event)
             return True
+        self._events += 1
         if data.startswith(b"[DONE]"):
             self.ended = True
             return True
         content = read_answer_object(data)
         return content is None or self._read(name, content)
+
+    def _perhaps_whole(self, text: bytes) -> None:
+        if not self._events and text.lstrip().startswith(b"{") and read_answer_object(text) is not None:
+            self._whole, self.ended = self._read_answer(text), True
 
     def _saw(self, text: Any) -> None:
         """A piece of the output."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, override
 
 from seatrial.domain.model_call import CallUsage
@@ -70,7 +71,7 @@ class ResponsesFormat(WireFormat):
 
     @override
     def meter(self, *, tell_usage: bool = False) -> StreamMeter:
-        return ResponsesMeter()
+        return ResponsesMeter(self.read_answer)
 
     @override
     def refusal(self, kind: RefusalKind, message: str) -> Refusal:
@@ -82,15 +83,14 @@ class ResponsesFormat(WireFormat):
 
 
 class ResponsesMeter(StreamMeter):
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, read_answer: Callable[[bytes], Answer]) -> None:
+        super().__init__(read_answer)
         self._answer = Answer()
         self._head: dict[str, Any] = {}
         self._sequence = 0
 
-    @property
     @override
-    def answer(self) -> Answer:
+    def _told_answer(self) -> Answer:
         told = self._answer
         return Answer(self._usage, told.finish_reason, told.cost_usd, told.model, told.ways, self._error or told.error)
 

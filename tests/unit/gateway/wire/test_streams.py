@@ -11,10 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial.domain.model_call import CallUsage
 from seatrial.gateway.wire import FORMATS, StreamMeter
 from seatrial.gateway.wire.event_stream import EventSplitter
 from tests.properties import trying
-from tests.unit.gateway.wire.samples import CHAT, MESSAGES, SAMPLES, USAGE_CHUNK, Sample, chunk, event, typed
+from tests.unit.gateway.wire.samples import (
+    CHAT,
+    MESSAGES,
+    SAMPLES,
+    USAGE_CHUNK,
+    Sample,
+    chunk,
+    event,
+    gemini_part,
+    typed,
+)
 
 by_format = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.format)
 
@@ -194,6 +205,76 @@ class TestEstimate:
         meter = CHAT.wire.meter()
         meter.feed(chunk({"reasoning_content": "b" * 400}))
         assert meter.output_tokens_so_far == 100
+
+
+def long_pieces(name: str) -> list[bytes]:
+    """A stream that shows 1000 tokens of output and did not tell its end."""
+    text = "word " * 80
+    match name:
+        case "chat":
+            first = chunk({"content": ""}, usage={"prompt_tokens": 7, "completion_tokens": 1})
+            return [first, *[chunk({"content": text})] * 10]
+        case "responses":
+            begun = {"status": "in_progress", "usage": {"input_tokens": 7, "output_tokens": 1}}
+            piece = typed({"type": "response.output_text.delta", "delta": text})
+            return [typed({"type": "response.created", "response": begun}), *[piece] * 10]
+        case "messages":
+            delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+            return [*MESSAGES.events[:2], *[typed(delta)] * 10, typed({"type": "content_block_stop", "index": 0})]
+    return [gemini_part(text, promptTokenCount=7, candidatesTokenCount=1)] * 10
+
+
+class TestAStreamWithoutAnEnd:
+    """The agent closed it, the gate cut it, or the provider broke it off."""
+
+    @pytest.mark.parametrize("name", [sample.format for sample in SAMPLES])
+    @pytest.mark.parametrize("way", ["closed", "cut", "broken", "ended by the provider"])
+    def test_used_at_least_what_was_seen(self, name: str, way: str) -> None:
+        meter = FORMATS[name].meter()
+        for piece in long_pieces(name):
+            meter.feed(piece)
+        if way == "cut":
+            assert meter.cut("The budget is used up.")
+        elif way == "broken":
+            assert meter.broken("The model's service broke off its answer.")
+        elif way == "ended by the provider":
+            meter.end()
+        usage = meter.answer.usage
+        assert usage.is_known and usage.input_tokens and usage.output_tokens == meter.output_tokens_so_far >= 1000
+
+    def test_costs_more_than_the_price_of_its_beginning(self) -> None:
+        meter = CHAT.wire.meter()
+        meter.feed(chunk({"content": ""}, usage={"prompt_tokens": 7, "completion_tokens": 1, "cost": 0.001}))
+        assert meter.answer.cost_usd == 0.001
+        meter.feed(chunk({"content": "word " * 80}))
+        assert meter.answer.cost_usd is None
+
+    def test_tells_nothing_if_the_provider_did_not(self) -> None:
+        meter = CHAT.wire.meter()
+        meter.feed(chunk({"content": "word " * 80}))
+        assert meter.answer.usage == CallUsage()
+
+    @pytest.mark.parametrize("sample", [CHAT, MESSAGES], ids=lambda sample: sample.format)
+    def test_but_with_its_last_usage_used_what_was_told(self, sample: Sample) -> None:
+        """A client may close the connection before the mark of the end."""
+        stream = sample.stream.replace(b"Look: ", b"Look: " * 1000).replace(b'"ls"', b"ls" * 1000)
+        meter = sample.wire.meter()
+        meter.feed(b"".join(part + b"\n\n" for part in stream.split(b"\n\n")[:-2]))
+        assert not meter.ended and meter.answer.usage == sample.usage
+
+
+class TestAWholeAnswerInsteadOfAStream:
+    @pytest.mark.parametrize("name", ["chat", "responses", "messages", "gemini"])
+    @pytest.mark.parametrize("after", [b"", b"\n", b"\n\n"])
+    @given(cuts=st.lists(st.integers(0, 10_000), max_size=5), indent=st.none() | st.integers(0, 2))
+    @trying(20)
+    def test_is_read(self, name: str, after: bytes, cuts: list[int], indent: int | None) -> None:
+        usage = {"prompt_tokens": 20, "completion_tokens": 5, "input_tokens": 20, "output_tokens": 5}
+        content = {"usage": usage, "usageMetadata": {"promptTokenCount": 20, "candidatesTokenCount": 5}}
+        body, meter = json.dumps(content, indent=indent).encode(), FORMATS[name].meter(tell_usage=True)
+        assert fed(meter, body + after, cuts) == body + after
+        assert meter.answer == FORMATS[name].read_answer(body) and meter.ended
+        assert (meter.answer.usage.input_tokens, meter.answer.usage.output_tokens) == (20, 5)
 
 
 class TestErrors:
