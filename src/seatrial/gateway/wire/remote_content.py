@@ -5,6 +5,7 @@ A sandbox without a network could send out what it has in such an address, and g
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,8 @@ _SOURCES = frozenset({"source", *_FETCHED})
 """Their value may be an object with a ``url``."""
 _AGENTS_OWN = frozenset({"args", "input", "response"})
 """What the agent's own tools were called with, and what they gave. It is text to the provider."""
+_PLAIN = re.compile(r"[A-Za-z0-9_./=+-]*+")
+"""Base64, or an id. Every address with a scheme has a colon."""
 _TOOL_KINDS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
 
@@ -48,9 +51,11 @@ def _addresses(name: str, value: Any) -> Iterator[str]:
 
 
 def _is_remote(value: str) -> bool:
-    """Whatever is not content. Clients differ in what they strip and which schemes they know."""
-    text = value.strip().casefold()
-    return "://" in text[:64] or text.startswith("//")
+    """Whatever is neither content nor an id. Clients differ in what they strip, repair and know of addresses."""
+    text = value.strip()
+    if text[:5].casefold() == "data:":
+        return False
+    return text.startswith("//") or _PLAIN.fullmatch(text) is None
 
 
 def _is_agents_own(value: dict[str, Any], name: str) -> bool:
