@@ -68,8 +68,11 @@ def passing_query(format_: WireFormat, path: str, query: str) -> str:
         if name not in _QUERY or not _QUERY[name].fullmatch(value):
             raise BadCall(f"The parameter {name[:50]!r} is not open.")
         kept.append(part)
-    if format_ is GEMINI and path.endswith(":streamGenerateContent") and "alt=sse" not in kept:
+    streams = format_ is GEMINI and path.endswith(":streamGenerateContent")
+    if streams and "alt=sse" not in kept:
         raise BadCall("Streams of this format are asked for with alt=sse.")
+    if not streams and "alt=sse" in kept:  # the answer would be a stream, which nobody expects and so nobody reads
+        raise BadCall("'alt=sse' is for streams.")
     names = [part.partition("=")[0] for part in kept]
     if len(set(names)) != len(names):
         raise BadCall("A parameter occurs twice.")

@@ -93,3 +93,11 @@ class TestQuery:
         with pytest.raises(BadCall, match="alt=sse"):
             passing_query(FORMATS["gemini"], self.STREAM, "")
         assert passing_query(FORMATS["gemini"], "/v1beta/models/a:generateContent", "") == ""
+
+    @pytest.mark.parametrize("path", ["/v1beta/models/a:generateContent", "/v1beta/models/a:countTokens"])
+    def test_a_plain_call_does_not_become_a_stream(self, path: str) -> None:
+        with pytest.raises(BadCall, match="alt=sse"):
+            passing_query(FORMATS["gemini"], path, "alt=sse")
+        assert passing_query(FORMATS["gemini"], path, "alt=json") == "alt=json"
+        with pytest.raises(BadCall, match="alt=sse"):
+            passing_query(FORMATS["chat"], "/v1/chat/completions", "alt=sse")
