@@ -14,6 +14,7 @@ from seatrial.gateway.wire.json_text import Edit, JsonObject, read_answer_object
 from seatrial.gateway.wire.meter import StreamMeter
 from seatrial.gateway.wire.openai_shapes import openai_models, openai_refusal, provider_tools
 from seatrial.gateway.wire.prompt_size import estimated_tokens
+from seatrial.gateway.wire.reseller_fields import refuse_elsewhere, searches
 from seatrial.gateway.wire.tokens import AnswerTokens
 
 _LIMITS = ("max_completion_tokens", "max_tokens")
@@ -30,11 +31,12 @@ class ChatFormat(WireFormat):
         read = opened(body)
         fields.check_names(read, _NAMES)
         fields.refuse_stored(read, "preset")
+        refuse_elsewhere(read)
         streams = fields.flag(read, "stream")
         limits = [limit for name in _LIMITS if (limit := fields.limit(read, name)) is not None]
         options = fields.part(read, "stream_options")
-        hosted = provider_tools(fields.tools(read))
-        named = [name for name in ("web_search_options", "plugins") if read.get(name)]
+        if options is not None:
+            fields.check_names(options, ("include_usage",))
         return CallRequest(
             model=fields.model_name(read.get("model")),
             streams=streams,
@@ -44,7 +46,7 @@ class ChatFormat(WireFormat):
             choices=fields.answers(read, "n"),
             tells_usage=not streams or (options is not None and fields.flag(options, "include_usage")),
             other_models=fields.model_names(read.get("models")),
-            provider_tools=(*hosted, *named),
+            provider_tools=(*provider_tools(fields.tools(read)), *searches(read)),
             ways=fields.asked_ways(read, "service_tier"),
         )
 
@@ -95,6 +97,7 @@ class EmbeddingsFormat(ChatFormat):
     def read_request(self, path: str, body: Body) -> CallRequest:
         read = opened(body)
         fields.check_names(read, ("model", "models", "input"))
+        refuse_elsewhere(read)
         return CallRequest(
             model=fields.model_name(read.get("model")),
             streams=False,

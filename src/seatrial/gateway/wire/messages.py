@@ -24,6 +24,7 @@ from seatrial.gateway.wire.format import (
 from seatrial.gateway.wire.json_text import BadCall, Edit, JsonObject, read_answer_object
 from seatrial.gateway.wire.meter import StreamMeter
 from seatrial.gateway.wire.prompt_size import estimated_tokens
+from seatrial.gateway.wire.reseller_fields import refuse_elsewhere, searches
 from seatrial.gateway.wire.responses import tool_models
 
 _LEAST_THINKING = 1024
@@ -69,6 +70,7 @@ class MessagesFormat(WireFormat):
         read = opened(body)
         fields.check_names(read, _NAMES)
         fields.refuse_stored(read, "preset")
+        refuse_elsewhere(read, known=("fallbacks",))
         counts, tools = self.counts(path), fields.tools(read)
         return CallRequest(
             model=fields.model_name(read.get("model")),
@@ -79,7 +81,7 @@ class MessagesFormat(WireFormat):
             least_output_tokens=1 if _thinking(read) is None else _LEAST_THINKING + 1,
             counts=counts,
             other_models=(*fields.model_names(read.get("models")), *_fallbacks(read), *tool_models(tools)),
-            provider_tools=_provider_tools(tools, read),
+            provider_tools=(*_provider_tools(tools, read), *searches(read)),
             ways=fields.asked_ways(read, "speed", "inference_geo"),
         )
 
@@ -199,6 +201,8 @@ def _error(type_: str, message: str) -> dict[str, Any]:
 def _thinking(body: JsonObject) -> JsonObject | None:
     """The part that has a budget for thinking."""
     thinking = fields.part(body, "thinking")
+    if thinking is not None:
+        fields.check_names(thinking, ("type", "budget_tokens"))
     return thinking if thinking is not None and fields.limit(thinking, "budget_tokens") is not None else None
 
 

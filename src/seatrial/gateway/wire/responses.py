@@ -15,6 +15,7 @@ from seatrial.gateway.wire.json_text import BadCall, Edit, JsonObject, read_answ
 from seatrial.gateway.wire.meter import StreamMeter
 from seatrial.gateway.wire.openai_shapes import openai_models, openai_refusal, provider_tools
 from seatrial.gateway.wire.prompt_size import estimated_tokens
+from seatrial.gateway.wire.reseller_fields import refuse_elsewhere, searches
 
 LEAST_OUTPUT_TOKENS = 16
 """OpenAI refuses a lower limit."""
@@ -43,6 +44,7 @@ class ResponsesFormat(WireFormat):
         if fields.flag(read, "background"):
             raise BadCall("A response in the background tells nobody what it used. Ask for it without 'background'.")
         fields.refuse_stored(read, "prompt", "preset")
+        refuse_elsewhere(read)
         counts = self.counts(path)
         tools = fields.tools(read)
         return CallRequest(
@@ -54,7 +56,7 @@ class ResponsesFormat(WireFormat):
             least_output_tokens=LEAST_OUTPUT_TOKENS,
             counts=counts,
             other_models=(*fields.model_names(read.get("models")), *tool_models(tools)),
-            provider_tools=provider_tools(tools),
+            provider_tools=(*provider_tools(tools), *searches(read)),
             ways=fields.asked_ways(read, "service_tier"),
         )
 

@@ -227,6 +227,8 @@ HOSTILE: dict[str, tuple[str, dict[str, Any]]] = {
     "answers that are a text": ("chat", {"n": "2"}),
     "options that are a list": ("chat", {"stream_options": []}),
     "options with a number": ("chat", {"stream_options": {"include_usage": 1}}),
+    "an option in another case": ("chat", {"stream_options": {"Include_Usage": False, "include_usage": True}}),
+    "a budget for thinking in another case": ("messages", {"thinking": {"Budget_Tokens": 9000}}),
     "tools that are an object": ("chat", {"tools": {"type": "function"}}),
     "tools that are texts": ("messages", {"tools": ["bash"]}),
     "a tool of a strange type": ("messages", {"tools": [{"type": {}}]}),
@@ -256,6 +258,32 @@ def test_a_request_that_could_be_read_in_two_ways_is_refused(name: str, changes:
         read(name, **changes)
 
 
+ELSEWHERE: dict[str, Any] = {
+    "fallbacks": [{"model": "expensive"}],
+    "context_window_fallbacks": [{"m": ["expensive"]}],
+    "mock_response": "hello",
+    "mock_testing_fallbacks": True,
+    "providerOptions": {"gateway": {"models": ["expensive"]}},
+    "api_base": "https://elsewhere.example",
+    "base_url": "https://elsewhere.example",
+    "api_key": "sk-of-another",
+    "user_config": {"model_list": []},
+    "extra_body": {"models": ["expensive"]},
+    "extra_headers": {"x-model": "expensive"},
+}
+
+
+@pytest.mark.parametrize("name", IN_BODY)
+@pytest.mark.parametrize("field", ELSEWHERE)
+def test_what_leads_a_call_elsewhere_is_refused(name: str, field: str) -> None:
+    if (name, field) != ("messages", "fallbacks"):  # Anthropic's own: further models, which are checked
+        with pytest.raises(BadCall, match=field):
+            read(name, **{field: ELSEWHERE[field]})
+    with pytest.raises(BadCall):
+        read(name, **{field.title(): ELSEWHERE[field]})
+    assert read(name, **{field: None}).model
+
+
 HARMLESS: dict[str, tuple[str, dict[str, Any]]] = {
     "a name that only looks alike": ("chat", {"models_": 1, "xmodel": 2}),
     "a model with a tag": ("chat", {"model": "deepseek/deepseek-r1:free"}),
@@ -265,6 +293,7 @@ HARMLESS: dict[str, tuple[str, dict[str, Any]]] = {
     "no background": ("responses", {"background": False, "store": True}),
     "fallbacks with names": ("messages", {"fallbacks": [{"model": "claude-haiku-5-5"}]}),
     "the path's model in the body": ("gemini", {"model": "models/gemini-2.5-pro"}),
+    "names that only look like a proxy's": ("chat", {"fallback": 1, "hammock_": 2, "metadata": {"api_key": "x"}}),
     "NUL in the prompt": ("chat", {"messages": [{"role": "user", "content": "\0"}]}),
     "half a pair of surrogates in the prompt": ("chat", {"messages": [{"role": "user", "content": "\udfff"}]}),
 }
@@ -326,6 +355,13 @@ class TestWhatARequestMayCost:
         assert read("responses", tools=own).provider_tools == ("web_search",)
         assert read("chat", web_search_options={"a": 1}).provider_tools == ("web_search_options",)
         assert read("chat", plugins=[{"id": "web"}]).provider_tools == ("plugins",)
+        for name in ("chat", "responses", "messages"):
+            for field in ("web_search_options", "plugins", "search_parameters"):
+                assert read(name, **{field: {}}).provider_tools == (field,)
+                assert read(name, **{field: None}).provider_tools == ()
+            assert read(name, enable_search=True).provider_tools == ("enable_search",)
+            assert read(name, Enable_Search=1).provider_tools == ("Enable_Search",)
+            assert read(name, enable_search=False).provider_tools == ()
         mixed = [{"name": "a", "input_schema": {}}, {"type": "bash_20250124"}, {"type": "web_fetch_20250910"}]
         assert read("messages", tools=mixed).provider_tools == ("web_fetch_20250910",)
         assert read("gemini", tools=[{"functionDeclarations": []}, {"googleSearch": {}}]).provider_tools == (
