@@ -20,6 +20,8 @@ _STEP = re.compile(r"input_cost_per_token_above_(\d{1,5})k_tokens(?:_[a-z]+)?")
 _TIERS = ("flex", "balanced", "priority", "fast", "ultrafast")
 _CHEAPER = frozenset({"flex", "batch", "batches"})
 _STANDARD = frozenset({"", "auto", "default", "standard", "standard_only", "on_demand"})
+_LONGEST_OUTPUT = 10**8
+"""Tokens. What is above it is a mistake of a list."""
 _SAME_PRICE_ELSEWHERE = ("openrouter/",)
 """Resellers at the maker's list price. What they charged for a call is in their answers."""
 
@@ -77,6 +79,8 @@ class Price(TierPrice):
     """Service tiers with rates of their own."""
     factors: dict[str, float] = {}
     """Ways of serving that multiply the price, such as a fast mode or a region."""
+    longest_output: int | None = Field(default=None, ge=1)
+    """Tokens that the model's answers have at most; ``None`` if the list does not say."""
 
     def cost_of(self, usage: CallUsage, ways: Sequence[str] = ()) -> float | None:
         """Dollars of a call. ``ways``: service tier, speed and region that the provider told.
@@ -141,11 +145,13 @@ def price_from(entry: Mapping[str, Any]) -> Price | None:
     tiers = {tier: found for tier in _TIERS if (found := _tier(entry, f"_{tier}", usual)) is not None}
     special = entry.get("provider_specific_entry")
     factors = special if isinstance(special, Mapping) else {}
+    longest = entry.get("max_output_tokens")
     return Price(
         rates=usual.rates,
         steps=usual.steps,
         tiers=tiers,
         factors={str(way): float(factor) for way, factor in factors.items() if _is_rate(factor)},
+        longest_output=int(longest) if _is_rate(longest) and 1 <= longest <= _LONGEST_OUTPUT else None,
     )
 
 

@@ -18,7 +18,7 @@ class NotGranted:
     message: str
     kind: RefusalKind = "over_budget"
     """``over_budget``: a cap is spent. ``upstream_away``: room did not come in time, which is nobody's fault.
-    ``bad_call``: its price is not known, and a cap is in dollars."""
+    ``bad_call``: its price is not known, and a cap is in dollars; or the length of its prompt is not known."""
 
 
 class Grant(Protocol):

@@ -20,7 +20,7 @@ from seatrial.gateway.wire import CallRequest
 FIRST_OUTPUT = 1_000
 """Tokens that are expected of a trial's first answer."""
 LONGEST_OUTPUT = 64_000
-"""Tokens that an answer without a limit of its own may have."""
+"""Tokens that an answer without a limit of its own may have, if no list says what the model gives."""
 _RECENT = 8
 
 
@@ -34,6 +34,15 @@ class _Tariff:
     def amount(self, output_tokens: int) -> Amount:
         usage = CallUsage(input_tokens=self.request.input_tokens_estimate, output_tokens=output_tokens)
         return _amount(usage, self.dollars(usage))
+
+    @property
+    def longest_output(self) -> int:
+        """Of all answers together. Without a limit of the request, that of the model holds. It is not sent: models
+        refuse a limit that is above their own, and lists of models have mistakes."""
+        if self.request.most_output_tokens is not None:
+            return self.request.most_output_tokens
+        listed = None if self.route.price is None else self.route.price.price.longest_output
+        return (listed or LONGEST_OUTPUT) * self.request.choices
 
     @property
     def unknown(self) -> str:
@@ -76,7 +85,11 @@ class BudgetPurse:
         tariff = _Tariff(request, route)
         if self._in_dollars and (unknown := tariff.unknown):
             return NotGranted(f"The budget is in dollars, and nobody knows what {unknown} costs.", "bad_call")
-        longest = LONGEST_OUTPUT if request.most_output_tokens is None else request.most_output_tokens
+        if request.unsized and self._budget.counts_tokens:
+            named = ", ".join(request.unsized)[:200]
+            words = f"The budget counts tokens, and nobody here knows how many {named} adds to the prompt."
+            return NotGranted(f"{words} Send the content itself.", "bad_call")
+        longest = tariff.longest_output
         usual = sum(self._recent) // len(self._recent) if self._recent else FIRST_OUTPUT
         least = min(request.least_output_tokens * request.choices, longest)
         reserved = await self._budget.reserve(

@@ -32,6 +32,13 @@ def cost(entry: dict[str, Any], *ways: str, **tokens: int) -> float | None:
     return price(**entry).cost_of(CallUsage(**tokens), ways)
 
 
+@pytest.mark.parametrize(
+    ("listed", "expected"), [(16384, 16384), (8192.0, 8192), (None, None), ("4096", None), (0, None), (10**20, None)]
+)
+def test_a_list_may_say_how_long_answers_are(listed: Any, expected: int | None) -> None:
+    assert price(**PLAIN, max_output_tokens=listed).longest_output == expected
+
+
 class TestKindsOfTokens:
     def test_plain(self) -> None:
         assert cost(PLAIN, input_tokens=3, output_tokens=1) == 16.0

@@ -233,6 +233,36 @@ async def test_what_has_no_price_is_refused_where_a_cap_is_in_dollars(
                 assert status(await ask(door, max_tokens=50, **more)) == 200
 
 
+@pytest.mark.parametrize("cap", [Cap(dollars=5.0), Cap(tokens=5_000)], ids=["dollars", "tokens"])
+async def test_a_prompt_of_unknown_length_is_refused_where_tokens_count(tmp_path: Path, cap: Cap) -> None:
+    body = json.dumps({"model": "m", "input": "go on", "previous_response_id": "resp_1"}).encode()
+    sent = request("POST /v1/responses HTTP/1.1", body=body)
+    (tmp_path / "calls").mkdir()
+    async with provider(told(100)) as model:
+        with budget(cap) as spends:
+            async with capped(tmp_path, model.url, spends) as door:
+                refused = await door.send(sent)
+                assert status(refused) == 400 and b"previous_response_id" in refused and model.heard == []
+                assert b'"invalid_request_error"' in refused and not door.calls.sums.over_budget
+        with budget(Cap(calls=5)) as spends:
+            async with capped(tmp_path / "calls", model.url, spends) as door:
+                assert status(await door.send(sent)) == 200
+
+
+@pytest.mark.parametrize(("listed", "clamp"), [(None, 40_000), (16_000, None), (50_000, 40_000)])
+async def test_without_a_limit_that_of_the_model_holds(tmp_path: Path, listed: int | None, clamp: int | None) -> None:
+    """A limit above the model's own would be refused by the provider."""
+    price = NamedPrice(price=PRICE.price.model_copy(update={"longest_output": listed}), by=CostBy.TABLE)
+    with budget(Cap(dollars=40.0)) as spends:
+        purse = BudgetPurse(spends)
+        async with (
+            provider(told(5)) as model,
+            open_door(tmp_path, replace(route(model.url), price=price), purse=purse) as door,
+        ):
+            assert status(await ask(door)) == 200
+    assert door.noted()[0].clamped_to == clamp
+
+
 async def test_room_that_does_not_come_in_time_is_not_the_agents_fault(tmp_path: Path) -> None:
     """Another call holds all of the budget. That is no spent budget, and not marked as one."""
     with budget(Cap(calls=1)) as spends:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from seatrial.domain.budget import NOTHING, WITHOUT_CAP, Amount, Budget, Scope
+from seatrial.domain.budget import MOST, NOTHING, WITHOUT_CAP, Amount, Budget, Scope
 from seatrial.engine.budgets.pot import Ask, Pot
 from seatrial.engine.budgets.slices import Budgets
 
@@ -182,6 +182,12 @@ class TrialBudget:
                 known = pot.left()
                 left = left.least(pot.cap if known is None else known)
         return left
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether a cap is in dollars or tokens, so that the length of a call matters."""
+        caps = () if self._is_closed else (pot.cap for pot in self._pots())
+        return any(cap.nanodollars < MOST or cap.tokens < MOST for cap in caps)
 
     def cut(self, pots: tuple[Pot, ...], more: Amount) -> None:
         """Notes that a stream was cut, because a cap had no more for it."""

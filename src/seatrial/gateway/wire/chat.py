@@ -13,7 +13,7 @@ from seatrial.gateway.wire.format import Answer, Body, CallRequest, Refusal, Ref
 from seatrial.gateway.wire.json_text import Edit, JsonObject, read_answer_object
 from seatrial.gateway.wire.meter import StreamMeter
 from seatrial.gateway.wire.openai_shapes import openai_models, openai_refusal, provider_tools
-from seatrial.gateway.wire.prompt_size import estimated_tokens
+from seatrial.gateway.wire.prompt_size import chat_parts, no_parts, prompt_size
 from seatrial.gateway.wire.reseller_fields import refuse_elsewhere, searches
 from seatrial.gateway.wire.tokens import AnswerTokens
 
@@ -37,17 +37,19 @@ class ChatFormat(WireFormat):
         options = fields.part(read, "stream_options")
         if options is not None:
             fields.check_names(options, ("include_usage",))
+        size = prompt_size(read, chat_parts)
         return CallRequest(
             model=fields.model_name(read.get("model")),
             streams=streams,
             max_output_tokens=max(limits, default=None),
-            input_tokens_estimate=estimated_tokens(read),
+            input_tokens_estimate=size.tokens,
             format=self.name,
             choices=fields.answers(read, "n"),
             tells_usage=not streams or (options is not None and fields.flag(options, "include_usage")),
             other_models=fields.model_names(read.get("models")),
             provider_tools=(*provider_tools(fields.tools(read)), *searches(read)),
             ways=fields.asked_ways(read, "service_tier"),
+            unsized=size.unknown,
         )
 
     @override
@@ -102,7 +104,7 @@ class EmbeddingsFormat(ChatFormat):
             model=fields.model_name(read.get("model")),
             streams=False,
             max_output_tokens=0,
-            input_tokens_estimate=estimated_tokens(read),
+            input_tokens_estimate=prompt_size(read, no_parts).tokens,
             format=self.name,
             other_models=fields.model_names(read.get("models")),
         )

@@ -53,6 +53,9 @@ class CallRequest:
     """Tools that run at the provider: they cost extra, and some reach the internet for the sandbox."""
     ways: tuple[str, ...] = ()
     """Service tier, speed and region that are asked for. Each may have another price."""
+    unsized: tuple[str, ...] = ()
+    """What belongs to the prompt and is not in the request: an earlier conversation, a file by its id or address. It
+    may have any length."""
 
     @property
     def most_output_tokens(self) -> int | None:

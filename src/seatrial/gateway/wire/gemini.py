@@ -28,7 +28,7 @@ from seatrial.gateway.wire.format import (
 )
 from seatrial.gateway.wire.json_text import BadCall, Edit, JsonObject, read_answer_object
 from seatrial.gateway.wire.meter import StreamMeter
-from seatrial.gateway.wire.prompt_size import estimated_tokens
+from seatrial.gateway.wire.prompt_size import gemini_parts, prompt_size
 
 _CALL = re.compile(r"(?P<before>.*?models/)(?P<model>[^/:]+)(?P<verb>:[A-Za-z]+)")
 _NAMES = ("model", "generationConfig", "contents", "systemInstruction", "tools", "cachedContent", "serviceTier")
@@ -67,17 +67,19 @@ class GeminiFormat(WireFormat):
         if named is not None and named not in (model, f"models/{model}"):
             raise BadCall("The body names another model than the path.")
         config = _config(read)
-        counts = self.counts(path)
+        counts, size = self.counts(path), prompt_size(read, gemini_parts)
+        cached = _spelled(read, "cachedContent")
         return CallRequest(
             model=model,
             streams=path.endswith(":streamGenerateContent"),
             max_output_tokens=0 if not counts else fields.limit(config, _spelled(config, _LIMIT)) if config else None,
-            input_tokens_estimate=estimated_tokens(read),
+            input_tokens_estimate=size.tokens,
             format=self.name,
             choices=fields.answers(config, _spelled(config, _CHOICES)) if config else 1,
             counts=counts,
             provider_tools=_provider_tools(fields.tools(read)),
             ways=fields.asked_ways(read, _spelled(read, "serviceTier")),
+            unsized=(*(() if read.get(cached) is None else (cached,)), *size.unknown),
         )
 
     @override

@@ -23,7 +23,7 @@ from seatrial.gateway.wire.format import (
 )
 from seatrial.gateway.wire.json_text import BadCall, Edit, JsonObject, read_answer_object
 from seatrial.gateway.wire.meter import StreamMeter
-from seatrial.gateway.wire.prompt_size import estimated_tokens
+from seatrial.gateway.wire.prompt_size import messages_parts, prompt_size
 from seatrial.gateway.wire.reseller_fields import refuse_elsewhere, searches
 from seatrial.gateway.wire.responses import tool_models
 
@@ -72,17 +72,19 @@ class MessagesFormat(WireFormat):
         fields.refuse_stored(read, "preset")
         refuse_elsewhere(read, known=("fallbacks",))
         counts, tools = self.counts(path), fields.tools(read)
+        size = prompt_size(read, messages_parts)
         return CallRequest(
             model=fields.model_name(read.get("model")),
             streams=fields.flag(read, "stream"),
             max_output_tokens=fields.limit(read, "max_tokens") if counts else 0,
-            input_tokens_estimate=estimated_tokens(read),
+            input_tokens_estimate=size.tokens,
             format=self.name,
             least_output_tokens=1 if _thinking(read) is None else _LEAST_THINKING + 1,
             counts=counts,
             other_models=(*fields.model_names(read.get("models")), *_fallbacks(read), *tool_models(tools)),
             provider_tools=(*_provider_tools(tools, read), *searches(read)),
             ways=fields.asked_ways(read, "speed", "inference_geo"),
+            unsized=size.unknown,
         )
 
     @override

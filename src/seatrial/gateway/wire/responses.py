@@ -14,11 +14,13 @@ from seatrial.gateway.wire.format import Answer, Body, CallRequest, Refusal, Ref
 from seatrial.gateway.wire.json_text import BadCall, Edit, JsonObject, read_answer_object
 from seatrial.gateway.wire.meter import StreamMeter
 from seatrial.gateway.wire.openai_shapes import openai_models, openai_refusal, provider_tools
-from seatrial.gateway.wire.prompt_size import estimated_tokens
+from seatrial.gateway.wire.prompt_size import prompt_size, responses_parts
 from seatrial.gateway.wire.reseller_fields import refuse_elsewhere, searches
 
 LEAST_OUTPUT_TOKENS = 16
 """OpenAI refuses a lower limit."""
+_STORED = ("previous_response_id", "conversation")
+"""What the provider puts before the prompt."""
 _NAMES = (
     "model",
     "models",
@@ -30,6 +32,7 @@ _NAMES = (
     "input",
     "prompt",
     "preset",
+    *_STORED,
 )
 _LAST = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
@@ -46,18 +49,20 @@ class ResponsesFormat(WireFormat):
         fields.refuse_stored(read, "prompt", "preset")
         refuse_elsewhere(read)
         counts = self.counts(path)
-        tools = fields.tools(read)
+        tools, size = fields.tools(read), prompt_size(read, responses_parts)
+        stored = [name for name in _STORED if read.get(name) is not None]
         return CallRequest(
             model=fields.model_name(read.get("model")),
             streams=fields.flag(read, "stream"),
             max_output_tokens=fields.limit(read, "max_output_tokens") if counts else 0,
-            input_tokens_estimate=estimated_tokens(read),
+            input_tokens_estimate=size.tokens,
             format=self.name,
             least_output_tokens=LEAST_OUTPUT_TOKENS,
             counts=counts,
             other_models=(*fields.model_names(read.get("models")), *tool_models(tools)),
             provider_tools=(*provider_tools(tools), *searches(read)),
             ways=fields.asked_ways(read, "service_tier"),
+            unsized=(*stored, *size.unknown),
         )
 
     @override
