@@ -233,7 +233,8 @@ class OneCall:
             return
         found = self._answer
         cost = self._cost(found)
-        self._settle(found.usage, cost.dollars)
+        # Nobody here knows which of several models answered: the budget takes the dearest, unless the provider tells.
+        self._settle(found.usage, found.cost_usd if self.request.other_models else cost.dollars)
         saved, cost = (cost.dollars, CallCost(dollars=0.0)) if self.played is not None else (None, cost)
         tokens = found.tokens
         call = ModelCall(

@@ -176,8 +176,9 @@ class _Desk:
         read.lighten()
         grant = None
         if self._purse is not None and request.counts and played is None:
+            others = [other for model in request.other_models if (other := self._routes.of(model)) is not None]
             with self._calls.clock.waiting():  # the calls of other trials may hold what is left
-                grant = await self._purse.reserve(request, route)
+                grant = await self._purse.reserve(request, route, *others)
         if isinstance(grant, NotGranted):
             status = await self._not_granted(wire, target.path, digest, read, grant, answer)
             self._calls.refuse(route, wire.name, status, grant)

@@ -43,7 +43,8 @@ class Grant(Protocol):
 class Purse(Protocol):
     """The budget of one trial, with those above it."""
 
-    async def reserve(self, request: CallRequest, route: Route) -> Grant | NotGranted: ...
+    async def reserve(self, request: CallRequest, route: Route, *others: Route) -> Grant | NotGranted:
+        """``others``: of the request's further models, each of which may answer instead."""
 
     def left(self) -> Amount:
         """What the agent may know of its budget."""

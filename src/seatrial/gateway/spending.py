@@ -29,7 +29,8 @@ class _Tariff:
     """What a call costs by the length of its answer."""
 
     request: CallRequest
-    route: Route
+    routes: tuple[Route, ...]
+    """Of all models that may answer. The dearest counts."""
 
     def amount(self, output_tokens: int) -> Amount:
         usage = CallUsage(input_tokens=self.request.input_tokens_estimate, output_tokens=output_tokens)
@@ -41,23 +42,31 @@ class _Tariff:
         refuse a limit that is above their own, and lists of models have mistakes."""
         if self.request.most_output_tokens is not None:
             return self.request.most_output_tokens
-        listed = None if self.route.price is None else self.route.price.price.longest_output
-        return (listed or LONGEST_OUTPUT) * self.request.choices
+        listed = [route.price.price.longest_output if route.price is not None else None for route in self.routes]
+        return max(each or LONGEST_OUTPUT for each in listed) * self.request.choices
 
     @property
     def unknown(self) -> str:
         """What of the call has no known price; empty if all of it has one."""
-        if self.route.price is None:
-            return f"the model {self.route.litellm_name}"
+        for route in self.routes:
+            if route.price is None:
+                return f"the model {route.litellm_name}"
         if self.request.provider_tools:
             return f"a tool that runs at the provider ({', '.join(self.request.provider_tools)[:200]})"
-        priced = self.route.price.price.cost_of(CallUsage(input_tokens=0, output_tokens=0), self.request.ways)
-        return f"to be served as {', '.join(self.request.ways)[:200]}" if priced is None else ""
+        nothing = CallUsage(input_tokens=0, output_tokens=0)
+        for route in self.routes:
+            if route.price is not None and route.price.price.cost_of(nothing, self.request.ways) is None:
+                return f"to be served as {', '.join(self.request.ways)[:200]}"
+        return ""
 
     def dollars(self, usage: CallUsage) -> float | None:
-        if self.route.price is None:
+        found = [self._dollars(route, usage) for route in self.routes]
+        return max((each for each in found if each is not None), default=None)
+
+    def _dollars(self, route: Route, usage: CallUsage) -> float | None:
+        if route.price is None:
             return None
-        price = self.route.price.price
+        price = route.price.price
         told = price.cost_of(usage, self.request.ways)
         return told if told is not None else price.cost_of(usage)
 
@@ -81,8 +90,8 @@ class BudgetPurse:
         self._patience_sec = patience_sec
         self._recent: deque[int] = deque(maxlen=_RECENT)
 
-    async def reserve(self, request: CallRequest, route: Route) -> BudgetGrant | NotGranted:
-        tariff = _Tariff(request, route)
+    async def reserve(self, request: CallRequest, route: Route, *others: Route) -> BudgetGrant | NotGranted:
+        tariff = _Tariff(request, (route, *others))
         if self._in_dollars and (unknown := tariff.unknown):
             return NotGranted(f"The budget is in dollars, and nobody knows what {unknown} costs.", "bad_call")
         if request.unsized and self._budget.counts_tokens:

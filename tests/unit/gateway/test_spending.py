@@ -263,6 +263,29 @@ async def test_without_a_limit_that_of_the_model_holds(tmp_path: Path, listed: i
     assert door.noted()[0].clamped_to == clamp
 
 
+async def test_the_dearest_model_that_may_answer_counts(tmp_path: Path) -> None:
+    dear = NamedPrice(price=Price(rates=Rates(input=0.0, output=0.01)), by=CostBy.TABLE)
+    with budget(Cap(dollars=5.0)) as spends:
+        async with provider(told(100), told(100, cost=0.3), told(100)) as model:
+            both = replace(route(model.url), price=PRICE), replace(route(model.url, "openai/dear"), price=dear)
+            async with open_door(tmp_path, *both, purse=BudgetPurse(spends, in_dollars=True)) as door:
+                await ask(door, max_tokens=2000, models=["dear"])
+                assert spends.spent.dollars == 1.0 and door.noted()[0].clamped_to == 500
+                await ask(door, max_tokens=200, models=["dear"])
+                assert spends.spent.dollars == 1.3  # by the provider's own figure
+                await ask(door, max_tokens=200)
+                assert spends.spent.dollars == 1.4
+
+
+async def test_a_further_model_without_a_price_is_refused_where_a_cap_is_in_dollars(tmp_path: Path) -> None:
+    with budget(Cap(dollars=5.0)) as spends:
+        async with provider(told(100)) as model:
+            both = replace(route(model.url), price=PRICE), replace(route(model.url, "openai/other"), price=None)
+            async with open_door(tmp_path, *both, purse=BudgetPurse(spends, in_dollars=True)) as door:
+                refused = await ask(door, max_tokens=50, models=["other"])
+                assert status(refused) == 400 and b"openai/other" in refused and model.heard == []
+
+
 async def test_room_that_does_not_come_in_time_is_not_the_agents_fault(tmp_path: Path) -> None:
     """Another call holds all of the budget. That is no spent budget, and not marked as one."""
     with budget(Cap(calls=1)) as spends:
