@@ -32,7 +32,7 @@ class RetryLimits(Frozen):
 
     def wait(self, failures: int, chance: random.Random) -> float:
         """Doubles with each failure; the jitter keeps many trials from retrying at the same moment."""
-        whole = min(self.first_wait_sec * 2.0 ** (failures - 1), self.longest_wait_sec)
+        whole = min(self.first_wait_sec * 2.0 ** min(failures - 1, 60), self.longest_wait_sec)
         return whole * chance.uniform(0.5, 1.0)
 
 

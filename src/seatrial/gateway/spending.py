@@ -21,6 +21,8 @@ FIRST_OUTPUT = 1_000
 """Tokens that are expected of a trial's first answer."""
 LONGEST_OUTPUT = 64_000
 """Tokens that an answer without a limit of its own may have, if no list says what the model gives."""
+_LONGEST_ANSWER = 100_000_000
+"""More tokens than any model answers, whatever a request asks for."""
 _RECENT = 8
 
 
@@ -41,7 +43,7 @@ class _Tariff:
         """Of all answers together. Without a limit of the request, that of the model holds. It is not sent: models
         refuse a limit that is above their own, and lists of models have mistakes."""
         if self.request.most_output_tokens is not None:
-            return self.request.most_output_tokens
+            return min(self.request.most_output_tokens, _LONGEST_ANSWER)
         listed = [route.price.price.longest_output if route.price is not None else None for route in self.routes]
         return max(each or LONGEST_OUTPUT for each in listed) * self.request.choices
 

@@ -91,6 +91,13 @@ async def test_near_the_cap_the_answer_is_clamped(tmp_path: Path) -> None:
     assert noted.clamped_to == 300 and json.loads(model.heard[0].split(b"\r\n\r\n")[1])["max_tokens"] == 300
 
 
+async def test_an_absurd_limit_is_clamped_like_any_other(tmp_path: Path) -> None:
+    with budget(Cap(dollars=0.3)) as spends:
+        async with provider(told(300)) as model, capped(tmp_path, model.url, spends) as door:
+            assert status(await ask(door, max_tokens=2**40, n=128)) == 200
+    assert door.noted()[0].clamped_to is not None
+
+
 async def test_what_the_provider_refused_costs_nothing(tmp_path: Path) -> None:
     with budget(Cap(dollars=1.0)) as spends:
         async with provider(answer(400, {"error": {}})) as model, capped(tmp_path, model.url, spends) as door:
