@@ -1,19 +1,29 @@
 """The memory that the bodies of calls may take, shared fairly between doors.
 
 A body is read whole, because its model has to be known before it may pass, and because it is sent again after a 429.
-Many large bodies at once would fill the worker's memory. So each takes its room before it is read, all of it or none.
-A door always has its equal share. What others do not use it may take as well, and waits for it if need be.
+Many large bodies at once would fill the worker's memory. So each takes its room before it is read, all of it or none,
+and takes more once it is known what its text takes: one emoji makes a text four times as large as its bytes.
+
+All together never hold more than the whole. One half is shared out equally, and nobody else takes a door's share of it.
+The other half is for whoever needs more than its share, and is waited for if need be.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Self
 
 ROOM_BYTES = 256 * 1024 * 1024
+_WIDEST = "\U0001f600"
+
+
+def most_of_text(body: bytes) -> int:
+    """What a body takes at most once it is a ``str``, which has one width for all of its characters."""
+    return sys.getsizeof(_WIDEST) + (1 if body.isascii() else 4) * len(body)
 
 
 @dataclass(eq=False, slots=True)
@@ -28,9 +38,26 @@ class Hold:
         """Whether there was room for that as well."""
         if not self._room._fits(self._door, more):
             return False
+        self._add(more)
+        return True
+
+    def resize(self, size: int) -> bool:
+        """Holds so much from now on. ``False`` if the whole room has not so much more; then nothing changes.
+
+        It may take what is left free for other doors: what is there already cannot wait, and soon becomes smaller."""
+        more = size - self._size
+        if more > 0:
+            if self._room.held > self._size and self._room.held + more > self._room.size:
+                return False
+            self._add(more)
+        elif more < 0:
+            self._size = size
+            self._room._give_back(self._door, -more)
+        return True
+
+    def _add(self, more: int) -> None:
         self._room._held[self._door] += more
         self._size += more
-        return True
 
     def release(self) -> None:
         size, self._size = self._size, 0
@@ -55,7 +82,7 @@ class BodyRoom:
     """One per gate."""
 
     def __init__(self, size: int = ROOM_BYTES) -> None:
-        self._size = size
+        self.size = size
         self._doors: set[Hashable] = set()
         self._held: Counter[Hashable] = Counter()
         self._waiting: list[_Waiting] = []
@@ -101,8 +128,14 @@ class BodyRoom:
 
     def _fits(self, door: Hashable, size: int) -> bool:
         """The only body of all always fits; otherwise one larger than the room would wait for ever."""
-        share = self._size // max(len(self._doors), 1)
-        return self._held[door] + size <= share or not self.held or self.held + size <= self._size
+        held = self.held
+        if not held:
+            return True
+        share = self.size // 2 // max(len(self._doors), 1)
+        beyond = self._held[door] + size - share
+        if beyond > 0:
+            beyond += sum(max(0, taken - share) for other, taken in self._held.items() if other != door)
+        return held + size <= self.size and beyond <= self.size // 2
 
     def _give_back(self, door: Hashable, size: int) -> None:
         self._held[door] -= size

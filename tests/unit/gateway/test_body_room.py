@@ -13,16 +13,52 @@ async def test_a_door_has_its_share_whatever_another_one_holds() -> None:
     room = BodyRoom(100)
     room.enter("greedy")
     room.enter("modest")
-    holds = [await room.hold("greedy", 25) for _ in range(4)]
+    holds = [await room.hold("greedy", 25) for _ in range(3)]
     waiting = asyncio.create_task(room.hold("greedy", 25))
     await asyncio.sleep(0)
     assert not waiting.done()
-    with await room.hold("modest", 50):  # its half
-        assert room.held == 150
+    with await room.hold("modest", 25):  # its half of one half
+        assert room.held == 100
     holds[0].release()
     (await waiting).release()
     for hold in holds:
         hold.release()
+    assert room.held == 0
+
+
+async def test_all_doors_together_never_hold_more_than_the_whole() -> None:
+    """The first takes all that it gets, and each of the others still has its share."""
+    room = BodyRoom(10_000)
+    for door in range(50):
+        room.enter(door)
+    for door in range(50):
+        while room.take(door, 1) is not None:
+            pass
+        assert room._held[door] >= 100
+    assert room.held == 10_000
+
+
+async def test_a_text_that_is_larger_than_its_bytes_takes_more() -> None:
+    room = BodyRoom(100)
+    for door in ("a", "b", "c"):
+        room.enter(door)
+    with await room.hold("a", 30) as one, await room.hold("b", 10) as other:
+        assert one.resize(60) and room.held == 70
+        assert other.resize(40) and room.held == 100  # also of the shares of others
+        assert not other.resize(41) and room.held == 100
+        waiting = asyncio.create_task(room.hold("c", 30))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        assert one.resize(1)
+        with await waiting:
+            assert room.held == 71
+    assert room.held == 0
+
+
+async def test_the_only_body_of_all_may_become_larger_than_the_room() -> None:
+    room = BodyRoom(100)
+    with await room.hold("a", 90) as alone:
+        assert alone.resize(360) and room.held == 360
     assert room.held == 0
 
 
@@ -68,8 +104,8 @@ async def test_a_door_that_closes_leaves_its_share_to_the_others() -> None:
     room = BodyRoom(100)
     for door in ("a", "b", "c"):
         room.enter(door)
-    held = await room.hold("b", 90)
-    waiting = asyncio.create_task(room.hold("a", 45))
+    held = await room.hold("b", 50)
+    waiting = asyncio.create_task(room.hold("a", 40))
     await asyncio.sleep(0)
     assert not waiting.done()
     room.leave("c")
