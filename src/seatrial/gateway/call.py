@@ -106,7 +106,7 @@ class OneCall:
             self.calls.asks(self._number, self.route.litellm_name, self.at)
 
     async def _forward(self, forwarder: Forwarder, answer: AnswerWriter, hold: Hold) -> None:
-        async with self._answered(forwarder) as accepted:
+        async with self._answered(forwarder, hold) as accepted:
             hold.release()
             self._status = accepted.status
             if accepted.status < 200 or 300 <= accepted.status < 400:
@@ -119,12 +119,13 @@ class OneCall:
                 await self._stream(accepted, answer)
 
     @asynccontextmanager
-    async def _answered(self, forwarder: Forwarder) -> AsyncIterator[Accepted]:
+    async def _answered(self, forwarder: Forwarder, hold: Hold) -> AsyncIterator[Accepted]:
         if self.played is not None:
             self.body = None
             yield self.played.accepted(streams=self.request.streams)
             return
         question = self._question()
+        hold.resize(len(question.body))  # the text is gone
         clock = self.calls.clock.waiting
         async with forwarder.answered(question, self.route.account, self.effort, clock) as accepted:
             question.forget()  # no answer that has come this far is asked for again

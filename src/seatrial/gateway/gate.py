@@ -8,15 +8,17 @@ refused in the shape of the provider's own errors. See ``docs/decisions/one-gate
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from seatrial.engine.model_patience import RetryLimits
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.gateway.answer_writer import AnswerWriter
-from seatrial.gateway.body_room import BodyRoom, Hold
+from seatrial.gateway.body_room import BodyRoom, Hold, most_of_text
 from seatrial.gateway.call import OneCall
 from seatrial.gateway.door import Door, DoorLimits
 from seatrial.gateway.forward import Forwarder
@@ -42,6 +44,8 @@ from seatrial.gateway.wire import (
 from seatrial.plain_http import BadRequest
 
 _READ_AFTER = 65536
+_IN_LOOP = 256 * 1024
+"""Longer bodies are read in a thread. A thread costs shorter ones more time than it saves for others."""
 
 
 class Gate:
@@ -83,6 +87,17 @@ class Gate:
             self._room.leave(desk)
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a request asks for, and where it goes."""
+
+    read: JsonObject
+    request: CallRequest
+    route: Route
+    url: str
+    digest: str
+
+
 class _Desk:
     """Reads the requests of one door and decides which of them are calls."""
 
@@ -101,6 +116,7 @@ class _Desk:
         self._calls = calls
         self._routes = routes
         self._purse = purse
+        self._reads = asyncio.Lock()
 
     async def serve(self, head: RequestHead, reader: asyncio.StreamReader, answer: AnswerWriter) -> None:
         target = plain_target(head.method, head.target)
@@ -116,27 +132,30 @@ class _Desk:
             await answer.whole(200, "", (("content-type", "application/json"),), listed)
             return
         try:
-            hold, read = await self._body(head, reader, answer)
+            hold, asked = await self._asked(wire, head, target, reader, answer)
         except BadCall as problem:
             await _refuse(wire, "bad_call", str(problem), answer)
             return
+        except _UnknownModel as problem:
+            await _refuse(wire, "unknown_model", str(problem), answer)
+            return
         with hold:
-            served = self._served(wire, head, target, read, answer, hold)
-            del read
+            served = self._served(wire, head, target, asked, answer, hold)
+            del asked
             await _unless_gone(reader, served)
 
     async def _served(
-        self, wire: WireFormat, head: RequestHead, target: Target, read: JsonObject, answer: AnswerWriter, hold: Hold
+        self, wire: WireFormat, head: RequestHead, target: Target, asked: _Asked, answer: AnswerWriter, hold: Hold
     ) -> None:
         with self._calls.clock.call():
-            call = await self._call(wire, head, target, read, answer)
-            del read
+            call = await self._call(wire, head, target, asked, answer)
+            del asked
             if call is not None:
                 await call.run(self._forwarder, answer, hold)
 
-    async def _body(
-        self, head: RequestHead, reader: asyncio.StreamReader, answer: AnswerWriter
-    ) -> tuple[Hold, JsonObject]:
+    async def _asked(
+        self, wire: WireFormat, head: RequestHead, target: Target, reader: asyncio.StreamReader, answer: AnswerWriter
+    ) -> tuple[Hold, _Asked]:
         """Takes the room first, so that many large bodies wait outside of the memory. ``BadCall`` if it is not one
         object."""
         if any(name == "content-encoding" and value != "identity" for name, value in head.fields):
@@ -146,28 +165,41 @@ class _Desk:
             if head.expects_continue:
                 answer.go_on()
             async with asyncio.timeout(self._limits.body_sec):
-                return hold, read_object(await reader.readexactly(head.length))
+                body = await reader.readexactly(head.length)
+            if not hold.resize(most_of_text(body)):  # all who wait for more while they hold some would wait for ever
+                raise BadRequest(503, "There is no room for so large a body now.")
+            asked = await self._read_in_turn(wire, target, body)
+            hold.resize(sys.getsizeof(asked.read.text))
+            return hold, asked
         except BaseException:
             hold.release()
             raise
 
+    async def _read_in_turn(self, wire: WireFormat, target: Target, body: bytes) -> _Asked:
+        """One large body at a time: a sandbox must not keep the loop, or all threads, busy with what is refused."""
+        if len(body) <= _IN_LOOP:
+            return self._read(wire, target, body)
+        async with self._reads:
+            reading = asyncio.ensure_future(asyncio.to_thread(self._read, wire, target, body))
+            try:
+                return await asyncio.shield(reading)
+            finally:
+                await asyncio.wait([reading])  # a thread cannot be stopped, and still has the body
+
+    def _read(self, wire: WireFormat, target: Target, body: bytes) -> _Asked:
+        read = read_object(body)
+        query = passing_query(wire, target.path, target.query)
+        request = wire.read_request(target.path, read)
+        self._check_reach(request, read)
+        route = self._allowed(request)
+        url = route.url(wire.prepare_path(target.path, route.model), query)
+        return _Asked(read, request, route, url, wire.digest_of(read) if self._calls.needs_digests else "")
+
     async def _call(
-        self, wire: WireFormat, head: RequestHead, target: Target, read: JsonObject, answer: AnswerWriter
+        self, wire: WireFormat, head: RequestHead, target: Target, asked: _Asked, answer: AnswerWriter
     ) -> OneCall | None:
         """``None`` if it was refused."""
-        try:
-            query = passing_query(wire, target.path, target.query)
-            request = wire.read_request(target.path, read)
-            self._check_reach(request, read)
-            route = self._allowed(request)
-            url = route.url(wire.prepare_path(target.path, route.model), query)
-            digest = wire.digest_of(read) if self._calls.needs_digests else ""
-        except BadCall as problem:
-            await _refuse(wire, "bad_call", str(problem), answer)
-            return None
-        except _UnknownModel as problem:
-            await _refuse(wire, "unknown_model", str(problem), answer)
-            return None
+        read, request, route, digest = asked.read, asked.request, asked.route, asked.digest
         played, missed = await self._played(target.path, digest, read)
         if missed is not None:
             status = await _refuse(wire, missed.kind, missed.message, answer)
@@ -187,7 +219,7 @@ class _Desk:
             wire=wire,
             request=request,
             route=route,
-            url=url,
+            url=asked.url,
             fields=head.fields,
             body=read,
             grant=grant,
