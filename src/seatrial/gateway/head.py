@@ -21,6 +21,7 @@ LONGEST_HEAD = 32 * 1024
 _MOST_HEADERS = 100
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_UNWRITABLE = re.compile("[\x00-\x08\x0a-\x1f\x7f\ud800-\udc7f\udd00-\udfff]")
 _REQUEST_LINE = re.compile(r"([A-Z]{3,10}) (/[\x21\x24-\x7e]*) HTTP/1\.[01]")
 _ONCE = frozenset({"authorization", "content-length", "host", "transfer-encoding"})
 _HOP_BY_HOP = frozenset(
@@ -98,8 +99,11 @@ def end_to_end(fields: Fields, dropped: Iterable[str] = ()) -> Fields:
 
 
 def written(line: str, fields: Iterable[tuple[str, str]]) -> bytes:
+    """Raises nothing, whatever a provider sent: its bytes are written as they came. Only what would end a line, or is
+    no text at all, is replaced."""
     lines = [line, *(f"{name}: {value}" for name, value in fields)]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+    text = "\r\n".join(_UNWRITABLE.sub("?", each) for each in lines) + "\r\n\r\n"
+    return text.encode("utf-8", "surrogateescape")
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:
