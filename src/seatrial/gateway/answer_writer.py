@@ -13,18 +13,24 @@ _NOT_TOLD = frozenset({"alt-svc", "content-length", "location", "set-cookie", "s
 _PIECE = 65536
 
 
-class AnswerWriter:
-    """``begun`` says whether the agent has seen a part of an answer."""
+class NotRead(ConnectionError):
+    """The agent did not read its answer for too long. The connection is cut."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+
+class AnswerWriter:
+    """``begun`` says whether the agent has seen a part of an answer. Who reads none of it for ``stall_sec`` is cut off:
+    an answer under way holds a turn of everybody's account."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stall_sec: float) -> None:
         self._reader = reader
         self._writer = writer
+        self._stall_sec = stall_sec
         self.begun = False
 
     async def whole(self, status: int, reason: str, fields: Fields, body: bytes) -> None:
         self._head(status, reason, fields, ("content-length", str(len(body))))
         self._writer.write(body)
-        await self._writer.drain()
+        await self._drain()
 
     def begin(self, status: int, reason: str, fields: Fields) -> None:
         """The head of an answer whose body follows in pieces."""
@@ -33,11 +39,11 @@ class AnswerWriter:
     async def piece(self, data: bytes) -> None:
         if data:
             self._writer.write(b"%x\r\n%b\r\n" % (len(data), data))
-            await self._writer.drain()
+            await self._drain()
 
     async def end(self) -> None:
         self._writer.write(b"0\r\n\r\n")
-        await self._writer.drain()
+        await self._drain()
 
     def go_on(self) -> None:
         """Tells a client that waits for it to send its body."""
@@ -56,8 +62,21 @@ class AnswerWriter:
                 while await self._reader.read(_PIECE):
                     pass
 
+    async def _drain(self) -> None:
+        """Waits until the agent has read enough. Raises ``NotRead``."""
+        while True:
+            left = self._writer.transport.get_write_buffer_size()
+            try:
+                async with asyncio.timeout(self._stall_sec):
+                    return await self._writer.drain()
+            except TimeoutError:
+                if self._writer.transport.get_write_buffer_size() >= left:
+                    self.cut()
+                    raise NotRead("the agent did not read its answer") from None
+
     def _head(self, status: int, reason: str, fields: Fields, length: tuple[str, str]) -> None:
-        self.begun = True
         kept = end_to_end(fields, _NOT_TOLD | {"transfer-encoding"})
         phrase = reason or (HTTPStatus(status).phrase if status in HTTPStatus else "Error")
-        self._writer.write(written(f"HTTP/1.1 {status} {phrase}", (*kept, length, ("connection", "close"))))
+        head = written(f"HTTP/1.1 {status} {phrase}", (*kept, length, ("connection", "close")))
+        self.begun = True
+        self._writer.write(head)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from seatrial.domain.model_call import CallUsage, ModelCall
 from seatrial.domain.prices import CallCost, cost_of
 from seatrial.errors import ModelFault
-from seatrial.gateway.answer_writer import AnswerWriter
+from seatrial.gateway.answer_writer import AnswerWriter, NotRead
 from seatrial.gateway.body_room import Hold
 from seatrial.gateway.effort import Effort
 from seatrial.gateway.forward import Accepted, Forwarder, OutOfPatience
@@ -92,8 +92,9 @@ class OneCall:
         except OutOfPatience as silence:
             self._error = f"no answer: {silence}"
             await self._refuse("upstream_away", f"The model's address does not answer: {silence}.", answer)
-        except (ConnectionError, asyncio.CancelledError):
-            self._error = self._error or "the agent closed the connection"
+        except (ConnectionError, asyncio.CancelledError) as end:
+            why = str(end) if isinstance(end, NotRead) else "the agent closed the connection"
+            self._error = self._error or why
             self.effort.interrupted()
             if self._kept is not None and not self._is_whole:
                 self._kept.abandon()

@@ -34,11 +34,13 @@ class DoorLimits:
     """What one sandbox may use of the gate."""
 
     connections: int = 64
-    """Open at once. More are refused with an answer."""
+    """Open at once. More are refused with an answer, and beyond twice as many without one."""
     body_bytes: int = 32 * 1024 * 1024
     head_sec: float = 30.0
     body_sec: float = 120.0
     """From the head to the end of a body."""
+    stall_sec: float = 60.0
+    """Without reading any of an answer that waits to be read."""
     total_sec: float = 7200.0
 
 
@@ -77,10 +79,14 @@ class Door:
         return f"http://127.0.0.1:{self._port}"
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._open >= 2 * self._limits.connections:  # an answer takes its time
+            self.refused += 1
+            writer.transport.abort()
+            return
         self._open += 1
         try:
             with self._connections.hold(writer):
-                await self._answered(reader, AnswerWriter(reader, writer))
+                await self._answered(reader, AnswerWriter(reader, writer, self._limits.stall_sec))
         finally:
             self._open -= 1
 
@@ -92,6 +98,7 @@ class Door:
                 async with asyncio.timeout(self._limits.head_sec):
                     head = await read_request_head(reader, self._limits.body_bytes)
                 if head is not None:
+                    self._check_origin(head)
                     await self._serve(head, reader, answer)
         except BadRequest as problem:
             await self._refuse(problem.status, str(problem), answer)
@@ -100,6 +107,12 @@ class Door:
         except Exception:
             log.exception("A model call ended in an error of the gate")
             await self._refuse(500, "The gate failed.", answer)
+
+    def _check_origin(self, head: RequestHead) -> None:
+        """A page in a browser of this machine could spend through a door here, without seeing the answers. Browsers
+        tell whose page it is; agents send no such header."""
+        if self._namespace is None and any(name == "origin" for name, _ in head.fields):
+            raise BadRequest(403, "Models are not called from web pages here.")
 
     async def _refuse(self, status: int, message: str, answer: AnswerWriter) -> None:
         self.refused += 1
