@@ -27,7 +27,6 @@ from seatrial.gateway.routes import Route
 from seatrial.gateway.trial_calls import TrialCalls
 from seatrial.gateway.upstream import Question, UpstreamFault
 from seatrial.gateway.wire import (
-    DROPPED_HEADERS,
     Answer,
     CallRequest,
     JsonObject,
@@ -36,11 +35,18 @@ from seatrial.gateway.wire import (
     WireFormat,
 )
 
-_NOT_ASKED = DROPPED_HEADERS | {
-    "accept-encoding", "api-key", "authorization", "content-length", "cookie", "expect", "forwarded", "host",
-    "x-api-key", "x-forwarded-for", "x-goog-api-key", "x-original-url", "x-real-ip", "x-rewrite-url",
-}  # fmt: skip
-"""Headers that stay here: keys, which a sandbox does not have, and where a call comes from and goes."""
+_ASKED = frozenset(
+    {
+        *("accept", "accept-language", "user-agent"),
+        *("anthropic-version", "anthropic-beta", "anthropic-dangerous-direct-browser-access", "openai-beta"),
+        *("x-goog-api-client", "http-referer", "x-title", "x-app", "originator", "version"),
+        *("session_id", "conversation_id", "x-session-id", "modal-session-id"),
+    }
+)
+"""Headers of an agent that pass: what it is, what it can read, which version of a format it speaks, and which of its
+calls belong together. Others could choose who pays, where a call goes or what an answer tells."""
+_ASKED_BEGINNING = "x-stainless-"
+"""What the clients of OpenAI and Anthropic tell of themselves."""
 
 
 @dataclass
@@ -146,8 +152,8 @@ class OneCall:
         body = self.wire.prepare(
             read, model=self.route.model, max_output_tokens=self.clamp, tell_usage=self._asks_for_usage
         )
-        fixed = {"accept-encoding": "identity", **self.route.headers}
-        kept = end_to_end(self.fields, _NOT_ASKED | set(fixed))
+        fixed = {"accept-encoding": "identity", "content-type": "application/json", **self.route.headers}
+        kept = [field for field in end_to_end(self.fields, fixed) if _passes(field[0])]
         return Question(self.url, (*kept, *fixed.items()), body)
 
     async def _refuse(self, kind: RefusalKind, message: str, answer: AnswerWriter) -> None:
@@ -285,6 +291,10 @@ class OneCall:
             self.grant.cancel()
         else:
             self.grant.settle_unknown()
+
+
+def _passes(name: str) -> bool:
+    return name in _ASKED or name.startswith(_ASKED_BEGINNING)
 
 
 def _is_plain(accepted: Accepted) -> bool:

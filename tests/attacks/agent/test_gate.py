@@ -12,8 +12,9 @@ import pytest
 
 from seatrial.gateway import gate
 from seatrial.gateway.body_room import BodyRoom
+from seatrial.gateway.call import _passes
 from seatrial.gateway.door import DoorLimits
-from seatrial.gateway.wire import JsonObject
+from seatrial.gateway.wire import DROPPED_HEADERS, JsonObject
 from tests.gate_doors import CHAT as BODY
 from tests.gate_doors import KEY, POST_CHAT, answer, open_door, provider, request, route, status
 from tests.waiting import eventually
@@ -175,15 +176,24 @@ async def test_headers_of_one_connection_and_made_up_keys_stay_here(tmp_path: Pa
     sent = ["Connection: X-Hop, keep-alive", "X-Hop: 1", "Upgrade: h2c", "TE: trailers", "Proxy-Authorization: p"]
     sent += ["Authorization: Bearer made-up", "x-api-key: made-up", "Cookie: c=1", "Host: elsewhere.example"]
     sent += ["OpenAI-Organization: other", "X-Goog-User-Project: other", "X-HTTP-Method-Override: DELETE"]
-    sent += ["Accept-Encoding: gzip, br", "X-Original-URL: /v1/files"]
+    sent += ["Accept-Encoding: gzip, br", "X-Original-URL: /v1/files", "Content-Type: text/plain", "X-Unknown: 1"]
+    sent += ["X-Goog-FieldMask: candidates", "Idempotency-Key: other", "ChatGPT-Account-ID: other"]
+    kept = ["User-Agent: agent/1", "Accept: */*", "X-Stainless-Lang: js", "X-App: cli", "Session_ID: s"]
+    kept += ["Anthropic-Version: 2023-06-01", "Anthropic-Beta: b", "OpenAI-Beta: c", "HTTP-Referer: r", "X-Title: t"]
     async with provider() as model, open_door(tmp_path, route(model.url)) as door:
-        told = await door.send(request(CHAT, *sent, "X-Kept: yes"))
+        told = await door.send(request(CHAT, *sent, *kept))
     assert status(told) == 200
     lines = model.heard[0].decode().lower().split("\r\n")
     names = {line.partition(":")[0] for line in lines[1:] if ": " in line and not line.startswith("{")}
-    assert names == {"authorization", "accept-encoding", "content-length", "host", "x-kept"}
+    passed = {line.partition(":")[0].lower() for line in kept}
+    assert names == {"authorization", "accept-encoding", "content-type", "content-length", "host"} | passed
+    assert {line.lower() for line in kept} <= set(lines) and "content-type: application/json" in lines
     assert f"authorization: bearer {KEY}" in lines and f"host: {model.url.split('/')[2]}" in lines
     assert "accept-encoding: identity" in lines
+
+
+def test_no_header_that_must_not_pass_is_on_the_list() -> None:
+    assert not any(_passes(name) for name in DROPPED_HEADERS | {"openai-organization", "x-api-key", "cookie"})
 
 
 async def test_a_key_in_the_query_stays_here(tmp_path: Path) -> None:
