@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from seatrial.domain.model_call import CallUsage, ModelCall
@@ -18,8 +18,9 @@ from seatrial.errors import ModelFault
 from seatrial.gateway.answer_writer import AnswerWriter, NotRead
 from seatrial.gateway.body_room import Hold
 from seatrial.gateway.effort import Effort
-from seatrial.gateway.forward import Accepted, Forwarder, OutOfPatience
+from seatrial.gateway.forward import Accepted, Forwarder, OutOfPatience, is_stream
 from seatrial.gateway.head import Fields, end_to_end
+from seatrial.gateway.key_removal import key_removal
 from seatrial.gateway.purse import Grant
 from seatrial.gateway.recording import RecordedCall
 from seatrial.gateway.replay import RecordedAnswer
@@ -45,6 +46,7 @@ _ASKED = frozenset(
 )
 """Headers of an agent that pass: what it is, what it can read, which version of a format it speaks, and which of its
 calls belong together. Others could choose who pays, where a call goes or what an answer tells."""
+_JSON = ("content-type", "application/json")
 _ASKED_BEGINNING = "x-stainless-"
 """What the clients of OpenAI and Anthropic tell of themselves."""
 
@@ -113,8 +115,9 @@ class OneCall:
             self.calls.asks(self._number, self.route.litellm_name, self.at)
 
     async def _forward(self, forwarder: Forwarder, answer: AnswerWriter, hold: Hold) -> None:
-        async with self._answered(forwarder, hold) as accepted:
+        async with self._answered(forwarder, hold) as told:
             hold.release()
+            accepted = self._without_key(told)
             self._status = accepted.status
             if accepted.status < 200 or 300 <= accepted.status < 400:
                 self._error = "a redirect"
@@ -152,9 +155,20 @@ class OneCall:
         body = self.wire.prepare(
             read, model=self.route.model, max_output_tokens=self.clamp, tell_usage=self._asks_for_usage
         )
-        fixed = {"accept-encoding": "identity", "content-type": "application/json", **self.route.headers}
+        fixed = dict([("accept-encoding", "identity"), _JSON, *self.route.headers.items()])
         kept = [field for field in end_to_end(self.fields, fixed) if _passes(field[0])]
         return Question(self.url, (*kept, *fixed.items()), body)
+
+    def _without_key(self, told: Accepted) -> Accepted:
+        """The answer without the key of the call, which the provider may repeat."""
+        removal = key_removal(tuple(self.route.headers.values()))
+        fields, body = removal.from_fields(told.fields), told.body
+        if told.status >= 400 and not _is_plain(told):
+            _, _, body = self.wire.refusal("upstream_away", "The error cannot be read: it is compressed.")
+            fields = (*(field for field in fields if not field[0].startswith("content-")), _JSON)
+        elif told.status >= 400:
+            body = removal.from_body(body, is_cut=told.is_cut)
+        return replace(told, reason=removal.from_text(told.reason), fields=fields, body=body)
 
     async def _refuse(self, kind: RefusalKind, message: str, answer: AnswerWriter) -> None:
         self._status, fields, body = self.wire.refusal(kind, message)
@@ -163,7 +177,7 @@ class OneCall:
         await answer.whole(self._status, "", fields, body)
 
     def _is_stream(self, accepted: Accepted) -> bool:
-        return self.request.streams and accepted.status == 200
+        return is_stream(self.request.streams, accepted.status, accepted.fields)
 
     async def _whole(self, accepted: Accepted, answer: AnswerWriter) -> None:
         if self._kept is not None:

@@ -41,6 +41,8 @@ class Accepted:
     """The whole body, or its beginning."""
     rest: AsyncIterator[bytes] | None = None
     """What follows, if it was not read yet."""
+    is_cut: bool = False
+    """The rest of a long error is left out."""
 
 
 class OutOfPatience(Exception):
@@ -116,13 +118,16 @@ class Forwarder:
         comes, once its first piece is there."""
         pieces = reply.pieces()
         one_try.push_async_callback(pieces.aclose)
-        streamed = effort.streams and reply.status == 200
+        streamed, fails = is_stream(effort.streams, reply.status, reply.fields), reply.status >= 400
         room, held = one_try.enter_context(self.room.empty(effort.door)), bytearray()
         async for piece in pieces:
             effort.hears()
             held += piece
-            if reply.status >= 400 and len(held) > _LONGEST_ERROR:
-                break
+            if fails and (len(held) > _LONGEST_ERROR or not room.grow(len(piece))):
+                cut = bytes(held[:_LONGEST_ERROR])  # errors never pass in pieces: the key is taken out of them
+                return Accepted(reply.status, reply.reason, reply.fields, cut, is_cut=True)
+            if fails:
+                continue
             if streamed or len(held) > _LONGEST_HELD or not room.grow(len(piece)):
                 return Accepted(reply.status, reply.reason, reply.fields, bytes(held), pieces)
         return Accepted(reply.status, reply.reason, reply.fields, bytes(held))
@@ -150,6 +155,12 @@ class Forwarder:
         return wait
 
 
+def is_stream(asked: bool, status: int, fields: Fields) -> bool:
+    """Whether an answer is a stream of events. Some servers give a plain answer to who asked for one, and say so."""
+    kind = next((value for name, value in fields if name == "content-type"), "")
+    return asked and status == 200 and kind.partition(";")[0].strip().lower() != "application/json"
+
+
 def _failure_of(reply: Reply, accepted: Accepted, streams: bool) -> _Failure | None:
     """``None`` if the answer is final: a good one, or one that waiting does not change."""
     if reply.status in _PASSING:
@@ -159,7 +170,8 @@ def _failure_of(reply: Reply, accepted: Accepted, streams: bool) -> _Failure | N
         asked_for = None if value is None else seconds_asked(value, datetime.now(UTC))
         limited = reply.status in _LIMITED or (reply.status == 503 and asked_for is not None)
         return _Failure(f"HTTP {reply.status}", asked_for, limited)
-    if reply.status == 200 and accepted.rest is None and not streams and not _is_json(accepted.body):
+    streamed = is_stream(streams, reply.status, reply.fields)
+    if reply.status == 200 and accepted.rest is None and not streamed and not _is_json(accepted.body):
         return _Failure("an answer that is not JSON", unknown=True)
     return None
 

@@ -24,7 +24,7 @@ from seatrial.domain.record import ReplayMiss
 from seatrial.domain.replay import Replay, Replayed
 from seatrial.engine.trials.redaction import Redaction
 from seatrial.errors import InvalidInput
-from seatrial.gateway.forward import Accepted
+from seatrial.gateway.forward import Accepted, is_stream
 from seatrial.gateway.head import Fields
 from seatrial.gateway.recording import HEAD, read_bytes
 from seatrial.gateway.upstream import UpstreamFault
@@ -63,7 +63,7 @@ class RecordedAnswer:
     def accepted(self, *, streams: bool) -> Accepted:
         """The same as the provider's."""
         pieces = self._pieces()
-        if not streams or self.status != 200:
+        if not is_stream(streams, self.status, self.fields):
             return Accepted(self.status, "", self.fields, b"".join(pieces), self._rest(()) if self.broken else None)
         return Accepted(self.status, "", self.fields, next(pieces, b""), self._rest(pieces))
 
