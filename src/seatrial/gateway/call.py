@@ -18,7 +18,7 @@ from seatrial.errors import ModelFault
 from seatrial.gateway.answer_writer import AnswerWriter, NotRead
 from seatrial.gateway.body_room import Hold
 from seatrial.gateway.effort import Effort
-from seatrial.gateway.forward import Accepted, Forwarder, OutOfPatience, is_stream
+from seatrial.gateway.forward import Accepted, Forwarder, OutOfBudget, OutOfPatience, is_stream
 from seatrial.gateway.head import Fields, end_to_end
 from seatrial.gateway.key_removal import key_removal
 from seatrial.gateway.purse import Grant
@@ -91,7 +91,7 @@ class OneCall:
         self._kept = self.calls.recording(self.path, self.digest, self.body.text)
         if self.request.counts:
             self._number = self.calls.next_number()
-        self.effort = self.calls.effort(self.door, streams=self.request.streams, on_ask=self._asks)
+        self.effort = self.calls.effort(self.door, streams=self.request.streams, on_ask=self._asks, grant=self.grant)
 
     async def run(self, forwarder: Forwarder, answer: AnswerWriter, hold: Hold) -> None:
         """``hold`` is that of the body, which is given back once nobody needs it any more."""
@@ -100,6 +100,9 @@ class OneCall:
         except OutOfPatience as silence:
             self._error = f"no answer: {silence}"
             await self._refuse("upstream_away", f"The model's address does not answer: {silence}.", answer)
+        except OutOfBudget as lost:
+            self._error, self._over_budget = f"the budget has no room for another try: {lost}", True
+            await self._refuse("over_budget", "The budget has no room for another try.", answer)
         except (ConnectionError, asyncio.CancelledError) as end:
             why = str(end) if isinstance(end, NotRead) else "the agent closed the connection"
             self._error = self._error or why
@@ -301,7 +304,7 @@ class OneCall:
             return
         if usage.is_known:
             self.grant.settle(usage, dollars)
-        elif self._status >= 300 or not self.effort.tries:
+        elif self._status >= 300 or not self.effort.is_open:
             self.grant.cancel()
         else:
             self.grant.settle_unknown()

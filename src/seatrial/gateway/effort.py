@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from seatrial.engine.model_patience import ModelHealth
 from seatrial.engine.provider_pace import Turn
 from seatrial.errors import ModelFault
+from seatrial.gateway.purse import Grant
 
 Clock = Callable[[], float]
 
@@ -24,6 +25,8 @@ class Effort:
     health: ModelHealth
     on_ask: Callable[[], None] = lambda: None
     """Called before each request to the provider."""
+    grant: Grant | None = None
+    """What the call may spend; answers that are lost count too."""
     since: float | None = None
     """When the trial's first call began; this one, if it is left out."""
     stops_clock: bool = False
@@ -31,6 +34,8 @@ class Effort:
     clock: Clock = time.monotonic
     began: float = field(init=False)
     tries: int = 0
+    is_open: bool = False
+    """The last request was sent, and has not failed."""
     failures: int = 0
     waited_sec: float = 0.0
     """Because the provider limits the pace."""
@@ -50,6 +55,7 @@ class Effort:
     def asks(self) -> None:
         self.on_ask()
         self.tries += 1
+        self.is_open = True
         self.health.requests += 1
         self._asked = self.clock()
         self.first_sec = None
@@ -58,12 +64,20 @@ class Effort:
         if self.first_sec is None and self._asked is not None:
             self.first_sec = round(self.clock() - self._asked, 4)
 
-    def fails(self, kind: str) -> None:
+    def fails(self, kind: str, *, lost: bool = False) -> None:
+        """``lost``: nobody knows what the provider counts for it."""
         self.failures += 1
+        self.is_open = False
+        if lost and self.grant is not None:
+            self.grant.lose()
         self.health.faults[kind] += 1
         asked = self.clock() if self._asked is None else self._asked
         self._failing_since = asked if self._failing_since is None else self._failing_since
         self.health.lost_sec += self.clock() - asked
+
+    def may_ask_again(self) -> bool:
+        """Whether the budget has room for another try after one that was lost."""
+        return self.grant is None or self.grant.allows_another()
 
     def succeeds(self) -> None:
         self.health.interrupted = self.health.given_up = None

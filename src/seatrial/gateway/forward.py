@@ -25,6 +25,8 @@ from seatrial.gateway.upstream import Question, Reply, Upstream, UpstreamFault
 
 _PASSING = frozenset({408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _LIMITED = frozenset({429, 529})
+_TIMED_OUT = frozenset({504, 524})
+"""A proxy did not wait for the provider's answer. The provider may have given and counted it."""
 _NO_MONEY = re.compile(rb"insufficient_quota|exceeded your current quota|insufficient credits", re.IGNORECASE)
 _LONGEST_HELD = 8 * 1024 * 1024
 _LONGEST_ERROR = 256 * 1024
@@ -49,6 +51,10 @@ class OutOfPatience(Exception):
     """The provider could not be reached for as long as the trial waits."""
 
 
+class OutOfBudget(Exception):
+    """Answers were lost, each of which may cost something, and the budget has no room for another try."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Failure:
     """Why an answer is not good enough yet."""
@@ -60,6 +66,8 @@ class _Failure:
     """The provider says that it gets too many calls."""
     unknown: bool = False
     """Our own request may be the reason, so few tries are made."""
+    lost: bool = False
+    """The provider has the request, and may count an answer that did not come."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,8 @@ class Forwarder:
     async def answered(
         self, question: Question, account: str, effort: Effort, clock: ClockStop = nullcontext
     ) -> AsyncIterator[Accepted]:
-        """Raises ``OutOfPatience``. The connection to the provider is open until the end of the block."""
+        """Raises ``OutOfPatience`` and ``OutOfBudget``. The connection to the provider is open until the end of the
+        block."""
         while True:
             async with AsyncExitStack() as one_try:
                 turn = await self._turn(account, effort, clock)
@@ -106,11 +115,13 @@ class Forwarder:
         self, question: Question, effort: Effort, one_try: AsyncExitStack
     ) -> tuple[Accepted | None, _Failure | None]:
         effort.asks()
+        reply: Reply | None = None
         try:
             reply = await one_try.enter_async_context(self.upstream.ask(question))
             accepted = await self._read(reply, effort, one_try)
         except UpstreamFault as fault:
-            return None, _Failure(fault.kind)
+            no_refusal = reply is None or reply.status < 300 or reply.status in _TIMED_OUT
+            return None, _Failure(fault.kind, lost=fault.was_sent and no_refusal)
         return accepted, _failure_of(reply, accepted, effort.streams)
 
     async def _read(self, reply: Reply, effort: Effort, one_try: AsyncExitStack) -> Accepted:
@@ -139,7 +150,7 @@ class Forwarder:
             if turn is not None:
                 turn.answered()
             return None
-        effort.fails(failure.kind)
+        effort.fails(failure.kind, lost=failure.lost)
         if turn is not None and failure.limited:
             turn.refused(failure.asked_for)
         if failure.unknown and effort.failures >= self.patience.unknown_tries:
@@ -150,6 +161,8 @@ class Forwarder:
         if effort.failing_for() + wait > self.patience.limit_sec:
             effort.gives_up(failure.kind)
             return None
+        if failure.lost and not effort.may_ask_again():
+            raise OutOfBudget(failure.kind)
         if turn is not None and failure.limited and asked_for is not None:
             return 0.0  # the pace waits for as long, in the line, and with everybody else
         return wait
@@ -169,10 +182,10 @@ def _failure_of(reply: Reply, accepted: Accepted, streams: bool) -> _Failure | N
         value = reply.header("retry-after")
         asked_for = None if value is None else seconds_asked(value, datetime.now(UTC))
         limited = reply.status in _LIMITED or (reply.status == 503 and asked_for is not None)
-        return _Failure(f"HTTP {reply.status}", asked_for, limited)
+        return _Failure(f"HTTP {reply.status}", asked_for, limited, lost=reply.status in _TIMED_OUT)
     streamed = is_stream(streams, reply.status, reply.fields)
     if reply.status == 200 and accepted.rest is None and not streamed and not _is_json(accepted.body):
-        return _Failure("an answer that is not JSON", unknown=True)
+        return _Failure("an answer that is not JSON", unknown=True, lost=True)
     return None
 
 

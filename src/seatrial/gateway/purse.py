@@ -22,7 +22,7 @@ class NotGranted:
 
 
 class Grant(Protocol):
-    """One call's part of the budget. Exactly one of the settling methods is called, once."""
+    """One call's part of the budget. Exactly one of ``settle``, ``settle_unknown`` and ``cancel`` is called, once."""
 
     @property
     def most_output_tokens(self) -> int | None:
@@ -31,13 +31,19 @@ class Grant(Protocol):
     def allows(self, output_tokens: int) -> bool:
         """Whether an answer that has grown to so many tokens is still within the budget."""
 
+    def lose(self) -> None:
+        """A try was sent, and nobody knows what it used. It is counted beside what the call is settled at."""
+
+    def allows_another(self) -> bool:
+        """Whether there is room for another try beside those that were lost."""
+
     def settle(self, usage: CallUsage, cost_usd: float | None) -> None: ...
 
     def settle_unknown(self) -> None:
-        """The call was made, and nobody knows what it used."""
+        """The last try was made, and nobody knows what it used."""
 
     def cancel(self) -> None:
-        """The call was not made, or the provider refused it."""
+        """The last try was not made, was refused by the provider, or is counted as lost."""
 
 
 class Purse(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from seatrial.domain.budget import Amount
+from seatrial.domain.budget import NOTHING, Amount
 from seatrial.domain.model_call import CallUsage
 from seatrial.engine.budgets.trial_budget import PATIENCE_SEC, Refused, Reservation, TrialBudget
 from seatrial.gateway.purse import NotGranted
@@ -103,8 +103,9 @@ class BudgetPurse:
         longest = tariff.longest_output
         usual = sum(self._recent) // len(self._recent) if self._recent else FIRST_OUTPUT
         least = min(request.least_output_tokens * request.choices, longest)
+        expected = tariff.amount(max(least, min(usual, longest)))
         reserved = await self._budget.reserve(
-            tariff.amount(max(least, min(usual, longest))),
+            expected,
             least=tariff.amount(least),
             most=tariff.amount(longest),
             patience_sec=self._patience_sec,
@@ -113,7 +114,9 @@ class BudgetPurse:
             return NotGranted(reserved.message, "over_budget" if reserved.is_spent else "upstream_away")
         allowed = tariff.longest(reserved.most, longest)
         clamp = None if allowed >= longest else max(least, allowed)
-        return BudgetGrant(reserved, tariff, self._recent, clamp, covered=allowed)
+        return BudgetGrant(
+            reserved, tariff, self._recent, clamp, covered=allowed, expected=expected.least(reserved.most)
+        )
 
     def left(self) -> Amount:
         return self._budget.own_left()
@@ -130,38 +133,58 @@ class BudgetGrant:
         most_output_tokens: int | None,
         *,
         covered: int,
+        expected: Amount,
     ) -> None:
-        """``covered``: tokens of output that the reservation covers. A stream below that need not be priced."""
+        """``covered``: tokens of output that the reservation covers. A stream below that need not be priced.
+        ``expected``: the price of one try."""
         self._reservation = reservation
         self._tariff = tariff
         self._recent = recent
         self.most_output_tokens = most_output_tokens
         self._covered = covered
+        self._expected = expected - Amount(calls=expected.calls)  # all tries are one call
+        self._lost = NOTHING
         self._seen = 0
 
     def allows(self, output_tokens: int) -> bool:
         self._seen = output_tokens
         if output_tokens <= self._covered and not self._reservation.is_settled:
             return True
-        if not self._reservation.stretch(self._tariff.amount(output_tokens)):
+        if not self._reservation.stretch(self._lost + self._tariff.amount(output_tokens)):
             return False
-        self._covered = max(output_tokens, self._tariff.longest(self._reservation.most, LONGEST_OUTPUT))
+        self._covered = max(output_tokens, self._still_covered())
         return True
+
+    def lose(self) -> None:
+        self._lost += self._expected
+
+    def allows_another(self) -> bool:
+        if not self._reservation.stretch(self._lost + self._expected):
+            return False
+        self._covered = self._still_covered()
+        return True
+
+    def _still_covered(self) -> int:
+        return self._tariff.longest(self._reservation.most - self._lost, LONGEST_OUTPUT)
 
     def settle(self, usage: CallUsage, cost_usd: float | None) -> None:
         self._recent.append(usage.output_tokens or 0)
         try:
-            self._reservation.settle(_amount(usage, self._tariff.dollars(usage) if cost_usd is None else cost_usd))
+            used = _amount(usage, self._tariff.dollars(usage) if cost_usd is None else cost_usd)
+            self._reservation.settle(self._lost + used)
         except ValueError:  # a figure that no call can cost: the provider told nothing
             self.settle_unknown()
 
     def settle_unknown(self) -> None:
         """At least what its stream had cost so far."""
-        self._reservation.stretch(self._tariff.amount(self._seen))
+        self._reservation.stretch(self._lost + self._expected.most(self._tariff.amount(self._seen)))
         self._reservation.settle_unknown()
 
     def cancel(self) -> None:
-        self._reservation.release()
+        if self._lost:
+            self._reservation.settle(self._lost + Amount(calls=1))
+        else:
+            self._reservation.release()
 
 
 def _amount(usage: CallUsage, dollars: float | None) -> Amount:

@@ -20,7 +20,7 @@ from seatrial.gateway.agent_clock import AgentClock, ClockStop
 from seatrial.gateway.counts import CallCounts
 from seatrial.gateway.effort import Effort
 from seatrial.gateway.journal import Journal
-from seatrial.gateway.purse import NotGranted
+from seatrial.gateway.purse import Grant, NotGranted
 from seatrial.gateway.recording import RecordedCall, Recording
 from seatrial.gateway.replay import CallReplay
 from seatrial.gateway.routes import Route
@@ -51,8 +51,12 @@ class TrialCalls:
         self._tokens = TokenRecord(folder)
         self._since: float | None = None
 
-    def effort(self, door: Hashable, *, streams: bool, on_ask: Callable[[], None]) -> Effort:
-        effort = Effort(door, streams, self.health, on_ask, since=self._since, stops_clock=self._stops_clock)
+    def effort(
+        self, door: Hashable, *, streams: bool, on_ask: Callable[[], None], grant: Grant | None = None
+    ) -> Effort:
+        effort = Effort(
+            door, streams, self.health, on_ask, grant=grant, since=self._since, stops_clock=self._stops_clock
+        )
         self._since = effort.began if self._since is None else self._since
         return effort
 

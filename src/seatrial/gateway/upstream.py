@@ -6,7 +6,7 @@ are taken. It knows nothing about formats, budgets and patience.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from seatrial.gateway.head import Fields
@@ -46,10 +47,13 @@ class Question:
 
 
 class UpstreamFault(Exception):
-    """The provider could not be reached, or its answer broke off. ``kind`` says how, without an address."""
+    """The provider could not be reached, or its answer broke off. ``kind`` says how, without an address.
 
-    def __init__(self, kind: str) -> None:
+    ``was_sent``: the whole request was sent before, so the provider may have answered it, and counted it."""
+
+    def __init__(self, kind: str, *, was_sent: bool = False) -> None:
         self.kind = kind
+        self.was_sent = was_sent
         super().__init__(f"The model's address does not answer: {kind}.")
 
 
@@ -66,7 +70,7 @@ class Reply:
         return self._answer.headers.get(name)
 
     async def pieces(self) -> AsyncGenerator[bytes]:
-        with _faults_told():
+        with _faults_told(lambda: True):
             async for piece in self._answer.content.iter_any():
                 if piece:
                     yield piece
@@ -100,10 +104,11 @@ class Upstream:
         """Sends the request and waits for the head of the answer. Raises ``UpstreamFault``.
 
         Whoever leaves the block before the end of the body closes the connection."""
-        with _faults_told():
+        body = _Body(question.body)
+        with _faults_told(lambda: body.was_sent):
             answer = await self._session.post(
                 URL(question.url, encoded=True),
-                data=question.body,
+                data=body,
                 headers=question.fields,
                 allow_redirects=False,
                 proxy=self._proxy_for(question.url),
@@ -121,13 +126,23 @@ class Upstream:
         return self._proxies.get(place.scheme)
 
 
+class _Body(aiohttp.BytesPayload):
+    """The body of one request, which knows whether all of it was sent."""
+
+    was_sent = False
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        await super().write_with_length(writer, content_length)
+        self.was_sent = True
+
+
 @contextmanager
-def _faults_told() -> Iterator[None]:
+def _faults_told(was_sent: Callable[[], bool]) -> Iterator[None]:
     """Turns the client's errors into ``UpstreamFault``. Their texts may contain addresses."""
     try:
         yield
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise UpstreamFault(type(error).__name__) from error
+        raise UpstreamFault(type(error).__name__, was_sent=was_sent()) from error
 
 
 def _is_loopback(host: str) -> bool:

@@ -19,10 +19,11 @@ from seatrial.domain.model_call import CostBy
 from seatrial.domain.prices import NamedPrice, Price, Rates
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.budgets.trial_budget import Reservation, TrialBudget
+from seatrial.engine.model_patience import RetryLimits
 from seatrial.gateway.routes import Route
 from seatrial.gateway.spending import BudgetPurse
 from seatrial.testing.memory_store.budgets import MemoryBudgets
-from tests.gate_doors import CHAT, OpenDoor, answer, open_door, provider, request, route, status
+from tests.gate_doors import CHAT, HASTY, IMPATIENT, OpenDoor, answer, open_door, provider, request, route, status
 from tests.unit.gateway.wire.samples import MESSAGES, REQUESTS, RESPONSES, chunk, gemini_part, typed
 from tests.waiting import eventually
 
@@ -44,9 +45,11 @@ def budget(cap: Cap) -> Iterator[TrialBudget]:
 
 
 @asynccontextmanager
-async def capped(folder: Path, url: str, spends: TrialBudget) -> AsyncIterator[OpenDoor]:
+async def capped(
+    folder: Path, url: str, spends: TrialBudget, patience: RetryLimits = IMPATIENT
+) -> AsyncIterator[OpenDoor]:
     priced: Route = replace(route(url), price=PRICE)
-    async with open_door(folder, priced, purse=BudgetPurse(spends)) as door:
+    async with open_door(folder, priced, purse=BudgetPurse(spends), patience=patience) as door:
         yield door
 
 
@@ -203,6 +206,76 @@ async def test_an_answer_that_broke_off_is_settled_at_what_was_expected(tmp_path
         async with provider(given) as model, capped(tmp_path, model.url, spends) as door:
             await ask(door, stream=True, max_tokens=200)
         assert spends.spent.dollars == 0.2 and spends.spent.calls == 1
+
+
+CUT = told(100)[:-10]
+LATE = answer(504, {"error": {}})
+UNREADABLE = answer(200, b"<html>")
+
+
+@pytest.mark.parametrize("lost", [CUT, b"", LATE, UNREADABLE], ids=["cut", "no answer", "late proxy", "not JSON"])
+async def test_tries_whose_answer_was_lost_count_beside_the_one_that_came(tmp_path: Path, lost: bytes) -> None:
+    """The provider has answered them, as far as anybody knows."""
+    with budget(Cap(dollars=5.0)) as spends:
+        given = (lost, lost, told(50))
+        async with provider(*given) as model, capped(tmp_path, model.url, spends, HASTY) as door:
+            assert status(await ask(door, max_tokens=200)) == 200
+            assert len(model.heard) == 3
+        assert spends.spent.dollars == pytest.approx(0.2 + 0.2 + 0.05) and spends.spent.calls == 1
+    assert door.noted()[0].cost_usd == 0.05
+
+
+@pytest.mark.parametrize("lost", [CUT, b"", LATE], ids=["cut", "no answer", "late proxy"])
+async def test_they_count_when_no_answer_came_at_all(tmp_path: Path, lost: bytes) -> None:
+    with budget(Cap(dollars=50.0)) as spends:
+        short = RetryLimits(limit_sec=0.05, first_wait_sec=0.01, longest_wait_sec=0.01)
+        async with provider(lost) as model, capped(tmp_path, model.url, spends, short) as door:
+            assert status(await ask(door, max_tokens=200)) >= 400
+        tries = len(model.heard)
+        assert spends.spent.dollars == pytest.approx(0.2 * tries) and spends.spent.calls == 1 <= tries
+    assert door.noted()[0].tries == tries and door.calls.health.given_up is not None
+
+
+@pytest.mark.parametrize("given", [429, 500, 502, 503, 529])
+async def test_tries_that_were_refused_are_free(tmp_path: Path, given: int) -> None:
+    with budget(Cap(dollars=5.0)) as spends:
+        refused = answer(given, {"error": {}})
+        async with (
+            provider(refused, refused[:-1], told(50)) as model,
+            capped(tmp_path, model.url, spends, HASTY) as door,
+        ):
+            assert status(await ask(door, max_tokens=200)) == 200 and len(model.heard) == 3
+        assert spends.spent.dollars == 0.05
+
+
+async def test_so_are_those_that_nobody_heard(tmp_path: Path) -> None:
+    async with provider() as model:
+        gone = model.url
+    with budget(Cap(dollars=5.0)) as spends:
+        async with capped(tmp_path, gone, spends) as door:
+            assert status(await ask(door, max_tokens=200)) >= 400
+        assert spends.spent == Amount()
+
+
+async def test_lost_answers_end_at_the_cap(tmp_path: Path) -> None:
+    with budget(Cap(dollars=0.5)) as spends:
+        async with provider(CUT) as model, capped(tmp_path, model.url, spends, HASTY) as door:
+            refused = await ask(door, max_tokens=200)
+            assert status(refused) == 402 and b"insufficient_quota" in refused and len(model.heard) == 2
+        assert spends.spent.dollars == 0.4 and spends.refused is not None
+    assert door.noted()[0].over_budget and door.noted()[0].tries == 2
+
+
+async def test_an_agent_that_goes_away_between_two_tries_pays_for_those_that_were_sent(tmp_path: Path) -> None:
+    slow = RetryLimits(limit_sec=6000.0, first_wait_sec=600.0, longest_wait_sec=600.0)
+    with budget(Cap(dollars=5.0)) as spends:
+        async with provider(CUT) as model, capped(tmp_path, model.url, spends, slow) as door:
+            _, writer = await asyncio.open_connection("127.0.0.1", door.port)
+            writer.write(request(body=json.dumps({**CHAT, "max_tokens": 200}).encode()))
+            await eventually(lambda: door.calls.health.faults.total() == 1, "the call waits for its next try")
+            writer.close()
+            await eventually(lambda: spends.spent, "the call is settled")
+        assert spends.spent.dollars == 0.2
 
 
 @pytest.mark.parametrize("figure", [-1, 1e300, "free", True, None, [1]])
