@@ -243,7 +243,7 @@ class Pod:
             return "the sandbox has no disk of its own"
         if self.plan.memory_dirs or self._has_files_in_memory():
             return "it has files in memory"
-        running = look(self._processes("agent") - self._first_processes())
+        running = look(self._commands())
         if needed := lasting(running):
             names = sorted({running[process].name for process in needed})
             return f"processes of the agent still run: {', '.join(names[:5])}"
@@ -277,8 +277,7 @@ class Pod:
 
     def begin_grading(self) -> None:
         """Empties the verifier's directory, whatever is in it."""
-        left = self._processes("agent") - self._first_processes()
-        self.findings.left_running = any(not is_dead(process) for process in left)
+        self.findings.left_running = any(not is_dead(process) for process in self._commands())
         self.transfer("grading").empty([VERIFIER])
 
     def end_grading(self) -> None:
@@ -391,6 +390,12 @@ class Pod:
         with self._machine.mounts.inside(container.namespace):
             nodev(Path("/"))  # crun takes this flag off the root it was given
         return container
+
+    def _commands(self) -> set[int]:
+        """Processes of the agent's commands. The runtime may still be ending in the same cgroup on a busy machine; its
+        own processes are in our process namespace."""
+        found = self._processes("agent") - self._first_processes()
+        return {process for process in found if not shares_namespace(process, os.getpid())}
 
     def _first_processes(self) -> set[int]:
         """The first processes of both containers, the first one of the agent's process namespace, and the one that
