@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from seatrial.adapters.runner_harbor.process import collect_less_often
 from seatrial.domain.budget import Budget, Cap
 from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.model_call import CostBy
@@ -60,6 +61,7 @@ async def submitted(installation: Installation, budget: Budget) -> int:
 async def _serve(home: Path, address: str, doors: int) -> None:
     for module in _WORKER:
         import_module(module)
+    collect_less_often()  # as a worker does
     settings = Settings(home=home, sandbox="oci")
     async with open_installation(settings) as installation, AsyncExitStack() as stack:
         pace, budgets = provider_pace_of(installation), budgets_of(installation)

@@ -28,13 +28,15 @@ class AnswerWriter:
         self.begun = False
 
     async def whole(self, status: int, reason: str, fields: Fields, body: bytes) -> None:
-        self._head(status, reason, fields, ("content-length", str(len(body))))
-        self._writer.write(body)
+        head = self._head(status, reason, fields, ("content-length", str(len(body))))
+        self._writer.write(head + body if len(body) <= _PIECE else head)  # one system call for a short answer
+        if len(body) > _PIECE:
+            self._writer.write(body)
         await self._drain()
 
     def begin(self, status: int, reason: str, fields: Fields) -> None:
         """The head of an answer whose body follows in pieces."""
-        self._head(status, reason, fields, ("transfer-encoding", "chunked"))
+        self._writer.write(self._head(status, reason, fields, ("transfer-encoding", "chunked")))
 
     async def piece(self, data: bytes) -> None:
         if data:
@@ -64,19 +66,22 @@ class AnswerWriter:
 
     async def _drain(self) -> None:
         """Waits until the agent has read enough. Raises ``NotRead``."""
+        transport = self._writer.transport
         while True:
-            left = self._writer.transport.get_write_buffer_size()
+            left = transport.get_write_buffer_size()
+            if not left and not transport.is_closing():
+                return  # the usual case, which needs no timer
             try:
                 async with asyncio.timeout(self._stall_sec):
                     return await self._writer.drain()
             except TimeoutError:
-                if self._writer.transport.get_write_buffer_size() >= left:
+                if transport.get_write_buffer_size() >= left:
                     self.cut()
                     raise NotRead("the agent did not read its answer") from None
 
-    def _head(self, status: int, reason: str, fields: Fields, length: tuple[str, str]) -> None:
+    def _head(self, status: int, reason: str, fields: Fields, length: tuple[str, str]) -> bytes:
         kept = end_to_end(fields, _NOT_TOLD | {"transfer-encoding"})
         phrase = reason or (HTTPStatus(status).phrase if status in HTTPStatus else "Error")
         head = written(f"HTTP/1.1 {status} {phrase}", (*kept, length, ("connection", "close")))
         self.begun = True
-        self._writer.write(head)
+        return head
