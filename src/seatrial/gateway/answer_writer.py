@@ -73,7 +73,8 @@ class AnswerWriter:
                 return  # the usual case, which needs no timer
             try:
                 async with asyncio.timeout(self._stall_sec):
-                    return await self._writer.drain()
+                    await self._writer.drain()
+                    return
             except TimeoutError:
                 if transport.get_write_buffer_size() >= left:
                     self.cut()
