@@ -10,7 +10,7 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable
 
-LIMIT_SEC = 60.0
+LIMIT_SEC = 180.0
 """Many times what anything takes on a machine of its own, and less than the limit of a whole test."""
 _LOOK_SEC = 0.1
 _LOOK_INSIDE_SEC = 0.01
