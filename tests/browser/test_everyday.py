@@ -323,7 +323,7 @@ def test_a_lost_line_is_told_and_found_again(visit: Visit, finished: Finished) -
         page = visitor.page
         visitor.expected = ["net::|Failed to load"]
         page.route("**/api/v1/events*", lambda route: route.abort())
-        visitor.go("/")
+        visitor.go("/?name=oracle")
         expect(page.get_by_text("The live line is lost.")).to_be_visible()
         expect(page.get_by_role("table", name="jobs")).to_contain_text("the oracle")
         page.unroute("**/api/v1/events*")

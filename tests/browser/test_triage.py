@@ -64,10 +64,7 @@ def test_jobs_are_renamed_pinned_and_their_lists_saved(visit: Visit, shelf: Shel
     with visit(bypass_csp=True) as visitor:
         page = visitor.page
         visitor.go(f"/jobs/{shelf.mixed}")
-        page.get_by_role("button", name="Rename").click()
-        page.get_by_label("Name of the job").fill("the nightly run")
-        page.get_by_role("button", name="Save", exact=True).click()
-        expect(page.get_by_role("heading", level=1)).to_contain_text("the nightly run")
+        _rename(page, "the nightly run")
         page.get_by_role("button", name="Pin", exact=True).click()
         expect(page.get_by_role("button", name="Unpin")).to_be_visible()
         visitor.go("/jobs")
@@ -89,6 +86,14 @@ def test_jobs_are_renamed_pinned_and_their_lists_saved(visit: Visit, shelf: Shel
         visitor.go(f"/jobs/{shelf.mixed}")
         page.get_by_role("button", name="Unpin").click()
         expect(page.get_by_role("button", name="Pin", exact=True)).to_be_visible()
+        _rename(page, "one error")  # other tests look for it
+
+
+def _rename(page: Page, name: str) -> None:
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_label("Name of the job").fill(name)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(name)
 
 
 def test_a_link_shows_one_job_until_it_is_revoked(visit: Visit, finished: Finished) -> None:
