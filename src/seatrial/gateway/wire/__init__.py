@@ -9,14 +9,13 @@ from seatrial.gateway.wire.differences import Difference, first_difference
 from seatrial.gateway.wire.format import Answer, CallRequest, Refusal, RefusalKind, WireFormat
 from seatrial.gateway.wire.json_text import BadCall, JsonObject, read_object
 from seatrial.gateway.wire.meter import StreamMeter
-from seatrial.gateway.wire.paths import DROPPED_HEADERS, FORMATS, format_of, models_answer, models_format, passing_query
+from seatrial.gateway.wire.paths import FORMATS, format_of, models_answer, models_format, passing_query
 from seatrial.gateway.wire.remote_content import remote_addresses
 from seatrial.gateway.wire.replay import DIGEST_RULES, digest_of, steady_text
 from seatrial.gateway.wire.tokens import AnswerTokens
 
 __all__ = [
     "DIGEST_RULES",
-    "DROPPED_HEADERS",
     "FORMATS",
     "Answer",
     "AnswerTokens",

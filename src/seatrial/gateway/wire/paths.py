@@ -41,16 +41,6 @@ _QUERY = {
 """Others could change what an answer tells: Google's ``fields`` leaves the usage out of it."""
 _KEYS = frozenset({"key", "api_key"})
 
-DROPPED_HEADERS = frozenset(
-    {
-        "x-goog-fieldmask",  # leaves the usage out of an answer
-        *("x-http-method-override", "x-http-method", "x-method-override"),  # make another call of it
-        *("openai-organization", "openai-project", "x-goog-user-project"),  # choose who pays
-        "idempotency-key",  # could fetch the answer of another trial with the same account
-    }
-)
-"""Headers of a request that must not pass."""
-
 
 def format_of(method: str, path: str) -> WireFormat | None:
     """The format of a call, by its path without a query; ``None`` if it is not open."""
