@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import ImageFault
-from seatrial.sandboxes.images.assembly import Images, assemble
+from seatrial.sandboxes.images.assembly import Images, assemble, oci_images
 from seatrial.sandboxes.images.build_network import build_network
 from seatrial.sandboxes.images.buildah import BuildahStore
 from seatrial.sandboxes.options import SandboxOptions
 from seatrial.settings import tool_environment
 from tests.host_processes import processes_with
+from tests.image_cache import BASE, cold_cache
 from tests.integration.images.counter import Counter
 from tests.integration.images.looking import Write, read
 from tests.waiting import eventually
@@ -158,6 +159,19 @@ async def test_links_inside_the_context_work(images: Images, write: Write) -> No
     assert (image.layers[0] / "folder" / "outwards").readlink() == Path("/etc/hostname")
 
 
+@pytest.fixture(scope="module")
+def own_options(warm: Path, tmp_path_factory: pytest.TempPathFactory) -> SandboxOptions:
+    """A cache in which no other process of the run builds: what is left in it was left by the test's own builds."""
+    images, options = cold_cache(warm, tmp_path_factory.mktemp("own-cache"))
+    asyncio.run(images.bootstrap.make(BASE, images.store, lambda _: None))  # not within the time of a build
+    return options
+
+
+@pytest.fixture
+def own_images(own_options: SandboxOptions) -> Images:
+    return oci_images(own_options)
+
+
 def leftovers(options: SandboxOptions) -> list[str]:
     oci = options.images_dir / "oci"
     containers = oci / "storage" / "overlay-containers" / "containers.json"
@@ -174,30 +188,32 @@ async def running(count: int, marker: str) -> None:
 
 
 async def test_a_build_past_its_time_is_ended_with_all_it_started(
-    images: Images, options: SandboxOptions, write: Write
+    own_images: Images, own_options: SandboxOptions, write: Write
 ) -> None:
     mark = "98761"
-    waiting = asyncio.ensure_future(images.resolver.resolve(write(SLOW.format(mark=mark), build_timeout_sec=30)))
+    waiting = asyncio.ensure_future(own_images.resolver.resolve(write(SLOW.format(mark=mark), build_timeout_sec=30)))
     await running(2, f"sleep\0{mark}")
     with pytest.raises(ImageFault, match="longer than 30 s"):
         await waiting
     await running(0, f"sleep\0{mark}")
-    assert leftovers(options) == []
+    assert leftovers(own_options) == []
 
 
-async def test_giving_up_ends_the_build_and_not_before(images: Images, options: SandboxOptions, write: Write) -> None:
+async def test_giving_up_ends_the_build_and_not_before(
+    own_images: Images, own_options: SandboxOptions, write: Write
+) -> None:
     mark = "98762"
     request = write(SLOW.format(mark=mark))
-    waiting = [asyncio.ensure_future(images.resolver.resolve(request)) for _ in range(2)]
+    waiting = [asyncio.ensure_future(own_images.resolver.resolve(request)) for _ in range(2)]
     await running(2, f"sleep\0{mark}")
     waiting[0].cancel()
     await asyncio.wait(waiting[:1])
-    await images.store.list()  # whatever the one who left ended would be gone by now
+    await own_images.store.list()  # whatever the one who left ended would be gone by now
     assert len(processes_with(f"sleep\0{mark}")) == 2
     waiting[1].cancel()
     await asyncio.wait(waiting)
     await running(0, f"sleep\0{mark}")
-    assert leftovers(options) == []
+    assert leftovers(own_options) == []
 
 
 BUILD = """\
@@ -212,18 +228,18 @@ asyncio.run(images.resolver.resolve(request, lambda text: print(text, flush=True
 
 
 async def test_a_killed_worker_s_build_dies_and_is_swept_up(
-    images: Images, options: SandboxOptions, write: Write
+    own_images: Images, own_options: SandboxOptions, write: Write
 ) -> None:
     mark = "98763"
     request = write(SLOW.format(mark=mark))
-    argv = [sys.executable, "-c", BUILD, str(options.cache), str(request.environment_dir)]
+    argv = [sys.executable, "-c", BUILD, str(own_options.cache), str(request.environment_dir)]
     worker = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
     await running(2, f"sleep\0{mark}")
     worker.kill()
     worker.wait()
     await running(0, f"sleep\0{mark}")
-    await running(0, str(options.cache))  # the builder, too: while it ends it may still write
-    assert leftovers(options) != []
+    await running(0, str(own_options.cache))  # the builder, too: while it ends it may still write
+    assert leftovers(own_options) != []
     text = "FROM debian:bookworm-slim\nRUN echo on > /on"
-    assert read(await images.resolver.resolve(write(text)), "/on") == "on\n"
-    assert leftovers(options) == []
+    assert read(await own_images.resolver.resolve(write(text)), "/on") == "on\n"
+    assert leftovers(own_options) == []
