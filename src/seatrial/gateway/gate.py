@@ -287,8 +287,10 @@ async def _refuse(wire: WireFormat, kind: RefusalKind, message: str, answer: Ans
 
 async def _unless_gone(reader: asyncio.StreamReader, work: Coroutine[Any, Any, None]) -> None:
     """Ends the work if the agent closes its connection. A killed agent must not go on spending."""
-    working = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_gone(reader))
+    loop = asyncio.get_running_loop()
+    # Both begin at once: a call is sent before the loop turns to those of other trials.
+    working = asyncio.Task(work, loop=loop, eager_start=True)
+    gone = asyncio.Task(_gone(reader), loop=loop, eager_start=True)
     try:
         await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
     finally:

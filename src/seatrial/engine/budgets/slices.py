@@ -62,6 +62,8 @@ class Budgets:
         self._numbers = itertools.count(1)
         self._exchanging = asyncio.Lock()
         self._begun = 0
+        self._waits = 0
+        """Calls that wait for room."""
         self._trusted_sec = min(_TRUSTED_SEC, lease.total_seconds() * 0.75)
         self._contact_since: float | None = None
         """Since when the store has answered every time, without long pauses."""
@@ -90,9 +92,10 @@ class Budgets:
                 self._ledger.write(pot)
 
     def tell(self) -> None:
-        """Wakes calls that wait for room."""
-        for pot in self._pots.values():
-            pot.wake_first()
+        """Wakes calls that wait for room. Usually none does: this runs after every call, and a worker has many pots."""
+        if self._waits:
+            for pot in self._pots.values():
+                pot.wake_first()
 
     async def sync(self) -> None:
         """One exchange with the store about whatever changed. Called every second."""
@@ -115,6 +118,7 @@ class Budgets:
         for pot in lacking:
             pot.waiting[ask.ticket] = Waiting(pot.need(ask), ask.since, woken)
         asks = any(pot.is_turn_of(ask) for pot in lacking)
+        self._waits += 1
         try:
             if not (asks and at_once):
                 longest_sec = max(longest_sec, _SHORTEST_SEC)
@@ -122,6 +126,7 @@ class Budgets:
             if asks and not woken.done():
                 await self._refresh(registered)
         finally:
+            self._waits -= 1
             for pot in lacking:
                 del pot.waiting[ask.ticket]
 

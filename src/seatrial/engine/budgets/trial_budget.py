@@ -117,6 +117,13 @@ class TrialBudget:
     _used: dict[str, Pot] = field(default_factory=dict)
     _is_closed: bool = False
 
+    def __post_init__(self) -> None:
+        """The trial's own caps, which do not change from call to call. A trial without a cap has no pot: its result
+        says what it spent."""
+        of_job = (Scope.of_job(self.job_id), self._budget.job.limits, 0)
+        of_trial = (Scope.of_trial(self.job_id, self.trial_id), self._budget.trial.limits, self.try_number)
+        self._own = (of_trial, of_job) if self._budget.trial else (of_job,)
+
     async def reserve(
         self,
         expected: Amount,
@@ -212,13 +219,8 @@ class TrialBudget:
         self._budgets.tell()
 
     def _pots(self) -> tuple[Pot, ...]:
-        """Of the trial, its job and today. A trial without a cap has no pot: its result says what it spent."""
-        wanted: list[tuple[Scope, Amount, int]] = []
-        if self._budget.trial:
-            wanted.append((Scope.of_trial(self.job_id, self.trial_id), self._budget.trial.limits, self.try_number))
-        wanted.append((Scope.of_job(self.job_id), self._budget.job.limits, 0))
-        if self._counts_for_day:
-            wanted.append((*self._budgets.day(), 0))
+        """Of the trial, its job and today."""
+        wanted = (*self._own, (*self._budgets.day(), 0)) if self._counts_for_day else self._own
         pots = tuple(self._budgets.pot(scope, cap, self.trial_id, rank) for scope, cap, rank in wanted)
         self._used.update((pot.scope.name, pot) for pot in pots)
         return pots

@@ -20,6 +20,8 @@ MOST_PARTS = 500_000
 _LONGEST_NUMBER = 400
 _LARGE = 1024
 _STRUCTURE = "{[,"
+_NESTED = (dict, list)
+"""As a constant: a union would be made anew for each value of a body."""
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _SPACE = re.compile(r"[ \t\n\r]*+")
 
@@ -103,7 +105,7 @@ def read_object(body: bytes) -> JsonObject:
         raise BadCall(f"The body is not JSON: {str(problem)[:200]}") from None
     if _skip(text, end) != len(text):
         raise BadCall("The body has more than one value.")
-    _check_depth([member.value for member in found.members.values()])
+    _check_depth([member.value for member in found.members.values() if isinstance(member.value, _NESTED)])
     return found
 
 
@@ -162,8 +164,8 @@ def _skip(text: str, place: int) -> int:
 
 def _check_depth(level: list[Any]) -> None:
     for _ in range(DEEPEST):
-        parts = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
-        level = [value for part in parts for value in part if isinstance(value, dict | list)]
+        parts = (part.values() if isinstance(part, dict) else part for part in level)
+        level = [value for part in parts for value in part if isinstance(value, _NESTED)]
         if not level:
             return
     raise BadCall(f"The body is nested more than {DEEPEST} times.")

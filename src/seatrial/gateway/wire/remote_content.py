@@ -34,15 +34,17 @@ def remote_addresses(body: JsonObject) -> Iterator[str]:
             waiting += value
         elif isinstance(value, dict):
             for name, inner in value.items():
-                yield from _addresses(name.casefold(), inner)
-                if isinstance(inner, dict | list) and not _is_agents_own(value, name):
+                if (folded := name.casefold()) in _SOURCES:
+                    yield from _addresses(folded, inner)
+                if isinstance(inner, (dict, list)) and not _is_agents_own(value, name):
                     waiting.append(inner)
 
 
 def _addresses(name: str, value: Any) -> Iterator[str]:
+    """``name`` is one of ``_SOURCES``."""
     if name in _FETCHED and isinstance(value, str) and _is_remote(value):
         yield value
-    if name in _SOURCES and isinstance(value, dict):
+    if isinstance(value, dict):
         yield from (
             text
             for key, text in value.items()
