@@ -17,9 +17,10 @@ from harbor.models.trial.result import TrialResult
 from harbor.trial.trial import Trial
 
 from seatrial.sandboxes.docker.environment import DockerEnvironment
+from seatrial.sandboxes.facts import SandboxFacts
 from seatrial.sandboxes.oci.environment import OciEnvironment
 from seatrial.sandboxes.options import SandboxOptions
-from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
+from seatrial.sandboxes.sandbox import Sandbox
 from tests.engine import Engine
 
 IMPORT_PATH = "seatrial.sandboxes.oci:OciEnvironment"

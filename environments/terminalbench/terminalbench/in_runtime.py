@@ -21,7 +21,7 @@ from seatrial.errors import VerifierFault
 from seatrial.rollouts.graded import Graded
 from seatrial.rollouts.tasks import FoundTask
 from seatrial.rollouts.transcript import tail
-from seatrial.sandboxes.sandbox import own_values
+from seatrial.sandboxes.own_values import own_values
 
 _LARGEST = 8 << 20
 _LONGEST_OUTPUT = 20_000

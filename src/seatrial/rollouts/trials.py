@@ -13,7 +13,7 @@ from seatrial.rollouts.open_trial import OpenTrial
 from seatrial.rollouts.rules import RolloutRules
 from seatrial.rollouts.tasks import FoundTask
 from seatrial.sandboxes.options import Owner, SandboxOptions
-from seatrial.sandboxes.sandbox import own_values
+from seatrial.sandboxes.own_values import own_values
 from seatrial.sandboxes.selection import SandboxSelection
 
 

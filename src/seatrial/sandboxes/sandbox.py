@@ -16,35 +16,33 @@ import errno
 import json
 import os
 import posixpath
-import re
-import shlex
-import uuid
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, NoReturn, Protocol, override
+from typing import Any, Literal, override
 
 from harbor.environments.base import BaseEnvironment, EnvironmentPath, ExecResult
 from harbor.environments.capabilities import EnvironmentCapabilities, EnvironmentResourceCapabilities
 from harbor.models.task.config import NetworkPolicy
 from harbor.models.trial.paths import TrialPaths
 
-from seatrial.domain.frozen import Frozen
-from seatrial.domain.substitution import Malformed, substitute
-from seatrial.errors import SandboxFault, Unsupported
+from seatrial.errors import SandboxFault
 from seatrial.growing_files import FileView
 from seatrial.removal import scratch_directory
+from seatrial.sandboxes.call import Call, script_to_allow
 from seatrial.sandboxes.definition import Definition
+from seatrial.sandboxes.facts import SandboxFacts
 from seatrial.sandboxes.host.notice_board import NoticeBoard, NoticeBoards
-from seatrial.sandboxes.host.strain import Strain
 from seatrial.sandboxes.host.transfer import Transfer, TransferLimits
 from seatrial.sandboxes.host.view import Files, SandboxView
 from seatrial.sandboxes.images.image import Image, ImageProvider, LogSink
+from seatrial.sandboxes.kept_state import FinalDisk, KeptLayer
+from seatrial.sandboxes.network.network import Network
 from seatrial.sandboxes.options import Owner, SandboxOptions
 from seatrial.sandboxes.output import Ended
 from seatrial.sandboxes.own_processes import TerminalWatch
+from seatrial.sandboxes.own_values import own_values
 from seatrial.sandboxes.terminal.terminal import Terminal
 from seatrial.settings import Settings
 
@@ -55,80 +53,11 @@ _ROOT = ("", "root", "0")
 _REWARDS = ("reward.json", "reward.txt")
 
 _CAUSED_INSIDE = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENOSPC, errno.EDQUOT}
-_EXPANDED = re.compile(r"[$`*?\[\]{}~;&|<>()!\\]")
-"""Characters that a shell would interpret."""
 
 SandboxPhase = Literal["build", "start"]
 PhaseListener = Callable[[SandboxPhase], Awaitable[None]]
 Dress = Callable[[Image], Awaitable[Image]]
 """Gives the image that a sandbox starts from, for the one that its task names."""
-
-
-class Network(Protocol):
-    """The network of one sandbox."""
-
-    @property
-    def netns_path(self) -> Path | None:
-        """Its namespace on this machine; ``None`` for the machine's own. ``SetupProblem`` if it cannot be entered."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """What it may reach at the moment, for the trial's lock."""
-        ...
-
-    async def apply(self, policy: NetworkPolicy) -> None: ...
-
-    async def release(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A requested command."""
-
-    command: str
-    env: Mapping[str, str]
-    cwd: str | None
-    user: str | int | None
-    """``None`` for the sandbox's default."""
-    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Identifies its processes if it has to be ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class FinalDisk:
-    """What ``Sandbox.keep_state`` copied, and from which image that sandbox had started."""
-
-    copy: Path
-    image_digest: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class KeptLayer:
-    """What was written to a sandbox since its start."""
-
-    name: str
-    """For ``with_layer``."""
-    size_bytes: int = 0
-    """Of what is kept outside of the folder that it was given."""
-
-
-class SandboxFacts(Frozen):
-    """What was really applied to one sandbox, for the trial's lock."""
-
-    image: str | None = None
-    image_digest: str | None = None
-    image_source: str | None = None
-    limits: dict[str, Any] = {}
-    network: str = ""
-    protections: tuple[str, ...] = ()
-    not_applied: tuple[str, ...] = ()
-    memory_killed: bool = False
-    """A process of the sandbox was killed because the memory limit was reached."""
-    strain: Strain = Strain()
-    """How often its limits held it up."""
-    suspicions: tuple[str, ...] = ()
-    """Integrity findings (``suspect_path``, ``suspect_python``, ``suspect_shell``) of before and after grading."""
 
 
 class Sandbox(BaseEnvironment):
@@ -555,38 +484,3 @@ def _own_faults(source: Path, target: str) -> Iterator[None]:
         if error.errno is None or error.errno in _CAUSED_INSIDE or removed_inside:
             raise
         raise SandboxFault(f"Not uploaded to {target}: {error}") from error
-
-
-def script_to_allow(command: str) -> str | None:
-    """The one path of a plain ``chmod +x PATH``, which Harbor runs before each script; ``None`` for anything else."""
-    try:
-        words = shlex.split(command) if command.startswith("chmod +x ") else []
-    except ValueError:
-        return None
-    return words[2] if len(words) == 3 and words[2].startswith("/") and not _EXPANDED.search(words[2]) else None
-
-
-def own_values(env: dict[str, str]) -> dict[str, str]:
-    """A task's variables without anything of this process's environment; see ``Sandbox._maybe_resolve_task_env``.
-
-    As in Harbor, only a value that is a variable as a whole is filled in; ``$`` inside of other text is plain."""
-    return {name: _own_value(name, value) for name, value in env.items()}
-
-
-def _own_value(name: str, value: str) -> str:
-    def refused(*_: object) -> NoReturn:
-        raise Unsupported(
-            f"The task's {name} refers to {value} in the worker's environment, which tasks cannot read.",
-            fix=f"Give {name} a value in the task's environment, or a default: ${{NAME:-value}}.",
-        )
-
-    def is_variable(text: str) -> bool:
-        return text.startswith("${") and text.endswith("}")
-
-    if not is_variable(value):
-        return value
-    try:
-        filled = substitute(value, lambda name: None, refused)
-    except Malformed:
-        refused()
-    return refused() if is_variable(filled) else filled  # Harbor would fill it in once more

@@ -10,7 +10,7 @@ import pytest
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.docker.environment import DockerEnvironment
 from seatrial.sandboxes.docker.leftovers import Leftovers
-from seatrial.sandboxes.sandbox import SandboxFacts
+from seatrial.sandboxes.facts import SandboxFacts
 from tests.engine import Engine
 from tests.integration.engine.test_docker import Bench, IsLocal, bench, either_way, elsewhere
 

@@ -6,7 +6,7 @@ import pytest
 from harbor.utils.env import resolve_env_vars
 
 from seatrial.errors import Unsupported
-from seatrial.sandboxes.sandbox import own_values
+from seatrial.sandboxes.own_values import own_values
 
 REFUSED = ["${CANARY}", "${CANARY:?why}", "${X:-${CANARY}}", "${X:-$CANARY}", "${X:-$${CANARY}}", "${A B}", "${X:=x}"]
 KEPT = {

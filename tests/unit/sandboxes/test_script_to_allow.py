@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.sandboxes.sandbox import script_to_allow
+from seatrial.sandboxes.call import script_to_allow
 
 
 @pytest.mark.parametrize(

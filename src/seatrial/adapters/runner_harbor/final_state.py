@@ -28,7 +28,8 @@ from seatrial.ports.runner import Order
 from seatrial.removal import remove_tree
 from seatrial.sandboxes.host.in_root import closing
 from seatrial.sandboxes.host.tree_copy import Budget, TransferLimits, TreeCopy
-from seatrial.sandboxes.sandbox import FinalDisk, Sandbox
+from seatrial.sandboxes.kept_state import FinalDisk
+from seatrial.sandboxes.sandbox import Sandbox
 
 log = logging.getLogger(__name__)
 

@@ -47,9 +47,10 @@ from seatrial.gateway.counts import CallCounts
 from seatrial.gateway.journal import read_calls
 from seatrial.ports.runner import Order, Progress
 from seatrial.sandboxes.compose import read_compose
+from seatrial.sandboxes.facts import SandboxFacts
 from seatrial.sandboxes.host.tree_copy import TransferLimits
 from seatrial.sandboxes.options import Owner, SandboxOptions
-from seatrial.sandboxes.sandbox import Sandbox, SandboxFacts
+from seatrial.sandboxes.sandbox import Sandbox
 from seatrial.sandboxes.selection import SandboxSelection
 
 _LONGEST_MESSAGE = 500

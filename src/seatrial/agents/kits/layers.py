@@ -32,7 +32,8 @@ from seatrial.removal import remove_tree
 from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.images.locks import UseRecords
 from seatrial.sandboxes.images.single_flight import SingleFlight
-from seatrial.sandboxes.sandbox import KeptLayer, Sandbox
+from seatrial.sandboxes.kept_state import KeptLayer
+from seatrial.sandboxes.sandbox import Sandbox
 
 _log = logging.getLogger(__name__)
 _FAILURE_FOR_SEC = 300.0

@@ -19,6 +19,7 @@ from typing import Any, override
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.errors import SandboxFault, Unsupported
+from seatrial.sandboxes.call import Call
 from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
 from seatrial.sandboxes.docker.container import ContainerPlan
 from seatrial.sandboxes.docker.facts import facts_of
@@ -27,14 +28,16 @@ from seatrial.sandboxes.docker.local_container import runs_here
 from seatrial.sandboxes.docker.network import EngineNetwork, can_route, choose_network
 from seatrial.sandboxes.docker.probe import require
 from seatrial.sandboxes.docker.sandbox_container import SandboxContainer
+from seatrial.sandboxes.facts import SandboxFacts
 from seatrial.sandboxes.host.notice_board import NoticeBoards
 from seatrial.sandboxes.host.view import Files
 from seatrial.sandboxes.images.image import Image, ImageProvider
+from seatrial.sandboxes.kept_state import KeptLayer
 from seatrial.sandboxes.network.names import TaskNameServers
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.output import Ended
 from seatrial.sandboxes.record import SandboxRecord
-from seatrial.sandboxes.sandbox import Call, KeptLayer, Sandbox, SandboxFacts
+from seatrial.sandboxes.sandbox import Sandbox
 
 
 class DockerEnvironment(Sandbox):

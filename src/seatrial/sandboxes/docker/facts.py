@@ -6,7 +6,7 @@ from typing import Any
 
 from seatrial.sandboxes.docker.container import Container
 from seatrial.sandboxes.docker.sandbox_container import SandboxContainer
-from seatrial.sandboxes.sandbox import SandboxFacts
+from seatrial.sandboxes.facts import SandboxFacts
 
 
 def facts_of(sandbox: SandboxContainer | None) -> SandboxFacts:

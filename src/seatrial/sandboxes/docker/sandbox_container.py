@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
+from seatrial.sandboxes.call import Call
 from seatrial.sandboxes.docker.changes import find_losses
 from seatrial.sandboxes.docker.changes import find_suspicions as find_in_engine
 from seatrial.sandboxes.docker.client import EngineClient
@@ -30,7 +31,6 @@ from seatrial.sandboxes.host.view import Files, SandboxView
 from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
 from seatrial.sandboxes.oci.layer_suspicion import find_suspicions as find_in_layers
 from seatrial.sandboxes.output import Ended, Listener
-from seatrial.sandboxes.sandbox import Call
 
 _KILLED = 137
 _CANNOT_RUN = (126, 127)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from harbor.models.task.config import NetworkPolicy
 
@@ -32,6 +32,24 @@ _LONGEST_OPEN_SEC = 86400.0
 _MOST_HOSTS = 4096
 """Addresses that the names of one sandbox's allowlist may open at once."""
 _LOCALHOST = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
+
+
+class Network(Protocol):
+    """The network of one sandbox."""
+
+    @property
+    def netns_path(self) -> Path | None:
+        """Its namespace on this machine; ``None`` for the machine's own. ``SetupProblem`` if it cannot be entered."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it may reach at the moment, for the trial's lock."""
+        ...
+
+    async def apply(self, policy: NetworkPolicy) -> None: ...
+
+    async def release(self) -> None: ...
 
 
 class RoutedNetwork:

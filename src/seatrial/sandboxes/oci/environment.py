@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any, override
 
 from seatrial.errors import SandboxFault, SeatrialError
+from seatrial.sandboxes.call import Call
+from seatrial.sandboxes.facts import SandboxFacts
 from seatrial.sandboxes.host.accounts import UnknownUser
 from seatrial.sandboxes.host.notice_board import NoticeBoards
 from seatrial.sandboxes.host.storage import StorageLimit
 from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.images.assembly import shared_oci_images
 from seatrial.sandboxes.images.image import Image, ImageProvider
+from seatrial.sandboxes.kept_state import KeptLayer
 from seatrial.sandboxes.network.names import TaskNameServers
 from seatrial.sandboxes.network.network import SandboxNetwork
 from seatrial.sandboxes.network.network_set import SandboxNetworks
@@ -35,7 +38,7 @@ from seatrial.sandboxes.oci.pods import new_pod
 from seatrial.sandboxes.oci.probe import require
 from seatrial.sandboxes.oci.terminal_line import TerminalLine
 from seatrial.sandboxes.output import Ended
-from seatrial.sandboxes.sandbox import Call, KeptLayer, Sandbox, SandboxFacts
+from seatrial.sandboxes.sandbox import Sandbox
 
 _CANNOT_RUN = 126
 _NOT_FOUND = 127

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from seatrial.sandboxes.facts import SandboxFacts
 from seatrial.sandboxes.host.seccomp import PROFILE
 from seatrial.sandboxes.oci.gvisor import facts as gvisor
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.pod import Pod
-from seatrial.sandboxes.sandbox import SandboxFacts
 
 _STORAGE = {
     "image": "image, a file system of its own that ends at the limit",
