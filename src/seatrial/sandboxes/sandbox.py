@@ -29,11 +29,10 @@ from harbor.models.trial.paths import TrialPaths
 
 from seatrial.errors import SandboxFault
 from seatrial.growing_files import FileView
-from seatrial.removal import scratch_directory
 from seatrial.sandboxes.call import Call, script_to_allow
 from seatrial.sandboxes.definition import Definition
 from seatrial.sandboxes.facts import SandboxFacts
-from seatrial.sandboxes.host.notice_board import NoticeBoard, NoticeBoards
+from seatrial.sandboxes.host.notice_board import NoticeBoards
 from seatrial.sandboxes.host.transfer import Transfer, TransferLimits
 from seatrial.sandboxes.host.view import Files, SandboxView
 from seatrial.sandboxes.images.image import Image, ImageProvider, LogSink
@@ -43,6 +42,7 @@ from seatrial.sandboxes.options import Owner, SandboxOptions
 from seatrial.sandboxes.output import Ended
 from seatrial.sandboxes.own_processes import TerminalWatch
 from seatrial.sandboxes.own_values import own_values
+from seatrial.sandboxes.posted_files import PostedFiles
 from seatrial.sandboxes.terminal.terminal import Terminal
 from seatrial.settings import Settings
 
@@ -101,8 +101,7 @@ class Sandbox(BaseEnvironment):
         self._starting: asyncio.Future[None] | None = None
         self._held = ExitStack()
         """Released when the sandbox stops."""
-        self._boards: dict[PurePosixPath, NoticeBoard | None] = {}
-        """By the directory of the sandbox that shows it; ``None`` where none could be lent."""
+        self._posted = PostedFiles(self)
         super().__init__(*args, **kwargs)
 
     @property
@@ -364,32 +363,10 @@ class Sandbox(BaseEnvironment):
     async def post(self, path: str, content: bytes) -> None:
         """Shows the sandbox a small file, which may be written again. Where the sandbox can borrow it (``lend``), its
         processes cannot change it; elsewhere it is a copy that root can."""
-        place = PurePosixPath(path)
-        if place.parent not in self._boards:
-            self._boards[place.parent] = await self._lent_board(str(place.parent))
-        if (board := self._boards[place.parent]) is not None:
-            await board.write(place.name, content)
-            return
-        with scratch_directory("seatrial-post-") as folder:
-            source = folder / place.name
-            source.write_bytes(content)
-            source.chmod(0o444)
-            await self.files.put_file(source, path)
-
-    async def _lent_board(self, place: str) -> NoticeBoard | None:
-        if (notices := self._notices) is None:
-            return None
-        try:
-            board = await notices.new()
-        except OSError:  # this process may not mount
-            return None
-        if await self.lend(board.directory, place):
-            return board
-        await board.remove()
-        return None
+        await self._posted.write(path, content)
 
     @property
-    def _notices(self) -> NoticeBoards | None:
+    def notices(self) -> NoticeBoards | None:
         """Where this sandbox borrows files; ``None`` if it is not on this machine."""
         return None
 
@@ -443,8 +420,7 @@ class Sandbox(BaseEnvironment):
             await asyncio.gather(self._starting, return_exceptions=True)
         try:
             await self._remove()
-            for board in filter(None, self._boards.values()):
-                await board.remove()
+            await self._posted.remove()
         finally:
             if self._network is not None:
                 await self._network.release()

@@ -133,7 +133,7 @@ class DockerEnvironment(Sandbox):
 
     @property
     @override
-    def _notices(self) -> NoticeBoards | None:
+    def notices(self) -> NoticeBoards | None:
         return Machine.shared(self.options.cache).notices if self._enters else None
 
     @override

@@ -165,7 +165,7 @@ class OciEnvironment(Sandbox):
 
     @property
     @override
-    def _notices(self) -> NoticeBoards:
+    def notices(self) -> NoticeBoards:
         return self._machine.notices
 
     @override
