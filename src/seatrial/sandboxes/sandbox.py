@@ -12,13 +12,11 @@ isolation also works under the stock CLI, which has no hooks of Seatrial.
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
-import os
 import posixpath
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, override
 
@@ -44,6 +42,7 @@ from seatrial.sandboxes.own_processes import TerminalWatch
 from seatrial.sandboxes.own_values import own_values
 from seatrial.sandboxes.posted_files import PostedFiles
 from seatrial.sandboxes.terminal.terminal import Terminal
+from seatrial.sandboxes.transfer_rules import host_target, own_faults
 from seatrial.settings import Settings
 
 TESTS_DIR = PurePosixPath("/tests")
@@ -51,8 +50,6 @@ VERIFIER_DIR = PurePosixPath("/logs/verifier")
 AGENT_DIR = PurePosixPath("/logs/agent")
 _ROOT = ("", "root", "0")
 _REWARDS = ("reward.json", "reward.txt")
-
-_CAUSED_INSIDE = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENOSPC, errno.EDQUOT}
 
 SandboxPhase = Literal["build", "start"]
 PhaseListener = Callable[[SandboxPhase], Awaitable[None]]
@@ -304,7 +301,7 @@ class Sandbox(BaseEnvironment):
     @override
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:
         if not self._is_in_verifiers(target_path):
-            with _own_faults(Path(source_path), target_path):
+            with own_faults(Path(source_path), target_path):
                 await self.files.put_file(Path(source_path), self._absolute(target_path))
 
     @override
@@ -313,14 +310,14 @@ class Sandbox(BaseEnvironment):
             return
         if not self.grading and PurePosixPath(target_dir) == TESTS_DIR:
             await self.begin_grading()
-        with _own_faults(Path(source_dir), target_dir):
+        with own_faults(Path(source_dir), target_dir):
             await self.files.put_tree(Path(source_dir), self._absolute(target_dir))
         if VERIFIER_DIR.is_relative_to(self._normal(target_dir)):
             await super().empty_dirs([VERIFIER_DIR])
 
     @override
     async def download_file(self, source_path: str, target_path: Path | str) -> None:
-        target = self._host_target(target_path)
+        target = host_target(target_path, self.trial_paths.trial_dir)
         await self.files.get_file(self._absolute(source_path), target, self.transfer_limits)
 
     @override
@@ -329,7 +326,7 @@ class Sandbox(BaseEnvironment):
         if self.grading and is_verifiers:
             await self.look_again()
         first = _REWARDS if is_verifiers else ()
-        source, target = self._absolute(source_dir), self._host_target(target_dir)
+        source, target = self._absolute(source_dir), host_target(target_dir, self.trial_paths.trial_dir)
         left_out = await self.files.get_tree(source, target, self.transfer_limits, first)
         for line in left_out.lines():
             self.logger.warning("Not downloaded from %s: %s", source_dir, line)
@@ -343,17 +340,6 @@ class Sandbox(BaseEnvironment):
 
     def _normal(self, path: str) -> PurePosixPath:
         return PurePosixPath(posixpath.normpath(self._absolute(path)))
-
-    def _host_target(self, target: Path | str) -> Path:
-        """Refuses a path through a link, which an earlier download may have made."""
-        path, trial_dir = Path(target), self.trial_paths.trial_dir
-        places = [path, *path.parents] if path.is_relative_to(trial_dir) else [path]
-        for place in places:
-            if place == trial_dir:
-                break
-            if place.is_symlink():
-                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place))
-        return path
 
     async def lend(self, directory: Path, place: str) -> bool:
         """Shows the sandbox a directory of this machine, read-only, instead of a copy of it. Returns whether this
@@ -445,18 +431,3 @@ class Sandbox(BaseEnvironment):
     async def _enter(self, phase: SandboxPhase) -> None:
         if self.on_phase is not None:
             await self.on_phase(phase)
-
-
-@contextmanager
-def _own_faults(source: Path, target: str) -> Iterator[None]:
-    """Turns an upload that fails because of this machine into a ``SandboxFault``, which is never blamed on the agent.
-
-    What an agent can bring about stays an ``OSError``: a full disk, or something else in the place of the target.
-    Otherwise an agent could turn a bad attempt into a sandbox fault and get another try."""
-    try:
-        yield
-    except OSError as error:
-        removed_inside = error.errno == errno.ENOENT and source.exists()
-        if error.errno is None or error.errno in _CAUSED_INSIDE or removed_inside:
-            raise
-        raise SandboxFault(f"Not uploaded to {target}: {error}") from error
