@@ -15,9 +15,10 @@ from seatrial.sandboxes.host.root_mount import RootKind, RootMount
 from seatrial.sandboxes.images.assembly import shared_oci_images
 from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.oci.cgroups import Cgroups, Hierarchies, Limits
+from seatrial.sandboxes.oci.command import Call
 from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES
 from seatrial.sandboxes.oci.machine import Machine
-from seatrial.sandboxes.oci.pod import Call, Pod
+from seatrial.sandboxes.oci.pod import Pod
 from seatrial.sandboxes.oci.pod_plan import PodPlan
 from seatrial.sandboxes.oci.runtime import Runtime
 from seatrial.sandboxes.options import Owner, SandboxOptions

@@ -1,4 +1,4 @@
-"""One command in a running sandbox: started, read, waited for, and ended with everything it started.
+"""One command in a running sandbox: requested, started, read, waited for, and ended with everything it started.
 
 ``pod`` makes commands. No thread waits for them: the process is watched through a pidfd, its pipes on the event loop,
 so that hundreds of commands can be under way.
@@ -11,6 +11,7 @@ import fcntl
 import os
 import signal
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from seatrial.sandboxes.oci.runtime import LOG_FD, PROCESS_FD
 from seatrial.sandboxes.output import Ended, Listener, Pipe, ready
@@ -18,6 +19,16 @@ from seatrial.sandboxes.output import Ended, Listener, Pipe, ready
 _HIGH = 16
 _LAST_WORDS = 0.1
 """Seconds given to output of processes that outlive the command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A requested command."""
+
+    arguments: Sequence[str]
+    environment: dict[str, str]
+    cwd: str
+    user: str | int | None
 
 
 class Command:

@@ -26,11 +26,11 @@ from seatrial.sandboxes.kept_state import KeptLayer
 from seatrial.sandboxes.network.names import TaskNameServers
 from seatrial.sandboxes.network.network import SandboxNetwork
 from seatrial.sandboxes.network.network_set import SandboxNetworks
+from seatrial.sandboxes.oci.command import Call as PodCall
 from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
 from seatrial.sandboxes.oci.facts import facts_of
 from seatrial.sandboxes.oci.layer_suspicion import find_suspicions
 from seatrial.sandboxes.oci.machine import Machine
-from seatrial.sandboxes.oci.pod import Call as PodCall
 from seatrial.sandboxes.oci.pod import Pod
 from seatrial.sandboxes.oci.pod_commands import PodCommands
 from seatrial.sandboxes.oci.pod_plan import SandboxDesign

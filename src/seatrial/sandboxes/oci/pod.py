@@ -90,16 +90,6 @@ class Container:
         os.close(self.namespace)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A requested command."""
-
-    arguments: Sequence[str]
-    environment: dict[str, str]
-    cwd: str
-    user: str | int | None
-
-
 @dataclass(slots=True)
 class Findings:
     """What was really done; read for the trial's lock."""
@@ -191,7 +181,7 @@ class Pod:
             self._views[view] = SandboxView(self._machine.mounts, entrance, self._roots)
         return self._views[view]
 
-    def spawn(self, view: str, call: Call) -> command.Command:
+    def spawn(self, view: str, call: command.Call) -> command.Command:
         """Starts a command. Raises ``UnknownUser``, ``SandboxFault`` if the sandbox is gone, or
         ``OwnProcessesKilled`` if the agent ended its part of it."""
         container = self._container(view)
@@ -203,7 +193,7 @@ class Pod:
         description = process_spec(self.confinement, arguments, environment, call.cwd, account.identity)
         return command.spawn(self._exec(view, container), json.dumps(description).encode())
 
-    def environment(self, call: Call, account: Account) -> dict[str, str]:
+    def environment(self, call: command.Call, account: Account) -> dict[str, str]:
         """All variables of a command."""
         return {"PATH": DEFAULT_PATH, "HOSTNAME": self.plan.hostname, "HOME": account.home, **call.environment}
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
-from seatrial.sandboxes.oci.command import Command
-from seatrial.sandboxes.oci.pod import Call, Pod
+from seatrial.sandboxes.oci.command import Call, Command
+from seatrial.sandboxes.oci.pod import Pod
 from seatrial.sandboxes.output import Ended, Listener
 
 

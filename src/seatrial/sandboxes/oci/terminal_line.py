@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from seatrial.sandboxes.host.accounts import Account
 from seatrial.sandboxes.host.sockets import SocketHandle
 from seatrial.sandboxes.host.transfer import Transfer
-from seatrial.sandboxes.oci.pod import Call, Pod
+from seatrial.sandboxes.oci.command import Call
+from seatrial.sandboxes.oci.pod import Pod
 from seatrial.sandboxes.output import Ended, Listener
 from seatrial.sandboxes.terminal.tmux_client import (
     VERSION_QUESTION,

@@ -43,7 +43,7 @@ from seatrial.sandboxes.oci.gvisor.programs import tools
 from seatrial.sandboxes.oci.gvisor.runsc import Runsc, number_inside, told
 from seatrial.sandboxes.oci.gvisor.spec import BUSYBOX, ENTER, READY, contained
 from seatrial.sandboxes.oci.machine import Machine
-from seatrial.sandboxes.oci.pod import DIFFERENT_NUMBERS, Call, Container, Pod
+from seatrial.sandboxes.oci.pod import DIFFERENT_NUMBERS, Container, Pod
 from seatrial.sandboxes.oci.pod_directory import PodDirectory
 from seatrial.sandboxes.oci.pod_plan import PodPlan
 
@@ -137,7 +137,7 @@ class GvisorPod(Pod):
         return False
 
     @override
-    def spawn(self, view: str, call: Call) -> command.Command:
+    def spawn(self, view: str, call: command.Call) -> command.Command:
         container = self._container(view)
         self.check(view)
         account = self.transfer(view).account(call.user)
