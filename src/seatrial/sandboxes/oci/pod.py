@@ -1,8 +1,8 @@
 """A running sandbox: two containers over one root, with its limits, its network and its directory.
 
 ``oci.OciEnvironment`` is the only caller and knows Harbor; this knows containers. ``container_spec`` says why there are
-two, ``pod_directory`` prepares what they start on. Everything of a pod is below one directory, so that another process
-can find and remove what this one left.
+two, ``pod_directory`` prepares what they start on, ``pod_containers`` has them while they run. Everything of a pod is
+below one directory, so that another process can find and remove what this one left.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,16 +23,7 @@ from seatrial.sandboxes.host.accounts import Account
 from seatrial.sandboxes.host.idle_terminal import lasting, look
 from seatrial.sandboxes.host.in_root import closing
 from seatrial.sandboxes.host.lent_tree import LentTree, empty_place
-from seatrial.sandboxes.host.processes import (
-    children,
-    has_ended,
-    has_same_number_for_both,
-    is_dead,
-    kill_tree,
-    neighbours,
-    send,
-    shares_namespace,
-)
+from seatrial.sandboxes.host.processes import has_same_number_for_both, is_dead, kill_tree, send
 from seatrial.sandboxes.host.root_mount import RootMount, nodev
 from seatrial.sandboxes.host.storage import DiskMeter, Meter, TreeMeter
 from seatrial.sandboxes.host.strain import Strain
@@ -41,7 +31,7 @@ from seatrial.sandboxes.host.transfer import Roots, Transfer
 from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.images.storage import remove_nodes
 from seatrial.sandboxes.oci import command
-from seatrial.sandboxes.oci.cgroups import VIEWS, Limits
+from seatrial.sandboxes.oci.cgroups import Limits
 from seatrial.sandboxes.oci.container_spec import (
     DEFAULT_PATH,
     FOUNDATIONS,
@@ -57,6 +47,7 @@ from seatrial.sandboxes.oci.container_spec import (
 )
 from seatrial.sandboxes.oci.handshake import Handshake
 from seatrial.sandboxes.oci.machine import Machine
+from seatrial.sandboxes.oci.pod_containers import Container, PodContainers
 from seatrial.sandboxes.oci.pod_directory import PodDirectory
 from seatrial.sandboxes.oci.pod_plan import PodPlan
 from seatrial.sandboxes.own_processes import OwnProcessesKilled
@@ -65,29 +56,7 @@ from seatrial.sandboxes.record import SandboxRecord, remove_recorded
 _log = logging.getLogger(__name__)
 DIFFERENT_NUMBERS = "process numbers: the verifier sees the agent's processes under other numbers"
 _STARTING_SEC = 20.0
-_ENDING_SEC = 20.0
-_KILLING_ROUNDS = 200
 _SHELLS = ("bash", "sh")
-
-
-@dataclass(frozen=True, slots=True)
-class Container:
-    """One running container."""
-
-    name: str
-    pid: int
-    process: int
-    """pidfd of its first process."""
-    namespace: int
-    """Its mount namespace, which remains even if an agent kills every process in it."""
-
-    @property
-    def has_ended(self) -> bool:
-        return has_ended(self.process, 0)
-
-    def close(self) -> None:
-        os.close(self.process)
-        os.close(self.namespace)
 
 
 @dataclass(slots=True)
@@ -116,7 +85,7 @@ class Pod:
         self.findings = Findings(not_applied=list(plan.not_applied))
         self._machine = machine
         self._pod_directory = PodDirectory(machine, plan)
-        self._containers: dict[str, Container] = {}
+        self._containers = PodContainers(machine, self.cgroups)
         self._ending = threading.Lock()
         self._views: dict[str, SandboxView] = {}
         self.shell = _SHELLS[0]
@@ -172,19 +141,19 @@ class Pod:
 
     def transfer(self, view: str) -> Transfer:
         """Reaches the files of a view. Blocking."""
-        return Transfer(self._roots, self._container(view).namespace)
+        return Transfer(self._roots, self._containers[view].namespace)
 
     def view(self, view: str) -> SandboxView:
         """The same for the event loop. It is closed when the pod stops."""
         if view not in self._views:
-            entrance = os.dup(self._container(view).namespace)
+            entrance = os.dup(self._containers[view].namespace)
             self._views[view] = SandboxView(self._machine.mounts, entrance, self._roots)
         return self._views[view]
 
     def spawn(self, view: str, call: command.Call) -> command.Command:
         """Starts a command. Raises ``UnknownUser``, ``SandboxFault`` if the sandbox is gone, or
         ``OwnProcessesKilled`` if the agent ended its part of it."""
-        container = self._container(view)
+        container = self._containers[view]
         self.check(view)
         account = self.transfer(view).account(call.user)
         environment = self.environment(call, account)
@@ -202,7 +171,9 @@ class Pod:
         limit, disk = self.plan.limits.storage_mb << 20, self.root.disk
         if disk is not None:
             return DiskMeter(disk, limit)
-        return TreeMeter(self._pod_directory.written, self._all_processes, limit, self._pod_directory.copied_bytes)
+        return TreeMeter(
+            self._pod_directory.written, self._containers.all_processes, limit, self._pod_directory.copied_bytes
+        )
 
     def make_room(self) -> None:
         """Frees space for the verifier if the agent filled the disk. The agent's processes are killed: they would fill
@@ -221,7 +192,7 @@ class Pod:
             return False
         try:
             for view in ("grading", "agent"):
-                self._lend_to(self._container(view).namespace, directory, place)
+                self._lend_to(self._containers[view].namespace, directory, place)
         except OSError:
             return False
         return True
@@ -233,7 +204,7 @@ class Pod:
             return "the sandbox has no disk of its own"
         if self.plan.memory_dirs or self._has_files_in_memory():
             return "it has files in memory"
-        running = look(self._commands())
+        running = look(self._containers.commands())
         if needed := lasting(running):
             names = sorted({running[process].name for process in needed})
             return f"processes of the agent still run: {', '.join(names[:5])}"
@@ -261,13 +232,13 @@ class Pod:
         remove_nodes([target])
 
     def _has_files_in_memory(self) -> bool:
-        with self._machine.mounts.inside(self._container("agent").namespace), suppress(OSError):
+        with self._machine.mounts.inside(self._containers["agent"].namespace), suppress(OSError):
             return any(Path("/dev/shm").iterdir())  # noqa: S108 - the sandbox's own
         return False
 
     def begin_grading(self) -> None:
         """Empties the verifier's directory, whatever is in it."""
-        self.findings.left_running = any(not is_dead(process) for process in self._commands())
+        self.findings.left_running = any(not is_dead(process) for process in self._containers.commands())
         self.transfer("grading").empty([VERIFIER])
 
     def end_grading(self) -> None:
@@ -277,23 +248,15 @@ class Pod:
         self.transfer("grading").empty([TESTS, VERIFIER])
 
     def kill_command(self, view: str, running: command.Command) -> None:
-        kill_tree(running.pid, lambda: self._processes(view))
+        kill_tree(running.pid, lambda: self._containers.processes(view))
 
     def kill_processes(self, view: str) -> None:
-        """Kills all processes except the container's own. Repeats it, since one may have started another."""
-        first = self._first_processes()
-        for _ in range(_KILLING_ROUNDS):
-            doomed = self._processes(view) - first
-            if not doomed:
-                return
-            for process in doomed:
-                send(process)
-            time.sleep(0.005)
+        """Kills all processes except the container's own."""
+        self._containers.kill_processes(view)
 
     def alive(self, view: str) -> bool:
-        """Whether commands can run in a view. The agent can end its own first process, but not the grading one."""
-        needed = [entry for name, entry in self._containers.items() if name in (view, "grading")]
-        return bool(needed) and not any(entry.has_ended for entry in needed)
+        """Whether commands can run in a view."""
+        return self._containers.alive(view)
 
     def check(self, view: str) -> None:
         """Raises ``OwnProcessesKilled`` or ``SandboxFault`` if no command can run."""
@@ -315,10 +278,10 @@ class Pod:
         with self._ending:
             self.findings.memory_killed |= self.cgroups.memory_kills > 0
             self.findings.strain = self.findings.strain or self.cgroups.strain
-            gone = self._end_processes()
+            gone = self._containers.end(limited=self.findings.limited)
             self.root.hide()
             self.root.end()
-            containers, self._containers = self._containers, {}
+            containers = self._containers.take()
             for view in self._views.values():
                 view.close()
             for container in containers.values():
@@ -381,23 +344,6 @@ class Pod:
             nodev(Path("/"))  # crun takes this flag off the root it was given
         return container
 
-    def _commands(self) -> set[int]:
-        """Processes of the agent's commands. The runtime may still be ending in the same cgroup on a busy machine; its
-        own processes are in our process namespace."""
-        found = self._processes("agent") - self._first_processes()
-        return {process for process in found if not shares_namespace(process, os.getpid())}
-
-    def _first_processes(self) -> set[int]:
-        """The first processes of both containers, the first one of the agent's process namespace, and the one that
-        keeps it waiting. Orphans become children of the same parents; their namespace and cgroup tell them apart."""
-        if (first := self._containers.get("grading")) is None:
-            return set()
-        nested = [child for child in children(first.pid) if not shares_namespace(child, first.pid)]
-        below = {child for process in nested for child in children(process)}
-        if self.cgroups.enforced:
-            below &= self.cgroups.processes("grading")
-        return {*(container.pid for container in self._containers.values()), *nested, *below}
-
     def _keep_filters(self) -> None:
         confinement = self.confinement
         pairs = {"grading": confinement.first_process, "agent": confinement.commands}
@@ -424,40 +370,5 @@ class Pod:
 
     def _leads_session(self) -> bool:
         question = process_spec(self.confinement, list(LEADS_SESSION), {"PATH": DEFAULT_PATH}, "/", (0, 0, ()))
-        arguments = self._exec("agent", self._container("agent"))
+        arguments = self._exec("agent", self._containers["agent"])
         return not command.run_to_end(arguments, json.dumps(question).encode())
-
-    def _container(self, view: str) -> Container:
-        try:
-            return self._containers[view]
-        except KeyError:
-            raise SandboxFault("The sandbox is not running.") from None
-
-    def _processes(self, view: str) -> set[int]:
-        if self.cgroups.enforced:
-            return self.cgroups.processes(view)
-        return neighbours(self._container(view).pid)
-
-    def _all_processes(self) -> set[int]:
-        try:
-            return {process for view in VIEWS for process in self._processes(view)}
-        except SandboxFault:  # the sandbox is being stopped
-            return set()
-
-    def _end_processes(self) -> bool:
-        """When the first process of a process namespace ends, the kernel ends all others in it and in nested ones."""
-        containers = list(self._containers.values())
-        for container in containers:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(container.process, signal.SIGKILL)
-        pids = {container.pid for container in containers}
-        self._machine.reap(pids)
-        if self.findings.limited:
-            # An empty cgroup means the same, and does not wait for the parent to reap its children.
-            gone = self.cgroups.remove(_ENDING_SEC)
-        else:
-            until = time.monotonic() + _ENDING_SEC
-            gone = all(has_ended(container.process, max(until - time.monotonic(), 0)) for container in containers)
-            self.cgroups.remove()
-        self._machine.reap(pids)
-        return gone

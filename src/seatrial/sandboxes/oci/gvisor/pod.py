@@ -43,7 +43,8 @@ from seatrial.sandboxes.oci.gvisor.programs import tools
 from seatrial.sandboxes.oci.gvisor.runsc import Runsc, number_inside, told
 from seatrial.sandboxes.oci.gvisor.spec import BUSYBOX, ENTER, READY, contained
 from seatrial.sandboxes.oci.machine import Machine
-from seatrial.sandboxes.oci.pod import DIFFERENT_NUMBERS, Container, Pod
+from seatrial.sandboxes.oci.pod import DIFFERENT_NUMBERS, Pod
+from seatrial.sandboxes.oci.pod_containers import Container, PodContainers
 from seatrial.sandboxes.oci.pod_directory import PodDirectory
 from seatrial.sandboxes.oci.pod_plan import PodPlan
 
@@ -94,6 +95,16 @@ class GvisorContainer(Container):
         os.close(self.life)
 
 
+class GvisorContainers(PodContainers):
+    """The two of a pod. Their processes on this machine are gVisor's."""
+
+    @override
+    def processes(self, view: str) -> set[int]:
+        """Those of this machine that hold the sandbox: they have its files open."""
+        pid = self[view].pid
+        return self._cgroups.processes() if self._cgroups.enforced else {pid, *_children(pid)}
+
+
 class _KeptDirectory(PodDirectory):
     """Its mounts stay in this process's sight, for a sandbox that has to be started again."""
 
@@ -117,6 +128,7 @@ class GvisorPod(Pod):
         self._roots = GoferRoots(machine.mounts)
         self._shell_path = ""
         self._pod_directory = _KeptDirectory(machine, plan)
+        self._containers = GvisorContainers(machine, self.cgroups)
         self._layout: Layout | None = None
         self._restarting = threading.Lock()
         self._kills_settled = 0
@@ -138,7 +150,7 @@ class GvisorPod(Pod):
 
     @override
     def spawn(self, view: str, call: command.Call) -> command.Command:
-        container = self._container(view)
+        container = self._containers[view]
         self.check(view)
         account = self.transfer(view).account(call.user)
         environment = self.environment(call, account)
@@ -188,7 +200,7 @@ class GvisorPod(Pod):
 
     @override
     def kill_processes(self, view: str) -> None:
-        self._script_fails(inside.kill_all(self._container(view).name))
+        self._script_fails(inside.kill_all(self._containers[view].name))
 
     @override
     def stop(self) -> None:
@@ -215,8 +227,7 @@ class GvisorPod(Pod):
         views, self._views = self._views, {}
         for entered in views.values():
             entered.close()
-        containers, self._containers = self._containers, {}
-        for view, container in containers.items():
+        for view, container in self._containers.take().items():
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(container.process, signal.SIGKILL)
             if not has_ended(container.process, _PATIENCE_SEC):
@@ -233,8 +244,8 @@ class GvisorPod(Pod):
         confinement, filters = self.confinement, self._machine.filters
         with self._nothing_over_tmp():
             self._run("grading", grading_spec(layout, confinement, filters))
-            self._run("agent", agent_spec(layout, confinement, filters, self._container("grading").pid))
-        _prefer_commands_for_killing(self._container("grading").pid)
+            self._run("agent", agent_spec(layout, confinement, filters, self._containers["grading"].pid))
+        _prefer_commands_for_killing(self._containers["grading"].pid)
 
     @override
     def _run(self, view: str, spec: dict[str, Any], standard: Sequence[int] = ()) -> Container:
@@ -267,11 +278,11 @@ class GvisorPod(Pod):
     def _any_left(self) -> bool:
         """Processes of the agent that live on; also if it cannot be told, while the sandbox is there."""
         self.check("grading")
-        return self._script_fails(inside.none_left(self._container("agent").name))
+        return self._script_fails(inside.none_left(self._containers["agent"].name))
 
     def _script_fails(self, script: list[str]) -> bool:
         description = process_spec(self.confinement, script, {"PATH": DEFAULT_PATH}, "/", (0, 0, ()))
-        grading = self._container("grading").name
+        grading = self._containers["grading"].name
         return bool(command.run_to_end(self._runsc.exec(grading), json.dumps(description).encode()))
 
     def _program(self, arguments: Sequence[str]) -> list[str]:
@@ -303,12 +314,6 @@ class GvisorPod(Pod):
         a process for each one inside, and its own threads."""
         limits = self.plan.limits
         return limits.model_copy(update={"pids": 3 * limits.pids + _OWN_THREADS})
-
-    @override
-    def _processes(self, view: str) -> set[int]:
-        """Those of this machine that hold the sandbox: they have its files open."""
-        pid = self._container(view).pid
-        return self.cgroups.processes() if self.cgroups.enforced else {pid, *_children(pid)}
 
     @contextmanager
     def _nothing_over_tmp(self) -> Iterator[None]:
