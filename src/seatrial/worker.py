@@ -19,12 +19,12 @@ from seatrial.domain.trial import Trial
 from seatrial.engine.clock import Clock
 from seatrial.engine.duties import Duties, Duty
 from seatrial.engine.fleet.tenure import Tenure
-from seatrial.engine.trials.execute import Executor, Stop
+from seatrial.engine.trials.execute import Executor
 from seatrial.engine.trials.recover import Recovery
 from seatrial.engine.trials.room import Room
-from seatrial.errors import StaleTry, StoreUnavailable
-from seatrial.logs import noting
-from seatrial.ports.store import Heartbeat, RenewalReport, Store
+from seatrial.engine.trials.running import Holder, RunningTrials
+from seatrial.errors import StaleTry
+from seatrial.ports.store import Heartbeat, Store
 from seatrial.ports.wake_up import WakeUp
 from seatrial.worker_exits import memory_kills
 
@@ -36,14 +36,10 @@ _SEARCH_SEC = 1.0
 """A worker asks this often whether suspected trials wait for a process."""
 _LISTEN_SEC = 0.5
 """A worker asks this often whether one of its trials was cancelled."""
-_SAVING_PATIENCE_SEC = 10.0
-"""A stopped worker waits this long for results that are being recorded."""
 _TEND_SEC = 2.0
 """A worker checks this often whether wake-ups reach it."""
 _PROTECTION_SEC = 10.0
 """A worker looks this often whether its protection from scale-in must be renewed."""
-_RENEWAL_SEC = 5.0
-"""The least time that one renewal of leases may take before it is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +51,6 @@ class Pace:
     reap_sec: float
     drain_sec: float | None = None
     """The time that running trials have after a signal or a notice; ``None`` means until they end."""
-
-    @property
-    def renewal_sec(self) -> float:
-        """The timeout of one renewal. One request to a store that hangs must not use up the whole lease."""
-        return max(_RENEWAL_SEC, self.lease.total_seconds() / 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +93,7 @@ class SuspectRuns(Protocol):
 
 
 class Worker:
-    """Claims trials up to its capacity and runs each to its end.
-
-    A trial takes a slot while its sandbox exists. Its files and result are saved while the next trial runs. The worker
-    holds at most twice its capacity, including trials that are being saved, so that a slow store slows it down.
-    """
+    """Claims trials up to its capacity and runs each to its end, until it is told to leave."""
 
     def __init__(
         self,
@@ -135,11 +122,10 @@ class Worker:
         self._tenure = tenure
         self._room = claiming.room or Room(about.capacity)
         self._paused = ""
-        self._running: dict[int, asyncio.Task[None]] = {}
-        self._held: dict[int, int] = {}
-        self._sandboxed: set[int] = set()
-        self._reasons: dict[int, Stop] = {}
         self._slot_free = asyncio.Event()
+        self._running = RunningTrials(
+            store, clock, Holder(about.worker, pace.lease), executor, wake_up, self._room, self._slot_free.set
+        )
         self._leaving = asyncio.Event()
         self._drained_by = float("inf")
         self.left_idle = False
@@ -148,15 +134,9 @@ class Worker:
         """Whether it leaves because the platform ends its machine."""
 
     @property
-    def _unused(self) -> int:
-        """How many slots have no trial of this process."""
-        capacity = self._room.count
-        return min(capacity - len(self._sandboxed), 2 * capacity - len(self._running))
-
-    @property
     def _free(self) -> int:
         """How many more trials may start."""
-        return self._unused - (self._suspects.slots if self._suspects is not None else 0)
+        return self._running.unused_slots - (self._suspects.slots if self._suspects is not None else 0)
 
     @property
     def _holds(self) -> int:
@@ -220,11 +200,11 @@ class Worker:
 
     def _background(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         """The background duties. Leases come first, because they are most urgent after an outage of the store."""
-        forever, pace = self._duties.forever, self._pace
+        forever, pace, running = self._duties.forever, self._pace, self._running
         duties = [
-            ("leases", forever("leases", self._renew, pace.heartbeat_sec)),
+            ("leases", forever("leases", running.renew, pace.heartbeat_sec)),
             ("heartbeat", forever("heartbeat", self._beat, pace.heartbeat_sec)),
-            ("cancellations", forever("cancellations", self._listen, _LISTEN_SEC, patient=True, later=True)),
+            ("cancellations", forever("cancellations", running.stop_cancelled, _LISTEN_SEC, patient=True, later=True)),
             ("recovery", forever("recovery", self._upkeep.recovery.sweep, pace.reap_sec)),
             ("queue", forever("queue", lambda: self._wake_up.tend(self._told), _TEND_SEC)),
         ]
@@ -304,7 +284,7 @@ class Worker:
     async def _look_for_suspects(self) -> None:
         """Gives a group of suspected trials a process of its own, if there is one."""
         if self._suspects is not None and not self._leaving.is_set() and not self._paused:
-            await self._suspects.look(await self._groups(), self._unused)
+            await self._suspects.look(await self._groups(), self._running.unused_slots)
             self._slot_free.set()
 
     async def _left_idle(self) -> bool:
@@ -360,36 +340,7 @@ class Worker:
     def _start(self, trial: Trial) -> None:
         if self._tenure is not None:
             self._tenure.works()
-        self._held[trial.id] = trial.try_number
-        self._sandboxed.add(trial.id)
-        task = asyncio.create_task(self._run_trial(trial), name=f"trial-{trial.id}.{trial.try_number}")
-        self._running[trial.id] = task
-        self._wake_up.runs(trial)
-        task.add_done_callback(lambda _: self._ended(trial))
-
-    async def _run_trial(self, trial: Trial) -> None:
-        with noting(job_id=trial.job_id, trial_id=trial.id, **{"try": trial.try_number}):
-            try:
-                await self._executor.execute(
-                    trial, lambda: self._reasons.get(trial.id), lambda: self._sandbox_gone(trial.id)
-                )
-            except Exception:
-                # The executor should have caught it. The lease runs out, and recovery takes the trial from there.
-                log.exception("Unexpected error in a trial")
-
-    def _sandbox_gone(self, trial_id: int) -> None:
-        self._sandboxed.discard(trial_id)
-        self._room.leave(trial_id)
-        self._slot_free.set()
-
-    def _ended(self, trial: Trial) -> None:
-        self._sandboxed.discard(trial.id)
-        self._room.leave(trial.id)
-        self._running.pop(trial.id, None)
-        self._held.pop(trial.id, None)
-        self._reasons.pop(trial.id, None)
-        self._wake_up.ended(trial)
-        self._slot_free.set()
+        self._running.start(trial)
 
     async def _drain(self) -> None:
         """Waits for the running trials. Gives back those that have not ended in time."""
@@ -398,7 +349,7 @@ class Worker:
             while not ending.done():
                 left = self._drained_by - loop.time()
                 if left <= 0:
-                    log.warning("No time is left: %d trials go back to the queue.", len(self._sandboxed))
+                    log.warning("No time is left: %d trials go back to the queue.", self._running.sandboxes)
                     await self._abandon()
                     return
                 # Looks again, because a notice may shorten the time.
@@ -407,48 +358,16 @@ class Worker:
             ending.cancel()
 
     async def _all_ended(self) -> None:
-        while self._running:
-            await asyncio.wait(list(self._running.values()))
+        await self._running.all_ended()
         if self._suspects is not None:
             await self._suspects.gone()
 
     async def _abandon(self) -> None:
         if self._suspects is not None:
             self._suspects.leave()
-        saving = [task for trial_id, task in self._running.items() if trial_id not in self._sandboxed]
-        for trial_id in list(self._sandboxed):
-            self._stop(trial_id, Stop.LEAVING)
-        if saving:
-            _, late = await asyncio.wait(saving, timeout=_SAVING_PATIENCE_SEC)
-            for task in late:
-                task.cancel()
-        await asyncio.gather(*self._running.values(), return_exceptions=True)
+        await self._running.abandon()
         if self._suspects is not None:
             await self._suspects.gone()
-
-    def _stop(self, trial_id: int, why: Stop) -> None:
-        """Cancels a trial that still has its sandbox. One that is being saved is recorded, or the store refuses it."""
-        task = self._running.get(trial_id)
-        if task is not None and trial_id in self._sandboxed and trial_id not in self._reasons:
-            self._reasons[trial_id] = why
-            task.cancel()
-
-    async def _renew(self) -> None:
-        """Extends the leases of all held trials, also an expired one if no other worker claimed the trial."""
-        if not self._held:
-            return
-        held, pace = dict(self._held), self._pace
-        report: RenewalReport
-        try:
-            async with asyncio.timeout(pace.renewal_sec):
-                report = await self._store.trials.renew(self._about.worker, held, pace.lease, self._clock())
-        except TimeoutError as late:
-            raise StoreUnavailable(f"The store did not answer within {pace.renewal_sec:g} s.") from late
-        for trial_id in report.lost:
-            if self._held.get(trial_id) == held[trial_id]:  # otherwise it ended meanwhile and may be claimed again
-                self._stop(trial_id, Stop.LOST)
-        for trial_id in report.cancel:
-            self._stop(trial_id, Stop.CANCELLED)
 
     @property
     def _told(self) -> Heartbeat:
@@ -464,12 +383,6 @@ class Worker:
 
     async def _beat(self) -> None:
         await self._store.workers.beat(self._told, self._clock())
-
-    async def _listen(self) -> None:
-        """Stops cancelled trials. Users wait for this, and the next renewal may be seconds away."""
-        if self._sandboxed:
-            for trial_id in await self._store.trials.asked_to_stop(self._about.worker):
-                self._stop(trial_id, Stop.CANCELLED)
 
 
 async def _ended_well(waits: Iterable[asyncio.Task[Any]]) -> bool:
