@@ -254,9 +254,10 @@ def _harbor_runner(installation: Installation, budgets: Budgets, pace: ProviderP
     providers, packages = settings.provider_environment, package_environment()
     scrub_environment(settings.sandbox)
 
-    from seatrial.adapters.runner_harbor.equip import ModelAccess, Spending, purse_of
+    from seatrial.adapters.runner_harbor.equip import ModelAccess
     from seatrial.adapters.runner_harbor.library_trial import LibraryTrials
     from seatrial.adapters.runner_harbor.runner import HarborRunner
+    from seatrial.adapters.runner_harbor.spending import Spending, purse_of
     from seatrial.agents.kits.fitting import AgentKits
     from seatrial.agents.kits.shelf import KitShelf
     from seatrial.sandboxes.options import SandboxOptions

@@ -17,7 +17,7 @@ from harbor.agents.installed.mini_swe_agent import MiniSweAgent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.adapters.runner_harbor.equip import with_files
+from seatrial.adapters.runner_harbor.config import with_files
 from seatrial.domain.agent_options import ALLOWED, AT_THE_MACHINE_ONLY, EVERYWHERE, REFUSED
 from seatrial.domain.catalogue import agent_names
 from seatrial.domain.job import AgentSpec, JobSpec

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig, VerifierConfig
 
+from seatrial.domain.agent_options import file_options
 from seatrial.domain.task import Task, TaskFormat
 from seatrial.errors import InvalidInput
 from seatrial.ports.runner import Order
@@ -65,3 +68,16 @@ def agent_config(order: Order, model: str | None, options: dict[str, Any], env: 
     path = OUR_AGENTS.get(spec.name, spec.name if ":" in spec.name else None)
     name = None if path else spec.name
     return AgentConfig(name=name, import_path=path, model_name=model, kwargs=options, env=env)
+
+
+def with_files(order: Order) -> dict[str, Any]:
+    """The agent's options. A file in an option is written to disk, and the option becomes its path."""
+    options = dict(order.agent.options)
+    for name in file_options(order.agent.name) & options.keys():
+        if isinstance(options[name], Mapping) and "content" in options[name]:
+            content = options[name]["content"]
+            place = order.work_dir / "options" / f"{name}.yaml"
+            place.parent.mkdir(exist_ok=True)
+            place.write_text(content if isinstance(content, str) else json.dumps(content, indent=2))
+            options[name] = str(place)
+    return options

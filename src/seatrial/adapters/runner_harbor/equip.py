@@ -13,31 +13,24 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from harbor.agents.base import BaseAgent
-from harbor.models.trial.config import AgentConfig
-
-from seatrial.adapters.runner_harbor.config import OUR_SANDBOXES, agent_config
-from seatrial.agents.inside import NO_KEY, OpenDoor, call_through_gate, own_variables, tell_network
-from seatrial.agents.model_retries import CallPace, retry_model_calls
+from seatrial.adapters.runner_harbor.config import OUR_SANDBOXES, agent_config, with_files
+from seatrial.adapters.runner_harbor.equipment import KEY_INSIDE, WEB_SEARCH_OFF, WITHOUT_WEB_SEARCH, Equipment
+from seatrial.adapters.runner_harbor.spending import Spending
+from seatrial.agents.inside import NO_KEY, own_variables
+from seatrial.agents.model_retries import CallPace
 from seatrial.agents.terminus import terminus_options
-from seatrial.domain.agent_options import file_options
 from seatrial.domain.catalogue import addresses_for, calls_any_address, keys_for, provider_of, runs_on_host
-from seatrial.domain.prices import NamedPrice
 from seatrial.domain.record import Record
-from seatrial.engine.budgets.slices import Budgets
-from seatrial.engine.budgets.trial_budget import TrialBudget
-from seatrial.engine.jobs.budget_rules import BudgetRules
 from seatrial.engine.jobs.request import looks_secret
-from seatrial.engine.model_patience import ModelHealth, RetryLimits
+from seatrial.engine.model_patience import RetryLimits
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.errors import InvalidInput, SetupProblem, Unsupported
 from seatrial.gateway.agent_clock import ClockStop
@@ -45,108 +38,14 @@ from seatrial.gateway.gate import Gate
 from seatrial.gateway.purse import Purse
 from seatrial.gateway.replay import CallReplay
 from seatrial.gateway.routes import Route, Routes, agent_variables, host_address, host_model, route_to
-from seatrial.gateway.spending import BudgetPurse
 from seatrial.gateway.trial_calls import TrialCalls
 from seatrial.ports.runner import Order
-from seatrial.sandboxes.own_time import own_clock
 from seatrial.scripted_models.server import ScriptedModels
 
 SCRIPTED = "scripted/"
 SCRIPTED_KEY = "scripted"
 _DAY_SEC = 86_400.0
 _UNCOUNTED = "model calls were not counted: they did not pass the gate"
-KEY_INSIDE = "provider key in the sandbox: "
-"""How a note begins that a sandbox had a key. Whose it was follows."""
-_WEB_SEARCH_OFF = "the agent's web search, which runs at the provider: off"
-_WITHOUT_WEB_SEARCH: Mapping[str, Mapping[str, str]] = {"codex": {"web_search": "disabled"}}
-"""Options of agents that would offer a web search at the provider with every call, and end when it is refused."""
-
-PriceOf = Callable[[str], NamedPrice | None]
-PurseOf = Callable[[Order], AbstractContextManager[Purse | None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """What calls cost, and what they may cost."""
-
-    rules: BudgetRules | None = None
-    price_of: PriceOf = lambda model: None
-    purse_of: PurseOf | None = None
-
-    def cap_on(self, order: Order) -> str:
-        return self.rules.cap_on(order.job) if self.rules is not None else ""
-
-    def in_dollars(self, order: Order) -> bool:
-        return self.rules is not None and bool(self.rules.dollar_cap_on(order.job))
-
-
-@dataclass(frozen=True)
-class Equipment:
-    """The configuration of one try's agent, and what the agent gets in addition to it."""
-
-    agent: AgentConfig
-    retries: RetryLimits
-    api_key: str | None = None
-    open_door: OpenDoor | None = None
-    """For an agent inside the sandbox whose calls pass the gate."""
-    without_door: Callable[[], Mapping[str, str]] | None = None
-    """For the same agent, where its sandbox cannot be entered and a key may go in."""
-    notes: list[str] = field(default_factory=list)
-    """Notes for the trial's lock. Some are added while the agent runs."""
-    pace: CallPace | None = None
-    """For an agent whose calls this process makes without the gate."""
-    calls: TrialCalls | None = None
-    """The calls that pass the gate."""
-    routes: Routes | None = None
-    """Where they go."""
-    purse: Purse | None = None
-    """The budget of those calls."""
-
-    def hand_to(self, agent: BaseAgent) -> ModelHealth:
-        """Gives the agent its key, and patience with its model. The returned health is updated during the trial."""
-        if self.open_door is not None:
-            call_through_gate(agent, self.open_door, self.without_door)
-        elif self.calls is not None:
-            _before_run(agent, self._begins)
-        if self.routes is not None:
-            tell_network(agent, lambda online: self._goes_online(agent, online))
-        health = retry_model_calls(
-            agent,
-            self.retries,
-            key=self.api_key,
-            pace=self.pace,
-            begins=self._begins,
-            is_spent=lambda: self.is_over_budget and self.replay_failure is None,
-        )
-        return health if self.calls is None else self.calls.health
-
-    @property
-    def has_key_inside(self) -> bool:
-        return any(note.startswith(KEY_INSIDE) for note in self.notes)
-
-    def _goes_online(self, agent: BaseAgent, online: bool) -> None:
-        """The network may be closed by the task's compose file or the operator, which only the sandbox knows."""
-        if self.routes is not None:
-            self.routes.online = online
-        off = {} if online else _WITHOUT_WEB_SEARCH.get(self.agent.name or "", {})
-        for name, value in off.items():
-            setattr(agent.options, name, value)
-        if off and _WEB_SEARCH_OFF not in self.notes:
-            self.notes.append(_WEB_SEARCH_OFF)
-
-    @property
-    def is_over_budget(self) -> bool:
-        return self.calls is not None and self.calls.sums.over_budget
-
-    @property
-    def replay_failure(self) -> str | None:
-        """Why a replay could not go on."""
-        return None if self.calls is None or self.calls.replay is None else self.calls.replay.failure
-
-    def _begins(self) -> None:
-        """Called in the task of an agent on the host, whose clock the gate stops."""
-        if self.calls is not None:
-            self.calls.begins(own_clock())
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,11 +198,11 @@ class ModelAccess:
 
     def _without_web_search(self, order: Order, options: dict[str, Any]) -> list[str]:
         """Takes it out of the options where the gate would refuse it, and returns a note."""
-        off = _WITHOUT_WEB_SEARCH.get(order.agent.name, {})
+        off = WITHOUT_WEB_SEARCH.get(order.agent.name, {})
         if not off or not (order.task.network_mode not in (None, "public") or self._spending.in_dollars(order)):
             return []
         options.update(off)
-        return [_WEB_SEARCH_OFF]
+        return [WEB_SEARCH_OFF]
 
     def _without_door(self, order: Order, wanted: _Wanted, notes: list[str]) -> Callable[[], Mapping[str, str]] | None:
         """For a sandbox whose network cannot be entered, such as one of a container engine elsewhere. ``None`` if no
@@ -376,15 +275,6 @@ class ModelAccess:
         await self.close()
 
 
-@contextmanager
-def purse_of(order: Order, budgets: Budgets, rules: BudgetRules) -> Iterator[Purse]:
-    """The budget of a try. A job whose caller chose the model's address is not paid by this installation, and does not
-    count for its day."""
-    trial, job = order.trial, order.job
-    with TrialBudget(budgets, trial.id, trial.try_number, trial.job_id, job.budget, job.own_keys) as budget:
-        yield BudgetPurse(budget, in_dollars=bool(rules.dollar_cap_on(job)))
-
-
 def _key_note(order: Order) -> str:
     return KEY_INSIDE + ("the job's own" if order.keys_are_the_jobs else "this installation's")
 
@@ -398,19 +288,6 @@ async def _replay(order: Order, secrets: list[str]) -> CallReplay | None:
     replay = await CallReplay.open(order.job.replay, order.replay, secrets)
     order.replay.unlink()
     return replay
-
-
-def with_files(order: Order) -> dict[str, Any]:
-    """The agent's options. A file in an option is written to disk, and the option becomes its path."""
-    options = dict(order.agent.options)
-    for name in file_options(order.agent.name) & options.keys():
-        if isinstance(options[name], Mapping) and "content" in options[name]:
-            content = options[name]["content"]
-            place = order.work_dir / "options" / f"{name}.yaml"
-            place.parent.mkdir(exist_ok=True)
-            place.write_text(content if isinstance(content, str) else json.dumps(content, indent=2))
-            options[name] = str(place)
-    return options
 
 
 def _env(order: Order) -> dict[str, str]:
@@ -438,16 +315,6 @@ def _says_it_calls_from_host(agent: str) -> bool:
         return getattr(getattr(import_module(module), name), "calls_from_host", False) is True
     except Exception:  # the user's module may raise anything
         return False
-
-
-def _before_run(agent: Any, begins: Callable[[], None]) -> None:
-    run = agent.run
-
-    async def begun(instruction: str, environment: Any, context: Any) -> None:
-        begins()
-        await run(instruction=instruction, environment=environment, context=context)
-
-    agent.run = begun
 
 
 def _first(named: Mapping[str, str], names: tuple[str, ...]) -> str | None:

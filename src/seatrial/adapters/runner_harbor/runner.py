@@ -22,7 +22,8 @@ from harbor.trial.trial import Trial
 from seatrial import __version__
 from seatrial.adapters.causes import cause_of
 from seatrial.adapters.runner_harbor.config import OUR_SANDBOXES, trial_config
-from seatrial.adapters.runner_harbor.equip import Equipment, ModelAccess
+from seatrial.adapters.runner_harbor.equip import ModelAccess
+from seatrial.adapters.runner_harbor.equipment import Equipment
 from seatrial.adapters.runner_harbor.final_state import FinalState, KeptRun
 from seatrial.adapters.runner_harbor.library_trial import GradedTrial
 from seatrial.adapters.runner_harbor.outcome import (

@@ -12,8 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from seatrial.adapters.runner_harbor.equip import ModelAccess, Spending
+from seatrial.adapters.runner_harbor.equip import ModelAccess
 from seatrial.adapters.runner_harbor.runner import with_replay
+from seatrial.adapters.runner_harbor.spending import Spending
 from seatrial.domain.job import AgentSpec
 from seatrial.domain.record import ReplayMiss
 from seatrial.domain.replay import RECORD_FILE, Replay

@@ -1,0 +1,42 @@
+"""What the model calls of an order cost, and what they may cost. ``wiring`` puts it together, ``equip.py`` asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+from seatrial.domain.prices import NamedPrice
+from seatrial.engine.budgets.slices import Budgets
+from seatrial.engine.budgets.trial_budget import TrialBudget
+from seatrial.engine.jobs.budget_rules import BudgetRules
+from seatrial.gateway.purse import Purse
+from seatrial.gateway.spending import BudgetPurse
+from seatrial.ports.runner import Order
+
+PriceOf = Callable[[str], NamedPrice | None]
+PurseOf = Callable[[Order], AbstractContextManager[Purse | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What calls cost, and what they may cost."""
+
+    rules: BudgetRules | None = None
+    price_of: PriceOf = lambda model: None
+    purse_of: PurseOf | None = None
+
+    def cap_on(self, order: Order) -> str:
+        return self.rules.cap_on(order.job) if self.rules is not None else ""
+
+    def in_dollars(self, order: Order) -> bool:
+        return self.rules is not None and bool(self.rules.dollar_cap_on(order.job))
+
+
+@contextmanager
+def purse_of(order: Order, budgets: Budgets, rules: BudgetRules) -> Iterator[Purse]:
+    """The budget of a try. A job whose caller chose the model's address is not paid by this installation, and does not
+    count for its day."""
+    trial, job = order.trial, order.job
+    with TrialBudget(budgets, trial.id, trial.try_number, trial.job_id, job.budget, job.own_keys) as budget:
+        yield BudgetPurse(budget, in_dollars=bool(rules.dollar_cap_on(job)))
