@@ -9,7 +9,17 @@ from typing import Any, override
 from seatrial.domain.model_call import CallUsage
 from seatrial.gateway.wire import fields
 from seatrial.gateway.wire.event_stream import event_text
-from seatrial.gateway.wire.format import Answer, Body, CallRequest, Refusal, RefusalKind, WireFormat, opened
+from seatrial.gateway.wire.format import (
+    Answer,
+    Body,
+    CallRequest,
+    Refusal,
+    RefusalKind,
+    WireFormat,
+    clamped,
+    opened,
+    renamed,
+)
 from seatrial.gateway.wire.json_text import Edit, JsonObject, read_answer_object
 from seatrial.gateway.wire.meter import StreamMeter
 from seatrial.gateway.wire.openai_shapes import openai_models, openai_refusal, provider_tools
@@ -141,7 +151,7 @@ class ChatMeter(StreamMeter):
     @override
     def _told_answer(self) -> Answer:
         model = fields.word(self._head.get("model"))
-        cost, tokens = told_cost(self._told), self._tokens or None
+        cost, tokens = fields.told_cost(self._told), self._tokens or None
         return Answer(self._usage, self._reason, cost, model, self._ways, self._error, tokens)
 
     @override
@@ -189,16 +199,6 @@ class ChatMeter(StreamMeter):
         return event_text(json.dumps({"error": error})) + event_text("[DONE]")
 
 
-def renamed(body: JsonObject, model: str) -> list[Edit]:
-    return [] if body.get("model") == model else [body.replaced("model", model)]
-
-
-def clamped(body: JsonObject, name: str, most: int) -> list[Edit]:
-    """Lowers a length limit, or sets it where there is none."""
-    present = fields.limit(body, name)
-    return [] if present is not None and present <= most else [body.replaced(name, most)]
-
-
 def _answer(content: dict[str, Any]) -> Answer:
     """A whole answer or a chunk of one."""
     reasons = [
@@ -209,7 +209,7 @@ def _answer(content: dict[str, Any]) -> Answer:
     return Answer(
         usage=_usage(usage),
         finish_reason=reasons[-1] if reasons else None,
-        cost_usd=told_cost(usage),
+        cost_usd=fields.told_cost(usage),
         model=fields.word(content.get("model")),
         ways=fields.told_ways(content.get("service_tier")),
         error=fields.error_text(content.get("error")),
@@ -238,11 +238,3 @@ def _usage(usage: dict[str, Any]) -> CallUsage:
 def first(values: tuple[Any, ...]) -> int | None:
     """The first that is a number of tokens."""
     return next((number for value in values if (number := fields.count(value)) is not None), None)
-
-
-def told_cost(usage: dict[str, Any]) -> float | None:
-    """OpenRouter's figure. With the user's own key at the maker, it is only the fee on top of the maker's price."""
-    cost = fields.dollars(usage.get("cost"))
-    if cost is None or usage.get("is_byok") is not True:
-        return cost
-    return cost + (fields.dollars(fields.inner(usage, "cost_details").get("upstream_inference_cost")) or 0.0)

@@ -104,6 +104,11 @@ def tools(body: JsonObject) -> list[dict[str, Any]]:
     return value
 
 
+def tool_models(tools: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Models that tools of the provider use."""
+    return tuple(model_name(tool["model"]) for tool in tools if tool.get("model") is not None)
+
+
 def items(value: Any) -> list[dict[str, Any]]:
     """The objects in a list of an answer."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
@@ -131,6 +136,14 @@ def dollars(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value <= LARGEST and math.isfinite(value) else None
+
+
+def told_cost(usage: dict[str, Any]) -> float | None:
+    """OpenRouter's figure. With the user's own key at the maker, it is only the fee on top of the maker's price."""
+    cost = dollars(usage.get("cost"))
+    if cost is None or usage.get("is_byok") is not True:
+        return cost
+    return cost + (dollars(inner(usage, "cost_details").get("upstream_inference_cost")) or 0.0)
 
 
 def word(value: Any) -> str | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from seatrial.domain.model_call import CallUsage
+from seatrial.gateway.wire import fields
 from seatrial.gateway.wire.json_text import Edit, JsonObject, edited, read_object
 from seatrial.gateway.wire.meter import StreamMeter
 from seatrial.gateway.wire.replay import digest_of
@@ -140,6 +141,16 @@ class WireFormat(ABC):
 
 def opened(body: Body) -> JsonObject:
     return body if isinstance(body, JsonObject) else read_object(body)
+
+
+def renamed(body: JsonObject, model: str) -> list[Edit]:
+    return [] if body.get("model") == model else [body.replaced("model", model)]
+
+
+def clamped(body: JsonObject, name: str, most: int) -> list[Edit]:
+    """Lowers a length limit, or sets it where there is none."""
+    present = fields.limit(body, name)
+    return [] if present is not None and present <= most else [body.replaced(name, most)]
 
 
 def written(content: dict[str, Any]) -> bytes:

@@ -13,7 +13,6 @@ from typing import Any, override
 
 from seatrial.domain.model_call import CallUsage
 from seatrial.gateway.wire import fields
-from seatrial.gateway.wire.chat import clamped
 from seatrial.gateway.wire.event_stream import event_text
 from seatrial.gateway.wire.format import (
     REFUSAL_HEADERS,
@@ -23,6 +22,7 @@ from seatrial.gateway.wire.format import (
     Refusal,
     RefusalKind,
     WireFormat,
+    clamped,
     opened,
     written,
 )

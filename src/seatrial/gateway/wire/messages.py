@@ -8,7 +8,6 @@ from typing import Any, override
 
 from seatrial.domain.model_call import CallUsage
 from seatrial.gateway.wire import fields
-from seatrial.gateway.wire.chat import clamped, renamed, told_cost
 from seatrial.gateway.wire.event_stream import event_text
 from seatrial.gateway.wire.format import (
     REFUSAL_HEADERS,
@@ -18,14 +17,15 @@ from seatrial.gateway.wire.format import (
     Refusal,
     RefusalKind,
     WireFormat,
+    clamped,
     opened,
+    renamed,
     written,
 )
 from seatrial.gateway.wire.json_text import BadCall, Edit, JsonObject, read_answer_object
 from seatrial.gateway.wire.meter import StreamMeter
 from seatrial.gateway.wire.prompt_size import messages_parts, prompt_size
 from seatrial.gateway.wire.reseller_fields import refuse_elsewhere, searches
-from seatrial.gateway.wire.responses import tool_models
 
 _LEAST_THINKING = 1024
 """Anthropic refuses a lower budget for thinking, and one that is not below ``max_tokens``."""
@@ -81,7 +81,7 @@ class MessagesFormat(WireFormat):
             format=self.name,
             least_output_tokens=1 if _thinking(read) is None else _LEAST_THINKING + 1,
             counts=counts,
-            other_models=(*fields.model_names(read.get("models")), *_fallbacks(read), *tool_models(tools)),
+            other_models=(*fields.model_names(read.get("models")), *_fallbacks(read), *fields.tool_models(tools)),
             provider_tools=(*_provider_tools(tools, read), *searches(read)),
             ways=fields.asked_ways(read, "speed", "inference_geo"),
             unsized=size.unknown,
@@ -105,7 +105,7 @@ class MessagesFormat(WireFormat):
         return Answer(
             usage=_usage(usage),
             finish_reason=fields.word(content.get("stop_reason")),
-            cost_usd=told_cost(usage),
+            cost_usd=fields.told_cost(usage),
             model=fields.word(content.get("model")),
             ways=_ways(usage),
             error=fields.error_text(content.get("error")),
@@ -148,7 +148,9 @@ class MessagesMeter(StreamMeter):
 
     @override
     def _told_answer(self) -> Answer:
-        return Answer(self._usage, self._reason, told_cost(self._told), self._model, _ways(self._told), self._error)
+        return Answer(
+            self._usage, self._reason, fields.told_cost(self._told), self._model, _ways(self._told), self._error
+        )
 
     @override
     def _read(self, name: str, content: dict[str, Any]) -> bool:

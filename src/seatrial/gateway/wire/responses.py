@@ -8,9 +8,18 @@ from typing import Any, override
 
 from seatrial.domain.model_call import CallUsage
 from seatrial.gateway.wire import fields
-from seatrial.gateway.wire.chat import clamped, renamed, told_cost
 from seatrial.gateway.wire.event_stream import event_text
-from seatrial.gateway.wire.format import Answer, Body, CallRequest, Refusal, RefusalKind, WireFormat, opened
+from seatrial.gateway.wire.format import (
+    Answer,
+    Body,
+    CallRequest,
+    Refusal,
+    RefusalKind,
+    WireFormat,
+    clamped,
+    opened,
+    renamed,
+)
 from seatrial.gateway.wire.json_text import BadCall, Edit, JsonObject, read_answer_object
 from seatrial.gateway.wire.meter import StreamMeter
 from seatrial.gateway.wire.openai_shapes import openai_models, openai_refusal, provider_tools
@@ -59,7 +68,7 @@ class ResponsesFormat(WireFormat):
             format=self.name,
             least_output_tokens=LEAST_OUTPUT_TOKENS,
             counts=counts,
-            other_models=(*fields.model_names(read.get("models")), *tool_models(tools)),
+            other_models=(*fields.model_names(read.get("models")), *fields.tool_models(tools)),
             provider_tools=(*provider_tools(tools), *searches(read)),
             ways=fields.asked_ways(read, "service_tier"),
             unsized=(*stored, *size.unknown),
@@ -161,11 +170,6 @@ class ResponsesMeter(StreamMeter):
         return event_text(json.dumps(event), kind)
 
 
-def tool_models(tools: list[dict[str, Any]]) -> tuple[str, ...]:
-    """Models that tools of the provider use."""
-    return tuple(fields.model_name(tool["model"]) for tool in tools if tool.get("model") is not None)
-
-
 def _answer(response: dict[str, Any]) -> Answer:
     usage = fields.inner(response, "usage")
     read, made = fields.inner(usage, "input_tokens_details"), fields.inner(usage, "output_tokens_details")
@@ -179,7 +183,7 @@ def _answer(response: dict[str, Any]) -> Answer:
             reasoning_tokens=fields.count(made.get("reasoning_tokens")),
         ),
         finish_reason=fields.word(reason),
-        cost_usd=told_cost(usage),
+        cost_usd=fields.told_cost(usage),
         model=fields.word(response.get("model")),
         ways=fields.told_ways(response.get("service_tier")),
         error=fields.error_text(response.get("error")),
