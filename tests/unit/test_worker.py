@@ -90,20 +90,6 @@ class BeatenStore(MemoryStore):
         self.workers: CountedWorkers = CountedWorkers(self.records)
 
 
-class SlowBlobs(MemoryBlobs):
-    """Keeps nothing before ``ready`` is set."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ready = asyncio.Event()
-        self.asked = 0
-
-    async def take_folder(self, prefix: str, root: Path, names: Sequence[str]) -> list[int]:
-        self.asked += 1
-        await self.ready.wait()
-        return await super().take_folder(prefix, root, names)
-
-
 def trust() -> LeaseTrust:
     """Leases are believed nearly at once."""
     return LeaseTrust(lease_sec=0.03, heartbeat_sec=0.01, reap_sec=60)
@@ -274,105 +260,6 @@ async def test_a_whole_trial_has_a_limit_and_what_used_it_up_is_not_tried_again(
         assert (row.trial.outcome, row.trial.cause, row.trial.try_number) == (Outcome.ERROR, cause, tries)
         assert row.result is not None
         assert "limit of 0.5 s" in row.result.message
-
-
-async def test_the_next_trial_starts_while_the_last_one_is_saved(tmp_path: Path) -> None:
-    async with bench(tmp_path, attempts=9) as ground:
-        ground.blobs = blobs = SlowBlobs()
-        runner = ScriptedRunner(succeed)
-        worker = ground.worker(runner, capacity=2)
-        working = asyncio.create_task(worker.run())
-        async with asyncio.timeout(LIMIT_SEC):
-            while blobs.asked < 4:
-                await asyncio.sleep(0.01)
-        await ground.store.workers.several_beats()
-        assert len(runner.orders) == 4, "no more than twice its capacity, however slow the blobs are"
-        assert await ground.outcomes() == [None] * 9
-        blobs.ready.set()
-        async with asyncio.timeout(LIMIT_SEC):
-            while None in await ground.outcomes():
-                await asyncio.sleep(0.01)
-        worker.leave()
-        await working
-        assert await ground.outcomes() == [Outcome.PASSED] * 9
-
-
-async def test_a_jobs_own_limit_counts_what_is_being_saved(tmp_path: Path) -> None:
-    async with bench(tmp_path, attempts=3, concurrency=1) as ground:
-        ground.blobs = blobs = SlowBlobs()
-        runner = ScriptedRunner(succeed)
-        working = asyncio.create_task(ground.worker(runner).run())
-        async with asyncio.timeout(LIMIT_SEC):
-            while not blobs.asked:
-                await asyncio.sleep(0.01)
-        await ground.store.workers.several_beats()
-        assert len(runner.orders) == 1
-        working.cancel()
-        blobs.ready.set()
-        await asyncio.gather(working, return_exceptions=True)
-
-
-@pytest.mark.parametrize("by", ["cancel", "stop", "leave"])
-async def test_what_is_being_saved_is_past_stopping(tmp_path: Path, by: str) -> None:
-    async with bench(tmp_path) as ground:
-        ground.blobs = blobs = SlowBlobs()
-        worker = ground.worker(ScriptedRunner(succeed))
-        working = asyncio.create_task(worker.run())
-        async with asyncio.timeout(LIMIT_SEC):
-            while not blobs.asked:
-                await asyncio.sleep(0.01)
-        if by == "cancel":
-            await ground.store.jobs.cancel(ground.job.id, system_clock())
-            await ground.store.workers.several_beats()
-        elif by == "stop":
-            working.cancel()
-        worker.leave()
-        if by != "stop":
-            await ground.store.workers.several_beats()
-        assert not working.done()
-        blobs.ready.set()
-        await asyncio.gather(working, return_exceptions=True)
-        assert await ground.outcomes() == [Outcome.PASSED]
-
-
-async def test_cancelling_stops_what_runs(tmp_path: Path) -> None:
-    started = asyncio.Event()
-
-    async def hang(order: Order) -> Result:
-        started.set()
-        await asyncio.sleep(60)
-        return PASSED
-
-    async with bench(tmp_path, attempts=6) as ground:
-        worker = ground.worker(ScriptedRunner(hang), capacity=2)
-        working = asyncio.create_task(worker.run())
-        await started.wait()
-        await ground.store.jobs.cancel(ground.job.id, system_clock())
-        async with asyncio.timeout(LIMIT_SEC):
-            while None in await ground.outcomes():
-                await asyncio.sleep(0.01)
-        assert await ground.outcomes() == [Outcome.CANCELLED] * 6
-        worker.leave()
-        await working
-
-
-async def test_a_worker_that_is_stopped_gives_its_trials_back(tmp_path: Path) -> None:
-    started = asyncio.Event()
-
-    async def hang(order: Order) -> Result:
-        started.set()
-        await asyncio.sleep(60)
-        return PASSED
-
-    async with bench(tmp_path) as ground:
-        working = asyncio.create_task(ground.worker(ScriptedRunner(hang)).run())
-        await started.wait()
-        working.cancel()
-        await asyncio.gather(working, return_exceptions=True)
-        row = await ground.store.trials.get(1)
-        assert (row.trial.state, row.trial.tries_made) == ("queued", 0)
-        await ground.until_ended(ground.worker(ScriptedRunner(succeed), name="w2"))
-        assert await ground.outcomes() == [Outcome.PASSED]
 
 
 async def test_a_dead_workers_trial_is_found_at_once(tmp_path: Path) -> None:
