@@ -74,27 +74,33 @@ async def _beside_harbor(place: Place, shelf: KitShelf) -> Row:
     except Exception as problem:
         failed = f"failed after {shown(time.monotonic() - began)}: {' '.join(str(problem).split())[-120:]}"
         peer = f"Harbor's own installation cannot run here, it {failed}"
-    ours = await _from_kit(place, shelf, "codex", furnished if harbors else TRIVIAL / "environment")
+    trials = await _from_kit(place, shelf, "codex", furnished if harbors else TRIVIAL / "environment")
+    ours = statistics.median(trials)
     ratio = harbors / ours if harbors else None
     met = ours <= _MOST_SEC and (ratio is None or ratio >= _TIMES)
-    return Row(_title("codex"), shown(ours), f"<= {_MOST_SEC:g} s and >= {_TIMES:g} ×", met, peer, ratio)
+    return Row(_title("codex"), _measured(trials), f"<= {_MOST_SEC:g} s and >= {_TIMES:g} ×", met, peer, ratio)
 
 
 async def _alone(place: Place, shelf: KitShelf) -> Row:
     """mini-swe-agent: Harbor's installation of it needs hosts beside the package registries."""
-    ours = await _from_kit(place, shelf, "mini-swe-agent", TRIVIAL / "environment")
-    return Row(_title("mini-swe-agent"), shown(ours), f"<= {_MOST_SEC:g} s", ours <= _MOST_SEC)
+    trials = await _from_kit(place, shelf, "mini-swe-agent", TRIVIAL / "environment")
+    met = statistics.median(trials) <= _MOST_SEC
+    return Row(_title("mini-swe-agent"), _measured(trials), f"<= {_MOST_SEC:g} s", met)
 
 
 def _title(agent: str) -> str:
     return f"set-up of {agent} {VERSIONS[agent]} in a sandbox, from a ready kit"
 
 
-async def _from_kit(place: Place, shelf: KitShelf, agent: str, environment: Path) -> float:
+def _measured(trials: list[float]) -> str:
+    return f"{shown(statistics.median(trials))}, at most {shown(max(trials))}"
+
+
+async def _from_kit(place: Place, shelf: KitShelf, agent: str, environment: Path) -> list[float]:
     ready = await shelf.get(agent, VERSIONS[agent])
     with shelf.hold(ready):
-        kit = FittedKit(RECIPES[agent], ready)
-        return statistics.median([await _set_up(place, agent, environment, kit) for _ in range(place.count(10, 2))])
+        kits = [FittedKit(RECIPES[agent], ready) for _ in range(place.count(10, 2))]
+        return [await _set_up(place, agent, environment, kit) for kit in kits]
 
 
 async def _set_up(place: Place, name: str, environment: Path, kit: FittedKit | None) -> float:
