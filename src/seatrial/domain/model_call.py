@@ -80,6 +80,9 @@ class ModelCall(Frozen):
     """The provider's HTTP status. ``None``: it did not answer, or the gateway refused the call itself."""
     tries: int = Field(default=1, ge=0)
     """Requests to the provider. 0: the gateway refused the call itself."""
+    lost_tries: int = Field(default=0, ge=0)
+    """Those of ``tries`` that were sent, and whose answer was lost. The provider may have counted them, so budgets
+    count each at its expected price. ``usage`` and ``cost_usd`` do not have them."""
     waited_sec: float = Field(default=0.0, ge=0)
     """Seconds spent waiting for the provider's rate limits and outages."""
     first_token_sec: float | None = Field(default=None, ge=0)

@@ -269,6 +269,7 @@ class OneCall:
             format=self.wire.name,
             status=self._status or None,
             tries=self.effort.tries,
+            lost_tries=self.effort.lost,
             waited_sec=round(self.effort.waited_sec, 3),
             first_token_sec=self.effort.first_sec if self._status == 200 else None,
             seconds=round(self.effort.seconds, 3),

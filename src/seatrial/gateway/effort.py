@@ -37,6 +37,8 @@ class Effort:
     is_open: bool = False
     """The last request was sent, and has not failed."""
     failures: int = 0
+    lost: int = 0
+    """Those of the failures of which nobody knows what the provider counts for them."""
     waited_sec: float = 0.0
     """Because the provider limits the pace."""
     first_sec: float | None = None
@@ -68,6 +70,7 @@ class Effort:
         """``lost``: nobody knows what the provider counts for it."""
         self.failures += 1
         self.is_open = False
+        self.lost += lost
         if lost and self.grant is not None:
             self.grant.lose()
         self.health.faults[kind] += 1

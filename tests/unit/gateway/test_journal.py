@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -98,6 +99,13 @@ def test_a_torn_last_line_is_skipped(tmp_path: Path) -> None:
     with (tmp_path / BEGUN).open("ab") as file:
         file.write(b'{"call":2,"mod')
     assert read_calls(tmp_path) == [call(1)]
+
+
+def test_a_line_that_tells_nothing_of_lost_tries_is_read(tmp_path: Path) -> None:
+    """Records of earlier versions have none."""
+    line = {name: value for name, value in call(1).model_dump(mode="json").items() if name != "lost_tries"}
+    (tmp_path / CALLS_FILE).write_text(json.dumps({"call": 1, **line}) + "\n")
+    assert read_calls(tmp_path) == [call(1)] and call(1).lost_tries == 0
 
 
 def test_what_is_no_record_is_skipped(tmp_path: Path) -> None:

@@ -222,7 +222,8 @@ async def test_tries_whose_answer_was_lost_count_beside_the_one_that_came(tmp_pa
             assert status(await ask(door, max_tokens=200)) == 200
             assert len(model.heard) == 3
         assert spends.spent.dollars == pytest.approx(0.2 + 0.2 + 0.05) and spends.spent.calls == 1
-    assert door.noted()[0].cost_usd == 0.05
+    (noted,) = door.noted()
+    assert (noted.cost_usd, noted.tries, noted.lost_tries) == (0.05, 3, 2)
 
 
 @pytest.mark.parametrize("lost", [CUT, b"", LATE], ids=["cut", "no answer", "late proxy"])
@@ -233,7 +234,7 @@ async def test_they_count_when_no_answer_came_at_all(tmp_path: Path, lost: bytes
             assert status(await ask(door, max_tokens=200)) >= 400
         tries = len(model.heard)
         assert spends.spent.dollars == pytest.approx(0.2 * tries) and spends.spent.calls == 1 <= tries
-    assert door.noted()[0].tries == tries and door.calls.health.given_up is not None
+    assert door.noted()[0].tries == door.noted()[0].lost_tries == tries and door.calls.health.given_up is not None
 
 
 @pytest.mark.parametrize("given", [429, 500, 502, 503, 529])
@@ -246,6 +247,7 @@ async def test_tries_that_were_refused_are_free(tmp_path: Path, given: int) -> N
         ):
             assert status(await ask(door, max_tokens=200)) == 200 and len(model.heard) == 3
         assert spends.spent.dollars == 0.05
+    assert (door.noted()[0].tries, door.noted()[0].lost_tries) == (3, 0)
 
 
 async def test_so_are_those_that_nobody_heard(tmp_path: Path) -> None:
@@ -263,7 +265,7 @@ async def test_lost_answers_end_at_the_cap(tmp_path: Path) -> None:
             refused = await ask(door, max_tokens=200)
             assert status(refused) == 402 and b"insufficient_quota" in refused and len(model.heard) == 2
         assert spends.spent.dollars == 0.4 and spends.refused is not None
-    assert door.noted()[0].over_budget and door.noted()[0].tries == 2
+    assert door.noted()[0].over_budget and door.noted()[0].tries == door.noted()[0].lost_tries == 2
 
 
 async def test_an_agent_that_goes_away_between_two_tries_pays_for_those_that_were_sent(tmp_path: Path) -> None:
