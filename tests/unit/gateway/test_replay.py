@@ -18,7 +18,7 @@ from seatrial.errors import InvalidInput
 from seatrial.gateway.recording import Recording
 from seatrial.gateway.replay import CallReplay, RecordedAnswer
 from seatrial.gateway.upstream import UpstreamFault
-from seatrial.gateway.wire import digest_of, read_object
+from seatrial.gateway.wire import DIGEST_RULES, digest_of, read_object
 from tests.properties import trying
 
 PATH = "/v1/chat/completions"
@@ -186,9 +186,9 @@ async def test_a_stream_has_the_pieces_it_had(tmp_path: Path) -> None:
 
 async def test_records_with_other_rules_get_new_digests(tmp_path: Path) -> None:
     path = record(tmp_path, (body("a"), "yes"))
-    path.write_bytes(
-        path.read_bytes().replace(b'{"digests": 1}', b'{"digests": 0}').replace(b'"digest":"', b'"digest":"old')
-    )
+    first, rest = path.read_bytes().split(b"\n", 1)
+    assert json.loads(first) == {"digests": DIGEST_RULES}
+    path.write_bytes(b'{"digests": 1}\n' + rest.replace(b'"digest":"', b'"digest":"old'))
     async with replaying(path) as replay:
         assert ask(replay, body("a")) == "yes"
 

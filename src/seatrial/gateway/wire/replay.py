@@ -1,9 +1,13 @@
 """The part of a request that is the same when a trial runs again, and its digest.
 
 Left out are names of sessions and users, and everything that says when and where a request was made: dates, times of
-day, seconds since 1970, durations, random ids, and the sandbox's name in the prompt of a shell (``root@NAME:/app#``).
-Ids of tool calls are numbered in their order, because some agents invent them. Two requests of one trial may become
-equal by that, so a record is read in its order.
+day, seconds since 1970, durations, random ids, process ids that are called so, names that ``mktemp`` draws, the
+kernel's release, and the sandbox's name in the prompt of a shell (``root@NAME:/app#``). Ids of tool calls are numbered
+in their order, because some agents invent them. Two requests of one trial may become equal by that, so a record is read
+in its order.
+
+A rule needs more than a random look, or a changed task would get the answers of the old one: a label that says what a
+value is, a form that nobody chooses, or a place that only programs write to.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from typing import Any
 
 from seatrial.gateway.wire.json_text import JsonObject
 
-DIGEST_RULES = 1
+DIGEST_RULES = 2
 """Raise it with every change of what is left out: records of other rules get new digests when they are read."""
 _VOLATILE = frozenset(
     {
@@ -36,6 +40,7 @@ _MOMENT = re.compile(
     | (?P<clock>\d?:[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?(?:\ ?[AP]M)?(?:\ (?:UTC|GMT|CES?T))?(?:\ 20\d\d)?)
     | (?P<epoch>(?<=1)[6-9]\d{8}(?:\d{3}|\.\d{1,9})?)
     | (?P<took>\d{0,5}(?:\.\d{1,9})?\ ?(?:ms|s|secs?|seconds?|milliseconds?))
+    | (?P<pid>(?:(?<=[Dd][=:\ ].)|(?<=[Dd]:\ .))\d{0,6})
     | (?P<day>(?:(?<=[a-z.]\ .)|(?<=[a-z.]\ \ .))\d?(?:st|nd|rd|th)?(?:,?\ +20\d\d)?)
     )(?![0-9A-Za-z])
     """,
@@ -51,10 +56,33 @@ _MONTH = re.compile(
 )
 """What stands before the day of a month."""
 _LONGEST_MONTH = 26
+_PROCESS = re.compile(r"(?:(?<=\\[nrt])|(?<![A-Za-z]))(?:P?PID|PGID|p?pid|pgid)(?:: ?|=| )\Z")
+"""What stands before the id of a process. gemini-cli tells one with the output of each command."""
+_LONGEST_PROCESS = 8
 _UUID_TAIL = re.compile(r"-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![0-9A-Za-z])")
 _UUID_HEAD = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{8}")
 _HOST = re.compile(r"@(?<=[a-z0-9_]@)[a-z0-9][a-z0-9-]{0,62}(?=:[/~])")
 """The name of the machine in a shell's prompt. Each sandbox has its own."""
+_TEMPORARY = re.compile(
+    r"""
+    tmp/(?:
+      tmp\.[A-Za-z0-9]{10}
+    | tmp[a-z0-9][a-z0-9_]{7}
+    | (?P<named>[A-Za-z][A-Za-z_.-]{0,40}-)[0-9a-f]{8}-[a-z0-9_]{8}
+    )(?![0-9A-Za-z_-])
+    """,
+    re.VERBOSE,
+)
+"""Names as ``mktemp`` and Python's ``tempfile`` draw them, also behind a name and the short id of a session (vibe)."""
+_KERNEL = re.compile(
+    r"Linux (?<![A-Za-z] Linux )(?:[a-z0-9][a-z0-9.-]{0,62} )?[1-9]\d?\.\d{1,3}\.\d{1,3}[0-9A-Za-z.+_~-]*"
+    r'(?: #\d[^"\\]{0,100}?(?= (?:x86_64|aarch64)))?'
+)
+"""What ``uname`` tells of the machine. After a word it is the name of a distribution, and its version is not ours."""
+_REPLACED = ((_HOST, "@<host>"), (_TEMPORARY, r"tmp/\g<named><temporary>"), (_KERNEL, "Linux <kernel>"))
+_OUTPUT = "output"
+_OUTPUT_ID = re.compile(rf'"{_OUTPUT}": "(?:[A-Z][a-z]* ){{1,3}}ID: (?P<id>[0-9a-f]{{6,32}})(?=\\n)')
+"""An id in the first line of what a tool gave back. codex gives one to each piece of output."""
 
 
 def digest_of(body: JsonObject) -> str:
@@ -79,14 +107,16 @@ def steady_value(body: JsonObject) -> dict[str, Any]:
             return _plain_number(value)
         if name in _ID_NAMES and _ID.fullmatch(f'"{name}": {json.dumps(value)}'):
             return f"<{numbers.setdefault(value, len(numbers) + 1)}>"
-        return _plain(value)
+        return _plain(value, name)
 
     return {name: steady(body.members[name].value, name) for name in sorted(body.members) if name not in _VOLATILE}
 
 
-def _plain(text: str) -> str:
-    plain: str = json.loads(_without_volatile(json.dumps(text)))
-    return plain
+def _plain(text: str, name: str = "") -> str:
+    """``name``: of the member whose value it is, because one rule asks for it."""
+    member = _without_volatile(f"{{{json.dumps(name)}: {json.dumps(text)}}}")
+    [plain] = json.loads(member).values()
+    return str(plain)
 
 
 def _plain_number(value: Any) -> Any:
@@ -108,7 +138,13 @@ def _steady(body: JsonObject, indent: int | None) -> str:
 
 
 def _without_volatile(text: str) -> str:
-    return _without_moments(_without_uuids(_HOST.sub("@<host>", text)))
+    for pattern, steady in _REPLACED:
+        text = pattern.sub(steady, text)
+    return _without_moments(_without_uuids(_OUTPUT_ID.sub(_without_id, text)))
+
+
+def _without_id(found: re.Match[str]) -> str:
+    return f"{found[0].removesuffix(found['id'])}<id>"
 
 
 def _without_moments(text: str) -> str:
@@ -120,6 +156,8 @@ def _without_moments(text: str) -> str:
             if month is None:
                 continue
             start = month.start()
+        elif found.lastgroup == "pid" and not _PROCESS.search(text, max(start - _LONGEST_PROCESS, place), start):
+            continue
         pieces += [text[place:start], f"<{found.lastgroup}>"]
         place = found.end()
     return "".join([*pieces, text[place:]])

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from seatrial.gateway.wire import digest_of, first_difference, read_object
 from tests.unit.gateway.wire.test_replay import LASTING, VOLATILE
 
-NAMES = st.sampled_from(["messages", "role", "id", "tool_call_id", "metadata", "content", "x"])
-TEXTS = st.sampled_from([*(text for pair in (*VOLATILE.values(), *LASTING.values()) for text in pair), "", "a\nb", "ä"])
+IDS = ("Chunk ID: 8feead\nok", "Chunk ID: 118732\nok")
+NAMES = st.sampled_from(["messages", "role", "id", "tool_call_id", "metadata", "content", "output", "x"])
+TEXTS = st.sampled_from(
+    [*(text for pair in (*VOLATILE.values(), *LASTING.values()) for text in pair), *IDS, "", "a\nb", "ä"]
+)
 VALUES = st.recursive(
     TEXTS | st.integers(0, 3) | st.just(1763300000) | st.booleans() | st.none() | st.just(0.5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),

@@ -34,6 +34,16 @@ VOLATILE = {
     "a clock after a line end": ("top\n16:07:55 up", "top\n9:00:01 up"),
     "the sandbox's name": ("root@task-abc123:/app# ls", "root@task-xyz789:/app# ls"),
     "the sandbox's name at home": ("agent@seatrial-0a1b:~$ ls", "agent@seatrial-9f8e:~$ ls"),
+    "a group of processes": ("Process Group PGID: 62", "Process Group PGID: 7105"),
+    "a process": ("sleep runs\nPID 62 ppid=7", "sleep runs\nPID 63 ppid=12"),
+    "a folder of mktemp": ("made /tmp/tmp.TXzXSnOhlG", "made /tmp/tmp.Kys8pUiAdK"),
+    "a file of Python's tempfile": ("open /tmp/tmpab12cd3_.py", "open /tmp/tmp9xk_1zzq.py"),
+    "a session's folder": ("/tmp/scratch-pad-1fa29ce4-aqin6vqd/a.txt", "/tmp/scratch-pad-03cd77e1-zz_1x0k9/a.txt"),
+    "the machine's kernel": ("OS Version: Linux 6.18.44-fc-v490", "OS Version: Linux 6.1.0-18-amd64"),
+    "what uname tells": (
+        "$ uname -a\nLinux task-1a 6.1.0-18-amd64 #1 SMP Debian 6.1.76-1 (2024-02-01) x86_64 GNU/Linux",
+        "$ uname -a\nLinux task-2b 5.15.0 #87~22.04-Ubuntu SMP x86_64 GNU/Linux",
+    ),
     "a random id": ("session 0f8fad5b-d9cb-469f-a165-70867728950e", "session 7c9e6679-7425-40de-944b-e07fc1f90ae7"),
 }
 
@@ -59,6 +69,16 @@ LASTING = {
     "mail": ("write to ann@example.org", "write to bob@example.org"),
     "a user in a prompt": ("root@a:/app# ls", "ann@a:/app# ls"),
     "a folder in a prompt": ("root@a:/app# ls", "root@a:/tmp# ls"),
+    "ids that a task names": ("Order ID: 118732\nCancel it", "Order ID: 118733\nCancel it"),
+    "ids without a kind": ("the user with id 17", "the user with id 18"),
+    "ids of groups": ("gid=1000(ann)", "gid=1001(ann)"),
+    "words that end like a label": ("rapid 5, stupid: 6", "rapid 6, stupid: 5"),
+    "a file that somebody named": ("open /tmp/tmp_files_a", "open /tmp/tmp_files_b"),
+    "the name before a session": ("/tmp/notes-1fa29ce4-aqin6vqd", "/tmp/plans-1fa29ce4-aqin6vqd"),
+    "a name with words": ("/tmp/my-release-document", "/tmp/my-release-contents"),
+    "a folder that somebody named": ("/tmp/tmp.build-one", "/tmp/tmp.build-two"),
+    "distributions": ("Alpine Linux 3.20.1", "Alpine Linux 3.19.0"),
+    "a kernel to build": ("Build Linux 6.9.1 here", "Build Linux 6.9.2 here"),
     "packages": ("npm i codex@latest", "npm i codex@next"),
 }
 
@@ -91,6 +111,16 @@ def test_ids_of_calls_are_numbered_in_their_order() -> None:
 
     assert calls("a", "b", "a") == calls("x", "y", "x")
     assert calls("a", "b", "a") != calls("a", "b", "b")
+
+
+def test_an_id_in_the_first_line_of_a_tools_output_is_left_out() -> None:
+    def gave(output: str) -> str:
+        body = {"model": "m", "input": [{"type": "function_call_output", "call_id": "c", "output": output}]}
+        return FORMATS["responses"].digest_of(json.dumps(body).encode())
+
+    assert gave("Chunk ID: 8feead\nOutput:\nok\n") == gave("Chunk ID: 118732\nOutput:\nok\n")
+    assert gave("Chunk ID: 8feead\nOutput:\nok\n") != gave("Chunk ID: 8feead\nOutput:\nno\n")
+    assert gave("Output:\nOrder ID: 8feead\n") != gave("Output:\nOrder ID: 118732\n")
 
 
 def test_the_text_shows_where_two_requests_differ() -> None:
