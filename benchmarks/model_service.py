@@ -97,7 +97,12 @@ class ModelService:
         return self.pieces if self.chance is None else self.chance.randint(1, longest)
 
     async def _streamed(self, tokens: int, usage: dict[str, int] | None) -> AsyncIterator[bytes]:
-        """Bills each token when it is sent: a client that closes the connection pays no more."""
+        """Bills each token when it is sent: a client that closes the connection pays no more.
+
+        Each has its moment, as in a service that makes tokens whether or not the last ones were taken. If every pause
+        began after the last piece was sent, a slow reader would make its own answer longer."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         for number in range(tokens):
             self.seen.output_tokens += 1
             yield _event(
@@ -105,7 +110,8 @@ class ModelService:
             )
             if number == 0 and self.held:
                 await self._until_all_began()
-            await asyncio.sleep(self.seconds / tokens)
+                began = loop.time()
+            await asyncio.sleep(began + (number + 1) * self.seconds / tokens - loop.time())
         yield _event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
         if usage is not None:
             yield _event({"choices": [], "usage": usage})

@@ -20,13 +20,15 @@ from pathlib import Path
 from typing import Self
 
 from seatrial.gateway.answer_writer import AnswerWriter
-from seatrial.gateway.head import LONGEST_HEAD, RequestHead, read_request_head
+from seatrial.gateway.head import RequestHead, read_request_head
 from seatrial.plain_http import BadRequest, Connections
 from seatrial.sandboxes.network.namespace import Namespace, entered
 
 log = logging.getLogger(__name__)
 
 _LINGER_SEC = 2.0
+_BUFFERED = 64 * 1024
+"""A connection is not read on while twice as much waits: more than most requests have with their bodies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class Door:
         # A thread that was in another namespace is not used again.
         with ThreadPoolExecutor(max_workers=1) as threads:
             listener = await asyncio.get_running_loop().run_in_executor(threads, _listen, self._namespace)
-        self._server = await asyncio.start_server(self._connected, sock=listener, limit=LONGEST_HEAD)
+        self._server = await asyncio.start_server(self._connects, sock=listener, limit=_BUFFERED)
         self._port = listener.getsockname()[1]
         return self
 
@@ -77,6 +79,10 @@ class Door:
     def url(self) -> str:
         """Without a path. Agents add the version that their provider's address has."""
         return f"http://127.0.0.1:{self._port}"
+
+    def _connects(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Begins at once, not in the loop's next turn: what the other trials do in each turn is waited for."""
+        asyncio.Task(self._connected(reader, writer), loop=asyncio.get_running_loop(), eager_start=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._open >= 2 * self._limits.connections:  # an answer takes its time

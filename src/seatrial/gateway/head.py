@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from seatrial.plain_http import BadRequest
 
-LONGEST_HEAD = 32 * 1024
+_LONGEST_HEAD = 32 * 1024
 _MOST_HEADERS = 100
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -108,13 +108,16 @@ def written(line: str, fields: Iterable[tuple[str, str]]) -> bytes:
 
 async def _read(reader: asyncio.StreamReader) -> bytes:
     try:
-        return await reader.readuntil(b"\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as error:
         if b"\n" in error.partial:
             raise BadRequest(400, "The head is not complete.") from error
         return b""
     except asyncio.LimitOverrunError as error:
         raise BadRequest(431, "The headers are too long.") from error
+    if len(head) > _LONGEST_HEAD:
+        raise BadRequest(431, "The headers are too long.")
+    return head
 
 
 def _split(head: bytes) -> tuple[str, Fields] | None:

@@ -8,7 +8,7 @@ call may cost. Near the cap, the answer's length is clamped to that, and a strea
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from seatrial.domain.budget import NOTHING, Amount
 from seatrial.domain.model_call import CallUsage
@@ -33,10 +33,13 @@ class _Tariff:
     request: CallRequest
     routes: tuple[Route, ...]
     """Of all models that may answer. The dearest counts."""
+    _known: dict[int, Amount] = field(default_factory=dict)
 
     def amount(self, output_tokens: int) -> Amount:
-        usage = CallUsage(input_tokens=self.request.input_tokens_estimate, output_tokens=output_tokens)
-        return _amount(usage, self.dollars(usage))
+        if (known := self._known.get(output_tokens)) is None:
+            usage = CallUsage(input_tokens=self.request.input_tokens_estimate, output_tokens=output_tokens)
+            known = self._known[output_tokens] = _amount(usage, self.dollars(usage))
+        return known
 
     @property
     def longest_output(self) -> int:

@@ -42,32 +42,30 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: int | None = None
-        self._places: dict[str, int] = {}
+        self._places: dict[str, tuple[int, str]] = {}
+        """Of each holder: where its record is, and how it begins."""
         self._free: list[int] = []
 
     def write(self, pot: Pot) -> None:
-        record = json.dumps(
-            [
-                pot.holder,
-                pot.scope.name,
-                pot.scope.job_id,
-                pot.rank,
-                [pot.spent.nanodollars, pot.spent.tokens, pot.spent.calls],
-                [pot.in_flight.nanodollars, pot.in_flight.tokens, pot.in_flight.calls],
-            ]
-        )
-        place = self._places.get(pot.holder)
-        if place is None:
+        known = self._places.get(pot.holder)
+        if known is None:
             place = self._free.pop() if self._free else len(self._places)
-            self._places[pot.holder] = place
-        self._put(place, record)
+            named = json.dumps([pot.holder, pot.scope.name, pot.scope.job_id, pot.rank])[:-1]
+            known = self._places[pot.holder] = (place, named)
+        place, named = known
+        spent, ahead = pot.spent, pot.in_flight
+        self._put(
+            place,
+            f"{named}, [{spent.nanodollars}, {spent.tokens}, {spent.calls}]"
+            f", [{ahead.nanodollars}, {ahead.tokens}, {ahead.calls}]]",
+        )
 
     def drop(self, holder: str) -> None:
         """The store knows everything about this holder."""
-        place = self._places.pop(holder, None)
-        if place is not None:
-            self._put(place, "")
-            self._free.append(place)
+        known = self._places.pop(holder, None)
+        if known is not None:
+            self._put(known[0], "")
+            self._free.append(known[0])
 
     def remove(self) -> None:
         if self._file is not None:

@@ -22,6 +22,8 @@ class EventSplitter:
 
     def feed(self, piece: bytes) -> list[tuple[bytes, bool]]:
         """The next bytes to pass on, in order, and whether each is a whole event."""
+        if not self._held and not self.passing and len(piece) <= self._longest and _is_one_event(piece):
+            return [(piece, True)]  # the usual case
         self._held += piece
         found: list[tuple[bytes, bool]] = []
         place = 0
@@ -62,6 +64,10 @@ class EventSplitter:
         del self._held[:-kept]
         self._searched = 0
         return part, False
+
+
+def _is_one_event(piece: bytes) -> bool:
+    return piece.endswith(b"\n\n") and piece.find(b"\n\n") == len(piece) - 2 and b"\r" not in piece
 
 
 def event_data(event: bytes) -> tuple[str, bytes]:
