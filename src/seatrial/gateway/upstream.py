@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -83,6 +83,8 @@ class Upstream:
         """``proxies`` by scheme; those of the environment if it is left out."""
         self._limits = limits or UpstreamLimits()
         self._proxies = getproxies() if proxies is None else proxies
+        self._proxy_of: dict[tuple[str, str], str | None] = {}
+        """By scheme and host. Whether a host is excepted is read from the whole environment, once for each host."""
 
     async def __aenter__(self) -> Self:
         limits = self._limits
@@ -104,26 +106,30 @@ class Upstream:
         """Sends the request and waits for the head of the answer. Raises ``UpstreamFault``.
 
         Whoever leaves the block before the end of the body closes the connection."""
+        answer = await self._answer(question)
+        try:
+            yield Reply(answer)
+        finally:
+            answer.release() if answer.content.at_eof() else answer.close()
+
+    async def _answer(self, question: Question) -> aiohttp.ClientResponse:
+        """A function of its own: an answer may take minutes, and must not keep its request in memory."""
         body = _Body(question.body)
         with _faults_told(lambda: body.was_sent):
-            answer = await self._session.post(
+            return await self._session.post(
                 URL(question.url, encoded=True),
                 data=body,
                 headers=question.fields,
                 allow_redirects=False,
                 proxy=self._proxy_for(question.url),
             )
-        try:
-            yield Reply(answer)
-        finally:
-            answer.release() if answer.content.at_eof() else answer.close()
 
     def _proxy_for(self, url: str) -> str | None:
         place = urlsplit(url)
-        host = place.hostname or ""
-        if host == "localhost" or _is_loopback(host) or proxy_bypass(place.netloc):
-            return None
-        return self._proxies.get(place.scheme)
+        known = (place.scheme, place.netloc)
+        if known not in self._proxy_of:
+            self._proxy_of[known] = None if _is_near(place) else self._proxies.get(place.scheme)
+        return self._proxy_of[known]
 
 
 class _Body(aiohttp.BytesPayload):
@@ -143,6 +149,12 @@ def _faults_told(was_sent: Callable[[], bool]) -> Iterator[None]:
         yield
     except (aiohttp.ClientError, OSError, ValueError) as error:
         raise UpstreamFault(type(error).__name__, was_sent=was_sent()) from error
+
+
+def _is_near(place: SplitResult) -> bool:
+    """Whether this address is called without a proxy."""
+    host = place.hostname or ""
+    return host == "localhost" or _is_loopback(host) or bool(proxy_bypass(place.netloc))
 
 
 def _is_loopback(host: str) -> bool:
