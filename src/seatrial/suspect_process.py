@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from seatrial.domain.isolation import Suspects
+from seatrial.processes import WorkerName
 from seatrial.worker_exits import ExitWatch, worker_of
 
 log = logging.getLogger(__name__)
@@ -99,10 +100,10 @@ class SuspectProcess:
         except OSError:
             self._slots = 0
             raise
-        self._waiting = asyncio.create_task(self._wait(process, chosen), name=f"suspects-{chosen.group}")
+        name = worker_of(process.pid)  # at once: it has none any more when it has ended
+        self._waiting = asyncio.create_task(self._wait(process, name, chosen), name=f"suspects-{chosen.group}")
 
-    async def _wait(self, process: asyncio.subprocess.Process, chosen: Suspects) -> None:
-        name = worker_of(process.pid)
+    async def _wait(self, process: asyncio.subprocess.Process, name: WorkerName | None, chosen: Suspects) -> None:
         status = await process.wait()
         self._watch.note(name, status)
         self._slots = 0

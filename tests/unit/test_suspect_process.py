@@ -15,7 +15,7 @@ ONE = Suspects(group="1.1+3", size=4)
 OTHER = Suspects(group="5.1", size=1)
 ENDS = "pass"
 WAITS = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: exit(0)); print(flush=True); time.sleep(600)"
-FALLS = "import os; os.abort()"
+FALLS = "import os, time\nwhile not os.path.exists({told!r}): time.sleep(0.01)\nos.abort()"
 
 
 class Place:
@@ -64,8 +64,10 @@ async def test_a_group_of_which_nothing_could_be_claimed_is_left_to_others(tmp_p
 
 
 async def test_the_end_of_the_process_is_noted(tmp_path: Path) -> None:
-    place = Place(tmp_path, FALLS)
+    told = tmp_path / "fall"
+    place = Place(tmp_path, FALLS.format(told=str(told)))
     await place.process.look([ONE], free=4)
+    told.touch()  # a process that ended before somebody could look at it has no name, and no trial either
     await place.process.gone()
     await eventually(lambda: place.notes.folder.is_dir(), "a note")
     [note] = place.notes.folder.iterdir()
