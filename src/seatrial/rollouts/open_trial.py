@@ -14,8 +14,8 @@ from pathlib import Path
 from harbor.environments.base import ExecResult
 from harbor.trial.trial import Trial
 
+from seatrial.adapters.runner_harbor.additions import facts_of, with_facts
 from seatrial.adapters.runner_harbor.outcome import result_of, without_host_paths
-from seatrial.adapters.runner_harbor.runner import facts_of, with_facts
 from seatrial.domain.trial import Phase
 from seatrial.errors import SeatrialError
 from seatrial.removal import remove_tree

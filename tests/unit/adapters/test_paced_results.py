@@ -1,36 +1,14 @@
-"""Who shares a pace, and how a result tells what was waited."""
+"""Who shares a pace, and which errors of a provider say that it was too fast."""
 
 from __future__ import annotations
 
 import pytest
 
 from seatrial.adapters.runner_harbor.equip import ModelAccess
-from seatrial.adapters.runner_harbor.runner import with_waits
 from seatrial.agents.model_error import is_refusal
-from seatrial.domain.result import Result
-from seatrial.domain.trial import Mark, Outcome
 from seatrial.engine.clock import system_clock
-from seatrial.engine.model_patience import ModelHealth
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.testing.memory_store.pace import MemoryPace
-
-RESULT = Result(outcome=Outcome.PASSED, rewards={"reward": 1.0})
-
-
-def test_a_long_wait_is_told_and_marked() -> None:
-    told = with_waits(RESULT, ModelHealth(pace_wait_sec=12.34567))
-    assert told.suffered.pace_wait_sec == 12.346 and told.marks == (Mark.THROTTLED,)
-    assert told.outcome is Outcome.PASSED and told.rewards == RESULT.rewards
-
-
-def test_a_short_wait_is_told_and_not_marked() -> None:
-    told = with_waits(RESULT, ModelHealth(pace_wait_sec=0.25))
-    assert told.suffered.pace_wait_sec == 0.25 and told.marks == ()
-
-
-@pytest.mark.parametrize("health", [None, ModelHealth()])
-def test_without_a_wait_nothing_is_told(health: ModelHealth | None) -> None:
-    assert with_waits(RESULT, health) == RESULT
 
 
 def test_accounts_and_addresses_have_a_pace_each() -> None:

@@ -11,6 +11,7 @@ import platform
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 
@@ -21,6 +22,15 @@ from harbor.trial.trial import Trial
 
 from seatrial import __version__
 from seatrial.adapters.causes import cause_of
+from seatrial.adapters.runner_harbor.additions import (
+    facts_of,
+    graded_over_budget,
+    suffered_of,
+    unless_given_up,
+    with_facts,
+    with_replay,
+    with_waits,
+)
 from seatrial.adapters.runner_harbor.config import OUR_SANDBOXES, trial_config
 from seatrial.adapters.runner_harbor.equip import ModelAccess
 from seatrial.adapters.runner_harbor.equipment import Equipment
@@ -39,8 +49,7 @@ from seatrial.agents.kits.fitting import AgentKits, FittedKit
 from seatrial.agents.kits.layers import AgentLayers, Layered
 from seatrial.agents.limits import TrialLimits, tell_limits
 from seatrial.domain.catalogue import takes_model
-from seatrial.domain.result import Failure, Lock, Result, Usage, grade
-from seatrial.domain.suffered import Suffered
+from seatrial.domain.result import Failure, Lock, Result, Usage
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 from seatrial.engine.model_patience import ModelHealth
 from seatrial.errors import SetupProblem, TrialFault, Unsupported
@@ -55,13 +64,45 @@ from seatrial.sandboxes.sandbox import Sandbox
 from seatrial.sandboxes.selection import SandboxSelection
 
 _LONGEST_MESSAGE = 500
-_NOTICEABLE_SEC = 1.0
 _MODEL_CLIENT = "harbor.llms.lite_llm"
 """Imported in a thread, and only for agents with a model. The import takes seconds and would delay the heartbeat."""
 _MAKES_AGENT = "_init_agent"
 """Harbor's method that creates the agent. Harbor creates agent and sandbox in one call; a frame of this method in the
 traceback tells which of the two failed."""
-_SUSPICIONS = (Mark.SUSPECT_PATH, Mark.SUSPECT_PYTHON, Mark.SUSPECT_SHELL)
+
+
+@dataclass
+class _Run:
+    """One run of a trial. It is filled step by step, so that the result tells what there was, whatever ended it."""
+
+    order: Order
+    watch: Watch
+    sandbox: str
+    trial: Trial | None = None
+    equipment: Equipment | None = None
+    health: ModelHealth | None = None
+    kept: KeptRun | None = None
+    """The agent ran in an earlier try, and is only graded in this one."""
+    kit: FittedKit | Layered | str = ""
+    """What the agent ran from, or why it has no kit."""
+
+    @property
+    def found(self) -> TrialResult | None:
+        """Harbor's result so far; ``None`` if the trial never began."""
+        return self.trial._result if self.trial is not None else None
+
+    @property
+    def usage(self) -> Usage:
+        """What the gate counted; what the agent reported, if no call passed the gate."""
+        calls = self.equipment.calls if self.equipment is not None else None
+        return usage_of(self.found) if calls is None else metered(usage_of(self.found), calls.usage)
+
+    async def final_usage(self) -> Usage:
+        """That of the agent, which made its calls in an earlier try if it is only graded now."""
+        if self.kept is None:
+            return self.usage
+        counted = await asyncio.to_thread(lambda: CallCounts.of(read_calls(self.order.work_dir)).usage)
+        return metered(usage_of(self.found), counted)
 
 
 class HarborRunner:
@@ -94,62 +135,62 @@ class HarborRunner:
         await self._models.close()
 
     async def run(self, order: Order, progress: Progress) -> Result:
-        watch = Watch(progress)
-        trial: Trial | None = None
-        equipment: Equipment | None = None
-        health: ModelHealth | None = None
-        kept: KeptRun | None = None
-        kit: FittedKit | Layered | str = ""
-        sandbox = order.job.sandbox
+        run = _Run(order, Watch(progress), order.job.sandbox)
         try:
-            async with AsyncExitStack() as doors:
-                sandbox = await self._sandboxes.choose(order.job.sandbox, order.task)
-                kept = await KeptRun.read(order, sandbox)
-                if kept is not None:
-                    await kept.bring_files(order, self._limits)
-                kit = await self._fit(order, sandbox, doors) if kept is None else ""
-                equipment = await self._models.equip(order, doors, sandbox)
-                if order.agent.model:
-                    await asyncio.to_thread(import_module, _MODEL_CLIENT)
-                trial = await self._create(order, sandbox, equipment)
-                doors.enter_context(watch.attached(trial))
-                health = equipment.hand_to(trial.agent)
-                if isinstance(kit, FittedKit):
-                    kit.hand_to(trial.agent)
-                elif kept is None:
-                    kit = self._layered(order, trial, equipment, kit) or kit
-                if takes_model(order.agent.name):
-                    tell_limits(trial.agent, _limits(order, trial, equipment))
-                self._prepare_grading(order, sandbox, trial, kept, lambda: _excuse(health, trial))
-                await trial.run()
+            await self._carry_out(run)
         except asyncio.CancelledError:
-            progress.spent(_usage(equipment, _result_so_far(trial)))
+            progress.spent(run.usage)
             raise
         except Exception as error:
             # Harbor catches what happens inside ``run``. So the trial did not start, or Harbor failed while it wrote
             # the result; in that case an existing grade counts.
-            so_far = _result_so_far(trial)
-            if so_far is None or not has_grade(so_far):
-                result = without_host_paths(_ended_by(error, _cause(error, equipment)), order.work_dir)
-                facts = facts_of(trial)
-                lock = self._lock(order, sandbox, trial, facts, equipment, kit)
-                suffered = suffered_of(result.suffered, facts, health)
-                usage = _usage(equipment, so_far)
-                result = with_replay(result, equipment)
-                return result.model_copy(update={"lock": lock, "usage": usage, "suffered": suffered})
-        assert trial is not None
-        if kept is not None:  # its calls were made in an earlier try
-            counted = await asyncio.to_thread(lambda: CallCounts.of(read_calls(order.work_dir)).usage)
-            usage = metered(usage_of(trial.result), counted)
-        else:
-            usage = _usage(equipment, trial.result)
+            if run.found is None or not has_grade(run.found):
+                return self._ended_by(run, error)
+        assert run.trial is not None
+        usage = await run.final_usage()
         progress.spent(usage)
-        excuse = kept.run.excuse if kept is not None else _excuse(health, trial)
-        result = await read_result(trial.result, order.work_dir, excuse)
+        return await self._graded(run, run.trial, usage)
+
+    async def _carry_out(self, run: _Run) -> None:
+        order = run.order
+        async with AsyncExitStack() as doors:
+            run.sandbox = sandbox = await self._sandboxes.choose(order.job.sandbox, order.task)
+            run.kept = kept = await KeptRun.read(order, sandbox)
+            if kept is not None:
+                await kept.bring_files(order, self._limits)
+            run.kit = kit = await self._fit(order, sandbox, doors) if kept is None else ""
+            run.equipment = equipment = await self._models.equip(order, doors, sandbox)
+            if order.agent.model:
+                await asyncio.to_thread(import_module, _MODEL_CLIENT)
+            run.trial = trial = await self._create(order, sandbox, equipment)
+            doors.enter_context(run.watch.attached(trial))
+            run.health = health = equipment.hand_to(trial.agent)
+            if isinstance(kit, FittedKit):
+                kit.hand_to(trial.agent)
+            elif kept is None:
+                run.kit = self._layered(order, trial, equipment, kit) or kit
+            if takes_model(order.agent.name):
+                tell_limits(trial.agent, _limits(order, trial, equipment))
+            self._prepare_grading(order, sandbox, trial, kept, lambda: _excuse(health, trial))
+            await trial.run()
+
+    def _ended_by(self, run: _Run, error: Exception) -> Result:
+        """The result of a trial that has no grade."""
+        result = without_host_paths(_error_result(error, _cause(error, run.equipment)), run.order.work_dir)
+        facts = facts_of(run.trial)
+        known = {
+            "lock": self._lock(run, facts),
+            "usage": run.usage,
+            "suffered": suffered_of(result.suffered, facts, run.health),
+        }
+        return with_replay(result, run.equipment).model_copy(update=known)
+
+    async def _graded(self, run: _Run, trial: Trial, usage: Usage) -> Result:
+        equipment, kept = run.equipment, run.kept
+        excuse = kept.run.excuse if kept is not None else _excuse(run.health, trial)
+        result = with_waits(await read_result(trial.result, run.order.work_dir, excuse), run.health)
         facts = facts_of(trial)
-        result = with_waits(result, health)
-        lock = self._lock(order, sandbox, trial, facts, equipment, kit)
-        marks = with_facts(result.marks, facts)
+        lock, marks = self._lock(run, facts), with_facts(result.marks, facts)
         if equipment is not None and equipment.has_key_inside:
             marks = (*marks, Mark.KEY_IN_SANDBOX)
         if equipment is not None and equipment.calls is not None:
@@ -163,9 +204,9 @@ class HarborRunner:
         return result.model_copy(
             update={
                 "usage": usage,
-                "suffered": suffered_of(result.suffered, facts, health),
-                "timings": watch.refine(result.timings),
-                "files_left_out": watch.left_out,
+                "suffered": suffered_of(result.suffered, facts, run.health),
+                "timings": run.watch.refine(result.timings),
+                "files_left_out": run.watch.left_out,
                 "lock": lock,
             }
         )
@@ -223,26 +264,19 @@ class HarborRunner:
         sandbox.dress = layered.dress
         return layered
 
-    def _lock(
-        self,
-        order: Order,
-        sandbox: str,
-        trial: Trial | None,
-        facts: SandboxFacts,
-        equipment: Equipment | None,
-        kit: FittedKit | Layered | str,
-    ) -> Lock:
-        digest, notes = _kit_facts(kit)
+    def _lock(self, run: _Run, facts: SandboxFacts) -> Lock:
+        order, equipment = run.order, run.equipment
+        digest, notes = _kit_facts(run.kit)
         return Lock(
             seatrial=__version__,
             harbor=self._harbor,
             task_digest=order.task.digest,
-            sandbox=sandbox,
+            sandbox=run.sandbox,
             image=facts.image,
             image_digest=facts.image_digest,
             image_source=facts.image_source,
             agent=order.agent.name,
-            agent_version=_agent_version(trial),
+            agent_version=_agent_version(run.trial),
             agent_kit=digest,
             model=order.agent.model,
             options=order.agent.options,
@@ -279,12 +313,6 @@ def _limits(order: Order, trial: Trial, equipment: Equipment) -> TrialLimits:
     )
 
 
-def _usage(equipment: Equipment | None, found: TrialResult | None) -> Usage:
-    """What the gate counted; what the agent reported, if no call passed the gate."""
-    calls = equipment.calls if equipment is not None else None
-    return usage_of(found) if calls is None else metered(usage_of(found), calls.usage)
-
-
 def _excuse(health: ModelHealth | None, trial: Trial | None) -> str | None:
     if health is None or trial is None:
         return None
@@ -301,7 +329,7 @@ def _cause(error: Exception, equipment: Equipment | None) -> Cause:
     return Cause.AGENT if unfit else cause_of(type(error).__name__, str(error), Phase.START)
 
 
-def _ended_by(error: Exception, cause: Cause) -> Result:
+def _error_result(error: Exception, cause: Cause) -> Result:
     kind, message = type(error).__name__, str(error)
     failure = Failure(type=kind, message=message)
     return Result(
@@ -312,78 +340,5 @@ def _ended_by(error: Exception, cause: Cause) -> Result:
     )
 
 
-def _result_so_far(trial: Trial | None) -> TrialResult | None:
-    """Harbor's result so far; ``None`` if the trial never began."""
-    return trial._result if trial is not None else None
-
-
-def facts_of(trial: Trial | None) -> SandboxFacts:
-    environment = getattr(trial, "agent_environment", None)
-    return environment.facts if isinstance(environment, Sandbox) else SandboxFacts()
-
-
 def _agent_version(trial: Trial | None) -> str:
     return str((trial.agent.version() if trial is not None else "") or "")
-
-
-def with_waits(result: Result, health: ModelHealth | None) -> Result:
-    """Adds how long the agent's calls waited for their turn at the provider."""
-    waited = health.pace_wait_sec if health is not None else 0.0
-    if not waited:
-        return result
-    marks = (*result.marks, Mark.THROTTLED) if waited >= _NOTICEABLE_SEC else result.marks
-    suffered = result.suffered.model_copy(update={"pace_wait_sec": round(waited, 3)})
-    return result.model_copy(update={"marks": marks, "suffered": suffered})
-
-
-def unless_given_up(result: Result, health: ModelHealth) -> Result:
-    """An agent that failed after its last call got no answer did not fail by itself, however it ended."""
-    if result.outcome is not Outcome.FAILED or health.given_up is None:
-        return result
-    return result.model_copy(update={"outcome": Outcome.ERROR, "cause": Cause.LLM, "message": str(health.given_up)})
-
-
-def graded_over_budget(result: Result) -> Result:
-    """An agent that its budget ended is graded like any other. To the agent, the refusal looked like a failure of the
-    model's service, which would be an error."""
-    if result.outcome is not Outcome.ERROR or result.cause is not Cause.LLM or not result.rewards:
-        return result
-    return result.model_copy(update={"outcome": grade(result.rewards), "cause": None})
-
-
-def with_replay(result: Result, equipment: Equipment | None, *, is_kept: bool = False) -> Result:
-    """Adds how the model calls were answered from a record. A miss ended the agent, so its grade says nothing.
-
-    ``is_kept``: the agent ran in an earlier try, whose worker counted."""
-    calls = equipment.calls if equipment is not None else None
-    if equipment is None or calls is None or calls.replayed is None:
-        return result
-    marks = tuple(dict.fromkeys((*result.marks, Mark.REPLAYED)))
-    result = result.model_copy(update={"marks": marks, "replay": None if is_kept else calls.replayed})
-    if equipment.replay_failure is None:
-        return result
-    words = {"outcome": Outcome.ERROR, "cause": Cause.REPLAY, "message": equipment.replay_failure}
-    return result.model_copy(update=words)
-
-
-def suffered_of(known: Suffered, facts: SandboxFacts, health: ModelHealth | None) -> Suffered:
-    """Adds what the sandbox and the agent's model calls measured."""
-    found = {
-        "throttled_sec": facts.strain.throttled_sec,
-        "memory_pressure": facts.strain.memory_pressure,
-        "model_wait_sec": round(health.waited_sec, 3) if health is not None and health.calls else None,
-    }
-    return known.model_copy(update={name: value for name, value in found.items() if value is not None})
-
-
-def with_facts(marks: tuple[Mark, ...], facts: SandboxFacts) -> tuple[Mark, ...]:
-    """Adds the marks that follow from what the sandbox observed."""
-    seen = list(marks)
-    if facts.memory_killed:
-        seen.append(Mark.MEMORY_KILL)
-    if any(entry.startswith("limits not enforced") for entry in facts.not_applied):
-        seen.append(Mark.LIMITS_NOT_ENFORCED)
-    if any(entry.startswith("privileged") for entry in facts.protections + facts.not_applied):
-        seen.append(Mark.PRIVILEGED)
-    seen.extend(mark for mark in _SUSPICIONS if mark.value in facts.suspicions)
-    return tuple(dict.fromkeys(seen))

@@ -14,18 +14,14 @@ from harbor.llms.lite_llm import LiteLLM
 from seatrial.adapters.model_prices import ModelPrices
 from seatrial.adapters.runner_harbor.equip import ModelAccess
 from seatrial.adapters.runner_harbor.equipment import Equipment
-from seatrial.adapters.runner_harbor.outcome import metered
-from seatrial.adapters.runner_harbor.runner import graded_over_budget, unless_given_up
 from seatrial.adapters.runner_harbor.spending import Spending
 from seatrial.agents.inside import NO_KEY
 from seatrial.domain.budget import Budget, Cap
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.result import Result, Usage
 from seatrial.domain.task import Task, TaskFormat, TaskRef
-from seatrial.domain.trial import Cause, Outcome, Trial
+from seatrial.domain.trial import Trial
 from seatrial.engine.jobs.budget_rules import BudgetRules
-from seatrial.engine.model_patience import ModelHealth
-from seatrial.errors import InvalidInput, ModelFault, Unsupported
+from seatrial.errors import InvalidInput, Unsupported
 from seatrial.ports.runner import Order
 from seatrial.scripted_models import faults
 from seatrial.scripted_models.faults import Fault
@@ -129,28 +125,6 @@ async def test_further_models_of_a_job_share_the_provider_and_nothing_else(tmp_p
     assert [(other.litellm_name, other.base, dict(other.headers)) for other in others] == [
         ("openai/b", wanted.route.base, dict(wanted.route.headers))
     ]
-
-
-def test_the_gates_count_replaces_the_agents_own() -> None:
-    reported = Usage(input_tokens=1, output_tokens=1, cost_usd=0.5, model_calls=7, turns=3)
-    assert metered(reported, Usage()) == reported
-    counted = Usage(input_tokens=10, output_tokens=20, model_calls=2, retries=1)
-    assert metered(reported, counted) == counted.model_copy(update={"turns": 3}), "no price of the agent's own"
-    assert metered(reported, counted.model_copy(update={"input_tokens": 2**70})).input_tokens is None
-
-
-def test_an_agent_whose_last_call_got_no_answer_has_not_failed() -> None:
-    failed, passed = Result(outcome=Outcome.FAILED, rewards={"reward": 0.0}), Result(outcome=Outcome.PASSED)
-    gone = ModelHealth(given_up=ModelFault("The model's service failed 3 times within 9 s: HTTP 503"))
-    assert unless_given_up(failed, gone).cause is Cause.LLM and "HTTP 503" in unless_given_up(failed, gone).message
-    assert unless_given_up(passed, gone) == passed and unless_given_up(failed, ModelHealth()) == failed
-
-
-def test_a_trial_over_its_budget_is_graded() -> None:
-    voided = Result(outcome=Outcome.ERROR, cause=Cause.LLM, rewards={"reward": 0.0}, message="no credit")
-    assert graded_over_budget(voided).outcome is Outcome.FAILED and graded_over_budget(voided).cause is None
-    without = Result(outcome=Outcome.ERROR, cause=Cause.LLM)
-    assert graded_over_budget(without) == without
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from seatrial.adapters.runner_harbor.additions import with_replay
 from seatrial.adapters.runner_harbor.equip import ModelAccess
-from seatrial.adapters.runner_harbor.runner import with_replay
 from seatrial.adapters.runner_harbor.spending import Spending
 from seatrial.domain.job import AgentSpec
 from seatrial.domain.record import ReplayMiss

@@ -54,3 +54,11 @@ def test_a_report_has_the_gates_figures_for_each_agent_and_model() -> None:
             600,
             80,
         )
+
+
+def test_a_count_that_no_store_holds_is_unknown() -> None:
+    reported = Usage(input_tokens=1, output_tokens=1, cost_usd=0.5, model_calls=7, turns=3)
+    assert metered(reported, Usage()) == reported
+    counted = Usage(input_tokens=10, output_tokens=20, model_calls=2, retries=1)
+    assert metered(reported, counted) == counted.model_copy(update={"turns": 3}), "no price of the agent's own"
+    assert metered(reported, counted.model_copy(update={"input_tokens": 2**70})).input_tokens is None
