@@ -25,12 +25,15 @@ class FakeRunner:
         results: Mapping[str, Sequence[Result]] | None = None,
         seconds: float = 0.0,
         files: Mapping[str, bytes] | None = None,
+        lets_go: asyncio.Semaphore | None = None,
     ) -> None:
-        """``results``: a task's results, one per try; the last one repeats."""
+        """``results``: a task's results, one per try; the last one repeats. ``lets_go``: an agent ends when it gets one
+        of these, and they get them in their order."""
         self._script = script
         self._results = results or {}
         self._seconds = seconds
         self._files = files or {}
+        self._lets_go = lets_go
         self.orders: list[Order] = []
         """Every order that started, including cancelled ones."""
         self.most_at_once = 0
@@ -45,6 +48,8 @@ class FakeRunner:
                 await progress.phase(phase)
                 if phase is Phase.AGENT:
                     await asyncio.sleep(self._seconds)
+                    if self._lets_go is not None:
+                        await self._lets_go.acquire()
             for name, content in self._files.items():
                 path = order.work_dir / name
                 path.parent.mkdir(parents=True, exist_ok=True)

@@ -231,18 +231,25 @@ async def test_our_own_keys_never_go_to_a_callers_address(
 
 
 async def test_at_most_so_many_run_at_once_and_the_others_wait_their_turn(tmp_path: Path, folder: Path) -> None:
-    runner = FakeRunner(seconds=1.5)
+    lets_go = asyncio.Semaphore(1)
+    runner = FakeRunner(lets_go=lets_go)
     async with serving(tmp_path / "home", runner, tb2_dir=folder, waiting_limit=2) as server:
         await server.post("/api/tasks", json=request())
         calls = []
 
+        def begun() -> int:
+            return len(runner.orders) - 1
+
         def arrived() -> int:
-            """Those that run or ran, and those that wait for a place."""
-            return len(runner.orders) - 1 + len(server.places._waiters or ())
+            """Those that run, and those that wait for a place."""
+            return begun() + len(server.places._waiters or ())
 
         for number in range(5):
             calls.append(asyncio.create_task(server.post("/api/tasks", json=stating(str(number)))))
             await eventually(lambda: arrived() > number, f"call {number} is there")  # noqa: B023 - ends before the next
+        for running in (3, 4, 5, 5, 5):  # one place becomes free, and the next call gets it
+            lets_go.release()
+            await eventually(lambda: begun() == running, f"{running} have begun")  # noqa: B023 - as above
         answers = await asyncio.gather(*calls)
     assert [answer["final_answer"] for answer in answers] == ["True"] * 5
     assert runner.most_at_once == 2
