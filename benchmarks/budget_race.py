@@ -17,8 +17,8 @@ from benchmarks.model_service import ModelService, Seen
 from benchmarks.place import Place
 from benchmarks.row import Row
 from seatrial.adapters.store_sql.migrate import upgrade
-from seatrial.domain.budget import Amount, Budget, Cap, Scope
-from seatrial.domain.model_call import CallUsage
+from seatrial.domain.model_calls.budget import Amount, Budget, Cap, Scope
+from seatrial.domain.model_calls.model_call import CallUsage
 from seatrial.engine.budgets.slices import EVERY_SEC, Budgets
 from seatrial.engine.budgets.trial_budget import TrialBudget
 from seatrial.gateway.gate import Gate

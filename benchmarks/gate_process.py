@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.adapters.runner_harbor.process import collect_less_often
-from seatrial.domain.budget import Budget, Cap
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.model_call import CostBy
-from seatrial.domain.prices import NamedPrice, Price, Rates
+from seatrial.domain.model_calls.budget import Budget, Cap
+from seatrial.domain.model_calls.model_call import CostBy
+from seatrial.domain.model_calls.prices import NamedPrice, Price, Rates
 from seatrial.domain.task import TaskRef
 from seatrial.engine.budgets.slices import EVERY_SEC, Budgets
 from seatrial.engine.budgets.trial_budget import TrialBudget

@@ -20,9 +20,9 @@ from seatrial.adapters.store_sql.store import SqlStore
 from seatrial.adapters.store_sql.tables import trials
 from seatrial.charts.draw import Subject
 from seatrial.charts.report_page import report_page
-from seatrial.domain.fact import TrialFact
 from seatrial.domain.job import AgentSpec, JobSpec, plan
-from seatrial.domain.report import report
+from seatrial.domain.reports.fact import TrialFact
+from seatrial.domain.reports.report import report
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Outcome, TrialState
 from seatrial.engine.reports.configurations import agents_by_label

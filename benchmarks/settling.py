@@ -14,7 +14,7 @@ from tests.simulated_pairs import MIXES, NULLS, Draw, Simulated, shift_for, simu
 
 from benchmarks.place import Place
 from benchmarks.row import Row
-from seatrial.domain.settling import Finding
+from seatrial.domain.reports.settling import Finding
 
 _TASKS, _ATTEMPTS, _ALPHA = 89, 5, 0.05
 _DIFFERENCE = 0.15

@@ -23,7 +23,7 @@ from seatrial.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
-PROVEN = ROOT / "src" / "seatrial" / "domain" / "proven_agents.py"
+PROVEN = ROOT / "src" / "seatrial" / "domain" / "agents" / "proven_agents.py"
 NOTE = "<!-- Written by scripts/reference.py from the code; `make reference` writes it anew. -->\n\n"
 
 
@@ -100,7 +100,7 @@ def proven_module() -> str:
 
 
 def agents_page() -> str:
-    from seatrial.domain.catalogue import AGENTS
+    from seatrial.domain.agents.catalogue import AGENTS
 
     proofs = _proofs()
     lines = [

@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import httpx
 
-from seatrial.processes import start_time
+from seatrial.system.processes import start_time
 from tests.command_line import CommandLine, Done, Running
 from tests.waiting import LIMIT_SEC, until
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from seatrial.domain.comparison import Side
-from seatrial.domain.fact import TrialFact, by_task, count
+from seatrial.domain.comparisons.comparison import Side
+from seatrial.domain.reports.fact import TrialFact, by_task, count
 
 
 def side(configuration: str, facts: Iterable[TrialFact]) -> Side:

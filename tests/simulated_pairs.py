@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from seatrial.domain.settling import QUIET_AFTER, Finding, UntilSettled, course, looks
-from seatrial.domain.significance import sign_flip
+from seatrial.domain.reports.settling import QUIET_AFTER, Finding, UntilSettled, course, looks
+from seatrial.domain.statistics.significance import sign_flip
 
 Rates = tuple[float, float]
 """How often A and B pass a task."""

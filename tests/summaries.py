@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.domain.job import Job
-from seatrial.domain.report import JobReport
+from seatrial.domain.reports.report import JobReport
 from seatrial.domain.result import Spent
 from seatrial.engine.reports.reporting import report_numbers
 from seatrial.ports.store import TrialNumbers, TrialRow

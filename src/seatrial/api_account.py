@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from seatrial.errors import SetupProblem
-from seatrial.file_owner import NOBODYS_ID, SERVICE_ACCOUNT, Account, owner_of
-from seatrial.path_view import show_paths
-from seatrial.privileges import become
-from seatrial.processes import WorkerName, boot_id, own_namespace
-from seatrial.removal import remove_tree
 from seatrial.settings import Settings
-from seatrial.take_over import take_over
+from seatrial.system.file_owner import NOBODYS_ID, SERVICE_ACCOUNT, Account, owner_of
+from seatrial.system.path_view import show_paths
+from seatrial.system.privileges import become
+from seatrial.system.processes import WorkerName, boot_id, own_namespace
+from seatrial.system.removal import remove_tree
+from seatrial.system.take_over import take_over
 
 log = logging.getLogger(__name__)
 

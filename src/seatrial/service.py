@@ -1,7 +1,7 @@
 """What ``seatrial up`` runs: the API and the workers in separate processes, until a signal.
 
 This process only starts the others and forwards signals: it keeps its privileges and parses no input. The API process
-answers everybody and drops its privileges, see ``privileges``. The first signal drains: nothing new is accepted,
+answers everybody and drops its privileges, see ``system.privileges``. The first signal drains: nothing new is accepted,
 running requests and trials end normally. The second requeues the trials, the third ends everything at once.
 """
 
@@ -23,10 +23,10 @@ from pathlib import Path
 from seatrial.api.app import create_app
 from seatrial.api.serve import ApiServer
 from seatrial.api_account import prepare, reads_home, shared_places
-from seatrial.privileges import confine_api
-from seatrial.processes import die_with
 from seatrial.redact import Redactor
 from seatrial.settings import Settings
+from seatrial.system.privileges import confine_api
+from seatrial.system.processes import die_with
 from seatrial.worker_exits import ExitNotes
 from seatrial.worker_supervisor import WorkerSupervisor, worker_command
 

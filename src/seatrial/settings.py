@@ -20,11 +20,11 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from seatrial.domain.budget import LARGEST_CAP, LARGEST_CAP_USD, Cap
 from seatrial.domain.described import Described
-from seatrial.domain.packing import Size
+from seatrial.domain.fleet.packing import Size
+from seatrial.domain.model_calls.budget import LARGEST_CAP, LARGEST_CAP_USD, Cap
 from seatrial.errors import SetupProblem
-from seatrial.file_owner import is_of_service, owner_of
+from seatrial.system.file_owner import is_of_service, owner_of
 
 _PROVIDER_SUFFIXES = ("_API_KEY", "_API_BASE", "_BASE_URL", "HF_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
 

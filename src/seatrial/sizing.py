@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from seatrial.domain.packing import Overcommit, Packing, Size
-from seatrial.machine import Hardware
+from seatrial.domain.fleet.packing import Overcommit, Packing, Size
 from seatrial.settings import Settings
+from seatrial.system.machine import Hardware
 
 
 def room_here(settings: Settings) -> Packing:

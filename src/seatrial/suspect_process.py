@@ -1,8 +1,8 @@
 """Runs suspected trials in a process of their own, beside the normal work of a worker.
 
-A group of suspects must not share a process with others, because one of them may end it (``domain/isolation.py``). The
-worker starts a second process for one group at a time and gives it some of its slots. So the search waits for no idle
-worker and stops nobody's trials. The worker sees how that process ends and leaves a note about it.
+A group of suspects must not share a process with others, because one of them may end it. ``domain/fleet/isolation.py``
+has the rules. The worker starts a second process for one group at a time and gives it some of its slots. So the search
+waits for no idle worker and stops nobody's trials. The worker sees how that process ends and leaves a note about it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from seatrial.domain.isolation import Suspects
-from seatrial.processes import WorkerName
+from seatrial.domain.fleet.isolation import Suspects
+from seatrial.system.processes import WorkerName
 from seatrial.worker_exits import ExitWatch, worker_of
 
 log = logging.getLogger(__name__)

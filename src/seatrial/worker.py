@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
 
-from seatrial.domain.isolation import Suspects
+from seatrial.domain.fleet.isolation import Suspects
 from seatrial.domain.trial import Trial
 from seatrial.engine.clock import Clock
 from seatrial.engine.duties import Duties, Duty

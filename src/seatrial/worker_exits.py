@@ -14,8 +14,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.domain.worker_death import Exit
-from seatrial.processes import ProcessIdentity, WorkerName, boot_id, own_namespace, start_time
+from seatrial.domain.fleet.worker_death import Exit
+from seatrial.system.processes import ProcessIdentity, WorkerName, boot_id, own_namespace, start_time
 
 _KEPT_SEC = 86400.0
 _FOLDER = "exits"

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import Self
 
-from seatrial.processes import on_signals
+from seatrial.system.processes import on_signals
 from seatrial.worker_exits import ExitNotes, ExitWatch, worker_of
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.processes import start_time
+from seatrial.system.processes import start_time
 from tests.command_line import ROOT, CommandLine, traces
 from tests.running_service import RunningService
 from tests.task_files import write_task

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.processes import ProcessIdentity
 from seatrial.sandboxes.options import Owner, SandboxOptions
 from seatrial.sandboxes.record import SandboxRecord
 from seatrial.sandboxes.sweep import sweep
+from seatrial.system.processes import ProcessIdentity
 
 pytestmark = pytest.mark.sandbox
 

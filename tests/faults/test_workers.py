@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.domain.isolation import OUTSIDE_LOSSES_ALLOWED, most_tries
+from seatrial.domain.fleet.isolation import OUTSIDE_LOSSES_ALLOWED, most_tries
 from seatrial.settings import Settings
 from tests.command_line import ROOT, CommandLine, Running, traces
 from tests.faults.checker import check_home

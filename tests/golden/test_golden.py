@@ -24,8 +24,8 @@ from seatrial.cli.view.comparison_tables import print_circumstances, print_compa
 from seatrial.cli.view.details import print_report
 from seatrial.cli.view.leaderboard import print_leaderboard
 from seatrial.cli.view.markdown import report_lines
-from seatrial.domain.figures import dollars
 from seatrial.domain.job import Job
+from seatrial.domain.reports.figures import dollars
 from seatrial.engine.reports.comparing import ComparisonWish
 from seatrial.engine.reports.configurations import agents_by_label
 from seatrial.engine.reports.grid import table_of

@@ -9,8 +9,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from seatrial.domain.model_call import CostBy
-from seatrial.domain.prices import NamedPrice, Price, Rates
+from seatrial.domain.model_calls.model_call import CostBy
+from seatrial.domain.model_calls.prices import NamedPrice, Price, Rates
 from seatrial.engine.budgets.trial_budget import TrialBudget
 from seatrial.gateway.gate import Gate
 from seatrial.gateway.routes import Routes, route_to

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from seatrial.domain.model_call import CostBy, ModelCall
-from seatrial.domain.prices import NamedPrice, Price, Rates
-from seatrial.domain.record import ReplayMiss
-from seatrial.domain.replay import RECORD_FILE, TOKENS_FILE, Replay
+from seatrial.domain.model_calls.model_call import CostBy, ModelCall
+from seatrial.domain.model_calls.prices import NamedPrice, Price, Rates
+from seatrial.domain.model_calls.record import ReplayMiss
+from seatrial.domain.model_calls.replay import RECORD_FILE, TOKENS_FILE, Replay
 from seatrial.gateway.replay import CallReplay
 from seatrial.gateway.routes import Route
 from seatrial.scripted_models import faults

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from seatrial.domain.budget import Budget, Cap, Scope
 from seatrial.domain.job import AgentSpec, JobSpec
+from seatrial.domain.model_calls.budget import Budget, Cap, Scope
 from seatrial.domain.task import TaskRef
 from seatrial.plain_http import Response, read_request
 from seatrial.settings import Settings

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from seatrial.domain.job import AgentSpec, JobSpec, RetryPolicy
-from seatrial.domain.model_call import CallUsage, ModelCall
+from seatrial.domain.model_calls.model_call import CallUsage, ModelCall
 from seatrial.domain.result import Usage
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Trial
 from seatrial.gateway.journal import Journal
-from seatrial.processes import ProcessIdentity, WorkerName
 from seatrial.settings import Settings
+from seatrial.system.processes import ProcessIdentity, WorkerName
 from seatrial.wiring import Installation, open_installation
 from seatrial.wiring.upkeep import clean_leftovers, recover_lost
 from tests.command_line import SAMPLES

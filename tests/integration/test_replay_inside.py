@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.domain.replay import RECORD_FILE, Replay
+from seatrial.domain.model_calls.replay import RECORD_FILE, Replay
 from seatrial.gateway.replay import CallReplay
 from seatrial.sandboxes.sandbox import Sandbox
 from seatrial.scripted_models.server import ScriptedModels

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.adapters.account_files import FileAccount
+from seatrial.domain.fleet.needs import Abilities, Needs
+from seatrial.domain.fleet.packing import Packing, Size
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
-from seatrial.domain.needs import Abilities, Needs
-from seatrial.domain.packing import Packing, Size
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Trial, TrialState
 from seatrial.engine.clock import system_clock
 from seatrial.engine.trials.room import Room
-from seatrial.machine import MemoryBrake
 from seatrial.ports.runner import Order
 from seatrial.ports.store import TrialFilter
+from seatrial.system.machine import MemoryBrake
 from seatrial.testing.memory_meter import MemoryMeter
 from seatrial.testing.memory_store.trials import MemoryTrials
 from seatrial.testing.quiet_wake_up import QuietWakeUp

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from seatrial.domain.isolation import Suspects
+from seatrial.domain.fleet.isolation import Suspects
 from seatrial.suspect_process import SuspectProcess
 from seatrial.worker_exits import ExitNotes, ExitWatch
 from tests.waiting import eventually

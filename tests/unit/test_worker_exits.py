@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.domain.worker_death import Exit
+from seatrial.domain.fleet.worker_death import Exit
 from seatrial.worker_exits import ExitNotes, count_memory_kills, own_cgroup, worker_of
 from seatrial.worker_supervisor import WorkerSupervisor
 from tests.waiting import eventually

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.processes import start_time
+from seatrial.system.processes import start_time
 from seatrial.worker_supervisor import WorkerSupervisor
 from tests.waiting import LIMIT_SEC, eventually, until
 
@@ -90,7 +90,7 @@ async def test_one_that_does_not_leave_is_told_again_and_ended_at_last(tmp_path:
 
 def test_a_worker_dies_with_whoever_started_it(tmp_path: Path) -> None:
     """The parent is killed, so that nothing of it could clean up."""
-    child = "import os, sys, time; from seatrial.processes import die_with\nassert die_with(int(sys.argv[1])); "
+    child = "import os, sys, time; from seatrial.system.processes import die_with\nassert die_with(int(sys.argv[1])); "
     child += "print(os.getpid(), flush=True); time.sleep(60)"
     parent = "import subprocess, sys, os, time\n"
     parent += f"subprocess.Popen([sys.executable, '-c', {child!r}, str(os.getpid())], start_new_session=True)\n"
@@ -105,6 +105,6 @@ def test_a_worker_dies_with_whoever_started_it(tmp_path: Path) -> None:
 
 
 def test_one_whose_parent_is_gone_already_is_told_so() -> None:
-    code = "from seatrial.processes import die_with; import os; print(die_with(os.getppid()), die_with(1 << 22))"
+    code = "from seatrial.system.processes import die_with; import os; print(die_with(os.getppid()), die_with(1 << 22))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "False"]

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from seatrial.domain.packing import NOTHING, Size, total
+from seatrial.domain.fleet.packing import NOTHING, Size, total
 
 _TURN_PATIENCE_SEC = 1.0
 _LOOK_SEC = 0.01

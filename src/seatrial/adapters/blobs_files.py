@@ -5,8 +5,8 @@ unfinished ``name#…`` that no listing shows. Files are not flushed to disk one
 newest files may be missing, and reading them says so.
 
 The folder may belong to an account without rights, that of the API's process, while a worker is root. So the folder's
-owner decides what is done in it: threads act as that account, see ``file_owner``. Only a move out of a worker's own
-directory needs root; the file is given to the account first, and goes only into a folder that is the account's.
+owner decides what is done in it: threads act as that account, see ``system.file_owner``. Only a move out of a worker's
+own directory needs root; the file is given to the account first, and goes only into a folder that is the account's.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from typing import Self
 from seatrial.adapters.blob_paths import key_of, path_of
 from seatrial.adapters.owned_folder import Handle, make_folder, move_into, open_folder
 from seatrial.errors import InvalidInput, NotFound, StorageFull, StoreUnavailable
-from seatrial.fair_threads import FairThreads, yield_turn
-from seatrial.file_owner import act_as, act_as_oneself
 from seatrial.ports.blobs import PLAIN_KEY, BlobInfo, checked_key
+from seatrial.system.fair_threads import FairThreads, yield_turn
+from seatrial.system.file_owner import act_as, act_as_oneself
 
 _THREADS = 16
 _FILES_AT_ONCE = 8

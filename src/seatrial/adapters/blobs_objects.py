@@ -26,8 +26,8 @@ from obstore.store import from_url
 from seatrial.adapters.blob_paths import key_of, path_of
 from seatrial.adapters.object_errors import PastTheEnd, boundary, reason
 from seatrial.errors import InvalidInput, NotFound, StoreUnavailable
-from seatrial.fair_threads import FairThreads
 from seatrial.ports.blobs import BlobInfo
+from seatrial.system.fair_threads import FairThreads
 
 if TYPE_CHECKING:
     from obstore import GetResult

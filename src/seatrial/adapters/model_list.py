@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, override
 
-from seatrial.domain.prices import Price, price_from
+from seatrial.domain.model_calls.prices import Price, price_from
 
 _FILE = "model_prices_and_context_window_backup.json"
 _NO_MODEL = "sample_spec"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from seatrial.adapters.model_list import ListedPrices, listed_names
 from seatrial.adapters.price_file import read_price_file
-from seatrial.domain.model_call import CostBy
-from seatrial.domain.prices import NamedPrice, Price, Rates, price_of
+from seatrial.domain.model_calls.model_call import CostBy
+from seatrial.domain.model_calls.prices import NamedPrice, Price, Rates, price_of
 
 _SCRIPTED = "scripted/"
 _FREE = NamedPrice(price=Price(rates=Rates(input=0.0, output=0.0)), by=CostBy.TABLE)

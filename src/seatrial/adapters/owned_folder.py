@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from seatrial.file_owner import Account, act_for_owner, owner_of
+from seatrial.system.file_owner import Account, act_for_owner, owner_of
 
 
 def open_folder(folder: Path) -> tuple[int, Account | None]:

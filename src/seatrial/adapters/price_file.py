@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from seatrial.domain.catalogue import provider_of
+from seatrial.domain.agents.catalogue import provider_of
 from seatrial.domain.likeness import did_you_mean
-from seatrial.domain.prices import Price, price_from
+from seatrial.domain.model_calls.prices import Price, price_from
 from seatrial.errors import SetupProblem
 
 _NEEDED = ("input_cost_per_token", "output_cost_per_token")

@@ -23,7 +23,7 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from seatrial.adapters.registry_reach import Reach, SameHostOnly
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import InvalidInput, NotFound, SetupProblem
-from seatrial.removal import scratch_directory
+from seatrial.system.removal import scratch_directory
 from seatrial.task_content.folder import is_task
 
 _TIMEOUT_SEC = 30.0

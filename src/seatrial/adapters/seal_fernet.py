@@ -10,8 +10,8 @@ import secrets
 from pathlib import Path
 
 from seatrial.errors import SetupProblem
-from seatrial.file_owner import open_owned
 from seatrial.ports.seal import SEPARATOR
+from seatrial.system.file_owner import open_owned
 
 _FILE = "secret.key"
 _LONGEST = 1 << 16

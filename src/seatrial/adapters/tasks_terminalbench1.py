@@ -35,7 +35,7 @@ from seatrial.adapters.terminalbench1.toml_text import toml_text
 from seatrial.domain.task import Resources, Task, TaskFormat
 from seatrial.errors import InvalidTask
 from seatrial.ports.tasks import Inspection
-from seatrial.removal import scratch_directory
+from seatrial.system.removal import scratch_directory
 from seatrial.task_content.digest import content_digest
 from seatrial.task_content.tree import walk
 

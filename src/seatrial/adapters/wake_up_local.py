@@ -11,8 +11,8 @@ import os
 from pathlib import Path
 
 from seatrial.domain.trial import Trial
-from seatrial.file_owner import open_owned
 from seatrial.ports.store import Heartbeat
+from seatrial.system.file_owner import open_owned
 
 _LOOK_SEC = 0.1
 _LARGEST = 1 << 16

@@ -21,8 +21,8 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from seatrial.domain.budget import WITHOUT_CAP, Amount
-from seatrial.domain.limits_left import LimitsLeft
+from seatrial.domain.model_calls.budget import WITHOUT_CAP, Amount
+from seatrial.domain.model_calls.limits_left import LimitsLeft
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.own_time import OwnTime, own_limit
 from seatrial.sandboxes.sandbox import Sandbox

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from seatrial.domain.agent_options import CALL_OPTIONS as ALLOWED_IN_CALLS
-from seatrial.domain.agent_options import TERMINUS
+from seatrial.domain.agents.agent_options import CALL_OPTIONS as ALLOWED_IN_CALLS
+from seatrial.domain.agents.agent_options import TERMINUS
 from seatrial.errors import InvalidInput
 
 _RENAMED = {"base_url": "api_base", "max_episodes": "max_turns", "episodes": "max_turns"}

@@ -46,9 +46,9 @@ from seatrial.api.routes.docs import add_docs
 from seatrial.api.routes.metrics import Metrics, counting
 from seatrial.api.routes.page import Page
 from seatrial.api.routes.router import take_routes
-from seatrial.disk import Disk
 from seatrial.redact import Redactor
 from seatrial.settings import Settings
+from seatrial.system.disk import Disk
 from seatrial.wiring import open_installation, recover_in_background
 
 _PARTS = (

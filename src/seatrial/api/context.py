@@ -15,7 +15,6 @@ from seatrial.api.gates.identity import Caller as Caller
 from seatrial.api.gates.identity import FailureLimit, Identities
 from seatrial.api.gates.link_access import LinkAccess
 from seatrial.api.live.broadcast import Broadcast
-from seatrial.disk import Disk
 from seatrial.engine.fleet.signals import FleetSignals
 from seatrial.engine.jobs.model_urls import ModelUrls
 from seatrial.engine.readiness import Readiness
@@ -25,8 +24,9 @@ from seatrial.engine.tasks.served_tasks import ServedTasks
 from seatrial.engine.triage import Author, Desk
 from seatrial.engine.trials.trial_files import TryFiles
 from seatrial.ports.store import Once
-from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
+from seatrial.system.disk import Disk
+from seatrial.system.processes import WorkerName, is_dead
 from seatrial.wiring import Installation, fleet_signals
 
 _SEARCHES = 2

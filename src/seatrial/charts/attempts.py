@@ -8,9 +8,9 @@ from seatrial.charts.canvas import Canvas, axis_beside, empty, legend, shape_of,
 from seatrial.charts.scale import Scale, shares
 from seatrial.charts.scene import Anchor, Chart, ChartName, ChartTable, Drawing, Label, Line, Sign, Tone
 from seatrial.charts.words import shown
-from seatrial.domain.figures import NOTHING, percent
-from seatrial.domain.report import ConfigurationReport, JobReport
-from seatrial.domain.score import PassRate
+from seatrial.domain.reports.figures import NOTHING, percent
+from seatrial.domain.reports.report import ConfigurationReport, JobReport
+from seatrial.domain.reports.score import PassRate
 
 _SUMMARY = (
     "Solid, rising: pass@k, the chance that at least one of k attempts passes. Dashed, falling: pass^k, the chance "

@@ -13,8 +13,8 @@ from seatrial.charts.spread import DURATIONS, TOKENS, spread
 from seatrial.charts.tradeoff import COST, TIME, tradeoff
 from seatrial.charts.trend import trend
 from seatrial.domain.job import AgentSpec, Job
-from seatrial.domain.pictures import Trend
-from seatrial.domain.report import JobReport
+from seatrial.domain.reports.pictures import Trend
+from seatrial.domain.reports.report import JobReport
 
 WIDTH, NARROWEST, WIDEST = 720, 320, 2000
 """Width of a picture in pixels: the default and the limits."""

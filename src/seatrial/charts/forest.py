@@ -6,9 +6,9 @@ from seatrial.charts.canvas import LETTER, MARGIN, SMALL, Canvas, axis_below, em
 from seatrial.charts.scale import Scale, shares
 from seatrial.charts.scene import Anchor, Chart, ChartName, ChartTable, Label, Line, Mark, Sign, Tone
 from seatrial.charts.words import fitted, shown
-from seatrial.domain.figures import estimate, percent, span
-from seatrial.domain.report import ConfigurationReport, JobReport
-from seatrial.domain.statistics import Interval
+from seatrial.domain.reports.figures import estimate, percent, span
+from seatrial.domain.reports.report import ConfigurationReport, JobReport
+from seatrial.domain.statistics.estimates import Interval
 
 _SUMMARY = (
     "The score of each configuration, best first, with two 95 % intervals. Solid: the tasks as a sample, how far the "

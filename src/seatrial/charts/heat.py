@@ -8,10 +8,10 @@ from urllib.parse import quote, urlencode
 from seatrial.charts.canvas import MARGIN, Canvas, empty, legend, shape_of, tone_of
 from seatrial.charts.scene import Anchor, Box, Chart, ChartName, ChartTable, Drawing, Label, Mark, Sign, Tone
 from seatrial.charts.words import fitted, shown
-from seatrial.domain.figures import percent
 from seatrial.domain.job import AgentSpec, Job
-from seatrial.domain.pictures import TaskLine, by_disagreement
-from seatrial.domain.report import JobReport, TaskReport
+from seatrial.domain.reports.figures import percent
+from seatrial.domain.reports.pictures import TaskLine, by_disagreement
+from seatrial.domain.reports.report import JobReport, TaskReport
 
 _SUMMARY = (
     "Each cell is the share of a task's valid trials that passed. Tasks on which configurations differ most come "

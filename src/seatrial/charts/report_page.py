@@ -16,8 +16,8 @@ from seatrial.charts.styles import HTML_STYLES
 from seatrial.charts.summary import HEADINGS, status_line, summary_cells
 from seatrial.charts.svg import svg
 from seatrial.charts.words import shown
-from seatrial.domain.figures import percent, plural
-from seatrial.domain.report import JobReport
+from seatrial.domain.reports.figures import percent, plural
+from seatrial.domain.reports.report import JobReport
 
 _HASH = base64.b64encode(hashlib.sha256(HTML_STYLES.encode()).digest()).decode()
 POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"

@@ -9,9 +9,9 @@ from seatrial.charts.canvas import MARGIN, Canvas, axis_below, empty, shape_of, 
 from seatrial.charts.scale import Scale, amounts
 from seatrial.charts.scene import Anchor, Box, Chart, ChartName, ChartTable, Drawing, Label, Line, Mark, Shape, Sign
 from seatrial.charts.words import fitted, shown
-from seatrial.domain.figures import NOTHING, duration, tokens
-from seatrial.domain.report import ConfigurationReport, JobReport
-from seatrial.domain.statistics import Quantiles
+from seatrial.domain.reports.figures import NOTHING, duration, tokens
+from seatrial.domain.reports.report import ConfigurationReport, JobReport
+from seatrial.domain.statistics.estimates import Quantiles
 
 _COLUMNS = ("configuration", "trials", "10 %", "25 %", "median", "75 %", "90 %", "99 %", "largest")
 _ROW, _TOP, _TALL = 52.0, 8.0, 14.0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from seatrial.domain.fact import Counts
-from seatrial.domain.figures import NOTHING, dollars, duration, estimate, percent, plural, span
-from seatrial.domain.report import ConfigurationReport
+from seatrial.domain.reports.fact import Counts
+from seatrial.domain.reports.figures import NOTHING, dollars, duration, estimate, percent, plural, span
+from seatrial.domain.reports.report import ConfigurationReport
 
 HEADINGS = (
     "configuration",

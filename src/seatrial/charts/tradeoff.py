@@ -9,9 +9,9 @@ from seatrial.charts.canvas import Canvas, axis_below, axis_beside, empty, legen
 from seatrial.charts.scale import amounts, shares
 from seatrial.charts.scene import Chart, ChartName, ChartTable, Drawing, Line, Sign, Tone
 from seatrial.charts.words import shown
-from seatrial.domain.figures import NOTHING, dollars, duration, estimate
-from seatrial.domain.pictures import Rival, dollars_per_trial, median_seconds, rivals
-from seatrial.domain.report import ConfigurationReport, JobReport
+from seatrial.domain.reports.figures import NOTHING, dollars, duration, estimate
+from seatrial.domain.reports.pictures import Rival, dollars_per_trial, median_seconds, rivals
+from seatrial.domain.reports.report import ConfigurationReport, JobReport
 
 _LEFT, _TOP = 52.0, 14.0
 

@@ -6,8 +6,8 @@ from seatrial.charts.canvas import Canvas, axis_beside, empty, legend, shape_of,
 from seatrial.charts.scale import Scale, shares
 from seatrial.charts.scene import Anchor, Chart, ChartName, ChartTable, Drawing, Label, Line, Mark, Sign, Tone
 from seatrial.charts.words import shown
-from seatrial.domain.figures import estimate, percent, plural
-from seatrial.domain.pictures import Trend, TrendPoint
+from seatrial.domain.reports.figures import estimate, percent, plural
+from seatrial.domain.reports.pictures import Trend, TrendPoint
 
 _SUMMARY = (
     "The score of each configuration in the jobs that ran the same tasks of this dataset, oldest first, with its 95 % "

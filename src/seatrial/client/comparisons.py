@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seatrial.client.ask import Ask, Parameters, given, reads
-from seatrial.domain.fact import Basis
+from seatrial.domain.reports.fact import Basis
 from seatrial.engine.reports.attempt_pairs import TaskPairs
 from seatrial.engine.reports.circumstances import ComparedCircumstances
 from seatrial.shapes.comparisons import Comparisons, JudgedComparison

@@ -13,11 +13,11 @@ from seatrial.client.comparisons import compare_jobs, read_circumstances, read_c
 from seatrial.client.driver import Driver, Plan
 from seatrial.client.verbs import Group, list_verb, verb
 from seatrial.domain.event import EventKind
-from seatrial.domain.failures import Failures
 from seatrial.domain.job import JobStatus
-from seatrial.domain.leaderboard import Leaderboard
-from seatrial.domain.pictures import Trend
-from seatrial.domain.report import JobReport
+from seatrial.domain.reports.failures import Failures
+from seatrial.domain.reports.leaderboard import Leaderboard
+from seatrial.domain.reports.pictures import Trend
+from seatrial.domain.reports.report import JobReport
 from seatrial.domain.trial import Outcome
 from seatrial.engine.reports.grid import Grid
 from seatrial.errors import StoreUnavailable

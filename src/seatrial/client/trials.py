@@ -10,7 +10,7 @@ import httpx
 from seatrial.client.ask import Ask, Paged, given, place, provider_keys, reads
 from seatrial.client.jobs import Keys
 from seatrial.client.verbs import Group, list_verb, verb
-from seatrial.domain.divergence import Divergence
+from seatrial.domain.comparisons.divergence import Divergence
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.result import StoredFile, TestResult
 from seatrial.domain.trial import Cause, Outcome, TrialState

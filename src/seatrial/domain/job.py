@@ -10,12 +10,12 @@ from typing import Any
 
 from pydantic import Field
 
-from seatrial.domain.budget import Budget
+from seatrial.domain.fleet.needs import Needs
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.needs import Needs
-from seatrial.domain.record import Record
-from seatrial.domain.replay import Replay
-from seatrial.domain.settling import UntilSettled, drawn_order
+from seatrial.domain.model_calls.budget import Budget
+from seatrial.domain.model_calls.record import Record
+from seatrial.domain.model_calls.replay import Replay
+from seatrial.domain.reports.settling import UntilSettled, drawn_order
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, NewTrial
 

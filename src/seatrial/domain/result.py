@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.replay import Replayed
+from seatrial.domain.model_calls.replay import Replayed
 from seatrial.domain.suffered import Suffered
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 

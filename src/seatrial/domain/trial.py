@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from seatrial.domain.fleet.needs import Needs
+from seatrial.domain.fleet.worker_death import Death
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.needs import Needs
 from seatrial.domain.task import TaskRef
-from seatrial.domain.worker_death import Death
 from seatrial.errors import Conflict, StaleTry
 
 SHARED_LOSSES_ALLOWED = 2
-"""After this many shared worker losses a trial is suspected; see ``domain/isolation.py``."""
+"""After this many shared worker losses a trial is suspected; see ``domain/fleet/isolation.py``."""
 OUTSIDE_LOSSES_ALLOWED = 5
 """So many workers may be killed from outside under a trial before it is treated as after an unknown death."""
 SHARING = "+"
@@ -220,7 +220,7 @@ class WorkerLost(OfTry):
     """Whether a try that counts was the last one."""
     death: Death = Death.UNKNOWN
     group: str | None = None
-    """The group of the trial, if it is suspected now; see ``domain/isolation.divide``."""
+    """The group of the trial, if it is suspected now; see ``domain/fleet/isolation.divide``."""
 
 
 class GivenBack(OfTry):

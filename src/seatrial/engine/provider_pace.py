@@ -1,4 +1,4 @@
-"""A worker's side of the pace of calls to providers. ``domain/provider_pace.py`` has the rules.
+"""A worker's side of the pace of calls to providers. ``domain/model_calls/provider_pace.py`` has the rules.
 
 Whoever calls a model takes a turn first and says how the call ended. Without a limit that costs a counter. Under a
 limit, calls wait in order of arrival. The worker exchanges reports for slots every second, for all providers at once,
@@ -15,8 +15,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from seatrial.domain import provider_pace
-from seatrial.domain.provider_pace import PaceGrant, PaceReport, PaceState
+from seatrial.domain.model_calls import provider_pace
+from seatrial.domain.model_calls.provider_pace import PaceGrant, PaceReport, PaceState
 from seatrial.engine.clock import Clock
 from seatrial.ports.store.pace import PaceStore
 

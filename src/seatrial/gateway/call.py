@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from seatrial.domain.model_call import CallUsage, ModelCall
-from seatrial.domain.prices import CallCost, cost_of
+from seatrial.domain.model_calls.model_call import CallUsage, ModelCall
+from seatrial.domain.model_calls.prices import CallCost, cost_of
 from seatrial.errors import ModelFault
 from seatrial.gateway.answer_writer import AnswerWriter, NotRead
 from seatrial.gateway.body_room import Hold

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Self
 
-from seatrial.domain.model_call import CallSums, ModelCall
+from seatrial.domain.model_calls.model_call import CallSums, ModelCall
 from seatrial.domain.result import Usage
 
 

@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from seatrial.domain.model_call import CALLS_FILE, CallUsage, ModelCall
-from seatrial.domain.prices import CallCost
+from seatrial.domain.model_calls.model_call import CALLS_FILE, CallUsage, ModelCall
+from seatrial.domain.model_calls.prices import CallCost
 
 BEGUN = "calls-begun.jsonl"
 _LONGEST_LINE = 64 * 1024

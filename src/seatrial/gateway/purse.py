@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from seatrial.domain.budget import Amount
-from seatrial.domain.model_call import CallUsage
+from seatrial.domain.model_calls.budget import Amount
+from seatrial.domain.model_calls.model_call import CallUsage
 from seatrial.gateway.routes import Route
 from seatrial.gateway.wire import CallRequest, RefusalKind
 

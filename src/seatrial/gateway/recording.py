@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from seatrial.domain.replay import RECORD_FILE
+from seatrial.domain.model_calls.replay import RECORD_FILE
 from seatrial.engine.trials.redaction import Redaction
 from seatrial.gateway.bounded_lines import BoundedLines
 from seatrial.gateway.head import Fields

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from seatrial.domain.record import ReplayMiss
-from seatrial.domain.replay import Replay, Replayed
+from seatrial.domain.model_calls.record import ReplayMiss
+from seatrial.domain.model_calls.replay import Replay, Replayed
 from seatrial.engine.trials.redaction import Redaction
 from seatrial.errors import InvalidInput
 from seatrial.gateway.forward import Accepted, is_stream

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from seatrial.domain.catalogue import addresses_for, keys_for, provider_of
-from seatrial.domain.prices import NamedPrice
-from seatrial.domain.provider_addresses import OLLAMA, PROVIDER_ADDRESSES, speaks_a_format
+from seatrial.domain.agents.catalogue import addresses_for, keys_for, provider_of
+from seatrial.domain.model_calls.prices import NamedPrice
+from seatrial.domain.model_calls.provider_addresses import OLLAMA, PROVIDER_ADDRESSES, speaks_a_format
 from seatrial.errors import InvalidInput
 
 _NATIVE = frozenset({"anthropic", "gemini"})

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from seatrial.domain.budget import NOTHING, Amount
-from seatrial.domain.model_call import CallUsage
+from seatrial.domain.model_calls.budget import NOTHING, Amount
+from seatrial.domain.model_calls.model_call import CallUsage
 from seatrial.engine.budgets.trial_budget import PATIENCE_SEC, Refused, Reservation, TrialBudget
 from seatrial.gateway.purse import NotGranted
 from seatrial.gateway.routes import Route

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from seatrial.domain.replay import TOKENS_FILE
+from seatrial.domain.model_calls.replay import TOKENS_FILE
 from seatrial.gateway.bounded_lines import BoundedLines
 from seatrial.gateway.wire import AnswerTokens
 

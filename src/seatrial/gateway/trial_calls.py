@@ -10,9 +10,9 @@ from collections.abc import Callable, Hashable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from seatrial.domain.model_call import CallSums, CallUsage, ModelCall
-from seatrial.domain.prices import CallCost
-from seatrial.domain.replay import Replayed
+from seatrial.domain.model_calls.model_call import CallSums, CallUsage, ModelCall
+from seatrial.domain.model_calls.prices import CallCost
+from seatrial.domain.model_calls.replay import Replayed
 from seatrial.domain.result import Usage
 from seatrial.engine.model_patience import ModelHealth
 from seatrial.errors import ModelFault

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from seatrial.domain.packing import Size
+from seatrial.domain.fleet.packing import Size
 
 
 class RoomAccount(Protocol):

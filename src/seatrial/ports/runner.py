@@ -12,7 +12,7 @@ from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.result import Result, Usage
 from seatrial.domain.task import Task
 from seatrial.domain.trial import Phase, Trial
-from seatrial.growing_files import FileView
+from seatrial.system.growing_files import FileView
 
 
 @dataclass(frozen=True, slots=True)

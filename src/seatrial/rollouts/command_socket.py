@@ -19,8 +19,8 @@ import httpx
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import NotFound, SandboxFault, SeatrialError
 from seatrial.plain_http import BadRequest, Request, Response, read_request
-from seatrial.removal import remove_tree
 from seatrial.rollouts.rollout import Rollout
+from seatrial.system.removal import remove_tree
 
 
 class Ticket(Frozen):

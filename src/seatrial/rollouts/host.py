@@ -17,8 +17,6 @@ from typing import Any, Self
 from seatrial.domain.trial import Phase
 from seatrial.engine.trials.retention import remove_dead_work_dirs
 from seatrial.errors import Conflict
-from seatrial.processes import ProcessIdentity, WorkerName
-from seatrial.removal import remove_tree
 from seatrial.rollouts.background import BackgroundLoop
 from seatrial.rollouts.graded import as_faults
 from seatrial.rollouts.rollout import Rollout
@@ -32,6 +30,8 @@ from seatrial.sandboxes.record import Abandoned, SandboxRecord
 from seatrial.sandboxes.selection import engine_listens
 from seatrial.sandboxes.sweep import sweep
 from seatrial.settings import Settings
+from seatrial.system.processes import ProcessIdentity, WorkerName
+from seatrial.system.removal import remove_tree
 
 
 class RolloutHost:

@@ -18,10 +18,10 @@ from seatrial.adapters.runner_harbor.additions import facts_of, with_facts
 from seatrial.adapters.runner_harbor.outcome import result_of, without_host_paths
 from seatrial.domain.trial import Phase
 from seatrial.errors import SeatrialError
-from seatrial.removal import remove_tree
 from seatrial.rollouts.agent import DirectedAgent, OutOfTime
 from seatrial.rollouts.graded import Graded, as_faults, graded
 from seatrial.rollouts.transcript import LONGEST_ANSWER, Shell, entry, read_answer, share, tail
+from seatrial.system.removal import remove_tree
 
 _LONGEST_VERIFIER_OUTPUT = 20_000
 

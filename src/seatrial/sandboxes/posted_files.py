@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from seatrial.removal import scratch_directory
 from seatrial.sandboxes.host.notice_board import NoticeBoard, NoticeBoards
 from seatrial.sandboxes.host.view import Files
+from seatrial.system.removal import scratch_directory
 
 
 class Borrower(Protocol):

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
-from seatrial.processes import ProcessIdentity
-from seatrial.removal import remove_tree
 from seatrial.sandboxes.options import Owner
+from seatrial.system.processes import ProcessIdentity
+from seatrial.system.removal import remove_tree
 
 FILE = "sandbox.json"
 

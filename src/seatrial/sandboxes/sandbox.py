@@ -26,7 +26,6 @@ from harbor.models.task.config import NetworkPolicy
 from harbor.models.trial.paths import TrialPaths
 
 from seatrial.errors import SandboxFault
-from seatrial.growing_files import FileView
 from seatrial.sandboxes.call import Call, script_to_allow
 from seatrial.sandboxes.definition import Definition
 from seatrial.sandboxes.facts import SandboxFacts
@@ -44,6 +43,7 @@ from seatrial.sandboxes.posted_files import PostedFiles
 from seatrial.sandboxes.terminal.terminal import Terminal
 from seatrial.sandboxes.transfer_rules import host_target, own_faults
 from seatrial.settings import Settings
+from seatrial.system.growing_files import FileView
 
 TESTS_DIR = PurePosixPath("/tests")
 VERIFIER_DIR = PurePosixPath("/logs/verifier")

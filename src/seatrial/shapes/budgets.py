@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Literal, Self
 
-from seatrial.domain.budget import Amount, Cap, Spending
+from seatrial.domain.model_calls.budget import Amount, Cap, Spending
 from seatrial.engine.budgets.standing import Standing
 from seatrial.shapes.answers import Shape
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.domain.catalogue import Agent
+from seatrial.domain.agents.catalogue import Agent
 from seatrial.shapes.answers import Shape
 
 

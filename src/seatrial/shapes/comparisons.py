@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from seatrial.domain.comparison import Comparison
-from seatrial.domain.difference_matrix import MatrixRow
-from seatrial.domain.verdict import verdict
+from seatrial.domain.comparisons.comparison import Comparison
+from seatrial.domain.comparisons.difference_matrix import MatrixRow
+from seatrial.domain.comparisons.verdict import verdict
 from seatrial.engine.reports.comparing import Compared
 from seatrial.shapes.answers import Shape
 

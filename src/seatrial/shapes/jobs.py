@@ -10,8 +10,8 @@ from pydantic import Field, StringConstraints
 from seatrial.domain.frozen import Frozen, common_values, trusted
 from seatrial.domain.job import JobSpec, JobStatus
 from seatrial.domain.numbers import LARGEST_ID
-from seatrial.domain.progress import Progress
-from seatrial.domain.score import ScoreLine
+from seatrial.domain.reports.progress import Progress
+from seatrial.domain.reports.score import ScoreLine
 from seatrial.domain.trial import Outcome
 from seatrial.engine.jobs.estimate import Estimate
 from seatrial.engine.jobs.request import AgentParameters, JobParameters

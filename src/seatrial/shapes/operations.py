@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from seatrial.domain.fleet.worker_death import Death
 from seatrial.domain.job import JobStatus
 from seatrial.domain.trial import Cause
-from seatrial.domain.worker_death import Death
 from seatrial.engine.fleet.signals import Signals
 from seatrial.shapes.answers import Listing, Shape
 from seatrial.shapes.trials import TrialCounts, TrialItem

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from seatrial.domain.pressure import MemoryReading, shortage
+from seatrial.domain.fleet.pressure import MemoryReading, shortage
 
 _MB = 1 << 20
 _FRESH_SEC = 0.2

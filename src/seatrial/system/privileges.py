@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.file_owner import Account
-from seatrial.landlock import confine_writes
+from seatrial.system.file_owner import Account
+from seatrial.system.landlock import confine_writes
 
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2

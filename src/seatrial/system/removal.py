@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from seatrial.fair_threads import yield_turn
-from seatrial.openat2 import NO_MAGICLINKS, NO_SYMLINKS, NO_XDEV, has_openat2, openat2
+from seatrial.system.fair_threads import yield_turn
+from seatrial.system.openat2 import NO_MAGICLINKS, NO_SYMLINKS, NO_XDEV, has_openat2, openat2
 
 _log = logging.getLogger(__name__)
 _PATIENCE_SEC = 300.0

@@ -13,7 +13,7 @@ import os
 import stat
 from pathlib import Path
 
-from seatrial.file_owner import Account
+from seatrial.system.file_owner import Account
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ITSELF = 0x1000 | 0x100  # AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW

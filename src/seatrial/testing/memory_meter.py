@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.domain.pressure import MemoryReading
+from seatrial.domain.fleet.pressure import MemoryReading
 
 
 class MemoryMeter:

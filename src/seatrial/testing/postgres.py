@@ -20,7 +20,7 @@ from typing import Self
 import asyncpg
 
 from seatrial.errors import SetupProblem
-from seatrial.removal import remove_tree
+from seatrial.system.removal import remove_tree
 
 _START_SEC = 30.0
 

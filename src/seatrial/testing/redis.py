@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from seatrial.errors import SetupProblem
-from seatrial.removal import remove_tree
+from seatrial.system.removal import remove_tree
 
 _START_SEC = 30.0
 

@@ -19,7 +19,7 @@ from seatrial.adapters.store_sql.store import SqlStore
 from seatrial.adapters.tasks_harbor import HarborTasks
 from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
 from seatrial.adapters.wake_up_local import LocalWakeUp
-from seatrial.domain.catalogue import agent_names, keys_for, needs_model, takes_model
+from seatrial.domain.agents.catalogue import agent_names, keys_for, needs_model, takes_model
 from seatrial.engine.blobs_owner import claim_place
 from seatrial.engine.budgets.standing import Standings
 from seatrial.engine.clock import Clock, StoreClock
@@ -36,9 +36,9 @@ from seatrial.ports.seal import Seal
 from seatrial.ports.store import Store
 from seatrial.ports.tasks import TaskReader
 from seatrial.ports.wake_up import WakeUp
-from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
 from seatrial.sizing import largest_room, room_here
+from seatrial.system.processes import WorkerName, is_dead
 
 log = logging.getLogger(__name__)
 

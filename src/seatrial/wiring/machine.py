@@ -12,8 +12,8 @@ from seatrial.engine.fleet.departure import depart
 from seatrial.engine.fleet.tenure import StayRules, Tenure
 from seatrial.errors import SetupProblem
 from seatrial.ports.platform import Departure, Notices, ScaleInProtection
-from seatrial.processes import WorkerName
 from seatrial.settings import Settings, tool_environment
+from seatrial.system.processes import WorkerName
 from seatrial.wiring.installation import Installation
 
 

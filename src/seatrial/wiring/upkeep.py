@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
+from seatrial.domain.fleet.work_units import MachineSize
 from seatrial.domain.result import Usage
 from seatrial.domain.trial import Outcome, Trial, TrialState
-from seatrial.domain.work_units import MachineSize
 from seatrial.engine import provider_pace
 from seatrial.engine.budgets import slices
 from seatrial.engine.budgets.ledger import Ledgers
@@ -31,9 +31,9 @@ from seatrial.errors import NotFound
 from seatrial.gateway.counts import CallCounts
 from seatrial.gateway.journal import read_calls
 from seatrial.ports.store import TrialFilter, WorkerRow
-from seatrial.processes import WorkerName, is_dead
 from seatrial.settings import Settings
 from seatrial.sizing import overcommit_of
+from seatrial.system.processes import WorkerName, is_dead
 from seatrial.wiring.installation import Installation, store_time
 from seatrial.worker import Upkeep
 from seatrial.worker_exits import ExitNotes, memory_kills

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 from seatrial.adapters import final_state_archive
 from seatrial.adapters.account_files import FileAccount
 from seatrial.adapters.model_prices import ModelPrices
-from seatrial.disk import Disk
-from seatrial.domain.catalogue import agent_names
-from seatrial.domain.needs import Abilities
+from seatrial.domain.agents.catalogue import agent_names
+from seatrial.domain.fleet.needs import Abilities
 from seatrial.domain.sandbox_choice import AUTOMATIC
 from seatrial.engine.budgets.ledger import Ledgers
 from seatrial.engine.budgets.slices import Budgets
@@ -32,13 +31,14 @@ from seatrial.engine.trials.hand_over import HandOver
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.room import Room
 from seatrial.installed import is_installed
-from seatrial.machine import Hardware, MemoryBrake
 from seatrial.ports.runner import Runner
 from seatrial.ports.store import Heartbeat
-from seatrial.processes import WorkerName, boot_id
 from seatrial.settings import Settings, package_environment
 from seatrial.sizing import room_here
 from seatrial.suspect_process import SuspectProcess
+from seatrial.system.disk import Disk
+from seatrial.system.machine import Hardware, MemoryBrake
+from seatrial.system.processes import WorkerName, boot_id
 from seatrial.wiring.installation import Installation, ceilings_of, claim_blobs
 from seatrial.wiring.machine import Machine, tenure_of
 from seatrial.wiring.tools import layers_of

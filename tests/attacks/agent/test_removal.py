@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.processes import ProcessIdentity
-from seatrial.removal import empty_directory, remove_tree
 from seatrial.sandboxes.oci.leftovers import Leftovers
 from seatrial.sandboxes.options import Owner
 from seatrial.sandboxes.record import SandboxRecord
+from seatrial.system.processes import ProcessIdentity
+from seatrial.system.removal import empty_directory, remove_tree
 from tests.trials import Workplace
 from tests.workplace_fixture import Make
 
@@ -82,7 +82,7 @@ def test_comb_of_deep_directories(tree: Path) -> None:
 def test_few_descriptors_are_enough(tree: Path) -> None:
     nested(tree, 2000, "d")
     script = (
-        "import resource, sys; from pathlib import Path; from seatrial.removal import remove_tree;"
+        "import resource, sys; from pathlib import Path; from seatrial.system.removal import remove_tree;"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)); sys.setrecursionlimit(250);"
         "sys.exit(remove_tree(Path(sys.argv[1])) or 0)"
     )
@@ -159,7 +159,7 @@ def test_mounted_directory_is_left_and_told(tree: Path) -> None:
     nested(tree, 30, "d")
     script = (
         "mount --bind {outside} {tree}/a/mounted && {python} -c 'import sys; from pathlib import Path;"
-        " from seatrial.removal import remove_tree; print(remove_tree(Path(sys.argv[1])))' {tree}"
+        " from seatrial.system.removal import remove_tree; print(remove_tree(Path(sys.argv[1])))' {tree}"
     ).format(outside=tree.parent / "beside", tree=tree, python=sys.executable)
     done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     assert "mounted" in done.stdout

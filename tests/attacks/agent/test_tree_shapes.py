@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.removal import remove_tree
 from seatrial.sandboxes.host.in_root import SandboxRoot
 from seatrial.sandboxes.host.tree_copy import Budget, TransferLimits, TreeCopy, leads_out
+from seatrial.system.removal import remove_tree
 from tests.properties import trying
 
 SECRET = "of this machine"

@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.adapters.archives import ArchiveFiles
 from seatrial.errors import SeatrialError
-from seatrial.removal import remove_tree, scratch_directory
+from seatrial.system.removal import remove_tree, scratch_directory
 from seatrial.task_content.tree import walk
 
 DEEP = 1500

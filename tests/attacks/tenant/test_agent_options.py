@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.adapters.runner_harbor.config import with_files
-from seatrial.domain.agent_options import ALLOWED, AT_THE_MACHINE_ONLY, EVERYWHERE, REFUSED
-from seatrial.domain.catalogue import agent_names
+from seatrial.domain.agents.agent_options import ALLOWED, AT_THE_MACHINE_ONLY, EVERYWHERE, REFUSED
+from seatrial.domain.agents.catalogue import agent_names
 from seatrial.domain.job import AgentSpec, JobSpec
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.token import Role

@@ -20,9 +20,9 @@ from seatrial.adapters.store_sql.backup import backup, restore
 from seatrial.adapters.store_sql.migrate import upgrade
 from seatrial.adapters.wake_up_local import LocalWakeUp
 from seatrial.errors import SeatrialError, SetupProblem
-from seatrial.file_owner import NOBODYS_ID, Account, act_as
 from seatrial.settings import Settings
-from seatrial.take_over import take_over
+from seatrial.system.file_owner import NOBODYS_ID, Account, act_as
+from seatrial.system.take_over import take_over
 
 pytestmark = pytest.mark.sandbox  # only root can act for somebody else
 

@@ -14,7 +14,7 @@ import pytest
 _PROGRAM = """
 import json, os, signal, sys
 from pathlib import Path
-from seatrial.privileges import confine_api
+from seatrial.system.privileges import confine_api
 inside, outside, victim = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 kept = confine_api(writable=[inside]).kept
 def outcome(work):

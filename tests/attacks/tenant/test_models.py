@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from seatrial.domain.catalogue import USUAL_PROVIDERS
+from seatrial.domain.agents.catalogue import USUAL_PROVIDERS
 from seatrial.domain.token import Role
 from seatrial.engine.jobs.model_urls import ModelUrls
 from seatrial.errors import InvalidInput

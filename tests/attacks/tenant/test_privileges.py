@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.privileges import _CAPABILITIES, _NUMBERS, NOT_FOR_WORKERS, status_of
+from seatrial.system.privileges import _CAPABILITIES, _NUMBERS, NOT_FOR_WORKERS, status_of
 from tests.command_line import CommandLine
 from tests.running_service import RunningService, service_up
 from tests.waiting import until
@@ -73,7 +73,7 @@ def test_the_service_works_all_the_same(service: RunningService) -> None:
 
 _TRY = """
 import ctypes, sys
-from seatrial.privileges import confine_api
+from seatrial.system.privileges import confine_api
 if sys.argv[1] == "confined":
     assert not confine_api().kept
 libc = ctypes.CDLL(None, use_errno=True)
@@ -115,7 +115,7 @@ def test_without_the_filter_such_a_call_gets_as_far_as_its_arguments() -> None:
 
 def test_no_program_that_is_started_makes_a_namespace() -> None:
     """By clone, whose flags are looked at, as by unshare; threads and programs are made all the same."""
-    program = "from seatrial.privileges import confine_api; import os, subprocess; confine_api(); "
+    program = "from seatrial.system.privileges import confine_api; import os, subprocess; confine_api(); "
     unshared = program + "print(subprocess.run(['unshare', '-Ur', 'id', '-u'], capture_output=True).returncode)"
     started = program + "import threading; t = threading.Thread(target=print, args=(7,)); t.start(); t.join()"
     for code, said in ((unshared, "1"), (started, "7")):

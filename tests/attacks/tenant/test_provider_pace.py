@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.adapters.runner_harbor.equip import ModelAccess
 from seatrial.agents.model_retries import CallPace
-from seatrial.domain.provider_pace import LONGEST_PAUSE_SEC
+from seatrial.domain.model_calls.provider_pace import LONGEST_PAUSE_SEC
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.testing.memory_store.pace import MemoryPace
 from tests.virtual_time import run_virtual, virtual_clock

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from seatrial.domain.job import AgentSpec, JobSpec, plan
-from seatrial.domain.replay import RECORD_FILE
+from seatrial.domain.model_calls.replay import RECORD_FILE
 from seatrial.domain.result import Result, StoredFile
 from seatrial.domain.task import TaskRef
 from seatrial.domain.token import Role

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from seatrial.domain.budget import MOST, NOTHING, WITHOUT_CAP, Amount, Budget, Cap, Scope, Spending
-from seatrial.domain.budget_slices import SliceGrant, SliceReport
+from seatrial.domain.model_calls.budget import MOST, NOTHING, WITHOUT_CAP, Amount, Budget, Cap, Scope, Spending
+from seatrial.domain.model_calls.budget_slices import SliceGrant, SliceReport
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.budgets.trial_budget import Reservation, TrialBudget
 from seatrial.engine.clock import system_clock

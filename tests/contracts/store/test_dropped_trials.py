@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seatrial.domain.job import AgentSpec, Job, JobCounts, JobSpec, plan
-from seatrial.domain.settling import UntilSettled
+from seatrial.domain.reports.settling import UntilSettled
 from seatrial.domain.task import TaskRef
 from seatrial.ports.store import JobFilter, Page, Store
 from tests.contracts.store.samples import MINUTE, NOON, all_trials, faulty, kinds, passed, submit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.domain.failures import FailedTest
+from seatrial.domain.reports.failures import FailedTest
 from seatrial.domain.result import Result, TestResult, TestStatus
 from seatrial.domain.trial import Cause, Mark, Outcome
 from seatrial.ports.store import Store

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from seatrial.domain.work_units import OpenWork
+from seatrial.domain.fleet.work_units import OpenWork
 from seatrial.ports.store import Store
 from tests.contracts.store.conftest import StoreOpener
 from tests.contracts.store.samples import MINUTE, NOON, faulty, passed, submit

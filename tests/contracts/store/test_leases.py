@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from seatrial.domain.fleet.worker_death import Death
 from seatrial.domain.trial import Cause, LeaseRenewed, Phase, TrialState, transition
-from seatrial.domain.worker_death import Death
 from seatrial.ports.store import Loss, PhaseEntry, Store
 from tests.contracts.store.conftest import StoreOpener
 from tests.contracts.store.samples import MINUTE, NOON, faulty, passed, submit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from seatrial.domain.provider_pace import PaceGrant, PaceReport
+from seatrial.domain.model_calls.provider_pace import PaceGrant, PaceReport
 from seatrial.ports.store import Store
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -7,9 +7,9 @@ from datetime import datetime
 
 import pytest
 
+from seatrial.domain.fleet.needs import Abilities, Needs
+from seatrial.domain.fleet.packing import HOLD, PATIENCE, Offer, Packing, Size
 from seatrial.domain.job import Job, plan
-from seatrial.domain.needs import Abilities, Needs
-from seatrial.domain.packing import HOLD, PATIENCE, Offer, Packing, Size
 from seatrial.domain.trial import Trial
 from seatrial.ports.store import Store
 from tests.contracts.store.samples import MINUTE, NOON, a_spec, all_trials, passed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.domain.progress import KnownDuration, RunningTrial, WorkLeft
+from seatrial.domain.reports.progress import KnownDuration, RunningTrial, WorkLeft
 from seatrial.ports.store import Store
 from tests.contracts.store.samples import MINUTE, NOON, faulty, passed, submit
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from seatrial.domain.budget import WITHOUT_CAP, Amount, Scope
-from seatrial.domain.budget_slices import SliceReport
+from seatrial.domain.model_calls.budget import WITHOUT_CAP, Amount, Scope
+from seatrial.domain.model_calls.budget_slices import SliceReport
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Cause, Outcome
 from seatrial.testing.fake_runner import FAIL, PASS, FakeRunner

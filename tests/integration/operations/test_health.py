@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from seatrial.disk import Disk
 from seatrial.settings import Settings
+from seatrial.system.disk import Disk
 from seatrial.testing.fake_runner import FakeRunner
 from tests.integration.operations.conftest import Api, opened
 from tests.waiting import LIMIT_SEC, eventually

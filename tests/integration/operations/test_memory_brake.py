@@ -16,8 +16,8 @@ _GROW = """
 import sys
 from pathlib import Path
 Path(sys.argv[1]).write_text("0")
-from seatrial.domain.pressure import shortage
-from seatrial.machine import Hardware
+from seatrial.domain.fleet.pressure import shortage
+from seatrial.system.machine import Hardware
 here, held = Hardware(), []
 print(here.memory_mb, repr(shortage(here.memory(), 5.0)))
 while not (why := shortage(here.memory(), 5.0)):

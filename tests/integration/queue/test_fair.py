@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.domain.fleet.worker_death import Death
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Cause, Outcome
-from seatrial.domain.worker_death import Death
 from seatrial.ports.runner import Order, Progress
 from seatrial.ports.store.trials import Loss
 from seatrial.settings import Settings

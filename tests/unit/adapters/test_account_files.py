@@ -9,13 +9,13 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 from seatrial.adapters.account_files import FileAccount
-from seatrial.domain.packing import NOTHING, Size
+from seatrial.domain.fleet.packing import NOTHING, Size
 
 _HOLD = """
 import sys, time
 from pathlib import Path
 from seatrial.adapters.account_files import FileAccount
-from seatrial.domain.packing import Size
+from seatrial.domain.fleet.packing import Size
 account = FileAccount(Path(sys.argv[1]), "other")
 account.declare(Size(memory_mb=4096, cpus=2))
 print("ready", flush=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial.adapters.model_list import ListedPrices, listed_models
-from seatrial.domain.model_call import CallUsage
+from seatrial.domain.model_calls.model_call import CallUsage
 
 PRICES = ListedPrices()
 LONG = CallUsage(input_tokens=250_000, cached_tokens=50_000, output_tokens=1_000)

@@ -9,7 +9,7 @@ import pytest
 from seatrial.adapters.model_list import listed_names
 from seatrial.adapters.model_prices import ModelPrices
 from seatrial.adapters.price_file import read_price_file
-from seatrial.domain.model_call import CallUsage, CostBy
+from seatrial.domain.model_calls.model_call import CallUsage, CostBy
 from seatrial.errors import SetupProblem
 
 JSON = '{"hosted_vllm/mine": {"input_cost_per_token": 1e-7, "output_cost_per_token": 4e-7, "mode": "chat"}}'

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.agents.limits import DEADLINE, LIMITS, PLACE, TrialLimits, tell_limits
-from seatrial.domain.budget import Amount, Cap
+from seatrial.domain.model_calls.budget import Amount, Cap
 from seatrial.sandboxes.own_time import OwnTime, clock_stopped
 from tests.waiting import eventually
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from seatrial.charts.draw import Subject
-from seatrial.domain.fact import TrialFact
 from seatrial.domain.job import AgentSpec, Job, JobSpec
-from seatrial.domain.pictures import Trend, TrendPoint
-from seatrial.domain.report import report
-from seatrial.domain.score import ScoreLine
+from seatrial.domain.reports.fact import TrialFact
+from seatrial.domain.reports.pictures import Trend, TrendPoint
+from seatrial.domain.reports.report import report
+from seatrial.domain.reports.score import ScoreLine
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Outcome
 

@@ -14,7 +14,7 @@ from seatrial.charts.report_page import report_page
 from seatrial.charts.scene import Box, Chart, ChartName, Label, Line, Sign, Spot, Tone
 from seatrial.charts.styles import HTML_STYLES, SVG_STYLES
 from seatrial.charts.svg import NAMESPACE, svg_file
-from seatrial.domain.pictures import Trend, by_disagreement, dollars_per_trial, rivals
+from seatrial.domain.reports.pictures import Trend, by_disagreement, dollars_per_trial, rivals
 from tests.unit.charts.subjects import point, subject
 
 TWO = {

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ValidationError
 
 from seatrial.domain.frozen import trusted
 from seatrial.domain.job import AgentSpec, Job, JobCounts, JobSpec, StateCounts
-from seatrial.domain.progress import Progress
+from seatrial.domain.reports.progress import Progress
+from seatrial.domain.reports.score import ScoreLine
 from seatrial.domain.result import Result, Try, Usage
-from seatrial.domain.score import ScoreLine
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
 from seatrial.engine.reports.listing import JobLine, ScoreLines

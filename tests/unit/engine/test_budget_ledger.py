@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.domain.budget import Amount, Budget, Cap, Scope
+from seatrial.domain.model_calls.budget import Amount, Budget, Cap, Scope
 from seatrial.engine.budgets.ledger import Ledgers, read_ledger
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.budgets.trial_budget import Reservation, TrialBudget
-from seatrial.processes import ProcessIdentity, WorkerName
+from seatrial.system.processes import ProcessIdentity, WorkerName
 from seatrial.testing.memory_store.budgets import MemoryBudgets
 
 LEASE = timedelta(seconds=20)

@@ -22,8 +22,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from seatrial.domain.budget import NOTHING, Amount, Budget, Cap, Scope
-from seatrial.domain.budget_slices import SliceGrant, SliceReport
+from seatrial.domain.model_calls.budget import NOTHING, Amount, Budget, Cap, Scope
+from seatrial.domain.model_calls.budget_slices import SliceGrant, SliceReport
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.budgets.trial_budget import Refused, Reservation, TrialBudget
 from seatrial.errors import StoreUnavailable

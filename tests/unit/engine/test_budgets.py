@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from seatrial.domain.budget import Amount, Budget, Cap, Scope
-from seatrial.domain.budget_slices import SliceGrant, SliceReport
+from seatrial.domain.model_calls.budget import Amount, Budget, Cap, Scope
+from seatrial.domain.model_calls.budget_slices import SliceGrant, SliceReport
 from seatrial.engine.budgets.slices import EVERY_SEC, Budgets
 from seatrial.engine.budgets.trial_budget import Refused, Reservation, TrialBudget
 from seatrial.engine.clock import Clock

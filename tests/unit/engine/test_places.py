@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from seatrial.domain.fleet.needs import Abilities, Needs
+from seatrial.domain.fleet.packing import Packing, Size
 from seatrial.domain.job import AgentSpec, JobSpec, plan
-from seatrial.domain.needs import Abilities, Needs
-from seatrial.domain.packing import Packing, Size
 from seatrial.domain.task import Resources, Task, TaskFormat, TaskRef
 from seatrial.engine.clock import system_clock
 from seatrial.engine.jobs.places import Places

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.domain.provider_pace import PaceGrant, PaceReport
+from seatrial.domain.model_calls.provider_pace import PaceGrant, PaceReport
 from seatrial.engine.provider_pace import EVERY_SEC, ProviderPace
 from seatrial.errors import StoreUnavailable
 from seatrial.testing.memory_store.pace import MemoryPace

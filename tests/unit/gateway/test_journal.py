@@ -10,8 +10,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from seatrial.domain.model_call import CALLS_FILE, CallUsage, CostBy, ModelCall, sum_calls
-from seatrial.domain.prices import CallCost
+from seatrial.domain.model_calls.model_call import CALLS_FILE, CallUsage, CostBy, ModelCall, sum_calls
+from seatrial.domain.model_calls.prices import CallCost
 from seatrial.gateway.journal import BEGUN, Journal, read_calls
 
 WRITES = """

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.domain.replay import RECORD_FILE
+from seatrial.domain.model_calls.replay import RECORD_FILE
 from seatrial.gateway.recording import Recording, read_bytes, written
 from seatrial.gateway.wire import DIGEST_RULES
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.domain.record import ReplayMiss
-from seatrial.domain.replay import RECORD_FILE, Replay
+from seatrial.domain.model_calls.record import ReplayMiss
+from seatrial.domain.model_calls.replay import RECORD_FILE, Replay
 from seatrial.errors import InvalidInput
 from seatrial.gateway.recording import Recording
 from seatrial.gateway.replay import CallReplay, RecordedAnswer

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from seatrial.domain.catalogue import ADDRESSED_PROVIDERS, USUAL_PROVIDERS
-from seatrial.domain.provider_addresses import PROVIDER_ADDRESSES, has_route, speaks_a_format
+from seatrial.domain.agents.catalogue import ADDRESSED_PROVIDERS, USUAL_PROVIDERS
+from seatrial.domain.model_calls.provider_addresses import PROVIDER_ADDRESSES, has_route, speaks_a_format
 from seatrial.gateway.routes import Routes, agent_variables, host_address, host_model, route_to
 
 ASK_LITELLM = """

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from seatrial.domain.budget import Amount, Budget, Cap
-from seatrial.domain.model_call import CostBy
-from seatrial.domain.prices import NamedPrice, Price, Rates
+from seatrial.domain.model_calls.budget import Amount, Budget, Cap
+from seatrial.domain.model_calls.model_call import CostBy
+from seatrial.domain.model_calls.prices import NamedPrice, Price, Rates
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.budgets.trial_budget import Reservation, TrialBudget
 from seatrial.engine.model_patience import RetryLimits

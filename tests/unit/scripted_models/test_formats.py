@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from seatrial.domain.model_call import CallUsage
+from seatrial.domain.model_calls.model_call import CallUsage
 from seatrial.gateway.wire import WireFormat, format_of
 from seatrial.scripted_models import faults
 from seatrial.scripted_models.faults import Fault

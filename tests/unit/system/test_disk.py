@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.disk import Disk
 from seatrial.errors import StorageFull
+from seatrial.system.disk import Disk
 
 
 def test_where_there_is_room_nothing_is_said(tmp_path: Path) -> None:

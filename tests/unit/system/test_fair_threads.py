@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from seatrial.fair_threads import FairThreads, yield_turn
 from seatrial.sandboxes.own_time import OwnTime, clock_stopped
+from seatrial.system.fair_threads import FairThreads, yield_turn
 
 
 class Gate:

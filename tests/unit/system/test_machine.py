@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.domain.pressure import MemoryReading
-from seatrial.machine import Hardware, MemoryBrake
+from seatrial.domain.fleet.pressure import MemoryReading
+from seatrial.system.machine import Hardware, MemoryBrake
 
 GB = 1 << 30
 

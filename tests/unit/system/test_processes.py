@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from seatrial.engine.trials.retention import dead_work_dirs
-from seatrial.processes import ProcessIdentity, WorkerName, is_dead
 from seatrial.sandboxes.record import SandboxRecord
+from seatrial.system.processes import ProcessIdentity, WorkerName, is_dead
 
 ELSEWHERE = ["unshare", "--pid", "--fork"]
-NAME = "import sys; from seatrial.processes import *; print(is_dead(sys.argv[1]), WorkerName.mine())"
+NAME = "import sys; from seatrial.system.processes import *; print(is_dead(sys.argv[1]), WorkerName.mine())"
 
 
 def ask(where: list[str], about: WorkerName) -> tuple[bool, str]:
@@ -50,7 +50,7 @@ def test_a_number_that_came_again_is_another_process() -> None:
 
 def test_a_zombie_is_dead() -> None:
     child = subprocess.Popen(
-        [sys.executable, "-c", "from seatrial.processes import *; print(WorkerName.mine())"],
+        [sys.executable, "-c", "from seatrial.system.processes import *; print(WorkerName.mine())"],
         stdout=subprocess.PIPE,
         text=True,
     )

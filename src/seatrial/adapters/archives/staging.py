@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from seatrial.adapters.archives.rules import Rule, printable
 from seatrial.errors import Conflict, InvalidArchive
-from seatrial.removal import remove_tree
+from seatrial.system.removal import remove_tree
 
 
 class Staging:

@@ -12,7 +12,7 @@ from seatrial.adapters.archives.staging import staged
 from seatrial.adapters.archives.tar_reader import unpack_tar
 from seatrial.adapters.archives.zip_reader import unpack_zip
 from seatrial.errors import InvalidArchive, InvalidInput
-from seatrial.removal import scratch_directory
+from seatrial.system.removal import scratch_directory
 from seatrial.task_content.folder import find_tasks, tasks_below
 from seatrial.task_content.pack import pack
 

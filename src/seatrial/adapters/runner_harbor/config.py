@@ -8,7 +8,7 @@ from typing import Any
 
 from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig, VerifierConfig
 
-from seatrial.domain.agent_options import file_options
+from seatrial.domain.agents.agent_options import file_options
 from seatrial.domain.task import Task, TaskFormat
 from seatrial.errors import InvalidInput
 from seatrial.ports.runner import Order

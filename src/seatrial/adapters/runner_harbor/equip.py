@@ -27,8 +27,8 @@ from seatrial.adapters.runner_harbor.spending import Spending
 from seatrial.agents.inside import NO_KEY, own_variables
 from seatrial.agents.model_retries import CallPace
 from seatrial.agents.terminus import terminus_options
-from seatrial.domain.catalogue import addresses_for, calls_any_address, keys_for, provider_of, runs_on_host
-from seatrial.domain.record import Record
+from seatrial.domain.agents.catalogue import addresses_for, calls_any_address, keys_for, provider_of, runs_on_host
+from seatrial.domain.model_calls.record import Record
 from seatrial.engine.jobs.request import looks_secret
 from seatrial.engine.model_patience import RetryLimits
 from seatrial.engine.provider_pace import ProviderPace

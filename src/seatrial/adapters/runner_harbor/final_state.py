@@ -25,11 +25,11 @@ from seatrial.adapters.runner_harbor.library_trial import GradedTrial
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.trial import Mark
 from seatrial.ports.runner import Order
-from seatrial.removal import remove_tree
 from seatrial.sandboxes.host.in_root import closing
 from seatrial.sandboxes.host.tree_copy import Budget, TransferLimits, TreeCopy
 from seatrial.sandboxes.kept_state import FinalDisk
 from seatrial.sandboxes.sandbox import Sandbox
+from seatrial.system.removal import remove_tree
 
 log = logging.getLogger(__name__)
 

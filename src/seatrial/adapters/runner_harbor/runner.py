@@ -48,7 +48,7 @@ from seatrial.adapters.runner_harbor.watch import Watch
 from seatrial.agents.kits.fitting import AgentKits, FittedKit
 from seatrial.agents.kits.layers import AgentLayers, Layered
 from seatrial.agents.limits import TrialLimits, tell_limits
-from seatrial.domain.catalogue import takes_model
+from seatrial.domain.agents.catalogue import takes_model
 from seatrial.domain.result import Failure, Lock, Result, Usage
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase
 from seatrial.engine.model_patience import ModelHealth

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from seatrial.domain.prices import NamedPrice
+from seatrial.domain.model_calls.prices import NamedPrice
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.budgets.trial_budget import TrialBudget
 from seatrial.engine.jobs.budget_rules import BudgetRules

@@ -20,8 +20,8 @@ from sqlalchemy.engine import make_url
 from seatrial.adapters.store_sql.migrate import HEAD, upgrade
 from seatrial.adapters.store_sql.sqlite import act_for_store
 from seatrial.errors import Conflict, InvalidInput, NotFound, Unsupported
-from seatrial.file_owner import Account, open_owned, owner_of
-from seatrial.removal import scratch_directory
+from seatrial.system.file_owner import Account, open_owned, owner_of
+from seatrial.system.removal import scratch_directory
 
 _BUSY_SEC = 60.0
 

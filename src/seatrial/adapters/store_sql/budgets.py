@@ -16,9 +16,9 @@ from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.specs import IDS_AT_ONCE
 from seatrial.adapters.store_sql.tables import budget_slices as slices
 from seatrial.adapters.store_sql.tables import budgets, jobs
-from seatrial.domain import budget_slices
-from seatrial.domain.budget import WITHOUT_CAP, Amount, Scope, Spending
-from seatrial.domain.budget_slices import ScopeState, Slice, SliceGrant, SliceReport
+from seatrial.domain.model_calls import budget_slices
+from seatrial.domain.model_calls.budget import WITHOUT_CAP, Amount, Scope, Spending
+from seatrial.domain.model_calls.budget_slices import ScopeState, Slice, SliceGrant, SliceReport
 
 _SLICE = TypeAdapter(Slice)
 _names: sa.BindParameter[list[str]] = sa.bindparam("names", expanding=True)

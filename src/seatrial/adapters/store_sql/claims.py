@@ -23,9 +23,9 @@ from seatrial.adapters.store_sql.rows import trial_of, values_of
 from seatrial.adapters.store_sql.shared_workers import open_suspects
 from seatrial.adapters.store_sql.tables import IS_QUEUED, IS_RUNNING, jobs, needs, trials, tries
 from seatrial.adapters.store_sql.waits import Waiting, forget_waits, note_waits, read_waits
-from seatrial.domain.isolation import SHARED_LOSSES_ALLOWED, Suspects, may_take, waiting
-from seatrial.domain.needs import Needs
-from seatrial.domain.packing import EVERYTHING, Offer, Size
+from seatrial.domain.fleet.isolation import SHARED_LOSSES_ALLOWED, Suspects, may_take, waiting
+from seatrial.domain.fleet.needs import Needs
+from seatrial.domain.fleet.packing import EVERYTHING, Offer, Size
 from seatrial.domain.trial import Phase, Trial, TrialState
 from seatrial.ports.seal import SEPARATOR
 

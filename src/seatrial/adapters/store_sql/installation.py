@@ -21,10 +21,10 @@ from seatrial.adapters.store_sql.tables import (
     tokens,
     trials,
 )
+from seatrial.domain.fleet.work_units import OpenWork
 from seatrial.domain.job import JobCounts, JobStatus
 from seatrial.domain.token import NewToken, Token
 from seatrial.domain.trial import Cause, Mark, Outcome, TrialState
-from seatrial.domain.work_units import OpenWork
 from seatrial.errors import NotFound
 from seatrial.ports.store import Backlog, Experience, JobFilter, Overview, ProviderKey
 

@@ -36,7 +36,7 @@ from seatrial.adapters.store_sql.tasks import insert_into
 from seatrial.adapters.store_sql.work_left import work_left
 from seatrial.domain import event_log
 from seatrial.domain.job import Job, JobCounts, JobSpec, StateCounts
-from seatrial.domain.progress import WorkLeft
+from seatrial.domain.reports.progress import WorkLeft
 from seatrial.domain.trial import Mark, NewTrial, Released, TrialState
 from seatrial.errors import Conflict
 from seatrial.ports.store import (

@@ -11,8 +11,8 @@ from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.tables import pace_shares, paces
-from seatrial.domain import provider_pace
-from seatrial.domain.provider_pace import PaceGrant, PaceReport, PaceState, WorkerShare
+from seatrial.domain.model_calls import provider_pace
+from seatrial.domain.model_calls.provider_pace import PaceGrant, PaceReport, PaceState, WorkerShare
 
 _name: sa.BindParameter[str] = sa.bindparam("pace", type_=sa.Text)
 _state = sa.select(paces.c.state).where(paces.c.name == _name).with_for_update()

@@ -10,10 +10,10 @@ from typing import Any
 from sqlalchemy.engine import Result as Rows
 
 from seatrial.adapters.store_sql.tables import trials
-from seatrial.domain.failures import FailedTest, FailedTrial
+from seatrial.domain.fleet.needs import Needs
 from seatrial.domain.frozen import trusted
 from seatrial.domain.job import Job, JobSpec
-from seatrial.domain.needs import Needs
+from seatrial.domain.reports.failures import FailedTest, FailedTrial
 from seatrial.domain.result import Result, Spent, TestStatus, Try
 from seatrial.domain.suffered import Suffered
 from seatrial.domain.task import Task, TaskRef

@@ -1,4 +1,4 @@
-"""Which trials shared a lost worker, and which are suspected. ``domain/isolation.py`` has the rules."""
+"""Which trials shared a lost worker, and which are suspected. ``domain/fleet/isolation.py`` has the rules."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.rows import trial_of, values_of
 from seatrial.adapters.store_sql.tables import IS_RUNNING, IS_SUSPECTED, trials, tries
-from seatrial.domain.isolation import divide
+from seatrial.domain.fleet.isolation import divide
+from seatrial.domain.fleet.worker_death import Death
 from seatrial.domain.trial import Trial, WorkerLost
-from seatrial.domain.worker_death import Death
 from seatrial.ports.store import Loss
 
 _worker: sa.BindParameter[str] = sa.bindparam("worker", type_=sa.Text)

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.tables import jobs
 from seatrial.domain.job import JobSpec
-from seatrial.domain.record import Record
+from seatrial.domain.model_calls.record import Record
 
 _REMEMBERED = 1024
 _SMALL = 16_000

@@ -28,8 +28,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from seatrial.adapters.store_sql.database import Database
 from seatrial.errors import SeatrialError, SetupProblem, StorageFull, StoreUnavailable
-from seatrial.file_owner import act_for_owner, pass_every_folder
 from seatrial.ports.store import StoreFacts
+from seatrial.system.file_owner import act_for_owner, pass_every_folder
 
 _READERS = 2
 _LARGEST_GROUP = 64

@@ -172,7 +172,7 @@ trials = sa.Table(
     sa.Column("memory_pressure", sa.BigInteger),
     sa.Column("model_wait_sec", sa.Double),
     sa.Column("pace_wait_sec", sa.Double),
-    # What it needs of a worker: a text of ``domain/needs.py``, empty if nothing special.
+    # What it needs of a worker: a text of ``domain/fleet/needs.py``, empty if nothing special.
     sa.Column("needs", sa.Text, nullable=False, server_default=""),
     sa.Index("ix_trials_job", "job_id", "id"),
     sa.Index("ix_trials_job_state", "job_id", "state", "outcome"),
@@ -367,7 +367,7 @@ pace_shares = sa.Table(
 budgets = sa.Table(
     "budgets",
     metadata,
-    # A name of ``domain/budget.py``: a trial, a job or a day.
+    # A name of ``domain/model_calls/budget.py``: a trial, a job or a day.
     sa.Column("scope", sa.Text, primary_key=True),
     sa.Column("job_id", _Id, sa.ForeignKey("jobs.id", ondelete="CASCADE")),
     # What was spent.

@@ -30,12 +30,12 @@ from seatrial.adapters.store_sql.specs import JobSpecs
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_QUEUED, IS_RUNNING, needs, trials, tries
 from seatrial.adapters.store_sql.triage_filter import narrow_triage
 from seatrial.domain import event_log
-from seatrial.domain.isolation import Suspects
-from seatrial.domain.needs import Needs
-from seatrial.domain.packing import EVERYTHING, Offer
+from seatrial.domain.fleet.isolation import Suspects
+from seatrial.domain.fleet.needs import Needs
+from seatrial.domain.fleet.packing import EVERYTHING, Offer
+from seatrial.domain.fleet.worker_death import Death
 from seatrial.domain.result import Result, Try
 from seatrial.domain.trial import Ended, GivenBack, Outcome, Trial, TrialEvent, TrialState, TryAgain
-from seatrial.domain.worker_death import Death
 from seatrial.errors import NotFound
 from seatrial.ports.store import (
     FailedRow,

@@ -1,6 +1,7 @@
-"""Trials that wait for room on a worker. After some minutes nothing overtakes them; ``domain/packing.py`` has the rule.
+"""Trials that wait for room on a worker. After some minutes nothing overtakes them.
 
-``claims.py`` writes down the first trial in line that it passed over for lack of room. Usually the table is empty.
+``domain/fleet/packing.py`` has the rule. ``claims.py`` writes down the first trial in line that it passed over for lack
+of room. Usually the table is empty.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.tables import trials, waits
 from seatrial.adapters.store_sql.tasks import insert_into
-from seatrial.domain.needs import Needs
-from seatrial.domain.packing import HOLD, PATIENCE, Offer
+from seatrial.domain.fleet.needs import Needs
+from seatrial.domain.fleet.packing import HOLD, PATIENCE, Offer
 from seatrial.domain.trial import SHARED_LOSSES_ALLOWED, TrialState
 
 _MOST = 200

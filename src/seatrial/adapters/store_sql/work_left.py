@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from seatrial.adapters.store_sql.tables import IS_ENDED, IS_HELD, IS_QUEUED, IS_RUNNING, IS_UNGRADED, trials
-from seatrial.domain.progress import KnownDuration, RunningTrial, WorkLeft
+from seatrial.domain.reports.progress import KnownDuration, RunningTrial, WorkLeft
 
 _of_job = trials.c.job_id == sa.bindparam("job")
 _kind = (trials.c.task_digest, trials.c.agent_index)

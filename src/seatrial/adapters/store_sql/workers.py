@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from seatrial.adapters.store_sql.database import Database
 from seatrial.adapters.store_sql.tables import IS_RUNNING, duty_leases, trials, workers
 from seatrial.adapters.store_sql.tasks import insert_into
-from seatrial.domain.worker_death import Death
+from seatrial.domain.fleet.worker_death import Death
 from seatrial.ports.store import Heartbeat, WorkerRow
 
 _HEARTBEAT = (workers.c.document, workers.c.seen_at)

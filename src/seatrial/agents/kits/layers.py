@@ -27,13 +27,13 @@ from seatrial.agents.kits.kit import digest_of, size_of
 from seatrial.agents.kits.shelf import IDLE_SEC
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import SandboxFault, SeatrialError
-from seatrial.file_locks import file_lock
-from seatrial.removal import remove_tree
 from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.images.locks import UseRecords
 from seatrial.sandboxes.images.single_flight import SingleFlight
 from seatrial.sandboxes.kept_state import KeptLayer
 from seatrial.sandboxes.sandbox import Sandbox
+from seatrial.system.file_locks import file_lock
+from seatrial.system.removal import remove_tree
 
 _log = logging.getLogger(__name__)
 _FAILURE_FOR_SEC = 300.0

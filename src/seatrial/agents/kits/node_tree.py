@@ -12,8 +12,8 @@ from seatrial.agents.kits.own_loader import KIT_DIR, machine_number
 from seatrial.agents.kits.packages import NODE, NODE_VERSION, NodePackages, PythonPackages, Tools
 from seatrial.agents.kits.recipes import Recipe
 from seatrial.errors import SetupProblem
-from seatrial.removal import remove_tree
 from seatrial.sandboxes.terminal.bundle import make_once
+from seatrial.system.removal import remove_tree
 
 _START = '#!/bin/sh\nexec {node} {script} "$@"\n'
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.errors import SetupProblem
-from seatrial.removal import remove_tree
+from seatrial.system.removal import remove_tree
 
 _LONGEST_SEC = 1200.0
 _SAID = 500

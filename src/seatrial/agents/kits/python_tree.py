@@ -15,8 +15,8 @@ from seatrial.agents.kits.own_loader import KIT_DIR
 from seatrial.agents.kits.packages import PythonPackages, Tools
 from seatrial.agents.kits.recipes import LATEST, Recipe
 from seatrial.errors import SetupProblem
-from seatrial.removal import remove_tree
 from seatrial.sandboxes.terminal.bundle import interpreter, make_once
+from seatrial.system.removal import remove_tree
 
 _NOT_NEEDED = (
     *("test", "idlelib", "tkinter", "lib2to3", "ensurepip", "turtledemo", "site-packages", "__pycache__"),

@@ -23,10 +23,10 @@ from seatrial.agents.kits.own_loader import machine_libc
 from seatrial.agents.kits.packages import Stopped, Tools
 from seatrial.agents.kits.recipes import LATEST, RECIPES, Recipe, wanted_version
 from seatrial.errors import InvalidInput, SetupProblem
-from seatrial.file_locks import file_lock
-from seatrial.removal import remove_tree
 from seatrial.sandboxes.images.locks import UseRecords
 from seatrial.sandboxes.images.single_flight import SingleFlight
+from seatrial.system.file_locks import file_lock
+from seatrial.system.removal import remove_tree
 
 IDLE_SEC = 600.0
 """A kit used within this time is kept, because a sandbox may be about to borrow it."""

@@ -29,7 +29,7 @@ from seatrial.api.compat.agentcompass_shapes import (
 )
 from seatrial.api.context import Service
 from seatrial.api.live.event_stream import until_left
-from seatrial.domain.catalogue import keys_for
+from seatrial.domain.agents.catalogue import keys_for
 from seatrial.domain.job import Job, JobSpec
 from seatrial.domain.result import Result
 from seatrial.domain.task import Task

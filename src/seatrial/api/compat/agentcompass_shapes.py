@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from seatrial.domain.catalogue import keys_for
+from seatrial.domain.agents.catalogue import keys_for
 from seatrial.domain.result import Result
 from seatrial.engine.reports.conversation import Message
 from seatrial.errors import InvalidInput

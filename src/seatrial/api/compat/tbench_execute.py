@@ -14,7 +14,7 @@ from seatrial.api.compat.tbench_shapes import RunResult, RunStatus
 from seatrial.api.context import GivenKeys, Service, ServiceDep
 from seatrial.api.routes.pages import JobId, TrialId
 from seatrial.api.routes.router import plain_router
-from seatrial.domain.catalogue import keys_for
+from seatrial.domain.agents.catalogue import keys_for
 from seatrial.domain.job import Job
 from seatrial.domain.trial import TrialState
 from seatrial.engine.jobs.control import until_trial_ended

@@ -31,7 +31,7 @@ from seatrial.api.compat.tbench_upload import NewTask, once_of, parameters_of, r
 from seatrial.api.context import ServiceDep
 from seatrial.api.routes.pages import JobId, Skip, TrialId
 from seatrial.api.routes.router import plain_router
-from seatrial.domain.catalogue import AGENTS, MODELS, Agent
+from seatrial.domain.agents.catalogue import AGENTS, MODELS, Agent
 from seatrial.domain.trial import TrialState
 from seatrial.engine.jobs.submit import EntryPoint
 from seatrial.engine.trials.run_log import log_text

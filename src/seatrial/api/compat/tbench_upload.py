@@ -20,7 +20,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from seatrial.api.compat.tbench_shapes import AGENT, DESCRIPTION, FILENAME, HARNESS, MODEL
 from seatrial.api.context import Caller
 from seatrial.api.routes.uploads import Upload, received
-from seatrial.domain.catalogue import MODELS
+from seatrial.domain.agents.catalogue import MODELS
 from seatrial.domain.job import JobSpec
 from seatrial.domain.task import Task
 from seatrial.engine.jobs.request import AgentParameters, JobParameters

@@ -18,9 +18,9 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seatrial.api.answers import error_response, problem_of_status
-from seatrial.disk import Disk
 from seatrial.errors import StorageFull
 from seatrial.settings import Settings
+from seatrial.system.disk import Disk
 
 JSON_LIMIT = 2 << 20
 _UPLOAD_TYPES = ("multipart/", "application/zip", "application/gzip", "application/x-", "application/octet-stream")

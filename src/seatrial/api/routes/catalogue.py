@@ -6,7 +6,7 @@ from functools import cache
 
 from seatrial.api.context import ServiceDep
 from seatrial.api.routes.router import errors, native_router
-from seatrial.domain.catalogue import AGENTS, MODELS, keys_for, takes_model
+from seatrial.domain.agents.catalogue import AGENTS, MODELS, keys_for, takes_model
 from seatrial.shapes.catalogue import AgentItem, AgentList, ModelItem, ModelList, SandboxItem, SandboxList
 
 router = native_router("", "catalogue")

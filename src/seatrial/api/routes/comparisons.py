@@ -10,8 +10,8 @@ from fastapi import Depends, Query
 from seatrial.api.context import Service, ServiceDep
 from seatrial.api.routes.pages import TrialId
 from seatrial.api.routes.router import errors, native_router
-from seatrial.domain.divergence import Divergence, diverge
-from seatrial.domain.fact import Basis
+from seatrial.domain.comparisons.divergence import Divergence, diverge
+from seatrial.domain.reports.fact import Basis
 from seatrial.engine.reports.attempt_pairs import TaskPairs, pair_attempts
 from seatrial.engine.reports.circumstances import ComparedCircumstances, compare_circumstances
 from seatrial.engine.reports.comparing import ComparisonWish, compare_jobs

@@ -11,7 +11,7 @@ from seatrial import wiring
 from seatrial.api.context import DeskDep, GivenKeys, OnceDep, Service, ServiceDep
 from seatrial.api.routes.pages import JobId, RequestedPage, cut, requested_page
 from seatrial.api.routes.router import errors, native_router
-from seatrial.domain.catalogue import takes_model
+from seatrial.domain.agents.catalogue import takes_model
 from seatrial.domain.job import Job, JobSpec, JobStatus
 from seatrial.domain.task import Task
 from seatrial.engine.jobs.budget_rules import unpriced_warnings

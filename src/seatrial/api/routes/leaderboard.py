@@ -9,7 +9,7 @@ from fastapi import Query
 
 from seatrial.api.context import ServiceDep
 from seatrial.api.routes.router import errors, native_router
-from seatrial.domain.leaderboard import Leaderboard
+from seatrial.domain.reports.leaderboard import Leaderboard
 from seatrial.engine.reports.leaderboard import LeaderboardFilter, Leaderboards
 from seatrial.shapes.answers import Plain
 

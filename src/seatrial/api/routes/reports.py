@@ -11,9 +11,9 @@ from seatrial.api.context import ServiceDep
 from seatrial.api.routes.downloads import safe_headers
 from seatrial.api.routes.pages import JobId
 from seatrial.api.routes.router import errors, native_router, sends
-from seatrial.domain.failures import Failures
-from seatrial.domain.pictures import Trend
-from seatrial.domain.report import JobReport
+from seatrial.domain.reports.failures import Failures
+from seatrial.domain.reports.pictures import Trend
+from seatrial.domain.reports.report import JobReport
 from seatrial.engine.reports.failures import failures_of
 from seatrial.engine.reports.grid import Grid, grid_of, table_of
 from seatrial.engine.reports.reporting import report_job

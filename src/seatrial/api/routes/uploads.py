@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fastapi import HTTPException, UploadFile
 
-from seatrial.removal import scratch_directory
+from seatrial.system.removal import scratch_directory
 
 _PIECE = 1 << 20
 

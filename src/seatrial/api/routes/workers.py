@@ -11,7 +11,7 @@ from fastapi import Depends
 from seatrial.api.context import Service, ServiceDep
 from seatrial.api.routes.pages import RequestedPage, cut, requested_page
 from seatrial.api.routes.router import errors, native_router
-from seatrial.domain.budget import Scope
+from seatrial.domain.model_calls.budget import Scope
 from seatrial.domain.sandbox_choice import chosen_sandbox
 from seatrial.domain.trial import Trial, TrialState
 from seatrial.errors import NotFound

@@ -12,21 +12,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial.domain.budget import Amount
-from seatrial.domain.failures import Failures
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job, JobCounts, JobSpec, JobStatus
-from seatrial.domain.score import ScoreLine
+from seatrial.domain.model_calls.budget import Amount
+from seatrial.domain.reports.failures import Failures
+from seatrial.domain.reports.score import ScoreLine
 from seatrial.domain.task import Dataset, Task
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.request import RunRequest
     from seatrial.cli.backend.triage import TriageBackend
     from seatrial.domain.event import Event
-    from seatrial.domain.leaderboard import Leaderboard
     from seatrial.domain.output import Output
-    from seatrial.domain.pictures import Trend
-    from seatrial.domain.report import JobReport
+    from seatrial.domain.reports.leaderboard import Leaderboard
+    from seatrial.domain.reports.pictures import Trend
+    from seatrial.domain.reports.report import JobReport
     from seatrial.domain.result import StoredFile, Try
     from seatrial.domain.trial import Outcome
     from seatrial.engine.jobs.estimate import Estimate

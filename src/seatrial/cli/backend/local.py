@@ -19,14 +19,14 @@ from seatrial.cli.view.notices import say_notices, say_warnings
 from seatrial.cli.view.progress import show_progress
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome, seconds_of
-from seatrial.domain.budget import Amount, Scope
 from seatrial.domain.event import Event
-from seatrial.domain.failures import Failures
 from seatrial.domain.job import Job, JobCounts
-from seatrial.domain.leaderboard import Leaderboard
+from seatrial.domain.model_calls.budget import Amount, Scope
 from seatrial.domain.output import Output
-from seatrial.domain.pictures import Trend
-from seatrial.domain.report import JobReport
+from seatrial.domain.reports.failures import Failures
+from seatrial.domain.reports.leaderboard import Leaderboard
+from seatrial.domain.reports.pictures import Trend
+from seatrial.domain.reports.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
 from seatrial.domain.trial import Outcome, TrialState
@@ -45,9 +45,9 @@ from seatrial.errors import InvalidInput, NotFound
 from seatrial.installed import is_installed
 from seatrial.ports.store import JobFilter, Page, TrialFilter, TrialRow
 from seatrial.ports.tasks import Inspection
-from seatrial.processes import on_signals
 from seatrial.shapes.datasets import DatasetItem
 from seatrial.shapes.tasks import TaskItem
+from seatrial.system.processes import on_signals
 from seatrial.wiring import Installation, import_dataset, make_worker
 from seatrial.worker import Worker
 

@@ -15,14 +15,14 @@ from seatrial.cli.backend.remote_values import counts_of, inspections_of, job_of
 from seatrial.cli.backend.triage import RemoteTriage
 from seatrial.cli.options import split_name
 from seatrial.client import AsyncClient, DatasetRequest
-from seatrial.domain.budget import Amount
 from seatrial.domain.event import Event
-from seatrial.domain.failures import Failures
 from seatrial.domain.job import Job, JobCounts
-from seatrial.domain.leaderboard import Leaderboard
+from seatrial.domain.model_calls.budget import Amount
 from seatrial.domain.output import Output
-from seatrial.domain.pictures import Trend
-from seatrial.domain.report import JobReport
+from seatrial.domain.reports.failures import Failures
+from seatrial.domain.reports.leaderboard import Leaderboard
+from seatrial.domain.reports.pictures import Trend
+from seatrial.domain.reports.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
 from seatrial.domain.trial import TrialState

@@ -21,7 +21,7 @@ from seatrial.cli.view.progress import Show, show_progress
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome, seconds_of
 from seatrial.client import AsyncClient, JobRequest
-from seatrial.domain.catalogue import keys_for, takes_model
+from seatrial.domain.agents.catalogue import keys_for, takes_model
 from seatrial.domain.job import AgentSpec, Job
 from seatrial.domain.task import Task
 from seatrial.domain.trial import Outcome
@@ -33,9 +33,9 @@ from seatrial.engine.tasks.library import refuse_invalid
 from seatrial.errors import InvalidInput, MissingKey, NotFound, StoreUnavailable
 from seatrial.ports.store import TrialRow
 from seatrial.ports.tasks import Inspection
-from seatrial.processes import on_signals
 from seatrial.settings import Settings
 from seatrial.shapes.jobs import JobDetail
+from seatrial.system.processes import on_signals
 
 _LOOK_EVERY_SEC = 1.0
 

@@ -10,7 +10,7 @@ from seatrial.cli.view.columns import Column, print_table
 
 if TYPE_CHECKING:
     from seatrial.client import AsyncClient
-    from seatrial.domain.catalogue import Agent
+    from seatrial.domain.agents.catalogue import Agent
 
 
 _AGENTS = (
@@ -33,7 +33,7 @@ _MODELS = (
 def agents(as_json: AsJson = False) -> None:
     """What ``seatrial agents`` prints."""
     from seatrial.cli.backend.session import print_json
-    from seatrial.domain.catalogue import AGENTS
+    from seatrial.domain.agents.catalogue import AGENTS
 
     found = told_by_service(lambda client: client.installation.agents())
     known: Sequence[Agent] = AGENTS if found is None else found
@@ -73,7 +73,7 @@ def _agent_cells(agent: Agent, kits: list[str] | None) -> tuple[str, ...]:
 def models(as_json: AsJson = False) -> None:
     """List known models. Any other LiteLLM name works too; scripted/NAME needs no key."""
     from seatrial.cli.backend.session import print_json
-    from seatrial.domain.catalogue import MODELS, keys_for
+    from seatrial.domain.agents.catalogue import MODELS, keys_for
 
     found = told_by_service(lambda client: client.installation.models())
     if found is None:

@@ -52,7 +52,7 @@ def _privileges(settings: Settings) -> list[str]:
 
     from seatrial.api_account import look
     from seatrial.errors import SetupProblem
-    from seatrial.privileges import findings
+    from seatrial.system.privileges import findings
 
     try:
         account, why = look(settings)

@@ -111,7 +111,7 @@ async def _shaped(backend: Backend, row: TrialRow, form: Format) -> AsyncIterato
 
 async def _tokens(backend: Backend, kept: KeptFiles) -> Tokens:
     """Token ids and logprobs of the trial's calls, if the model's server gave them."""
-    from seatrial.domain.replay import TOKENS_FILE
+    from seatrial.domain.model_calls.replay import TOKENS_FILE
     from seatrial.engine.reports.export import read_tokens
 
     found = [file for file in kept.files if file.path == TOKENS_FILE and file.size <= _LARGEST]

@@ -13,7 +13,7 @@ from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend, JobRow
-    from seatrial.domain.budget import Amount
+    from seatrial.domain.model_calls.budget import Amount
 
 app = Commands(help="List, show, watch, cancel, resume and retry jobs; run their trials again.")
 

@@ -14,9 +14,9 @@ from seatrial.cli.view.say import say
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend
-    from seatrial.domain.fact import Basis
     from seatrial.domain.job import Job
-    from seatrial.domain.report import JobReport
+    from seatrial.domain.reports.fact import Basis
+    from seatrial.domain.reports.report import JobReport
     from seatrial.engine.reports.circumstances import ComparedCircumstances
     from seatrial.engine.reports.comparing import Compared
 
@@ -105,7 +105,7 @@ def report_json(job: Job, found: JobReport) -> dict[str, object]:
 
 
 def comparisons_json(compared: Compared, circumstances: ComparedCircumstances) -> dict[str, object]:
-    from seatrial.domain.verdict import verdict
+    from seatrial.domain.comparisons.verdict import verdict
 
     return {
         "comparisons": [{"verdict": verdict(each), **each.model_dump(mode="json")} for each in compared.items],
@@ -115,7 +115,7 @@ def comparisons_json(compared: Compared, circumstances: ComparedCircumstances) -
 
 
 def _basis(name: str) -> Basis:
-    from seatrial.domain.fact import Basis
+    from seatrial.domain.reports.fact import Basis
     from seatrial.errors import InvalidInput
 
     try:

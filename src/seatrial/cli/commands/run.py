@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from seatrial.cli.options import AsJson, Concurrency, DatasetName, QueueOnly, TaskPaths, with_groups
-from seatrial.domain.record import Record, ReplayMiss
+from seatrial.domain.model_calls.record import Record, ReplayMiss
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.request import RunRequest
@@ -214,7 +214,7 @@ class Stopping:
 
     def flags(self, attempts: int | None) -> dict[str, Any]:
         """``attempts``: the value of -k."""
-        from seatrial.domain.settling import UntilSettled
+        from seatrial.domain.reports.settling import UntilSettled
 
         given = {"margin": self.margin, "alpha": self.alpha}
         if not self.until_settled:
@@ -298,7 +298,7 @@ async def _run(request: RunRequest, handling: Handling) -> int:
     from seatrial.cli.backend.session import open_backend
     from seatrial.cli.view.notices import say_notices
     from seatrial.cli.view.summary import print_plan, print_queued
-    from seatrial.domain.catalogue import takes_model
+    from seatrial.domain.agents.catalogue import takes_model
     from seatrial.engine.jobs.notices import notices
     from seatrial.wiring import model_names
 

@@ -22,7 +22,7 @@ from seatrial.domain.terminal_text import readable, shown
 from seatrial.domain.trial import TrialState
 from seatrial.engine.trials.trial_files import KeptFiles
 from seatrial.errors import NotFound
-from seatrial.processes import on_signals
+from seatrial.system.processes import on_signals
 
 _TAIL_PIECES = 2
 """Pieces of a file, of a megabyte each, in which its last lines are looked for."""

@@ -46,7 +46,7 @@ def worker(
     import os
 
     from seatrial.cli.backend.session import read_settings
-    from seatrial.processes import die_with
+    from seatrial.system.processes import die_with
 
     if supervised_by is not None and not die_with(supervised_by):
         raise typer.Exit
@@ -58,7 +58,7 @@ def worker(
 
     async def work() -> bool:
         from seatrial.logs import write_logs
-        from seatrial.privileges import confine_worker
+        from seatrial.system.privileges import confine_worker
         from seatrial.wiring import Place, open_installation
 
         environment = dict(os.environ)  # a worker removes from its own what tasks may not read
@@ -121,8 +121,8 @@ async def _work(installation: Installation, capacity: int, place: Place) -> bool
     import contextlib
     import os
 
-    from seatrial.processes import on_signals
     from seatrial.sizing import room_here
+    from seatrial.system.processes import on_signals
     from seatrial.wiring import leave_machine, load_worker, machine_of
 
     worker: Worker | None = None

@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from seatrial.cli.view.figures import dollars, listing, percent, plain, plural, signed_points
-from seatrial.domain.comparison import Comparison, LeftOut
-from seatrial.domain.effort import EffortDifference, EffortDifferences
-from seatrial.domain.verdict import p_text, points, verdict
+from seatrial.domain.comparisons.comparison import Comparison, LeftOut
+from seatrial.domain.comparisons.effort import EffortDifference, EffortDifferences
+from seatrial.domain.comparisons.verdict import p_text, points, verdict
 from seatrial.engine.reports.circumstances import ComparedCircumstances
 
 

@@ -16,9 +16,9 @@ from seatrial.cli.view.figures import NOTHING, counted, dollars, percent, plain,
 from seatrial.cli.view.progress import duration
 from seatrial.cli.view.tables import changes, gaps, headline, rules_line, task_table, test_table
 from seatrial.domain.job import Job
-from seatrial.domain.report import ConfigurationReport, JobReport
-from seatrial.domain.score import Bounds, Score
-from seatrial.domain.statistics import Interval, Quantiles
+from seatrial.domain.reports.report import ConfigurationReport, JobReport
+from seatrial.domain.reports.score import Bounds, Score
+from seatrial.domain.statistics.estimates import Interval, Quantiles
 
 
 def print_report(console: Console, job: Job, report: JobReport) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from seatrial.domain.failures import FailureGroup, Failures
+from seatrial.domain.reports.failures import FailureGroup, Failures
 
 _MOST_TRIALS = 12
 _WIDTH = 76

@@ -8,8 +8,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from seatrial.domain.figures import NOTHING, dollars, estimate, percent, plural, tokens
-from seatrial.domain.statistics import Interval
+from seatrial.domain.reports.figures import NOTHING, dollars, estimate, percent, plural, tokens
+from seatrial.domain.statistics.estimates import Interval
 
 __all__ = [
     "NOTHING",

@@ -8,7 +8,7 @@ from seatrial.cli.backend.backend import JobRow
 from seatrial.cli.view.columns import Column
 from seatrial.cli.view.figures import NOTHING, dollars, estimate, percent
 from seatrial.cli.view.progress import duration
-from seatrial.domain.score import ScoreLine
+from seatrial.domain.reports.score import ScoreLine
 from seatrial.ports.store import TrialRow
 
 JOBS = (

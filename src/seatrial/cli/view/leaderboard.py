@@ -10,7 +10,7 @@ from rich.text import Text
 
 from seatrial.charts.words import shown
 from seatrial.cli.view.figures import NOTHING, dollars, estimate, percent, plain, plural
-from seatrial.domain.leaderboard import Board, Entry, Leaderboard
+from seatrial.domain.reports.leaderboard import Board, Entry, Leaderboard
 
 
 def print_leaderboard(console: Console, found: Leaderboard) -> None:

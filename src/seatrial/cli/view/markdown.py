@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from seatrial.charts.summary import HEADINGS, status_line, summary_cells
 from seatrial.domain.job import Job
-from seatrial.domain.report import ConfigurationReport, JobReport
+from seatrial.domain.reports.report import ConfigurationReport, JobReport
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!&~])")
 

@@ -8,8 +8,8 @@ from seatrial.charts.draw import Subject, draw_all
 from seatrial.charts.report_page import report_page
 from seatrial.charts.svg import svg_file
 from seatrial.domain.job import Job
-from seatrial.domain.pictures import Trend
-from seatrial.domain.report import JobReport
+from seatrial.domain.reports.pictures import Trend
+from seatrial.domain.reports.report import JobReport
 from seatrial.engine.reports.configurations import agents_by_label
 from seatrial.errors import InvalidInput
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from seatrial.domain.budget import NOTHING, Amount, Cap, shown_dollars
-from seatrial.domain.figures import duration
 from seatrial.domain.job import Job, JobCounts
-from seatrial.domain.progress import Progress
+from seatrial.domain.model_calls.budget import NOTHING, Amount, Cap, shown_dollars
+from seatrial.domain.reports.figures import duration
+from seatrial.domain.reports.progress import Progress
 
 __all__ = ["Show", "counts_text", "duration", "pace_text", "show_progress", "spent_text"]
 

@@ -11,7 +11,7 @@ from seatrial.cli.view.figures import plural
 from seatrial.cli.view.progress import duration
 from seatrial.cli.view.say import say
 from seatrial.domain.job import Job
-from seatrial.domain.report import JobReport
+from seatrial.domain.reports.report import JobReport
 from seatrial.domain.result import Result, TestStatus
 from seatrial.domain.trial import Outcome, TrialState
 from seatrial.engine.jobs.estimate import Estimate

@@ -27,10 +27,10 @@ from seatrial.cli.view.figures import (
 )
 from seatrial.cli.view.progress import duration
 from seatrial.domain.job import Job
-from seatrial.domain.matrix import TestLine
-from seatrial.domain.report import ConfigurationReport, JobReport, TaskReport
-from seatrial.domain.rules import RuleCheck
-from seatrial.domain.score import ScoreLine
+from seatrial.domain.reports.matrix import TestLine
+from seatrial.domain.reports.report import ConfigurationReport, JobReport, TaskReport
+from seatrial.domain.reports.rules import RuleCheck
+from seatrial.domain.reports.score import ScoreLine
 from seatrial.domain.trial import Mark, Outcome
 from seatrial.ports.store import TrialRow
 

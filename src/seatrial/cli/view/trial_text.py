@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from seatrial.cli.view.progress import duration
 from seatrial.cli.view.say import say
-from seatrial.domain.replay import Replayed
+from seatrial.domain.model_calls.replay import Replayed
 from seatrial.domain.result import FilesLeftOut, Result, Try, Usage
 from seatrial.domain.trial import Mark, Trial
 from seatrial.ports.store import TrialRow

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from seatrial.domain.option_kinds import (
+from seatrial.domain.agents.option_kinds import (
     ADDRESS,
     FILE,
     FLAG,

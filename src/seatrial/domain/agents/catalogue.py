@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from seatrial.domain.agents.proven_agents import PROVEN
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.proven_agents import PROVEN
 
 
 class Proven(Frozen):

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from seatrial.domain.fact import Counts
+from seatrial.domain.comparisons.noise import Shares
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.noise import Shares
+from seatrial.domain.reports.fact import Counts
 from seatrial.domain.result import Lock
 
 _LONGEST = 300

@@ -10,10 +10,19 @@ import math
 from collections.abc import Sequence
 from itertools import combinations
 
-from seatrial.domain.effort import Effort, EffortDifferences, effort_differences
-from seatrial.domain.fact import Basis, Counts
+from seatrial.domain.comparisons.effort import Effort, EffortDifferences, effort_differences
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.significance import (
+from seatrial.domain.reports.fact import Basis, Counts
+from seatrial.domain.statistics.estimates import (
+    SEED,
+    Interval,
+    Passes,
+    mean,
+    paired_bootstrap,
+    sample_variance,
+    t_interval,
+)
+from seatrial.domain.statistics.significance import (
     Significance,
     Variances,
     detectable_difference,
@@ -23,7 +32,6 @@ from seatrial.domain.significance import (
     sign_flip,
     usual_trials,
 )
-from seatrial.domain.statistics import SEED, Interval, Passes, mean, paired_bootstrap, sample_variance, t_interval
 
 
 class TaskDifference(Frozen):

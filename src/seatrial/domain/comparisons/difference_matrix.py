@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from fractions import Fraction
 
-from seatrial.domain.comparison import Comparison, Side
-from seatrial.domain.fact import Basis
+from seatrial.domain.comparisons.comparison import Comparison, Side
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.reports.fact import Basis
 
 
 class NotCompared(StrEnum):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from seatrial.domain.alignment import AlignedStep, Alignment, align
+from seatrial.domain.comparisons.alignment import AlignedStep, Alignment, align
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.result import TestResult, TestStatus
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.statistics import Interval, mean, sample_variance, t_interval
+from seatrial.domain.statistics.estimates import Interval, mean, sample_variance, t_interval
 
 
 class Effort(Frozen):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from seatrial.domain.comparison import Comparison
+from seatrial.domain.comparisons.comparison import Comparison
 
 SIGNIFICANT = 0.05
 

@@ -1,7 +1,7 @@
 """Finds the trial that kills its workers, by halves.
 
 A worker runs many trials in one process, and a trial that kills the process ends the others too. Nothing shows which
-trial it was. How the worker died decides what follows (``domain/worker_death.py``):
+trial it was. How the worker died decides what follows (``domain/fleet/worker_death.py``):
 
 * Killed from outside, or lost with its supervisor or its machine: no trial is suspected. All are tried again. After
   ``OUTSIDE_LOSSES_ALLOWED`` such losses a trial is treated as after an unknown death, so that there is an end.

@@ -14,8 +14,8 @@ from typing import Self
 
 from pydantic import Field
 
+from seatrial.domain.fleet.needs import Abilities, Needs
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.needs import Abilities, Needs
 
 MEMORY_SHARE = 0.9
 """Of the machine's memory, for sandboxes. The rest is for workers, image builds and the system."""

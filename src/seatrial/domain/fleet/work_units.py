@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
+from seatrial.domain.fleet.packing import MEMORY_SHARE, Overcommit
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.packing import MEMORY_SHARE, Overcommit
 from seatrial.domain.task import Resources
 
 _USUAL = Overcommit()

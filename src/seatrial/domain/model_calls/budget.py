@@ -1,7 +1,7 @@
 """What trials may spend on models: amounts, caps, and what a cap counts.
 
 A cap holds for a trial over all its tries, for a job over all its trials, or for the whole installation on one day.
-``domain/budget_slices.py`` shares a cap out over workers. Pure: nothing here knows a store or a model.
+``domain/model_calls/budget_slices.py`` shares a cap out over workers. Pure: nothing here knows a store or a model.
 """
 
 from __future__ import annotations

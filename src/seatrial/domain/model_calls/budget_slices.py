@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from seatrial.domain.budget import NOTHING, Amount, Scope
+from seatrial.domain.model_calls.budget import NOTHING, Amount, Scope
 
 _REMEMBERED = timedelta(days=1)
 """A slice that is over is known for this long, so that a late report of its holder counts once."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from seatrial.domain.budget import MOST, WITHOUT_CAP, Amount
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.model_calls.budget import MOST, WITHOUT_CAP, Amount
 
 _MINUTE_SEC = 60
 

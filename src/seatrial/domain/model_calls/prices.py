@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 from pydantic import Field
 
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.model_call import CallUsage, CostBy
+from seatrial.domain.model_calls.model_call import CallUsage, CostBy
 
 _STEP = re.compile(r"input_cost_per_token_above_(\d{1,5})k_tokens(?:_[a-z]+)?")
 _TIERS = ("flex", "balanced", "priority", "fast", "ultrafast")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from seatrial.domain.catalogue import provider_of
+from seatrial.domain.agents.catalogue import provider_of
 
 PROVIDER_ADDRESSES: Mapping[str, str] = MappingProxyType(
     {

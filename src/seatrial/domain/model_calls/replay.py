@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import ConfigDict, Field
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.model_calls.record import ReplayMiss
 from seatrial.domain.numbers import LARGEST_ID
-from seatrial.domain.record import ReplayMiss
 
 RECORD_FILE = "calls-full.jsonl"
 """The file of a try that holds the bodies of its calls."""

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.result import TestResult
-from seatrial.domain.statistics import Passes
+from seatrial.domain.statistics.estimates import Passes
 from seatrial.domain.trial import Cause, Mark, Outcome
 
 UNKNOWN_CAUSE = "unknown"

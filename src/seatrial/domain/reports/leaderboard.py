@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from seatrial.domain.figures import plural
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.score import ScoreLine
+from seatrial.domain.reports.figures import plural
+from seatrial.domain.reports.score import ScoreLine
 
 
 class Standing(Frozen):

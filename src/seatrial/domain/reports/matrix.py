@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from seatrial.domain.fact import TrialFact
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.reports.fact import TrialFact
 from seatrial.domain.result import TestStatus
 
 

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.report import ConfigurationReport, JobReport, TaskReport
-from seatrial.domain.score import ScoreLine
+from seatrial.domain.reports.report import ConfigurationReport, JobReport, TaskReport
+from seatrial.domain.reports.score import ScoreLine
 
 
 class Rival(NamedTuple):

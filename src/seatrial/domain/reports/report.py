@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from seatrial.domain.fact import Basis, Counts, TrialFact, by_configuration, by_task, count
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import JobSpec
-from seatrial.domain.matrix import TestLine, matrix
-from seatrial.domain.rules import PlanChanges, RuleCheck, check_rules, planned_share
-from seatrial.domain.score import Bounds, Score, ScoreLine, best_first, bounds, score, score_line
-from seatrial.domain.settled import Settled
-from seatrial.domain.settling import Finding
-from seatrial.domain.statistics import SEED, Interval, Quantiles, mean, quantile, quantiles, wilson_interval
+from seatrial.domain.reports.fact import Basis, Counts, TrialFact, by_configuration, by_task, count
+from seatrial.domain.reports.matrix import TestLine, matrix
+from seatrial.domain.reports.rules import PlanChanges, RuleCheck, check_rules, planned_share
+from seatrial.domain.reports.score import Bounds, Score, ScoreLine, best_first, bounds, score, score_line
+from seatrial.domain.reports.settled import Settled
+from seatrial.domain.reports.settling import Finding
+from seatrial.domain.statistics.estimates import SEED, Interval, Quantiles, mean, quantile, quantiles, wilson_interval
 from seatrial.domain.trial import Outcome
 
 

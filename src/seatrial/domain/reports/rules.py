@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from seatrial.domain.fact import Counts
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import JobSpec
+from seatrial.domain.reports.fact import Counts
 from seatrial.domain.trial import Mark
 
 

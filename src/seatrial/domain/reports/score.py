@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from seatrial.domain.fact import Basis, Counts
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.statistics import (
+from seatrial.domain.reports.fact import Basis, Counts
+from seatrial.domain.statistics.estimates import (
     SEED,
     Interval,
     Passes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.settling import Course, Finding, UntilSettled
+from seatrial.domain.reports.settling import Course, Finding, UntilSettled
 
 
 class Settled(Frozen):

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.sequential_test import REPLAYS, SequentialSignFlip, evidence_of_smallness
+from seatrial.domain.statistics.sequential_test import REPLAYS, SequentialSignFlip, evidence_of_smallness
 
 SPENDING = 1.5
 """Up to a share f of the planned pairs the looks may spend ``alpha * f ** SPENDING``. Late looks, which know more, get

@@ -16,8 +16,8 @@ from fractions import Fraction
 from itertools import accumulate, chain
 from typing import NamedTuple
 
-from seatrial.domain.distributions import normal_quantile, t_quantile
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.statistics.distributions import normal_quantile, t_quantile
 
 LEVEL = 0.95
 SEED = 20_240_519

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from fractions import Fraction
 
-from seatrial.domain.distributions import binomial_half_tail
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.statistics import SEED, Passes, sample_variance
+from seatrial.domain.statistics.distributions import binomial_half_tail
+from seatrial.domain.statistics.estimates import SEED, Passes, sample_variance
 
 EXACT_STEPS = 500_000
 """Up to this many additions (well under a second) all sign patterns are counted; beyond, patterns are sampled."""

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from seatrial.domain.budget import NOTHING, Amount, Scope
-from seatrial.domain.budget_slices import SliceReport
+from seatrial.domain.model_calls.budget import NOTHING, Amount, Scope
+from seatrial.domain.model_calls.budget_slices import SliceReport
 from seatrial.engine.budgets.pot import Pot
 from seatrial.engine.clock import Clock
 from seatrial.ports.store.budgets import BudgetStore
-from seatrial.processes import WorkerName
+from seatrial.system.processes import WorkerName
 
 _FOLDER = "ledgers"
 _RECORD = 1024

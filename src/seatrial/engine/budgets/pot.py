@@ -9,8 +9,8 @@ import asyncio
 import math
 from dataclasses import dataclass, field
 
-from seatrial.domain.budget import NOTHING, WITHOUT_CAP, Amount, Scope
-from seatrial.domain.budget_slices import SliceGrant, SliceReport
+from seatrial.domain.model_calls.budget import NOTHING, WITHOUT_CAP, Amount, Scope
+from seatrial.domain.model_calls.budget_slices import SliceGrant, SliceReport
 
 
 @dataclass(frozen=True, slots=True)

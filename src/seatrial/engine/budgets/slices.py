@@ -1,5 +1,6 @@
-"""A worker's slices of all caps, and its exchange with the store. ``domain/budget_slices.py`` has the rules.
+"""A worker's slices of all caps, and its exchange with the store.
 
+``domain/model_calls/budget_slices.py`` has the rules.
 A store that does not answer stops calls with a cap once the lease of the slices is over: by then, others may have them.
 """
 
@@ -13,8 +14,8 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
-from seatrial.domain.budget import Amount, Cap, Scope
-from seatrial.domain.budget_slices import SliceGrant, SliceReport
+from seatrial.domain.model_calls.budget import Amount, Cap, Scope
+from seatrial.domain.model_calls.budget_slices import SliceGrant, SliceReport
 from seatrial.engine.budgets.ledger import Ledgers
 from seatrial.engine.budgets.pot import Ask, Pot, Waiting
 from seatrial.engine.clock import Clock, uptime

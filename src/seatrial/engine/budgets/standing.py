@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from seatrial.domain.budget import Cap, Scope, Spending
 from seatrial.domain.job import JobSpec
+from seatrial.domain.model_calls.budget import Cap, Scope, Spending
 from seatrial.ports.store.budgets import BudgetStore
 
 

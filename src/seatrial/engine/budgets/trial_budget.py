@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from seatrial.domain.budget import MOST, NOTHING, WITHOUT_CAP, Amount, Budget, Scope
+from seatrial.domain.model_calls.budget import MOST, NOTHING, WITHOUT_CAP, Amount, Budget, Scope
 from seatrial.engine.budgets.pot import Ask, Pot
 from seatrial.engine.budgets.slices import Budgets
 

@@ -10,10 +10,10 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 
+from seatrial.domain.fleet.packing import Overcommit
+from seatrial.domain.fleet.work_units import MachineSize, OpenWork, Wanted, machines_for, work_units
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.packing import Overcommit
 from seatrial.domain.task import Resources
-from seatrial.domain.work_units import MachineSize, OpenWork, Wanted, machines_for, work_units
 from seatrial.engine.clock import Clock
 from seatrial.engine.recent import RecentlyUsed
 from seatrial.errors import NotFound

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from seatrial.domain.catalogue import calls_any_address, provider_of, runs_on_host
+from seatrial.domain.agents.catalogue import calls_any_address, provider_of, runs_on_host
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.provider_addresses import has_route, speaks_a_format
+from seatrial.domain.model_calls.provider_addresses import has_route, speaks_a_format
 from seatrial.domain.sandbox_choice import SEVERAL_CONTAINERS, needs_several_containers
 from seatrial.domain.task import Task
 from seatrial.engine.jobs.option_rules import check_agent

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from seatrial.domain.budget import Budget, Cap, shown_dollars
-from seatrial.domain.catalogue import takes_model
+from seatrial.domain.agents.catalogue import takes_model
 from seatrial.domain.job import AgentSpec, JobSpec
+from seatrial.domain.model_calls.budget import Budget, Cap, shown_dollars
 from seatrial.engine.jobs.admission import passes_gate
 from seatrial.errors import InvalidInput
 from seatrial.ports.prices import Prices

@@ -6,10 +6,10 @@ import json
 import shlex
 from typing import Any
 
-from seatrial.domain.budget import Budget
 from seatrial.domain.job import AgentSpec, RetryPolicy
-from seatrial.domain.record import Record
-from seatrial.domain.settling import UntilSettled
+from seatrial.domain.model_calls.budget import Budget
+from seatrial.domain.model_calls.record import Record
+from seatrial.domain.reports.settling import UntilSettled
 from seatrial.domain.task import TaskSelection
 from seatrial.engine.jobs.request import JobParameters
 

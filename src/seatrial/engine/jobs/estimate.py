@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.significance import Variances, detectable_difference
+from seatrial.domain.statistics.significance import Variances, detectable_difference
 from seatrial.domain.task import Task
 from seatrial.engine.clock import Clock
 from seatrial.engine.jobs.budget_rules import budget_warnings

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seatrial.domain.catalogue import (
+from seatrial.domain.agents.catalogue import (
     ADDRESSED_PROVIDERS,
     USUAL_PROVIDERS,
     addresses_for,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from seatrial.domain.catalogue import (
+from seatrial.domain.agents.catalogue import (
     ADDRESSED_PROVIDERS,
     MODELS,
     USUAL_PROVIDERS,

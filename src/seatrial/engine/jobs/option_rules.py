@@ -1,6 +1,6 @@
 """Decides which agents, options and variables a caller of the service may use.
 
-Checked for each agent of a job before the job is stored. The tables are in ``domain.agent_options``.
+Checked for each agent of a job before the job is stored. The tables are in ``domain.agents.agent_options``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from seatrial.domain.agent_options import (
+from seatrial.domain.agents.agent_options import (
     ALLOWED,
     ANY_VARIABLE,
     AT_THE_MACHINE_ONLY,
@@ -20,8 +20,8 @@ from seatrial.domain.agent_options import (
     REFUSED,
     VARIABLES,
 )
+from seatrial.domain.agents.option_kinds import document, is_text
 from seatrial.domain.job import AgentSpec
-from seatrial.domain.option_kinds import document, is_text
 from seatrial.errors import InvalidInput
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")

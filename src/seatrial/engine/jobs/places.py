@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from seatrial.domain.fleet.needs import Needs, needs_of
+from seatrial.domain.fleet.packing import Packing, Size
 from seatrial.domain.job import JobSpec
-from seatrial.domain.needs import Needs, needs_of
-from seatrial.domain.packing import Packing, Size
 from seatrial.domain.task import Task
 from seatrial.engine.clock import Clock
 from seatrial.errors import Unsupported

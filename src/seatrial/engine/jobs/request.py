@@ -8,12 +8,12 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from seatrial.domain.budget import Budget
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import AgentSpec, JobSpec, RetryPolicy
-from seatrial.domain.record import Record
-from seatrial.domain.replay import Replay
-from seatrial.domain.settling import UntilSettled
+from seatrial.domain.model_calls.budget import Budget
+from seatrial.domain.model_calls.record import Record
+from seatrial.domain.model_calls.replay import Replay
+from seatrial.domain.reports.settling import UntilSettled
 from seatrial.domain.task import Task, TaskRef, TaskSelection
 from seatrial.errors import InvalidInput
 

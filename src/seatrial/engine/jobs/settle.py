@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 
 from seatrial.domain.job import Job, JobCounts
-from seatrial.domain.settling import Finding, Pair
+from seatrial.domain.reports.settling import Finding, Pair
 from seatrial.engine.clock import Clock
 from seatrial.engine.reports.settled import course_of
 from seatrial.errors import NotFound

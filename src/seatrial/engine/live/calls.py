@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.domain.event import EventKind, NewEvent
-from seatrial.domain.model_call import CALLS_FILE, CallSums, ModelCall
+from seatrial.domain.model_calls.model_call import CALLS_FILE, CallSums, ModelCall
 from seatrial.domain.trial import Trial
 from seatrial.engine.trials.redaction import Redaction
 

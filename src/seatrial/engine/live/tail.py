@@ -16,7 +16,7 @@ from pathlib import Path
 from seatrial.domain.output import NewOutput, OutputStream
 from seatrial.domain.trial import Trial
 from seatrial.engine.trials.redaction import Redaction
-from seatrial.growing_files import LONGEST_READ, FileView, look_into
+from seatrial.system.growing_files import LONGEST_READ, FileView, look_into
 
 PIECE = 16 << 10
 """Approximate maximum length of one piece."""

@@ -23,9 +23,9 @@ from seatrial.engine.live.steps import StepLog
 from seatrial.engine.live.tail import Tail, is_shown
 from seatrial.engine.trials.redaction import Redaction
 from seatrial.errors import NotFound, StoreUnavailable
-from seatrial.growing_files import FileView
 from seatrial.ports.runner import Window
 from seatrial.ports.store import Store
+from seatrial.system.growing_files import FileView
 
 _QUIET_AFTER_SEC = 3.0
 _CROWD = 128

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from fractions import Fraction
 
-from seatrial.domain.comparison import Side
-from seatrial.domain.divergence import TestFlip, test_flips
-from seatrial.domain.fact import Basis
+from seatrial.domain.comparisons.comparison import Side
+from seatrial.domain.comparisons.divergence import TestFlip, test_flips
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job
+from seatrial.domain.reports.fact import Basis
 from seatrial.domain.result import TestResult, TestStatus
 from seatrial.domain.trial import Cause, Mark, Outcome, TrialState
 from seatrial.engine.reports.comparing import look_up

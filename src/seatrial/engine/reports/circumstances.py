@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from seatrial.domain.circumstances import Circumstances, Trait, traits
-from seatrial.domain.comparison import Side
-from seatrial.domain.fact import count
+from seatrial.domain.comparisons.circumstances import Circumstances, Trait, traits
+from seatrial.domain.comparisons.comparison import Side
+from seatrial.domain.comparisons.noise import SideOfNoise, noise_between, shares
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job
-from seatrial.domain.noise import SideOfNoise, noise_between, shares
-from seatrial.domain.rules import replay_sentence
+from seatrial.domain.reports.fact import count
+from seatrial.domain.reports.rules import replay_sentence
 from seatrial.domain.trial import Outcome
 from seatrial.engine.reports.comparing import ComparisonWish, wanted_pairs
 from seatrial.engine.reports.reporting import configuration_labels, facts_of, sides_of_noise

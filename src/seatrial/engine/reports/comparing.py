@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from seatrial.domain.comparison import Comparison, Side, against_first, compare_all, pair_up, pairs_within
-from seatrial.domain.difference_matrix import MatrixRow, difference_matrix
-from seatrial.domain.fact import Basis
+from seatrial.domain.comparisons.comparison import Comparison, Side, against_first, compare_all, pair_up, pairs_within
+from seatrial.domain.comparisons.difference_matrix import MatrixRow, difference_matrix
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job
+from seatrial.domain.reports.fact import Basis
 from seatrial.engine.reports.reporting import configuration_labels, task_names
 from seatrial.engine.reports.tallied import counts_of, effort_of
 from seatrial.errors import InvalidInput

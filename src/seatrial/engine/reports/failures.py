@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from seatrial.domain.failures import Failures, group_failures
 from seatrial.domain.job import Job
+from seatrial.domain.reports.failures import Failures, group_failures
 from seatrial.engine.reports.reporting import configuration_labels, task_names
 from seatrial.ports.store import TrialStore
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import batched
 
-from seatrial.domain.figures import plural
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job, JobSpec
-from seatrial.domain.leaderboard import Board, Leaderboard, Standing, entry, ranked
-from seatrial.domain.rules import TERMINAL_BENCH, PlanChanges, check_rules
-from seatrial.domain.score import ScoreLine
+from seatrial.domain.reports.figures import plural
+from seatrial.domain.reports.leaderboard import Board, Leaderboard, Standing, entry, ranked
+from seatrial.domain.reports.rules import TERMINAL_BENCH, PlanChanges, check_rules
+from seatrial.domain.reports.score import ScoreLine
 from seatrial.domain.task import Dataset
 from seatrial.domain.trial import Mark
 from seatrial.engine.recent import EndedJobs

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
-from seatrial.domain.fact import Counts
 from seatrial.domain.frozen import Frozen, trusted
 from seatrial.domain.job import Job, JobCounts, JobSpec
-from seatrial.domain.rules import planned_share
-from seatrial.domain.score import ScoreLine, best_first, score_line
+from seatrial.domain.reports.fact import Counts
+from seatrial.domain.reports.rules import planned_share
+from seatrial.domain.reports.score import ScoreLine, best_first, score_line
 from seatrial.engine.recent import EndedJobs, RecentlyUsed
 from seatrial.engine.reports.reporting import configuration_labels
 from seatrial.engine.reports.tallied import counts_of

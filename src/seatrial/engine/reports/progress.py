@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from seatrial.domain.job import Job, JobCounts
-from seatrial.domain.progress import RECENT, Progress, WorkLeft, progress
+from seatrial.domain.reports.progress import RECENT, Progress, WorkLeft, progress
 from seatrial.ports.store import JobStore
 
 

@@ -1,4 +1,4 @@
-"""Reads the trials of a job for ``domain.report``, for the CLI and the API.
+"""Reads the trials of a job for ``domain.reports.report``, for the CLI and the API.
 
 Gives configurations and tasks distinct labels if their names are ambiguous.
 """
@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from seatrial.domain.fact import TrialFact
+from seatrial.domain.comparisons.noise import SideOfNoise, Strained, noise_within
 from seatrial.domain.job import AgentSpec, Job, JobSpec
-from seatrial.domain.noise import SideOfNoise, Strained, noise_within
-from seatrial.domain.report import JobReport, report
+from seatrial.domain.reports.fact import TrialFact
+from seatrial.domain.reports.report import JobReport, report
 from seatrial.domain.result import TestResult
 from seatrial.domain.task import TaskRef
 from seatrial.engine.reports.settled import settled_of

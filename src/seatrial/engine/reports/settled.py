@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from seatrial.domain.job import JobSpec
-from seatrial.domain.settled import RunSoFar, Settled, settled
-from seatrial.domain.settling import Course, UntilSettled, course
+from seatrial.domain.reports.settled import RunSoFar, Settled, settled
+from seatrial.domain.reports.settling import Course, UntilSettled, course
 from seatrial.domain.trial import Cause, Outcome
 from seatrial.ports.store import TrialNumbers
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job, JobCounts
-from seatrial.domain.report import JobReport
+from seatrial.domain.reports.report import JobReport
 from seatrial.domain.result import StoredFile
 from seatrial.engine.reports.static_page import TrialStory, job_page, page_name, trial_page
 from seatrial.engine.trials.trial_files import KeptFiles, TryFiles

@@ -13,7 +13,7 @@ from typing import Any
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job, JobCounts
-from seatrial.domain.report import ConfigurationReport, JobReport
+from seatrial.domain.reports.report import ConfigurationReport, JobReport
 from seatrial.domain.result import Result, StoredFile
 from seatrial.domain.trial import Trial
 from seatrial.engine.reports.atif import items, results, text_of

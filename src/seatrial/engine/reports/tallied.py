@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from seatrial.domain.effort import Effort
-from seatrial.domain.fact import UNKNOWN_CAUSE, Counts
+from seatrial.domain.comparisons.effort import Effort
+from seatrial.domain.reports.fact import UNKNOWN_CAUSE, Counts
 from seatrial.domain.trial import Cause, Outcome
 from seatrial.ports.store import SpentTally, Tally
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.domain.job import Job, JobSpec
-from seatrial.domain.pictures import Trend, TrendPoint
+from seatrial.domain.reports.pictures import Trend, TrendPoint
 from seatrial.engine.reports.configurations import configurations_of, labels_over_jobs
 from seatrial.engine.reports.listing import JobLine, JobListing
 from seatrial.engine.reports.reporting import configuration_labels

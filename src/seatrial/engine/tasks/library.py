@@ -21,7 +21,7 @@ from seatrial.errors import InvalidInput, InvalidTask, NotFound
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.store import TaskStore
 from seatrial.ports.tasks import Inspection, TaskFiles, TaskReader
-from seatrial.removal import scratch_directory
+from seatrial.system.removal import scratch_directory
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _DIGEST = re.compile(r"(sha256:)?[0-9A-Za-z_-]+")

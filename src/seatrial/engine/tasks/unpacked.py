@@ -14,10 +14,10 @@ from pathlib import Path
 
 from seatrial.domain.task import Task
 from seatrial.errors import SetupProblem
-from seatrial.file_locks import file_lock
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.tasks import TaskFiles, TaskReader
-from seatrial.removal import remove_tree
+from seatrial.system.file_locks import file_lock
+from seatrial.system.removal import remove_tree
 from seatrial.task_content.digest import content_digest
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from seatrial.domain.worker_death import Death, Evidence, Exit, judge
+from seatrial.domain.fleet.worker_death import Death, Evidence, Exit, judge
 from seatrial.engine.clock import Clock
 from seatrial.ports.store import WorkerRow, WorkerStore
-from seatrial.processes import WorkerName, boot_id, is_dead
+from seatrial.system.processes import WorkerName, boot_id, is_dead
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from seatrial.domain.job import JobSpec
-from seatrial.domain.replay import RECORD_FILE, Replay
+from seatrial.domain.model_calls.replay import RECORD_FILE, Replay
 from seatrial.domain.result import StoredFile
 from seatrial.engine.trials.save_files import kept_name
 from seatrial.engine.trials.trial_files import try_prefix

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.domain.trial import Trial
-from seatrial.removal import remove_tree
+from seatrial.system.removal import remove_tree
 
 _STATE = re.compile(r"(\d+)-(\d+)")
 _MEASURED_SEC = 5.0

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.domain.result import FileLeftOut, FilesLeftOut
-from seatrial.fair_threads import yield_turn
 from seatrial.ports.blobs import PLAIN_KEY, has_room
+from seatrial.system.fair_threads import yield_turn
 
 _LONGEST_PATH = 3000
 """In bytes, below the directory of the try. The whole path must stay below the 4096 of the system."""

@@ -22,7 +22,7 @@ from seatrial.engine.trials.trial_files import trial_prefix
 from seatrial.errors import NotFound, SeatrialError
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.seal import Seal
-from seatrial.removal import remove_tree
+from seatrial.system.removal import remove_tree
 
 log = logging.getLogger(__name__)
 

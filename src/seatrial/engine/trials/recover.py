@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from seatrial.domain.fleet.worker_death import Death
 from seatrial.domain.result import Failure, Result, Usage
 from seatrial.domain.trial import Cause, Outcome, Trial, TrialState
-from seatrial.domain.worker_death import Death
 from seatrial.engine.clock import Clock, uptime
 from seatrial.engine.trials.autopsy import Autopsy
 from seatrial.errors import StaleTry, StoreUnavailable

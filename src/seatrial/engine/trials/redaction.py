@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from seatrial.fair_threads import yield_turn
+from seatrial.system.fair_threads import yield_turn
 
 REDACTED = b"[REDACTED]"
 SHORTEST_SECRET = 6

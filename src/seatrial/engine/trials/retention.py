@@ -17,8 +17,8 @@ from seatrial.engine.trials.trial_files import TRIALS, trial_prefix
 from seatrial.errors import NotFound
 from seatrial.ports.blobs import BlobInfo, Blobs
 from seatrial.ports.store import Store, TrialFilter, TrialRow
-from seatrial.processes import WorkerName
-from seatrial.removal import remove_tree
+from seatrial.system.processes import WorkerName
+from seatrial.system.removal import remove_tree
 
 _UNTOUCHED_SEC = 86400.0
 _TRY = re.compile(r"(\d+)-(\d+)")

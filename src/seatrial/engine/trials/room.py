@@ -1,6 +1,6 @@
 """The room of one worker: which trials are in it, what it can run, and what it offers to the store.
 
-The worker asks before each claim. ``domain/packing.py`` has the rules.
+The worker asks before each claim. ``domain/fleet/packing.py`` has the rules.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from seatrial.domain.needs import LEAST_CPUS, Abilities
-from seatrial.domain.packing import NOTHING, Offer, Packing, Size, total
+from seatrial.domain.fleet.needs import LEAST_CPUS, Abilities
+from seatrial.domain.fleet.packing import NOTHING, Offer, Packing, Size, total
 from seatrial.domain.trial import Trial
 from seatrial.ports.account import RoomAccount
 

@@ -20,9 +20,9 @@ from seatrial.domain.result import FileListing, FilesLeftOut, StoredFile
 from seatrial.engine.trials.found_files import Found, KeepLimits, LeftOut, Names, find_files, rank
 from seatrial.engine.trials.redaction import FileRedaction
 from seatrial.errors import StoreUnavailable
-from seatrial.fair_threads import FairThreads, yield_turn
 from seatrial.ports.blobs import Blobs
-from seatrial.removal import remove_tree
+from seatrial.system.fair_threads import FairThreads, yield_turn
+from seatrial.system.removal import remove_tree
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from seatrial.domain.model_call import CallUsage
+from seatrial.domain.model_calls.model_call import CallUsage
 from seatrial.gateway.wire import fields
 from seatrial.gateway.wire.json_text import Edit, JsonObject, edited, read_object
 from seatrial.gateway.wire.meter import StreamMeter

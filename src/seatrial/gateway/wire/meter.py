@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seatrial.domain.model_call import CallUsage
+from seatrial.domain.model_calls.model_call import CallUsage
 from seatrial.gateway.wire.event_stream import LONGEST_EVENT, EventSplitter, event_data
 from seatrial.gateway.wire.fields import error_text
 from seatrial.gateway.wire.json_text import read_answer_object

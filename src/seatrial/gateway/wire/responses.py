@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, override
 
-from seatrial.domain.model_call import CallUsage
+from seatrial.domain.model_calls.model_call import CallUsage
 from seatrial.gateway.wire import fields
 from seatrial.gateway.wire.event_stream import event_text
 from seatrial.gateway.wire.format import (

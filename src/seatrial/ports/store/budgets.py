@@ -1,4 +1,7 @@
-"""What was spent on models, and the slices of caps that workers hold. ``domain/budget_slices.py`` has the rules."""
+"""What was spent on models, and the slices of caps that workers hold.
+
+``domain/model_calls/budget_slices.py`` has the rules.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from seatrial.domain.budget import Scope, Spending
-from seatrial.domain.budget_slices import SliceGrant, SliceReport
+from seatrial.domain.model_calls.budget import Scope, Spending
+from seatrial.domain.model_calls.budget_slices import SliceGrant, SliceReport
 
 
 class BudgetStore(Protocol):

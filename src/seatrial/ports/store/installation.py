@@ -8,14 +8,14 @@ from typing import Protocol
 
 from pydantic import ConfigDict
 
+from seatrial.domain.fleet.needs import Abilities
+from seatrial.domain.fleet.packing import Packing
+from seatrial.domain.fleet.work_units import MachineSize, OpenWork
+from seatrial.domain.fleet.worker_death import Death
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import JobCounts, JobStatus
-from seatrial.domain.needs import Abilities
-from seatrial.domain.packing import Packing
 from seatrial.domain.token import NewToken, Token
 from seatrial.domain.trial import Cause
-from seatrial.domain.work_units import MachineSize, OpenWork
-from seatrial.domain.worker_death import Death
 
 
 class TokenStore(Protocol):

@@ -11,7 +11,7 @@ from pydantic import Field
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job, JobCounts, JobSpec, JobStatus
 from seatrial.domain.numbers import LARGEST_COUNT, LARGEST_ID
-from seatrial.domain.progress import WorkLeft
+from seatrial.domain.reports.progress import WorkLeft
 from seatrial.domain.trial import Cause, NewTrial, Outcome
 
 

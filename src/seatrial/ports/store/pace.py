@@ -1,4 +1,4 @@
-"""The pace of calls to each provider, over all workers. ``domain/provider_pace.py`` has the rules."""
+"""The pace of calls to each provider, over all workers. ``domain/model_calls/provider_pace.py`` has the rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from seatrial.domain.provider_pace import PaceGrant, PaceReport
+from seatrial.domain.model_calls.provider_pace import PaceGrant, PaceReport
 
 
 class PaceStore(Protocol):

@@ -6,17 +6,17 @@ from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
-from seatrial.domain.failures import FailedTrial
+from seatrial.domain.fleet.isolation import Suspects
+from seatrial.domain.fleet.needs import Needs
+from seatrial.domain.fleet.packing import EVERYTHING, Offer
+from seatrial.domain.fleet.worker_death import Death
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.isolation import Suspects
 from seatrial.domain.job import AgentSpec
-from seatrial.domain.needs import Needs
-from seatrial.domain.packing import EVERYTHING, Offer
+from seatrial.domain.reports.failures import FailedTrial
 from seatrial.domain.result import Result, Spent, Try
 from seatrial.domain.suffered import Suffered
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome, Phase, Trial, TrialState
-from seatrial.domain.worker_death import Death
 from seatrial.ports.store.jobs import Page
 
 
@@ -160,7 +160,7 @@ class TrialStore(Protocol):
         not fit, one worker that could hold it claims nothing else.
 
         Suspected trials are claimed by their ``group`` only, and never by two workers at once. A worker that asks for a
-        group holds nothing else; see ``domain/isolation``."""
+        group holds nothing else; see ``domain/fleet/isolation``."""
 
     async def suspects(self, now: datetime, job_id: int | None = None, seal: str | None = None) -> list[Suspects]:
         """The groups of suspected trials that wait for a process, as ``claim`` would give them."""
@@ -195,7 +195,7 @@ class TrialStore(Protocol):
         """Records that the worker of these tries is gone, and queues each trial again or ends it.
 
         All at once, because the trials that a worker held are searched together for the one that killed it; see
-        ``domain/isolation``. Tries that are not current any more are left out."""
+        ``domain/fleet/isolation``. Tries that are not current any more are left out."""
 
     async def give_back(self, trial_id: int, try_number: int, now: datetime) -> Trial:
         """Queues a claimed trial again because its worker is leaving. The try does not count."""

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from seatrial.openat2 import IN_ROOT, NO_MAGICLINKS, has_openat2, openat2
 from seatrial.sandboxes.docker.client import USUAL_SOCKET
 from seatrial.sandboxes.host.in_root import closing, is_kernel_file
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.processes import kill_family, memory_kills, neighbours, stat_of
 from seatrial.sandboxes.host.strain import Strain, strain_of
 from seatrial.sandboxes.host.view import SandboxView
+from seatrial.system.openat2 import IN_ROOT, NO_MAGICLINKS, has_openat2, openat2
 
 _CLOSED = -1
 _FIRST_PROCESSES = 2

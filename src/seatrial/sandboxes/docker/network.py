@@ -17,13 +17,13 @@ from typing import Any, Protocol
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 
 from seatrial.errors import SandboxFault, SetupProblem, Unsupported
-from seatrial.file_locks import file_lock
 from seatrial.sandboxes.docker.client import EngineClient, EngineRefused
 from seatrial.sandboxes.docker.container import Container
 from seatrial.sandboxes.network.network import Network, SandboxNetwork
 from seatrial.sandboxes.network.network_set import SandboxNetworks, SharedNetworks
 from seatrial.sandboxes.network.reach import require_host_network, require_open
 from seatrial.sandboxes.options import Owner, SandboxOptions
+from seatrial.system.file_locks import file_lock
 
 BRIDGE = "seatrial"
 LABEL = "seatrial.network"

@@ -23,9 +23,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from seatrial.fair_threads import yield_turn
 from seatrial.sandboxes.host.in_root import closing
 from seatrial.sandboxes.host.private_mounts import MS_NODEV, MS_NOSUID, mount, unmount
+from seatrial.system.fair_threads import yield_turn
 
 VERIFIER_ROOM = 256 << 20
 """Bytes that are held back for the verifier."""

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from seatrial.errors import SetupProblem
-from seatrial.openat2 import IN_ROOT, NO_MAGICLINKS, NO_SYMLINKS, has_openat2, openat2
 from seatrial.sandboxes.host.private_mounts import libc
+from seatrial.system.openat2 import IN_ROOT, NO_MAGICLINKS, NO_SYMLINKS, has_openat2, openat2
 
 _LOOK = os.O_PATH | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

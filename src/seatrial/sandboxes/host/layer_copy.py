@@ -12,7 +12,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from seatrial.removal import remove_tree
+from seatrial.system.removal import remove_tree
 
 _OPAQUE = "trusted.overlay.opaque"
 

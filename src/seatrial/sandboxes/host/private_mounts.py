@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from seatrial.fair_threads import FairThreads
 from seatrial.sandboxes.own_time import clock_stopped
+from seatrial.system.fair_threads import FairThreads
 
 MS_NOSUID = 2
 MS_NODEV = 4

@@ -15,12 +15,12 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from seatrial.errors import SandboxFault
-from seatrial.growing_files import FileView, look_into
-from seatrial.removal import empty_directory
 from seatrial.sandboxes.host.accounts import Account, find_account
 from seatrial.sandboxes.host.in_root import SandboxRoot, closing, is_kernel_file, own_path
 from seatrial.sandboxes.host.sockets import SocketHandle
 from seatrial.sandboxes.host.tree_copy import UPLOAD, Budget, LeftOut, TransferLimits, TreeCopy, copy_file
+from seatrial.system.growing_files import FileView, look_into
+from seatrial.system.removal import empty_directory
 
 __all__ = ["LeftOut", "Transfer", "TransferLimits"]
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
-from seatrial.fair_threads import yield_turn
 from seatrial.sandboxes.host.in_root import closing, is_kernel_file, reopened
+from seatrial.system.fair_threads import yield_turn
 
 _CHUNK = 1 << 20
 _TOLD = 50

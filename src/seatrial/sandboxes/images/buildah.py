@@ -15,8 +15,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from seatrial.errors import ImageFault
-from seatrial.file_locks import file_lock, open_lock, try_lock
-from seatrial.removal import remove_tree
 from seatrial.sandboxes.images import commands, references
 from seatrial.sandboxes.images.build_network import PROXY_NAMES, BuildLine, BuildNetwork
 from seatrial.sandboxes.images.commands import Finished, Patience
@@ -31,6 +29,8 @@ from seatrial.sandboxes.images.image import (
     source_of,
 )
 from seatrial.sandboxes.images.storage import OPTIONS_LIMIT, ImageRecord, StorageReader, remove_nodes
+from seatrial.system.file_locks import file_lock, open_lock, try_lock
+from seatrial.system.removal import remove_tree
 
 _SILENCE = (
     "no such host",

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import ImageFault, SeatrialError
-from seatrial.file_locks import file_lock
-from seatrial.removal import remove_tree
 from seatrial.sandboxes.images.context import BuildContext, ContextEntry
 from seatrial.sandboxes.images.fetcher import Fetcher
 from seatrial.sandboxes.images.image import (
@@ -41,6 +39,8 @@ from seatrial.sandboxes.images.rewrite import TASK_DIR, Rewritten, rewrite
 from seatrial.sandboxes.images.single_flight import SingleFlight
 from seatrial.sandboxes.images.stages import Recipe, native_architecture
 from seatrial.sandboxes.images.trust import Trust
+from seatrial.system.file_locks import file_lock
+from seatrial.system.removal import remove_tree
 
 _RULES = "2"
 """Change it whenever this code builds the same environment differently."""

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import ImageFault, SetupProblem
-from seatrial.file_locks import file_lock
-from seatrial.removal import remove_tree
 from seatrial.sandboxes.images import commands
 from seatrial.sandboxes.images.confinement import own_mounts
 from seatrial.sandboxes.images.image import LABEL_BOOTSTRAPPED, Image, ImageStore, LogSink
 from seatrial.sandboxes.images.references import familiar, parse
 from seatrial.sandboxes.images.trust import LABEL_TRUST, Trust
+from seatrial.system.file_locks import file_lock
+from seatrial.system.removal import remove_tree
 
 _SLIM_AWAY = ("usr/share/doc", "usr/share/info", "usr/share/locale", "usr/share/man", "usr/share/groff")
 _APT_AWAY = ("var/cache/apt", "var/lib/apt/lists", "var/cache/debconf", "var/log")

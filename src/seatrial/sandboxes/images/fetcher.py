@@ -9,11 +9,11 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from seatrial.errors import ImageFault
-from seatrial.file_locks import file_lock
 from seatrial.sandboxes.images.debian import DebianBootstrap
 from seatrial.sandboxes.images.image import Image, ImageStore, LogSink, RegistryUnreachable
 from seatrial.sandboxes.images.references import familiar, parse
 from seatrial.sandboxes.images.registries import Registries
+from seatrial.system.file_locks import file_lock
 
 VERDICT_SEC = 300.0
 

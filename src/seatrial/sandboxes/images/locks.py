@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from seatrial.file_locks import open_lock, try_lock
+from seatrial.system.file_locks import open_lock, try_lock
 
 
 class UseRecords:

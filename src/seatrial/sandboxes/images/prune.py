@@ -10,9 +10,9 @@ from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import ImageFault
-from seatrial.removal import remove_tree
 from seatrial.sandboxes.images.image import ImageStore, StoredImage
 from seatrial.sandboxes.images.locks import UseRecords
+from seatrial.system.removal import remove_tree
 
 IDLE_SEC = 600.0
 """An image used within this time is kept, because a sandbox may be starting with it."""

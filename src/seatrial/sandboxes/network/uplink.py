@@ -21,7 +21,6 @@ from ipaddress import IPv4Address, IPv4Network
 
 from seatrial.domain.frozen import Frozen
 from seatrial.errors import SetupProblem
-from seatrial.processes import ProcessIdentity, boot_id
 from seatrial.sandboxes.network import links
 from seatrial.sandboxes.network.firewall import UPLINK
 from seatrial.sandboxes.network.forward_rules import (
@@ -33,6 +32,7 @@ from seatrial.sandboxes.network.forward_rules import (
 )
 from seatrial.sandboxes.network.namespace import Namespace, get_value, set_values
 from seatrial.sandboxes.network.netlink import ROUTE, NetlinkError, NetlinkSocket
+from seatrial.system.processes import ProcessIdentity, boot_id
 
 _LOG = logging.getLogger(__name__)
 

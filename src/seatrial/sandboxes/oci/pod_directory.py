@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
-from seatrial.removal import remove_tree
 from seatrial.sandboxes.host.in_root import SandboxRoot, closing
 from seatrial.sandboxes.host.private_mounts import MS_NODEV, MS_NOEXEC, MS_NOSUID, mount, unmount
 from seatrial.sandboxes.host.root_mount import RootKind, RootMount
@@ -23,6 +22,7 @@ from seatrial.sandboxes.oci.cgroups import PARENT_GROUP, SandboxCgroups
 from seatrial.sandboxes.oci.container_spec import GUARDED, Layout
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.pod_plan import PodPlan
+from seatrial.system.removal import remove_tree
 
 
 class PodDirectory:

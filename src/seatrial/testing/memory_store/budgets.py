@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from datetime import datetime, timedelta
 
-from seatrial.domain import budget_slices
-from seatrial.domain.budget import Scope, Spending
-from seatrial.domain.budget_slices import ScopeState, SliceGrant, SliceReport
+from seatrial.domain.model_calls import budget_slices
+from seatrial.domain.model_calls.budget import Scope, Spending
+from seatrial.domain.model_calls.budget_slices import ScopeState, SliceGrant, SliceReport
 
 
 class MemoryBudgets:

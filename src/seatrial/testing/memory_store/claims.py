@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from math import inf
 
 from seatrial.domain import event_log
-from seatrial.domain.isolation import Suspects, may_take, waiting
+from seatrial.domain.fleet.isolation import Suspects, may_take, waiting
+from seatrial.domain.fleet.packing import EVERYTHING, HOLD, PATIENCE, Offer
 from seatrial.domain.job import Job
-from seatrial.domain.packing import EVERYTHING, HOLD, PATIENCE, Offer
 from seatrial.domain.result import Try
 from seatrial.domain.trial import (
     Claimed,

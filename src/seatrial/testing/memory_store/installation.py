@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from statistics import fmean
 
+from seatrial.domain.fleet.work_units import OpenWork
+from seatrial.domain.fleet.worker_death import Death
 from seatrial.domain.job import JobCounts
 from seatrial.domain.result import Result
 from seatrial.domain.token import NewToken, Token
 from seatrial.domain.trial import Mark, Outcome, TrialState
-from seatrial.domain.work_units import OpenWork
-from seatrial.domain.worker_death import Death
 from seatrial.errors import NotFound
 from seatrial.ports.store import Backlog, Experience, Heartbeat, Overview, ProviderKey, WorkerRow
 from seatrial.testing.memory_store.records import MemoryRecords

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from seatrial.domain import event_log
 from seatrial.domain.job import Job, JobCounts, JobSpec
-from seatrial.domain.progress import Kind, KnownDuration, RunningTrial, WorkLeft
+from seatrial.domain.reports.progress import Kind, KnownDuration, RunningTrial, WorkLeft
 from seatrial.domain.trial import CancelAsked, Mark, NewTrial, Released, Retried, Trial, TrialState, further_attempt
 from seatrial.errors import Conflict, NotFound
 from seatrial.ports.store import (

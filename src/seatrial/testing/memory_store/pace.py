@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from seatrial.domain import provider_pace
-from seatrial.domain.provider_pace import PaceGrant, PaceReport, PaceState, WorkerShare
+from seatrial.domain.model_calls import provider_pace
+from seatrial.domain.model_calls.provider_pace import PaceGrant, PaceReport, PaceState, WorkerShare
 
 
 class MemoryPace:

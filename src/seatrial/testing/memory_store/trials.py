@@ -7,10 +7,11 @@ from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime, timedelta
 
 from seatrial.domain import event_log
-from seatrial.domain.failures import FailedTest, FailedTrial
-from seatrial.domain.isolation import Suspects, divide
-from seatrial.domain.needs import Needs
-from seatrial.domain.packing import EVERYTHING, Offer
+from seatrial.domain.fleet.isolation import Suspects, divide
+from seatrial.domain.fleet.needs import Needs
+from seatrial.domain.fleet.packing import EVERYTHING, Offer
+from seatrial.domain.fleet.worker_death import Death
+from seatrial.domain.reports.failures import FailedTest, FailedTrial
 from seatrial.domain.result import Result, Spent, TestStatus, Try
 from seatrial.domain.suffered import Suffered
 from seatrial.domain.triage import MarkKind
@@ -25,7 +26,6 @@ from seatrial.domain.trial import (
     TryAgain,
     WorkerLost,
 )
-from seatrial.domain.worker_death import Death
 from seatrial.ports.store import (
     FailedRow,
     Loss,

@@ -16,8 +16,8 @@ from seatrial.adapters.runner_harbor.equip import ModelAccess
 from seatrial.adapters.runner_harbor.equipment import Equipment
 from seatrial.adapters.runner_harbor.spending import Spending
 from seatrial.agents.inside import NO_KEY
-from seatrial.domain.budget import Budget, Cap
 from seatrial.domain.job import AgentSpec, JobSpec
+from seatrial.domain.model_calls.budget import Budget, Cap
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Trial
 from seatrial.engine.jobs.budget_rules import BudgetRules

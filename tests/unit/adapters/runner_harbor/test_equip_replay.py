@@ -16,8 +16,8 @@ from seatrial.adapters.runner_harbor.additions import with_replay
 from seatrial.adapters.runner_harbor.equip import ModelAccess
 from seatrial.adapters.runner_harbor.spending import Spending
 from seatrial.domain.job import AgentSpec
-from seatrial.domain.record import ReplayMiss
-from seatrial.domain.replay import RECORD_FILE, Replay
+from seatrial.domain.model_calls.record import ReplayMiss
+from seatrial.domain.model_calls.replay import RECORD_FILE, Replay
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Cause, Mark, Outcome
 from seatrial.errors import SetupProblem, Unsupported

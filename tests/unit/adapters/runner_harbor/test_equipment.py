@@ -17,8 +17,8 @@ from seatrial.adapters.model_prices import ModelPrices
 from seatrial.adapters.runner_harbor.equip import ModelAccess
 from seatrial.adapters.runner_harbor.spending import Spending
 from seatrial.agents.inside import NO_KEY
-from seatrial.domain.budget import Budget, Cap
 from seatrial.domain.job import AgentSpec
+from seatrial.domain.model_calls.budget import Budget, Cap
 from seatrial.engine.jobs.budget_rules import BudgetRules
 from seatrial.errors import SetupProblem
 from seatrial.scripted_models.server import ScriptedModels

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from seatrial.adapters.runner_harbor.outcome import metered
-from seatrial.domain.fact import TrialFact
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.report import report
+from seatrial.domain.reports.fact import TrialFact
+from seatrial.domain.reports.report import report
 from seatrial.domain.result import Spent, Usage
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Outcome

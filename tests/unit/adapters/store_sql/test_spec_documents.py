@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from seatrial.adapters.store_sql.specs import JobSpecs, document_of
-from seatrial.domain.budget import Budget, Cap
-from seatrial.domain.record import Record
+from seatrial.domain.model_calls.budget import Budget, Cap
+from seatrial.domain.model_calls.record import Record
 from tests.contracts.store.samples import a_spec
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.cli.backend.request import parse_options, parse_pairs, read_request
-from seatrial.domain.budget import Budget, Cap
+from seatrial.domain.model_calls.budget import Budget, Cap
 from seatrial.errors import InvalidInput
 
 

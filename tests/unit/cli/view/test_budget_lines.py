@@ -10,9 +10,9 @@ from seatrial.cli.backend.backend import Plan
 from seatrial.cli.view.progress import show_progress, spent_text
 from seatrial.cli.view.summary import print_plan
 from seatrial.cli.view.trial_text import trial_lines
-from seatrial.domain.budget import Amount, Budget, Cap
 from seatrial.domain.job import Job, JobCounts
-from seatrial.domain.progress import Progress
+from seatrial.domain.model_calls.budget import Amount, Budget, Cap
+from seatrial.domain.reports.progress import Progress
 from seatrial.domain.result import Result, Usage
 from seatrial.domain.suffered import Suffered
 from seatrial.domain.trial import Mark, Outcome

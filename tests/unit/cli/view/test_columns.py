@@ -11,7 +11,7 @@ from seatrial.cli.backend.backend import JobRow
 from seatrial.cli.view.columns import Column, shorten, table_lines
 from seatrial.cli.view.job_lists import JOBS, job_cells
 from seatrial.domain.job import JobCounts, StateCounts
-from seatrial.domain.score import ScoreLine
+from seatrial.domain.reports.score import ScoreLine
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 CLAUDE, GPT = "terminus-2 / openrouter/anthropic/claude-sonnet-4.5", "terminus-2 / openrouter/openai/gpt-5.2"

@@ -13,9 +13,9 @@ from rich.console import Console
 from seatrial.charts.scene import ChartName
 from seatrial.cli.view.leaderboard import print_leaderboard
 from seatrial.cli.view.pictures import write_pictures
-from seatrial.domain.leaderboard import Board, Leaderboard, Standing, entry, ranked
-from seatrial.domain.pictures import Trend
-from seatrial.domain.score import ScoreLine
+from seatrial.domain.reports.leaderboard import Board, Leaderboard, Standing, entry, ranked
+from seatrial.domain.reports.pictures import Trend
+from seatrial.domain.reports.score import ScoreLine
 from seatrial.errors import InvalidInput
 from tests.unit.charts.subjects import subject
 

@@ -12,7 +12,7 @@ from seatrial.cli.view.comparison_tables import print_comparisons
 from seatrial.cli.view.details import print_report
 from seatrial.cli.view.figures import dollars, estimate, listing, percent, plain, signed_points, span, tokens
 from seatrial.cli.view.tables import print_run
-from seatrial.domain.comparison import compare, compare_all
+from seatrial.domain.comparisons.comparison import compare, compare_all
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
 from seatrial.domain.result import Result, TestResult, Usage
 from seatrial.domain.result import TestStatus as Status

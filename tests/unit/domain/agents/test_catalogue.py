@@ -14,7 +14,7 @@ from harbor.agents.installed.base import BaseInstalledAgent
 from harbor.agents.model_connection import PROVIDERS
 from harbor.models.agent.name import AgentName
 
-from seatrial.domain.catalogue import (
+from seatrial.domain.agents.catalogue import (
     AGENTS,
     MODELS,
     addresses_for,
@@ -96,7 +96,7 @@ def test_who_needs_a_model() -> None:
 
 
 def test_it_is_answered_without_harbor_and_litellm() -> None:
-    check = "import sys, seatrial.domain.catalogue; assert not {'harbor', 'litellm'} & set(sys.modules)"
+    check = "import sys, seatrial.domain.agents.catalogue; assert not {'harbor', 'litellm'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", check], check=True)
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.domain import alignment
-from seatrial.domain.alignment import AlignedStep, Alignment, align
+from seatrial.domain.comparisons import alignment
+from seatrial.domain.comparisons.alignment import AlignedStep, Alignment, align
 
 
 def steps(actions: str) -> list[AlignedStep]:

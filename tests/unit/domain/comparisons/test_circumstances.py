@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from seatrial.domain.circumstances import Circumstances, Trait, traits
-from seatrial.domain.fact import Counts
+from seatrial.domain.comparisons.circumstances import Circumstances, Trait, traits
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.replay import Replay
+from seatrial.domain.model_calls.replay import Replay
+from seatrial.domain.reports.fact import Counts
 from seatrial.domain.result import Lock
 from seatrial.domain.task import TaskRef
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 
-from seatrial.domain.comparison import Comparison, Side, compare, compare_all, pair_up, pairs_within
-from seatrial.domain.fact import Basis, Counts, TrialFact
-from seatrial.domain.significance import TestKind
+from seatrial.domain.comparisons.comparison import Comparison, Side, compare, compare_all, pair_up, pairs_within
+from seatrial.domain.comparisons.verdict import p_text, points, significant, verdict
+from seatrial.domain.reports.fact import Basis, Counts, TrialFact
+from seatrial.domain.statistics.significance import TestKind
 from seatrial.domain.trial import Cause, Outcome
-from seatrial.domain.verdict import p_text, points, significant, verdict
 from tests.sides import side
 
 

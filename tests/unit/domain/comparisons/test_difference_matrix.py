@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.domain.comparison import Side, against_first, compare_all
-from seatrial.domain.difference_matrix import MatrixRow, NotCompared, difference_matrix
-from seatrial.domain.effort import Effort, effort_differences
-from seatrial.domain.fact import Counts
+from seatrial.domain.comparisons.comparison import Side, against_first, compare_all
+from seatrial.domain.comparisons.difference_matrix import MatrixRow, NotCompared, difference_matrix
+from seatrial.domain.comparisons.effort import Effort, effort_differences
+from seatrial.domain.reports.fact import Counts
 
 
 def side(label: str, digests: str = "", **tasks: tuple[int, int]) -> Side:

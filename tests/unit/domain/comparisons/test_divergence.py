@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seatrial.domain.divergence import diverge
+from seatrial.domain.comparisons.divergence import diverge
 from seatrial.domain.result import TestResult, TestStatus
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.domain.noise import LEAST_TRIALS, SideOfNoise, Strained, noise_between, noise_within
+from seatrial.domain.comparisons.noise import LEAST_TRIALS, SideOfNoise, Strained, noise_between, noise_within
 from seatrial.domain.suffered import Suffered
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.domain.needs import Abilities, Needs, needs_of
+from seatrial.domain.fleet.needs import Abilities, Needs, needs_of
 from seatrial.domain.task import Resources, Task, TaskFormat
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.domain.needs import Needs
-from seatrial.domain.packing import Offer, Packing, Size
+from seatrial.domain.fleet.needs import Needs
+from seatrial.domain.fleet.packing import Offer, Packing, Size
 
 ROOM = Packing(size=Size(memory_mb=21600, cpus=8), usual=Size(memory_mb=2048, cpus=1))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.domain.pressure import MemoryReading, shortage
+from seatrial.domain.fleet.pressure import MemoryReading, shortage
 
 
 def reading(available: int, stalled: float | None = None) -> MemoryReading:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.domain.packing import Overcommit
+from seatrial.domain.fleet.packing import Overcommit
+from seatrial.domain.fleet.work_units import MachineSize, OpenWork, Wanted, machines_for, work_units
 from seatrial.domain.task import Resources
-from seatrial.domain.work_units import MachineSize, OpenWork, Wanted, machines_for, work_units
 
 MACHINE = MachineSize(memory_mb=20_480, cpus=2)
 """Packs 18,432 MB and 16 processors."""

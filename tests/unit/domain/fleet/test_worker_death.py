@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from seatrial.domain.worker_death import Death, Evidence, Exit, judge
+from seatrial.domain.fleet.worker_death import Death, Evidence, Exit, judge
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from seatrial.domain.budget import LARGEST_CAP, MOST, NOTHING, WITHOUT_CAP, Amount, Budget, Cap, Scope, shown_dollars
+from seatrial.domain.model_calls.budget import (
+    LARGEST_CAP,
+    MOST,
+    NOTHING,
+    WITHOUT_CAP,
+    Amount,
+    Budget,
+    Cap,
+    Scope,
+    shown_dollars,
+)
 from tests.properties import trying
 
 

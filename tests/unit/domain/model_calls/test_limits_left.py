@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from seatrial.domain.budget import WITHOUT_CAP, Cap
-from seatrial.domain.limits_left import LimitsLeft, iso
+from seatrial.domain.model_calls.budget import WITHOUT_CAP, Cap
+from seatrial.domain.model_calls.limits_left import LimitsLeft, iso
 
 NOON = datetime(2026, 11, 16, 12, 0, 0, 900_000, UTC)
 FILE = "/opt/seatrial/limits/limits.json"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from seatrial.domain.model_call import CallSums, CallUsage, CostBy, ModelCall, sum_calls
+from seatrial.domain.model_calls.model_call import CallSums, CallUsage, CostBy, ModelCall, sum_calls
 from seatrial.domain.result import Usage
 from tests.properties import trying
 

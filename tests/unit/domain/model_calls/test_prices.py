@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.domain.model_call import CallUsage, CostBy
-from seatrial.domain.prices import Price, Rates, cost_of, price_from, price_of
+from seatrial.domain.model_calls.model_call import CallUsage, CostBy
+from seatrial.domain.model_calls.prices import Price, Rates, cost_of, price_from, price_of
 from tests.properties import trying
 
 PLAIN = {"input_cost_per_token": 2.0, "output_cost_per_token": 10.0}

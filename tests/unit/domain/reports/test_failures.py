@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.domain.failures import MOST_GROUPS, FailedTest, FailedTrial, group_failures, normalised
+from seatrial.domain.reports.failures import MOST_GROUPS, FailedTest, FailedTrial, group_failures, normalised
 from seatrial.domain.trial import Cause, Mark, Outcome
 
 

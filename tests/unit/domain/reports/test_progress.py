@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from seatrial.domain.progress import KnownDuration, Progress, RunningTrial, WorkLeft, progress
+from seatrial.domain.reports.progress import KnownDuration, Progress, RunningTrial, WorkLeft, progress
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 KIND = ("sha256:a", 0)

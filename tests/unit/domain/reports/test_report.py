@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.domain.fact import TrialFact
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.report import ConfigurationReport, JobReport, Spread, report
+from seatrial.domain.reports.fact import TrialFact
+from seatrial.domain.reports.report import ConfigurationReport, JobReport, Spread, report
 from seatrial.domain.result import TestResult
 from seatrial.domain.result import TestStatus as Status
-from seatrial.domain.statistics import Method
+from seatrial.domain.statistics.estimates import Method
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome
 

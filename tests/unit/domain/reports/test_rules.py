@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from seatrial.domain.fact import Counts
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.replay import Replay
-from seatrial.domain.rules import TERMINAL_BENCH, PlanChanges, check_rules
+from seatrial.domain.model_calls.replay import Replay
+from seatrial.domain.reports.fact import Counts
+from seatrial.domain.reports.rules import TERMINAL_BENCH, PlanChanges, check_rules
 from seatrial.domain.task import TaskRef
 
 

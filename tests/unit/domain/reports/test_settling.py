@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.domain.job import AgentSpec, JobSpec, plan
-from seatrial.domain.rules import PlanChanges, check_rules
-from seatrial.domain.sequential_test import REPLAYS, SequentialSignFlip, evidence_of_smallness
-from seatrial.domain.settled import RunSoFar, settled
-from seatrial.domain.settling import Course, Finding, Pair, UntilSettled, course, drawn_order, looks
+from seatrial.domain.reports.rules import PlanChanges, check_rules
+from seatrial.domain.reports.settled import RunSoFar, settled
+from seatrial.domain.reports.settling import Course, Finding, Pair, UntilSettled, course, drawn_order, looks
+from seatrial.domain.statistics.sequential_test import REPLAYS, SequentialSignFlip, evidence_of_smallness
 from seatrial.domain.task import TaskRef
 from tests.simulated_pairs import MIXES, NULLS, shift_for, simulate
 

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from seatrial.domain.distributions import binomial_half_tail, normal_quantile, t_cdf, t_quantile
+from seatrial.domain.statistics.distributions import binomial_half_tail, normal_quantile, t_cdf, t_quantile
 
 probabilities = st.floats(1e-9, 1 - 1e-9)
 freedoms = st.one_of(st.integers(1, 200), st.integers(201, 100_000))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from seatrial.domain.statistics import (
+from seatrial.domain.statistics.estimates import (
     Interval,
     Method,
     Passes,

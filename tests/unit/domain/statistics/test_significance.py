@@ -14,7 +14,8 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from seatrial.domain.significance import (
+from seatrial.domain.statistics.estimates import Passes
+from seatrial.domain.statistics.significance import (
     TestKind,
     Variances,
     detectable_difference,
@@ -24,7 +25,6 @@ from seatrial.domain.significance import (
     sign_flip,
     usual_trials,
 )
-from seatrial.domain.statistics import Passes
 
 shares = st.builds(Fraction, st.integers(-6, 6), st.integers(1, 6))
 

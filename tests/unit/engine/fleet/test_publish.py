@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from seatrial.domain.work_units import MachineSize
+from seatrial.domain.fleet.work_units import MachineSize
 from seatrial.engine.fleet.publish import Publisher
 from seatrial.engine.fleet.signals import FleetSignals, Yardstick
 from seatrial.errors import ServiceUnavailable

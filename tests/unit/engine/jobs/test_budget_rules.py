@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from seatrial.adapters.model_prices import ModelPrices
-from seatrial.domain.budget import Budget, Cap
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.replay import Replay
+from seatrial.domain.model_calls.budget import Budget, Cap
+from seatrial.domain.model_calls.replay import Replay
 from seatrial.domain.task import TaskRef
 from seatrial.engine.jobs.budget_rules import BudgetRules, budget_warnings
 from seatrial.errors import InvalidInput

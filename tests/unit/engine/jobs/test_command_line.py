@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from seatrial.cli.backend.request import read_request
-from seatrial.domain.budget import Budget, Cap
-from seatrial.domain.catalogue import takes_model
-from seatrial.domain.record import Record, ReplayMiss
-from seatrial.domain.replay import Replay
+from seatrial.domain.agents.catalogue import takes_model
+from seatrial.domain.model_calls.budget import Budget, Cap
+from seatrial.domain.model_calls.record import Record, ReplayMiss
+from seatrial.domain.model_calls.replay import Replay
 from seatrial.domain.task import TaskSelection
 from seatrial.engine.jobs.command_line import curl_line, run_line
 from seatrial.engine.jobs.request import AgentParameters, JobParameters, refuse_keys

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from seatrial.domain.catalogue import takes_model
+from seatrial.domain.agents.catalogue import takes_model
 from seatrial.domain.job import AgentSpec, JobSpec, plan
-from seatrial.domain.record import ReplayMiss
-from seatrial.domain.replay import Replay
+from seatrial.domain.model_calls.record import ReplayMiss
+from seatrial.domain.model_calls.replay import Replay
 from seatrial.domain.result import Result, Usage
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Mark, Outcome

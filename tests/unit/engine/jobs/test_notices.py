@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from seatrial.adapters.model_list import listed_models
-from seatrial.domain.budget import Budget, Cap
-from seatrial.domain.catalogue import MODELS, takes_model
+from seatrial.domain.agents.catalogue import MODELS, takes_model
+from seatrial.domain.model_calls.budget import Budget, Cap
 from seatrial.domain.task import TaskSelection
 from seatrial.engine.jobs.notices import notices
 from seatrial.engine.jobs.request import AgentParameters, JobParameters

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
+from seatrial.domain.reports.settling import Finding, UntilSettled
 from seatrial.domain.result import Result
-from seatrial.domain.settling import Finding, UntilSettled
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Outcome, Trial
 from seatrial.engine.jobs.settle import Settler

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from seatrial.domain.model_call import CALLS_FILE, CallUsage, ModelCall
+from seatrial.domain.model_calls.model_call import CALLS_FILE, CallUsage, ModelCall
 from seatrial.engine.live.calls import CallLog
 from seatrial.engine.trials.redaction import Redaction
 from seatrial.gateway.journal import Journal

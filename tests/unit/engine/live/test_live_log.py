@@ -11,7 +11,7 @@ from seatrial.domain.output import NewOutput
 from seatrial.domain.trial import Trial
 from seatrial.engine.clock import system_clock
 from seatrial.engine.live.watch import LiveLog
-from seatrial.growing_files import FileView
+from seatrial.system.growing_files import FileView
 from seatrial.testing.memory_store import MemoryStore
 from seatrial.testing.memory_store.events import MemoryOutput
 from seatrial.testing.memory_store.records import MemoryRecords

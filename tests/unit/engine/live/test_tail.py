@@ -17,7 +17,7 @@ from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Trial
 from seatrial.engine.live.tail import PIECE, Tail, is_shown, stream_of
 from seatrial.engine.trials.redaction import Redaction
-from seatrial.growing_files import FileView
+from seatrial.system.growing_files import FileView
 
 SECRET = "sk-canary-0123456789"
 TRIAL = Trial(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
-from seatrial.domain.leaderboard import Board, Entry
-from seatrial.domain.replay import Replay
+from seatrial.domain.model_calls.replay import Replay
+from seatrial.domain.reports.leaderboard import Board, Entry
 from seatrial.domain.result import Result, Usage
 from seatrial.domain.task import Dataset, TaskRef
 from seatrial.domain.trial import Cause, Mark, Outcome

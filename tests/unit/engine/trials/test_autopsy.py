@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from seatrial.domain.worker_death import Death, Exit
+from seatrial.domain.fleet.worker_death import Death, Exit
 from seatrial.engine.trials.autopsy import Autopsy, Witnesses
 from seatrial.ports.store import Heartbeat
-from seatrial.processes import boot_id
+from seatrial.system.processes import boot_id
 from seatrial.testing.memory_store.installation import MemoryWorkers
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)

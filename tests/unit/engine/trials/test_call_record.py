@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.domain.job import AgentSpec, JobSpec, plan
-from seatrial.domain.record import ReplayMiss
-from seatrial.domain.replay import RECORD_FILE, Replay
+from seatrial.domain.model_calls.record import ReplayMiss
+from seatrial.domain.model_calls.replay import RECORD_FILE, Replay
 from seatrial.domain.result import Result, StoredFile
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Cause, Outcome

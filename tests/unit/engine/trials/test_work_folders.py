@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.engine.trials.retention import Running, remove_dead_work_dirs
-from seatrial.processes import WorkerName
+from seatrial.system.processes import WorkerName
 
 GONE = WorkerName("here", WorkerName.mine().process.model_copy(update={"pid": 2**22 - 1})).folder
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from seatrial.domain.model_call import CallUsage
+from seatrial.domain.model_calls.model_call import CallUsage
 from seatrial.gateway.wire import FORMATS, StreamMeter, WireFormat
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.domain.model_call import CallUsage
+from seatrial.domain.model_calls.model_call import CallUsage
 from seatrial.gateway.wire import FORMATS, Answer
 from tests.properties import trying
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.domain.model_call import CallUsage
+from seatrial.domain.model_calls.model_call import CallUsage
 from seatrial.gateway.wire import FORMATS, StreamMeter
 from seatrial.gateway.wire.event_stream import EventSplitter
 from tests.properties import trying

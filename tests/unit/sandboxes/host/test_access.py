@@ -50,7 +50,7 @@ def test_trees_are_removed_in_one_way() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr == "rmtree"
     ]
-    assert not found, "seatrial.removal.remove_tree survives every tree"
+    assert not found, "seatrial.system.removal.remove_tree survives every tree"
 
 
 @pytest.mark.parametrize("kind", ["pipe", "endless", "outside", "file"])

@@ -22,7 +22,6 @@ from types import TracebackType
 from typing import Any, Self, override
 
 from seatrial.errors import SandboxFault, Unsupported
-from seatrial.removal import remove_tree
 from seatrial.sandboxes.host.in_root import SandboxRoot, closing
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.processes import has_ended, is_dead
@@ -47,6 +46,7 @@ from seatrial.sandboxes.oci.pod import DIFFERENT_NUMBERS, Pod
 from seatrial.sandboxes.oci.pod_containers import Container, PodContainers
 from seatrial.sandboxes.oci.pod_directory import PodDirectory
 from seatrial.sandboxes.oci.pod_plan import PodPlan
+from seatrial.system.removal import remove_tree
 
 _log = logging.getLogger(__name__)
 NOT_APPLIED = (

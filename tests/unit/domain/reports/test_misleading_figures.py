@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.domain.comparison import compare
+from seatrial.domain.comparisons.comparison import compare
+from seatrial.domain.comparisons.verdict import verdict
 from seatrial.domain.job import AgentSpec, JobSpec
-from seatrial.domain.report import report
-from seatrial.domain.score import Bounds
+from seatrial.domain.reports.report import report
+from seatrial.domain.reports.score import Bounds
 from seatrial.domain.task import TaskRef
-from seatrial.domain.verdict import verdict
 from tests.sides import side
-from tests.unit.domain.test_report import only, trials
+from tests.unit.domain.reports.test_report import only, trials
 
 
 def test_several_configurations_have_no_common_score() -> None:
